@@ -1,0 +1,80 @@
+#include "alu/alu.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace rune {
+
+namespace {
+
+using namespace alu_flags;
+
+constexpr AluInfo kTable[] = {
+#define RUNE_ALU(Name, text, arity, operands, result, flags, numpy, c, meaning) \
+  {AluOp::Name, #Name, text, arity, operands, AluResult::result, flags, numpy, c, meaning},
+#include "alu/alu.def"
+#undef RUNE_ALU
+};
+static_assert(std::size(kTable) == kNumAluOps);
+static_assert(kNumAluOps <= 128, "Capabilities::native_ops holds 128");
+
+char kind_letter(DType dtype) {
+  switch (kind(dtype)) {
+    case Kind::Bool: return 'b';
+    case Kind::Int:
+    case Kind::Uint: return 'i';
+    case Kind::Float: return 'f';
+  }
+  RUNE_UNREACHABLE();
+}
+
+}  // namespace
+
+bool AluInfo::accepts(DType dtype) const { return std::strchr(operands, kind_letter(dtype)); }
+
+const AluInfo& info(AluOp op) { return kTable[static_cast<int>(op)]; }
+std::span<const AluInfo> all_alu_ops() { return kTable; }
+const char* name_of(AluOp op) { return info(op).text; }
+
+DType result_dtype(AluOp op, std::span<const DType> operands) {
+  const AluInfo& row = info(op);
+  if (static_cast<int>(operands.size()) != row.arity)
+    user_error(ErrorKind::Type, row.text, ": cannot take ", operands.size(), " operands (it has ",
+               row.arity, ")");
+  const DType dtype = operands.back();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const DType wanted = row.result == AluResult::Select && i == 0 ? DType::Bool : dtype;
+    if (operands[i] != wanted)
+      user_error(ErrorKind::Type, row.text, ": cannot take ", numpy_name(operands[i]), " with ",
+                 numpy_name(dtype), " (operand ", i, " must be ", numpy_name(wanted), ")");
+  }
+  if (!row.accepts(dtype))
+    user_error(ErrorKind::Type, row.text, ": cannot take operands of dtype ", numpy_name(dtype));
+  return row.result == AluResult::Bool ? DType::Bool : dtype;
+}
+
+const char* name_of(ReduceOp op) {
+  static constexpr const char* kNames[] = {"add", "max", "min", "prod"};
+  return kNames[static_cast<int>(op)];
+}
+
+AluOp alu_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Add: return AluOp::Add;
+    case ReduceOp::Max: return AluOp::Max;
+    case ReduceOp::Min: return AluOp::Min;
+    case ReduceOp::Prod: return AluOp::Mul;
+  }
+  RUNE_UNREACHABLE();
+}
+
+void set_all_native(Capabilities& caps) {
+  for (int d = 0; d < kNumDTypes; ++d)
+    for (const AluInfo& row : kTable)
+      if (row.accepts(static_cast<DType>(d)) &&
+          (caps.has_arithmetic(static_cast<DType>(d)) || is_bool(static_cast<DType>(d))))
+        set_native(caps, row.op, static_cast<DType>(d));
+}
+
+}  // namespace rune

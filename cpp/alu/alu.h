@@ -1,0 +1,76 @@
+// The scalar operations that all IRs share. The table is alu.def.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "types/capabilities.h"
+#include "types/dtype.h"
+
+namespace rune {
+
+enum class AluOp : uint8_t {
+#define RUNE_ALU(Name, ...) Name,
+#include "alu/alu.def"
+#undef RUNE_ALU
+};
+
+inline constexpr int kNumAluOps = 0
+#define RUNE_ALU(...) +1
+#include "alu/alu.def"
+#undef RUNE_ALU
+    ;
+
+enum class AluResult : uint8_t { Same, Bool, Select };
+
+namespace alu_flags {
+inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4, Costly = 8;
+}
+
+// One row of alu.def.
+struct AluInfo {
+  AluOp op;
+  const char* name;      // the C++ name
+  const char* text;      // the name in IR text
+  int arity;
+  const char* operands;  // kinds allowed: letters of "bif"
+  AluResult result;
+  unsigned flags;
+  const char* numpy;     // ufunc, or ""
+  const char* c;         // C spelling with $0 $1 $2, or "" where C has none
+  const char* meaning;
+
+  bool has(unsigned flag) const { return flags & flag; }
+  // Whether operands of this dtype are allowed (of Where: the last two).
+  bool accepts(DType dtype) const;
+};
+
+const AluInfo& info(AluOp op);
+std::span<const AluInfo> all_alu_ops();
+const char* name_of(AluOp op);
+
+// The result's dtype. `operands` holds one dtype an operand. Throws UserError(Type) that names the
+// operation if the number of operands or a dtype is not allowed or if the dtypes differ.
+DType result_dtype(AluOp op, std::span<const DType> operands);
+
+// The reductions: an associative operation with its identity.
+enum class ReduceOp : uint8_t { Add, Max, Min, Prod };
+inline constexpr int kNumReduceOps = 4;
+const char* name_of(ReduceOp op);
+AluOp alu_of(ReduceOp op);
+
+// Whether a target computes this operation itself; see Capabilities::native_ops.
+inline bool is_native(const Capabilities& caps, AluOp op, DType dtype) {
+  return caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)];
+}
+inline void set_native(Capabilities& caps, AluOp op, DType dtype, bool native = true) {
+  caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)] = native;
+}
+// Marks every operation of every dtype in `caps.arithmetic` as native.
+void set_all_native(Capabilities& caps);
+
+}  // namespace rune
+
+RUNE_ENUM_CODEC(rune::AluOp, rune::kNumAluOps, rune::name_of);
+RUNE_ENUM_CODEC(rune::ReduceOp, rune::kNumReduceOps, rune::name_of);

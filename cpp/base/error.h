@@ -1,0 +1,59 @@
+// Errors, split by who is at fault: the user (bad input) or this library (a broken invariant).
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace rune {
+
+// What kind of Python exception a UserError becomes.
+enum class ErrorKind { Value, Type, Index, DType, Unsupported, Parse, Runtime };
+
+// The caller asked for something that cannot be done. The message reads
+// `op: cannot <do> <from> to <to> (<which dim, both values>)`, with an optional `hint: ...` line.
+class UserError : public std::runtime_error {
+ public:
+  UserError(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+// An invariant of this library does not hold. Never the user's fault.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+namespace detail {
+// Collects a message and throws it; built only after a check has failed.
+[[noreturn]] void throw_internal(const char* file, int line, const char* condition,
+                                 const std::string& message);
+}  // namespace detail
+
+// Concatenates its arguments as by operator<<.
+template <class... Args>
+std::string concat(const Args&... args) {
+  std::ostringstream out;
+  ((out << args), ...);
+  return out.str();
+}
+
+template <class... Args>
+[[noreturn]] void user_error(ErrorKind kind, const Args&... args) {
+  throw UserError(kind, concat(args...));
+}
+
+}  // namespace rune
+
+// Checks an invariant of this library. The message arguments are evaluated only on failure.
+#define RUNE_CHECK(condition, ...)                                                          \
+  do {                                                                                      \
+    if (!(condition)) [[unlikely]]                                                          \
+      ::rune::detail::throw_internal(__FILE__, __LINE__, #condition, ::rune::concat(__VA_ARGS__)); \
+  } while (0)
+
+#define RUNE_UNREACHABLE(...) \
+  ::rune::detail::throw_internal(__FILE__, __LINE__, "unreachable", ::rune::concat(__VA_ARGS__))

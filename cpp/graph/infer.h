@@ -1,0 +1,16 @@
+// Shape and dtype of a node, from its kind and its operands: the one place that knows.
+#pragma once
+
+#include <span>
+
+#include "graph/node.h"
+
+namespace rune::graph {
+
+// The metadata of a node with this payload on these operands. `declared` gives what cannot be
+// inferred: the dtype and shape of Buffer, Placeholder and Custom. Throws UserError with the message
+// `op: cannot <do> <from> to <to> (<which dim, both values>)` if the operands do not fit.
+Metadata infer(const Payload& payload, std::span<const Metadata* const> operands,
+               const Metadata& declared);
+
+}  // namespace rune::graph

@@ -1,0 +1,302 @@
+// The high-level graph IR: arrays as values, one node per value.
+//
+// Every node kind is a struct that lists its attributes; operands are kept beside it, in order. A
+// node is immutable once built, and operands come before their users, so node ids are a topological
+// order. What each kind means, and the shape and dtype it infers, is in docs/dev/ir.md and infer.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "alu/alu.h"
+#include "types/scalar.h"
+#include "types/shape.h"
+
+namespace rune::graph {
+
+// A value is the node that computes it.
+struct Value {
+  uint32_t id = ~uint32_t{0};
+  bool valid() const { return id != ~uint32_t{0}; }
+  auto operator<=>(const Value&) const = default;
+};
+
+using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+
+enum class ScatterMode : uint8_t { Set, Add };
+inline const char* name_of(ScatterMode mode) { return mode == ScatterMode::Set ? "set" : "add"; }
+
+// An attribute of a Custom node.
+struct CustomAttr {
+  std::string key;
+  std::variant<int64_t, double, std::string, Ints> value;
+  bool operator==(const CustomAttr&) const = default;
+};
+
+#define RUNE_NODE_EMPTY(Name)                     \
+  struct Name {                                   \
+    bool operator==(const Name&) const = default; \
+    template <class F>                            \
+    void fields(F&&) {}                           \
+  };
+
+#define RUNE_NODE_1(Name, T1, m1, k1)             \
+  struct Name {                                   \
+    T1 m1{};                                      \
+    bool operator==(const Name&) const = default; \
+    template <class F>                            \
+    void fields(F&& f) {                          \
+      f(k1, m1);                                  \
+    }                                             \
+  };
+
+#define RUNE_NODE_2(Name, T1, m1, k1, T2, m2, k2) \
+  struct Name {                                   \
+    T1 m1{};                                      \
+    T2 m2{};                                      \
+    bool operator==(const Name&) const = default; \
+    template <class F>                            \
+    void fields(F&& f) {                          \
+      f(k1, m1);                                  \
+      f(k2, m2);                                  \
+    }                                             \
+  };
+
+// Memory.
+// A fresh array of `size` elements on `device`, contents undefined; the target of Assign.
+RUNE_NODE_2(Buffer, int64_t, size, "size", std::string, device, "device")
+// `size` elements of a 1-d operand, from element `offset`.
+RUNE_NODE_2(Buffer_View, int64_t, size, "size", int64_t, offset, "offset")
+// Argument number `index` of the program.
+RUNE_NODE_1(Placeholder, int64_t, index, "index")
+RUNE_NODE_1(Const_Scalar, Scalar, value, "")
+// A 1-d constant.
+RUNE_NODE_1(Vconst, std::vector<Scalar>, values, "")
+
+// Arithmetic, elementwise; operands have one shape.
+RUNE_NODE_1(Binop, AluOp, op, "")
+RUNE_NODE_1(Unary, AluOp, op, "")
+RUNE_NODE_1(Ternary, AluOp, op, "")
+
+// Movement: never a copy.
+// Reads the operand's elements, in row-major order, through the tracker; masked elements are 0.
+RUNE_NODE_1(View, ShapeTracker, tracker, "")
+RUNE_NODE_1(Reshape, Shape, shape, "shape")
+RUNE_NODE_1(Permute, Ints, axes, "axes")
+// Repeats dimensions of size 1.
+RUNE_NODE_1(Expand, Shape, shape, "shape")
+// Zeros around: (before, after) an axis.
+RUNE_NODE_1(Pad, Pairs, widths, "widths")
+// Elements [low, high) of each axis.
+RUNE_NODE_1(Shrink, Pairs, limits, "limits")
+RUNE_NODE_1(Flip, Ints, axes, "axes")
+
+// Reduces `axes` to size 1 each (the rank stays).
+RUNE_NODE_2(Reduce_Axis, ReduceOp, op, "", Ints, axes, "axes")
+
+// True where the tracker's mask is; bool, the tracker's shape. The operand gives the buffer's shape.
+RUNE_NODE_1(Valid, ShapeTracker, tracker, "")
+// Operands (in, idx[, valid]): in.ravel()[idx], 0 where valid is false. The shape is idx's.
+RUNE_NODE_EMPTY(Index)
+// Elements `indices` of the last axis (a vector's lanes).
+RUNE_NODE_1(Gep, Ints, indices, "indices")
+// Stacks operands of one shape along a new last axis.
+RUNE_NODE_EMPTY(Vectorize)
+// Operands (a[m,k], b[k,n], c[m,n]): a @ b + c.
+struct Wmma {
+  int64_t m = 0, n = 0, k = 0;
+  bool operator==(const Wmma&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("m", m);
+    f("n", n);
+    f("k", k);
+  }
+};
+
+RUNE_NODE_1(Cast, DType, target, "")
+// Same bits; equal item sizes.
+RUNE_NODE_1(Bitcast, DType, target, "")
+
+// Stored in memory, row-major.
+RUNE_NODE_EMPTY(Contiguous)
+RUNE_NODE_2(Copy, std::string, device, "device", bool, clone, "clone")
+// Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis; empty
+// means all) of the target, in order. The result is the target after the writes.
+RUNE_NODE_1(Assign, std::vector<Pairs>, boxes, "boxes")
+
+// A 0-d int64 whose value is bound when the program runs.
+RUNE_NODE_1(Define_Var, SymVar, var, "")
+// The operand, a Define_Var, with its value fixed.
+RUNE_NODE_1(Bind, int64_t, value, "value")
+
+RUNE_NODE_EMPTY(Detach)
+RUNE_NODE_EMPTY(Contiguous_Backward)
+// No value: orders its operands before the end of the program.
+RUNE_NODE_EMPTY(Sink)
+// Operand 0, computed by a kernel of its own whose inputs are the other operands.
+struct Kernel {
+  std::string name;
+  int64_t local_dims = 0;
+  int64_t upcasted = 0;
+  bool dont_use_locals = false;
+  bool operator==(const Kernel&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("name", name);
+    f("local_dims", local_dims);
+    f("upcasted", upcasted);
+    f("dont_use_locals", dont_use_locals);
+  }
+};
+// A 0-d int64 that no other node equals: keeps nodes apart that would otherwise be merged.
+RUNE_NODE_1(Unique, int64_t, id, "id")
+RUNE_NODE_1(Device, std::string, name, "name")
+// One array made of shards on several devices: split along `axis`, or copies if there is none.
+RUNE_NODE_2(Multi, std::optional<int64_t>, axis, "axis", std::vector<bool>, real, "real")
+// The operand, computed in its consumer's kernel.
+RUNE_NODE_EMPTY(Fuse)
+// The operand, with the loop over its last axis unrolled.
+RUNE_NODE_1(Unroll, int64_t, factor, "factor")
+// Operands (a, b): sums products over the axis pairs `contract`, pairing the axes of `batch`. The
+// result's axes are: batch, the rest of a, the rest of b.
+RUNE_NODE_2(Contract, Pairs, contract, "contract", Pairs, batch, "batch")
+RUNE_NODE_1(Cat, int64_t, axis, "axis")
+// Operands (counter, key), each u32[...,2]: Threefry2x32 with 20 rounds (Salmon et al. 2011).
+RUNE_NODE_EMPTY(Threefry)
+// Operands (source, indices): source.take(indices, axis).
+RUNE_NODE_1(Gather, int64_t, axis, "axis")
+// Operands (target, indices, updates): target with updates set or added at indices of `axis`.
+RUNE_NODE_2(Scatter, ScatterMode, mode, "", int64_t, axis, "axis")
+// An operation given by the user.
+RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
+RUNE_NODE_EMPTY(Noop)
+
+#undef RUNE_NODE_EMPTY
+#undef RUNE_NODE_1
+#undef RUNE_NODE_2
+
+// RUNE_NODE(Kind, text, fewest operands, most operands; -1: any number)
+#define RUNE_GRAPH_NODES(RUNE_NODE)                     \
+  RUNE_NODE(Buffer, "buffer", 0, 0)                     \
+  RUNE_NODE(Buffer_View, "buffer_view", 1, 1)           \
+  RUNE_NODE(Placeholder, "placeholder", 0, 0)           \
+  RUNE_NODE(Const_Scalar, "const_scalar", 0, 0)         \
+  RUNE_NODE(Vconst, "vconst", 0, 0)                     \
+  RUNE_NODE(Binop, "binop", 2, 2)                       \
+  RUNE_NODE(Unary, "unary", 1, 1)                       \
+  RUNE_NODE(Ternary, "ternary", 3, 3)                   \
+  RUNE_NODE(View, "view", 1, 1)                         \
+  RUNE_NODE(Reshape, "reshape", 1, 1)                   \
+  RUNE_NODE(Permute, "permute", 1, 1)                   \
+  RUNE_NODE(Expand, "expand", 1, 1)                     \
+  RUNE_NODE(Pad, "pad", 1, 1)                           \
+  RUNE_NODE(Shrink, "shrink", 1, 1)                     \
+  RUNE_NODE(Flip, "flip", 1, 1)                         \
+  RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1)           \
+  RUNE_NODE(Valid, "valid", 1, 1)                       \
+  RUNE_NODE(Index, "index", 2, 3)                       \
+  RUNE_NODE(Gep, "gep", 1, 1)                           \
+  RUNE_NODE(Vectorize, "vectorize", 1, -1)              \
+  RUNE_NODE(Wmma, "wmma", 3, 3)                         \
+  RUNE_NODE(Cast, "cast", 1, 1)                         \
+  RUNE_NODE(Bitcast, "bitcast", 1, 1)                   \
+  RUNE_NODE(Contiguous, "contiguous", 1, 1)             \
+  RUNE_NODE(Copy, "copy", 1, 1)                         \
+  RUNE_NODE(Assign, "assign", 2, -1)                    \
+  RUNE_NODE(Define_Var, "define_var", 0, 0)             \
+  RUNE_NODE(Bind, "bind", 1, 1)                         \
+  RUNE_NODE(Detach, "detach", 1, 1)                     \
+  RUNE_NODE(Contiguous_Backward, "contiguous_backward", 1, 1) \
+  RUNE_NODE(Sink, "sink", 0, -1)                        \
+  RUNE_NODE(Kernel, "kernel", 1, -1)                    \
+  RUNE_NODE(Unique, "unique", 0, 0)                     \
+  RUNE_NODE(Device, "device", 0, 0)                     \
+  RUNE_NODE(Multi, "multi", 1, -1)                      \
+  RUNE_NODE(Fuse, "fuse", 1, 1)                         \
+  RUNE_NODE(Unroll, "unroll", 1, 1)                     \
+  RUNE_NODE(Contract, "contract", 2, 2)                 \
+  RUNE_NODE(Cat, "cat", 1, -1)                          \
+  RUNE_NODE(Threefry, "threefry", 2, 2)                 \
+  RUNE_NODE(Gather, "gather", 2, 2)                     \
+  RUNE_NODE(Scatter, "scatter", 3, 3)                   \
+  RUNE_NODE(Custom, "custom", 0, -1)                    \
+  RUNE_NODE(Noop, "noop", 0, 1)
+
+// The kinds, in the order of Payload's alternatives.
+enum class NodeKind : uint8_t {
+#define RUNE_NODE(Name, text, least, most) Name,
+  RUNE_GRAPH_NODES(RUNE_NODE)
+#undef RUNE_NODE
+};
+
+namespace detail {
+template <class Unused, class... Kinds>
+using Variant = std::variant<Kinds...>;
+}
+// clang-format off
+using Payload = detail::Variant<void
+#define RUNE_NODE(Name, text, least, most) , Name
+  RUNE_GRAPH_NODES(RUNE_NODE)
+#undef RUNE_NODE
+>;
+// clang-format on
+inline constexpr int kNumNodeKinds = std::variant_size_v<Payload>;
+
+const char* name_of(NodeKind kind);
+
+// What is known of a value.
+struct Metadata {
+  DType dtype = DType::Float32;
+  Shape shape;
+  std::optional<std::string> device;  // absent: the program's
+  bool operator==(const Metadata&) const = default;
+};
+
+struct Node {
+  Payload payload;
+  std::vector<Value> inputs;
+  Metadata meta;
+  // The user's source line that made this node ("file.py:12"), or "". Not part of equality.
+  std::string location;
+
+  NodeKind kind() const { return static_cast<NodeKind>(payload.index()); }
+  const Shape& shape() const { return meta.shape; }
+  DType dtype() const { return meta.dtype; }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&payload);
+  }
+};
+
+// A program: nodes in topological order and the values it returns. Its arguments are its Placeholder
+// nodes, by index; its symbolic variables are its Define_Var nodes.
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Value> outputs;
+
+  const Node& operator[](Value v) const { return nodes[v.id]; }
+  size_t size() const { return nodes.size(); }
+  // The Placeholder values, ordered by index.
+  std::vector<Value> inputs() const;
+  std::vector<SymVar> symbolic_vars() const;
+};
+
+}  // namespace rune::graph
+
+RUNE_ENUM_CODEC(rune::graph::ScatterMode, 2, rune::graph::name_of);
+
+template <>
+struct rune::text::Codec<rune::graph::Value> {
+  static void print(std::string& out, rune::graph::Value v) { out += '%' + std::to_string(v.id); }
+  static rune::graph::Value parse(Lexer& lexer) { return {lexer.value_id()}; }
+};
+
+template <>
+struct rune::text::Codec<rune::graph::CustomAttr> {
+  static void print(std::string& out, const rune::graph::CustomAttr& attr);
+  static rune::graph::CustomAttr parse(Lexer& lexer);
+};

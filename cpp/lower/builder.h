@@ -1,0 +1,50 @@
+// Appends instructions to a kernel and infers their types.
+#pragma once
+
+#include <initializer_list>
+
+#include "lower/instr.h"
+
+namespace rune::lower {
+
+class Builder {
+ public:
+  Builder() = default;
+  explicit Builder(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+  // Appends an instruction as it is.
+  Var add(Payload payload, std::vector<Var> args, Type type);
+
+  // The helpers infer the type. Throw InternalError if operands do not fit.
+  Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
+  Var local(DType dtype, int64_t size);
+  Var acc(Var initial);
+  // The value in every lane.
+  Var constant(Scalar value, int lanes = 1);
+  Var vconst(std::vector<Scalar> values);
+  Var special(SpecialKind kind, int dim, int64_t bound, DType dtype);
+  Var range(Var bound);
+  void end_range();
+  void if_(Var condition);
+  void end_if();
+  void barrier();
+  Var load(Var memory, Var index, int lanes = 1, Var valid = {});
+  void store(Var memory, Var index, Var value, Var valid = {}, bool nontemporal = false);
+  Var alu(AluOp op, std::vector<Var> args);
+  Var cast(Var x, DType dtype);
+  Var bitcast(Var x, DType dtype);
+  // A scalar in every lane; x itself if it has these lanes.
+  Var splat(Var x, int lanes);
+  Var gep(Var x, Ints indices);
+  Var vectorize(std::vector<Var> scalars);
+  void assign(Var acc, Var value);
+
+  const Type& type(Var v) const { return kernel_.body[v.id].type; }
+  const Kernel& kernel() const { return kernel_; }
+  Kernel take() { return std::move(kernel_); }
+
+ private:
+  Kernel kernel_;
+};
+
+}  // namespace rune::lower

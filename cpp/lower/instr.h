@@ -1,0 +1,305 @@
+// The Lowered IR: one kernel as a list of scalar and vector instructions with structured loops.
+//
+// A kernel runs once for every point of its launch: `grid` workgroups of `local` threads each. An
+// instruction's value is named by its position in the body. Values are scalars or vectors of `lanes`;
+// operands of one instruction have equal lanes unless said otherwise. Memory is indexed in elements.
+// Values defined inside a Range or If are not visible outside; Acc carries values out.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "alu/alu.h"
+#include "types/scalar.h"
+#include "types/shape.h"
+
+namespace rune::lower {
+
+struct Var {
+  uint32_t id = ~uint32_t{0};
+  bool valid() const { return id != ~uint32_t{0}; }
+  auto operator<=>(const Var&) const = default;
+};
+
+struct Type {
+  DType dtype = DType::Float32;
+  int lanes = 1;
+  bool pointer = false;  // of Buffer, Local, Define_Global, Ptrcat: memory that holds the dtype
+  bool operator==(const Type&) const = default;
+};
+
+enum class SpecialKind : uint8_t { Global_task_idx, Local_thread_idx, Workgroup_idx };
+const char* name_of(SpecialKind kind);
+
+// Scratch in device memory, private to a workgroup.
+struct Buffer {
+  int64_t size = 0;
+  bool operator==(const Buffer&) const = default;
+  template <class F>
+  void fields(F&& f) { f("size", size); }
+};
+// Memory shared by the threads of a workgroup; contents undefined at the start.
+struct Local {
+  int64_t size = 0;
+  bool operator==(const Local&) const = default;
+  template <class F>
+  void fields(F&& f) { f("size", size); }
+};
+// A mutable register. Args: (initial value). Reading the Acc gives its current value.
+struct Acc {
+  bool operator==(const Acc&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Argument number `index` of the kernel: memory of `size` elements.
+struct Define_Global {
+  int64_t index = 0;
+  int64_t size = 0;
+  bool writable = false;
+  bool operator==(const Define_Global&) const = default;
+  template <class F>
+  void fields(F&& f) { f("index", index); f("size", size); f("writable", writable); }
+};
+struct Const {
+  Scalar value;
+  bool operator==(const Const&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", value); }
+};
+// A vector constant, one value a lane.
+struct Vconst {
+  std::vector<Scalar> values;
+  bool operator==(const Vconst&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", values); }
+};
+// A position in the launch along dimension `dim` (0 x, 1 y, 2 z), an integer in [0, bound):
+// Workgroup_idx the group, Local_thread_idx the thread in it, Global_task_idx group * local + thread.
+struct Special {
+  SpecialKind kind = SpecialKind::Workgroup_idx;
+  int64_t dim = 0;
+  int64_t bound = 1;
+  bool operator==(const Special&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", kind); f("dim", dim); f("bound", bound); }
+};
+// The run-time value of a symbolic variable, an integer.
+struct Define_Var {
+  SymVar var;
+  bool operator==(const Define_Var&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", var); }
+};
+// Args: (bound). Runs the body up to the matching EndRange for the value of this instruction from 0
+// to bound - 1, in order; not at all for bound <= 0.
+struct Range {
+  bool operator==(const Range&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+struct EndRange {
+  bool operator==(const EndRange&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Args: (condition), a scalar bool. The body ends at the matching EndIf.
+struct If {
+  bool operator==(const If&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+struct EndIf {
+  bool operator==(const EndIf&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Waits until all threads of the workgroup are here; their earlier writes to Local, Buffer and global
+// memory are then visible to the group.
+struct Barrier {
+  bool operator==(const Barrier&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Marks the start or end of a region, for readers and printers; no effect.
+struct Block {
+  int64_t block_id = 0;
+  bool start = true;
+  bool operator==(const Block&) const = default;
+  template <class F>
+  void fields(F&& f) { f("id", block_id); f("start", start); }
+};
+// A Range of `iterations` that the `unroll` pass replaces by copies of its body. Ends at EndRange.
+struct Unroll {
+  int64_t iterations = 0;
+  bool operator==(const Unroll&) const = default;
+  template <class F>
+  void fields(F&& f) { f("iterations", iterations); }
+};
+// Args: (memory, index[, valid]). With a scalar index and n lanes: elements index .. index+n-1; with an
+// index of n lanes: one element each. A lane whose valid (n lanes, or one for all) is false is not
+// accessed and gives 0.
+struct Load {
+  bool operator==(const Load&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Args: (memory, index, value[, valid]), as Load. nontemporal: the data is not read again soon.
+struct Store {
+  bool nontemporal = false;
+  bool operator==(const Store&) const = default;
+  template <class F>
+  void fields(F&& f) { f("nontemporal", nontemporal); }
+};
+// A scalar operation, lane by lane.
+struct Alu {
+  AluOp op = AluOp::Add;
+  bool operator==(const Alu&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", op); }
+};
+// Lanes `indices` of a vector, as a vector (or scalar, if one).
+struct Gep {
+  Ints indices;
+  bool operator==(const Gep&) const = default;
+  template <class F>
+  void fields(F&& f) { f("indices", indices); }
+};
+// A vector of scalars; a single operand fills all lanes of the type.
+struct Vectorize {
+  bool operator==(const Vectorize&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Args: memories of known size and one dtype. One memory: their elements, one after the other.
+struct Ptrcat {
+  bool operator==(const Ptrcat&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Args: (a, b, c), vectors holding row-major tiles a[m,k], b[k,n], c[m,n]: a @ b + c.
+struct Wmma {
+  int64_t m = 0, n = 0, k = 0;
+  bool operator==(const Wmma&) const = default;
+  template <class F>
+  void fields(F&& f) { f("m", m); f("n", n); f("k", k); }
+};
+// The operand as the type's dtype: NumPy's astype, see Scalar::cast.
+struct Cast {
+  bool operator==(const Cast&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// The operand's bits as the type's dtype, of equal size.
+struct Bitcast {
+  bool operator==(const Bitcast&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// Args: (acc, value): gives the Acc a new value.
+struct Assign {
+  bool operator==(const Assign&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+// A call of user-supplied source; `text` is an expression of the target's language with $0, $1 ...
+struct Custom {
+  std::string op_name;
+  std::string text;
+  bool inlined = true;
+  bool operator==(const Custom&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", op_name); f("text", text); f("inline", inlined); }
+};
+struct Noop {
+  bool operator==(const Noop&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+
+// RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
+#define RUNE_LOWERED_INSTRS(RUNE_INSTR)             \
+  RUNE_INSTR(Buffer, "buffer", 0, 0, true)          \
+  RUNE_INSTR(Local, "local", 0, 0, true)            \
+  RUNE_INSTR(Acc, "acc", 1, 1, true)                \
+  RUNE_INSTR(Define_Global, "define_global", 0, 0, true) \
+  RUNE_INSTR(Const, "const", 0, 0, true)            \
+  RUNE_INSTR(Vconst, "vconst", 0, 0, true)          \
+  RUNE_INSTR(Special, "special", 0, 0, true)        \
+  RUNE_INSTR(Define_Var, "define_var", 0, 0, true)  \
+  RUNE_INSTR(Range, "range", 1, 1, true)            \
+  RUNE_INSTR(EndRange, "endrange", 0, 0, false)     \
+  RUNE_INSTR(If, "if", 1, 1, false)                 \
+  RUNE_INSTR(EndIf, "endif", 0, 0, false)           \
+  RUNE_INSTR(Barrier, "barrier", 0, 0, false)       \
+  RUNE_INSTR(Block, "block", 0, 0, false)           \
+  RUNE_INSTR(Unroll, "unroll", 0, 0, true)          \
+  RUNE_INSTR(Load, "load", 2, 3, true)              \
+  RUNE_INSTR(Store, "store", 3, 4, false)           \
+  RUNE_INSTR(Alu, "alu", 1, 3, true)                \
+  RUNE_INSTR(Gep, "gep", 1, 1, true)                \
+  RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)   \
+  RUNE_INSTR(Ptrcat, "ptrcat", 1, -1, true)         \
+  RUNE_INSTR(Wmma, "wmma", 3, 3, true)              \
+  RUNE_INSTR(Cast, "cast", 1, 1, true)              \
+  RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)        \
+  RUNE_INSTR(Assign, "assign", 2, 2, false)         \
+  RUNE_INSTR(Custom, "custom", 0, -1, true)         \
+  RUNE_INSTR(Noop, "noop", 0, 0, false)
+
+enum class InstrKind : uint8_t {
+#define RUNE_INSTR(Name, text, least, most, value) Name,
+  RUNE_LOWERED_INSTRS(RUNE_INSTR)
+#undef RUNE_INSTR
+};
+
+namespace detail {
+template <class Unused, class... Kinds>
+using Variant = std::variant<Kinds...>;
+}
+// clang-format off
+using Payload = detail::Variant<void
+#define RUNE_INSTR(Name, text, least, most, value) , Name
+  RUNE_LOWERED_INSTRS(RUNE_INSTR)
+#undef RUNE_INSTR
+>;
+// clang-format on
+inline constexpr int kNumInstrKinds = std::variant_size_v<Payload>;
+
+const char* name_of(InstrKind kind);
+bool has_value(InstrKind kind);
+
+struct Instr {
+  Payload payload;
+  std::vector<Var> args;
+  Type type;  // of the value; of a Store or Assign unused
+  bool operator==(const Instr&) const = default;
+  InstrKind kind() const { return static_cast<InstrKind>(payload.index()); }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&payload);
+  }
+};
+
+struct Kernel {
+  std::string name;
+  std::array<int64_t, 3> grid{1, 1, 1};   // workgroups along x, y, z
+  std::array<int64_t, 3> local{1, 1, 1};  // threads of a workgroup
+  std::vector<Instr> body;
+  bool operator==(const Kernel&) const = default;
+  const Instr& operator[](Var v) const { return body[v.id]; }
+  // The Define_Global instructions, ordered by index.
+  std::vector<Var> globals() const;
+};
+
+}  // namespace rune::lower
+
+RUNE_ENUM_CODEC(rune::lower::SpecialKind, 3, rune::lower::name_of);
+
+template <>
+struct rune::text::Codec<rune::lower::Var> {
+  static void print(std::string& out, rune::lower::Var v) { out += '%' + std::to_string(v.id); }
+  static rune::lower::Var parse(Lexer& lexer) { return {lexer.value_id()}; }
+};

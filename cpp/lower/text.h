@@ -1,0 +1,31 @@
+// The textual form of kernels; parse(print(k)) equals k.
+//
+//   kernel @k0 grid=[4,1,1] local=[1,1,1] {
+//     %0 = define_global index=0 size=64 writable=true : ptr f32
+//     %1 = special Workgroup_idx dim=0 bound=4 : i64
+//     %2 = const i64(16) : i64
+//     %3 = alu mul %1 %2 : i64
+//     %4 = load %0 %3 : f32x16
+//     store nontemporal=false %0 %3 %4
+//   }
+//
+// Ids are positions in the body: an instruction without a value takes one too.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/instr.h"
+
+namespace rune::lower {
+
+std::string print(const Kernel& kernel);
+// Instruction `v`, as in print, without indentation or newline.
+std::string print_instr(const Kernel& kernel, Var v);
+// Throws UserError(Parse) with line and column.
+Kernel parse(std::string_view text);
+// Any number of kernels, one after the other.
+std::vector<Kernel> parse_all(std::string_view text);
+
+}  // namespace rune::lower

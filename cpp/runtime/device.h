@@ -1,0 +1,69 @@
+// What a backend is: a Device with an Allocator and a Compiler, whose Programs run on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "types/capabilities.h"
+#include "types/dtype.h"
+
+namespace rune::runtime {
+
+// Memory of a device. allocate may throw UserError(Runtime); it never returns null for bytes > 0.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void deallocate(void* memory, size_t bytes) = 0;
+};
+
+// One kernel's text, in the language of the target, and what is known of its launch.
+struct KernelSource {
+  std::string name;
+  std::string text;
+  std::array<int64_t, 3> grid{1, 1, 1};
+  std::array<int64_t, 3> local{1, 1, 1};
+  std::vector<DType> buffer_dtypes;       // by argument
+  std::vector<int64_t> buffer_sizes;      // elements, by argument
+  double estimated_ns = 0;                // of one launch on one core
+};
+
+struct Launch {
+  std::span<void* const> buffers;
+  std::span<const int64_t> vars;
+};
+
+// One compiled kernel. Safe to launch from several threads.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual void launch(const Launch& launch) = 0;
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  // One program a source, in order. Throws UserError(Runtime) with the compiler's message.
+  virtual std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const std::string& name() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+  virtual Allocator& allocator() = 0;
+  virtual Compiler& compiler() = 0;
+  // Waits for all launches; throws the first error that one of them met.
+  virtual void synchronize() = 0;
+  // Copies between host memory and this device's.
+  virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
+  virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
+};
+
+}  // namespace rune::runtime

@@ -1,0 +1,103 @@
+#include "types/dtype.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rune {
+
+namespace {
+
+struct Row {
+  const char* text;
+  const char* numpy;
+  int bytes;
+  Kind kind;
+};
+
+constexpr Row kRows[] = {
+#define RUNE_DTYPE(Name, text, numpy, bytes, kind) {text, numpy, bytes, Kind::kind},
+#include "types/dtypes.def"
+#undef RUNE_DTYPE
+};
+
+const Row& row(DType dtype) { return kRows[static_cast<int>(dtype)]; }
+
+DType signed_of_bytes(int bytes) {
+  switch (bytes) {
+    case 1: return DType::Int8;
+    case 2: return DType::Int16;
+    case 4: return DType::Int32;
+    default: return DType::Int64;
+  }
+}
+
+// The smallest float that holds an integer of this width exactly enough for NumPy: 8 bits float16,
+// 16 bits float32, more float64.
+DType float_for_integer(int bytes) {
+  return bytes == 1 ? DType::Float16 : bytes == 2 ? DType::Float32 : DType::Float64;
+}
+
+DType promote_int_float(DType integer, DType floating) {
+  if (floating == DType::Bfloat16) return floating;
+  const DType least = is_bool(integer) ? floating : float_for_integer(size_of(integer));
+  return size_of(least) > size_of(floating) ? least : floating;
+}
+
+}  // namespace
+
+Kind kind(DType dtype) { return row(dtype).kind; }
+int size_of(DType dtype) { return row(dtype).bytes; }
+const char* name_of(DType dtype) { return row(dtype).text; }
+const char* numpy_name(DType dtype) { return row(dtype).numpy; }
+
+std::optional<DType> dtype_from_numpy_name(std::string_view name) {
+  for (int i = 0; i < kNumDTypes; ++i)
+    if (name == kRows[i].numpy) return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (is_bool(a)) return b;
+  if (is_bool(b)) return a;
+  if (is_float(a) && is_float(b)) {
+    if (size_of(a) == 2 && size_of(b) == 2) return DType::Float32;  // float16 with bfloat16
+    return size_of(a) > size_of(b) ? a : b;
+  }
+  if (is_float(a)) return promote_int_float(b, a);
+  if (is_float(b)) return promote_int_float(a, b);
+  if (kind(a) == kind(b)) return size_of(a) > size_of(b) ? a : b;
+  const DType s = kind(a) == Kind::Int ? a : b;
+  const DType u = kind(a) == Kind::Int ? b : a;
+  if (size_of(s) > size_of(u)) return s;
+  if (size_of(u) == 8) return DType::Float64;
+  return signed_of_bytes(2 * size_of(u));
+}
+
+DType promote_weak(DType a, Kind weak) {
+  switch (weak) {
+    case Kind::Bool: return a;
+    case Kind::Int:
+    case Kind::Uint: return is_bool(a) ? DType::Int64 : a;
+    case Kind::Float: return is_float(a) ? a : DType::Float64;
+  }
+  RUNE_UNREACHABLE();
+}
+
+DType float_of(DType dtype) {
+  if (is_float(dtype)) return dtype;
+  return is_bool(dtype) ? DType::Float16 : float_for_integer(size_of(dtype));
+}
+
+DType sum_of(DType dtype) {
+  switch (kind(dtype)) {
+    case Kind::Bool:
+    case Kind::Int: return DType::Int64;
+    case Kind::Uint: return DType::Uint64;
+    case Kind::Float: return dtype;
+  }
+  RUNE_UNREACHABLE();
+}
+
+}  // namespace rune
