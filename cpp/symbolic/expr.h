@@ -1,0 +1,119 @@
+// Index expressions: integers built from loop variables by sums, constant multiples, floor division
+// and remainder by positive constants. Always in canonical form, so that equal expressions compare
+// equal and everything that bounds can prove is already simplified.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace rune::sym {
+
+// Inclusive bounds.
+struct Bounds {
+  int64_t low = 0;
+  int64_t high = 0;
+  bool operator==(const Bounds&) const = default;
+};
+
+struct Atom;
+
+// constant + sum of coefficient * atom; terms sorted by atom, no coefficient 0, no atom twice.
+class Expr {
+ public:
+  struct Term {
+    int64_t coefficient;
+    std::shared_ptr<const Atom> atom;
+  };
+
+  Expr() = default;
+  Expr(int64_t constant) : constant_(constant) {}  // NOLINT: integers are expressions
+  // Variables with one id must have one set of bounds. A variable of one possible value is a constant.
+  static Expr variable(uint32_t id, Bounds bounds);
+
+  int64_t constant() const { return constant_; }
+  const std::vector<Term>& terms() const { return terms_; }
+  bool is_constant() const { return terms_.empty(); }
+  Bounds bounds() const;
+
+  // The coefficient c such that this = c * variable + (something without the variable), or nothing if
+  // the variable occurs inside a division or remainder.
+  std::optional<int64_t> coefficient_of(uint32_t variable) const;
+  bool depends_on(uint32_t variable) const;
+  // Ids of all variables, sorted, without repetition.
+  std::vector<uint32_t> variables() const;
+  // If this is exactly one variable (coefficient 1, constant 0), its id.
+  std::optional<uint32_t> as_variable() const;
+  // Whether a division or remainder occurs.
+  bool has_division() const;
+  // The greatest d >= 1 that provably divides every value (0 for the constant 0).
+  int64_t known_divisor() const;
+
+  // Replaces variables; those for which the function returns nothing stay.
+  Expr substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
+  int64_t evaluate(const std::function<int64_t(uint32_t)>& value) const;
+
+  // `2*v0 + v1//4 + 3`, by `name` of a variable (default v<id>).
+  std::string text(const std::function<std::string(uint32_t)>& name = {}) const;
+
+  size_t hash() const;
+  bool operator==(const Expr& other) const;
+
+  friend Expr operator+(const Expr& a, const Expr& b);
+  friend Expr operator-(const Expr& a, const Expr& b);
+  friend Expr operator*(const Expr& a, int64_t factor);
+  // Rounded down, and the remainder in [0, divisor). The divisor is positive.
+  friend Expr floordiv(const Expr& a, int64_t divisor);
+  friend Expr mod(const Expr& a, int64_t divisor);
+
+ private:
+  int64_t constant_ = 0;
+  std::vector<Term> terms_;
+};
+
+// What a term is about: a variable, or `inner // divisor`, or `inner % divisor`.
+struct Atom {
+  enum class Kind : uint8_t { Variable, Div, Mod } kind = Kind::Variable;
+  uint32_t variable = 0;
+  Expr inner;
+  int64_t divisor = 1;
+  Bounds bounds;
+  size_t hash = 0;
+};
+
+// A conjunction of conditions `expr >= 0`, without those that bounds prove.
+class Mask {
+ public:
+  Mask() = default;  // always true
+  static Mask never();
+
+  // Adds a condition.
+  void require_nonnegative(const Expr& expr);
+  // low <= expr < high.
+  void require_between(const Expr& expr, int64_t low, int64_t high);
+  void require(const Mask& other);
+
+  bool is_true() const { return !never_ && conditions_.empty(); }
+  bool is_false() const { return never_; }
+  const std::vector<Expr>& conditions() const { return conditions_; }
+  bool depends_on(uint32_t variable) const;
+  Mask substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
+  bool evaluate(const std::function<int64_t(uint32_t)>& value) const;
+  std::string text(const std::function<std::string(uint32_t)>& name = {}) const;
+  size_t hash() const;
+  bool operator==(const Mask& other) const;
+
+ private:
+  bool never_ = false;
+  std::vector<Expr> conditions_;  // sorted
+};
+
+// Row-major position of an index tuple in a shape, and back.
+Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape);
+std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape);
+
+}  // namespace rune::sym
