@@ -1,14 +1,425 @@
 // The Scheduled IR: which kernels run, in what order, over which iteration spaces and buffers.
+//
+// A schedule owns its graph; kernels name the graph's values. Strides and sizes are in elements,
+// `*_bytes` in bytes, `est_ns` in nanoseconds. Items are numbered by position.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "graph/node.h"
 #include "symbolic/expr.h"
+#include "types/capabilities.h"
 
 namespace rune::schedule {
 
-struct Schedule {};  // completed by the scheduler's author
+using graph::Graph;
+using graph::Value;
+
+// Axes of an iteration space.
+
+enum class AxisRole : uint8_t { Normal, Reduction };
+const char* name_of(AxisRole role);
+
+// `size` is known or bounded by `sym`.
+struct Axis {
+  std::string name;
+  std::optional<int64_t> size;
+  std::optional<SymVar> sym;
+  AxisRole role = AxisRole::Normal;
+  bool operator==(const Axis&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("name", name);
+    f("size", size);
+    f("sym", sym);
+    f("role", role);
+  }
+  int64_t extent() const { return size ? *size : sym->max_val; }
+};
+
+// Which axes run where; each list holds positions in IterSpace::axes, outermost first. The block axes,
+// each divided by its outermost tile, are linearised row-major into the launch's workgroups. A thread
+// axis is also a block axis (its points, linearised with those of the other block axes, are dealt to
+// threads in order) or an inner axis of the stages (dealt to the threads of the group round robin).
+// Serial axes are loops, in this order; vec axes are the lanes of vectors.
+struct Mapping {
+  Ints block, thread, vec, serial;
+  bool operator==(const Mapping&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("block", block);
+    f("thread", thread);
+    f("vec", vec);
+    f("serial", serial);
+  }
+};
+
+// tiles[i]: sizes of axis i's tiles, outermost first; a block axis's first tile is what one workgroup
+// covers, and the last tile of an axis is what one iteration of its innermost loop covers (unroll
+// factor times lanes).
+struct IterSpace {
+  std::vector<Axis> axes;
+  Mapping mapping;
+  std::vector<Ints> tiles;
+  bool operator==(const IterSpace&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("axes", axes);
+    f("mapping", mapping);
+    f("tiles", tiles);
+  }
+};
+
+// Buffers.
+
+enum class MemoryScope : uint8_t { Global, Shared, Register };
+const char* name_of(MemoryScope scope);
+
+struct Layout {
+  Shape shape;
+  Ints strides;
+  int64_t alignment = 1;     // bytes
+  int64_t vector_width = 1;  // elements accessed at once
+  Ints contiguous_axes;      // axes, innermost last, over which elements are adjacent
+  bool operator==(const Layout&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("shape", shape);
+    f("strides", strides);
+    f("alignment", alignment);
+    f("vector_width", vector_width);
+    f("contiguous_axes", contiguous_axes);
+  }
+};
+
+struct Allocation {
+  MemoryScope scope = MemoryScope::Global;
+  int64_t size_bytes = 0;
+  std::pair<int64_t, int64_t> lifetime{0, 0};  // first and last item that uses it
+  std::optional<int64_t> alias_group;          // buffers of one group share memory
+  std::optional<int64_t> offset;               // into the arena, of temporaries
+  bool operator==(const Allocation&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("scope", scope);
+    f("bytes", size_bytes);
+    f("lifetime", lifetime);
+    f("alias_group", alias_group);
+    f("offset", offset);
+  }
+};
+
+struct BufferInfo {
+  Value buf_var;
+  DType dtype = DType::Float32;
+  Layout layout;
+  Allocation alloc;
+  bool is_input = false;   // of the kernel
+  bool is_output = false;
+  bool operator==(const BufferInfo&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", buf_var);
+    f("dtype", dtype);
+    f("layout", layout);
+    f("alloc", alloc);
+    f("input", is_input);
+    f("output", is_output);
+  }
+};
+
+// Hints to the lowerer.
+
+enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontemporal };
+const char* name_of(HintKind kind);
+
+// Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
+// Prefetch: `var`, `amount` iterations ahead. Pipeline: `axis` in `amount` stages. Nontemporal: `var`
+// is written past the caches.
+struct LoopHint {
+  HintKind kind = HintKind::Unroll;
+  std::optional<int64_t> axis;
+  std::optional<Value> var;
+  int64_t amount = 1;
+  bool operator==(const LoopHint&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", kind);
+    f("axis", axis);
+    f("var", var);
+    f("amount", amount);
+  }
+};
+
+// How a reduction's partial results are combined within a thread (several accumulators as a Tree, by
+// Welford's recurrence, by SIMD shuffles, or one accumulator) and between threads (a tree through
+// shared memory, atomics, a second kernel over partial results, or not at all).
+enum class IntraThread : uint8_t { Tree, Welford, Shfl, None };
+enum class InterThread : uint8_t { SharedTree, Atomic, GridReduce, None };
+const char* name_of(IntraThread plan);
+const char* name_of(InterThread plan);
+
+struct ReductionPlan {
+  Ints axes;  // positions in IterSpace::axes
+  IntraThread intra_thread = IntraThread::None;
+  InterThread inter_thread = InterThread::None;
+  bool operator==(const ReductionPlan&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("axes", axes);
+    f("intra", intra_thread);
+    f("inter", inter_thread);
+  }
+};
+
+struct ScheduleContext {
+  Ints global_dims{1, 1, 1};  // workgroups
+  Ints local_dims{1, 1, 1};   // threads of a workgroup
+  int64_t upcasted = 1;       // points of the iteration space that one thread computes at once
+  std::string device;
+  std::optional<int64_t> stream;
+  bool operator==(const ScheduleContext&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("global", global_dims);
+    f("local", local_dims);
+    f("upcasted", upcasted);
+    f("device", device);
+    f("stream", stream);
+  }
+};
+
+// Stages: what a kernel does at each point of its outer axes, in order.
+
+enum class StageKind : uint8_t { Reduce, Map };
+const char* name_of(StageKind kind);
+
+// A value and where it lies: its row-major position is the sum of strides[a] * axis a. Of a Reduce
+// stage, the strides of the stage's inner axes give the position among the elements that are reduced
+// to one (row-major over the reduced axes).
+struct StageValue {
+  Value value;
+  Ints strides;  // by axis of the iteration space
+  bool operator==(const StageValue&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", value);
+    f("strides", strides);
+  }
+};
+
+// Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values at
+// every point of `axes`. Outer axes are those in no stage.
+struct Stage {
+  StageKind kind = StageKind::Map;
+  Ints axes;
+  std::vector<StageValue> values;
+  bool operator==(const Stage&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", kind);
+    f("axes", axes);
+    f("values", values);
+  }
+};
+
+// Items.
+
+struct Kernel {
+  int64_t kernel_id = 0;
+  std::string kernel_name;
+  std::vector<Value> ops;  // the graph's nodes that this kernel computes
+  std::vector<BufferInfo> inputs;
+  std::vector<BufferInfo> outputs;
+  IterSpace iter;
+  std::vector<Stage> stages;
+  std::optional<ReductionPlan> reduce;
+  std::vector<LoopHint> hints;
+  ScheduleContext context;
+  bool operator==(const Kernel&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("id", kernel_id);
+    f("name", kernel_name);
+    f("ops", ops);
+    f("inputs", inputs);
+    f("outputs", outputs);
+    f("iter", iter);
+    f("stages", stages);
+    f("reduce", reduce);
+    f("hints", hints);
+    f("context", context);
+  }
+  int64_t unroll(int64_t axis) const;  // 1 without a hint
+  int64_t lanes() const;               // of the vec axes, 1 without
+};
+
+struct Memory_Transfer {
+  int64_t transfer_id = 0;
+  Value src_var, dst_var;
+  std::string src_device, dst_device;
+  Ints dims;
+  std::optional<Ints> src_strides, dst_strides;
+  int64_t size_bytes = 0;
+  bool is_async = false;
+  std::optional<int64_t> stream;
+  bool operator==(const Memory_Transfer&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("id", transfer_id);
+    f("src", src_var);
+    f("dst", dst_var);
+    f("src_device", src_device);
+    f("dst_device", dst_device);
+    f("dims", dims);
+    f("src_strides", src_strides);
+    f("dst_strides", dst_strides);
+    f("bytes", size_bytes);
+    f("async", is_async);
+    f("stream", stream);
+  }
+};
+
+enum class SyncType : uint8_t { Barrier, Fence, Event };
+enum class SyncScope : uint8_t { Threadgroup, Device, System };
+const char* name_of(SyncType type);
+const char* name_of(SyncScope scope);
+
+struct Synchronization {
+  int64_t sync_id = 0;
+  SyncType sync_type = SyncType::Barrier;
+  std::optional<int64_t> event;
+  SyncScope scope = SyncScope::Device;
+  std::vector<std::string> devices;
+  std::optional<int64_t> stream;
+  bool operator==(const Synchronization&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("id", sync_id);
+    f("type", sync_type);
+    f("event", event);
+    f("scope", scope);
+    f("devices", devices);
+    f("stream", stream);
+  }
+};
+
+struct Host_Callback {
+  int64_t callback_id = 0;
+  std::string callback_name;
+  std::vector<Value> input_vars, output_vars;
+  bool operator==(const Host_Callback&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("id", callback_id);
+    f("name", callback_name);
+    f("inputs", input_vars);
+    f("outputs", output_vars);
+  }
+};
+
+using Operation = std::variant<Kernel, Memory_Transfer, Synchronization, Host_Callback>;
+
+struct ScheduleItem {
+  int64_t item_id = 0;
+  Operation operation;
+  Ints depends_on;
+  Ints dependents;
+  bool operator==(const ScheduleItem&) const = default;
+  const Kernel* kernel() const { return std::get_if<Kernel>(&operation); }
+};
+
+enum class DependencyKind : uint8_t { Data, Control };
+const char* name_of(DependencyKind kind);
+
+struct Dependency {
+  int64_t dep_from = 0, dep_to = 0;  // items
+  std::vector<Value> dep_vars;
+  DependencyKind kind = DependencyKind::Data;
+  bool operator==(const Dependency&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("from", dep_from);
+    f("to", dep_to);
+    f("vars", dep_vars);
+    f("kind", kind);
+  }
+};
+
+enum class FusionType : uint8_t { Elementwise, Reduction, Mixed };
+const char* name_of(FusionType type);
+
+// Two values that could share a kernel, whether they do, and why.
+struct FusionOpportunity {
+  Value producer, consumer;
+  FusionType fusion_type = FusionType::Elementwise;
+  bool taken = false;
+  double benefit_score = 0;  // ns saved
+  int64_t memory_saved = 0;  // bytes
+  std::string reason;
+  bool operator==(const FusionOpportunity&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("producer", producer);
+    f("consumer", consumer);
+    f("type", fusion_type);
+    f("taken", taken);
+    f("score", benefit_score);
+    f("memory_saved", memory_saved);
+    f("reason", reason);
+  }
+};
+
+struct ItemAnalysis {
+  int64_t item_id = 0;
+  int64_t flops = 0;
+  int64_t bytes_read = 0;  // each element of each input once
+  int64_t bytes_written = 0;
+  int64_t regs_per_thread = 0;  // accumulators
+  int64_t smem_bytes = 0;
+  double occupancy = 1;  // share of the device's cores or threads that have work
+  int64_t est_ns = 0;
+  bool operator==(const ItemAnalysis&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("item", item_id);
+    f("flops", flops);
+    f("bytes_read", bytes_read);
+    f("bytes_written", bytes_written);
+    f("regs", regs_per_thread);
+    f("smem", smem_bytes);
+    f("occupancy", occupancy);
+    f("est_ns", est_ns);
+  }
+};
+
+struct Schedule {
+  Graph graph;
+  std::vector<ScheduleItem> items;
+  // By output of the graph: the value whose buffer holds it, row-major.
+  std::vector<Value> outputs;
+  std::vector<Dependency> dependencies;
+  std::vector<FusionOpportunity> fusion_opportunities;
+  std::vector<ItemAnalysis> analysis;  // by item
+  Ints critical_path;                  // items
+  int64_t arena_bytes = 0;             // temporaries
+  int64_t total_memory_usage = 0;      // peak bytes: inputs, outputs and temporaries
+  int64_t estimated_runtime_ns = 0;    // along the critical path
+};
 
 }  // namespace rune::schedule
+
+RUNE_ENUM_CODEC(rune::schedule::AxisRole, 2, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::MemoryScope, 3, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::HintKind, 5, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::IntraThread, 4, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::InterThread, 4, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::StageKind, 2, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::SyncType, 3, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::SyncScope, 3, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::DependencyKind, 2, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::FusionType, 3, rune::schedule::name_of);
