@@ -15,7 +15,8 @@ class Builder {
   // Appends an instruction as it is.
   Var add(Payload payload, std::vector<Var> args, Type type);
 
-  // The helpers infer the type. Throw InternalError if operands do not fit.
+  // The helpers infer the type. Throw InternalError if operands do not fit. A cast or splat that
+  // would change nothing gives its operand.
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
   Var acc(Var initial);
@@ -38,6 +39,15 @@ class Builder {
   Var gep(Var x, Ints indices);
   Var vectorize(std::vector<Var> scalars);
   void assign(Var acc, Var value);
+  Var buffer(DType dtype, int64_t size);
+  Var define_var(SymVar var, DType dtype = DType::Int64);
+  Var unroll(int64_t iterations, DType dtype = DType::Int64);
+  // a, b and c have m*k, k*n and m*n lanes; a and b one dtype, the result that of c.
+  Var wmma(int64_t m, int64_t n, int64_t k, Var a, Var b, Var c);
+  Var ptrcat(std::vector<Var> memories);
+  Var custom(std::string op_name, std::string text, std::vector<Var> args, Type type,
+             bool inlined = true);
+  void block(int64_t id, bool start);
 
   const Type& type(Var v) const { return kernel_.body[v.id].type; }
   const Kernel& kernel() const { return kernel_; }

@@ -270,12 +270,16 @@ inline constexpr int kNumInstrKinds = std::variant_size_v<Payload>;
 
 const char* name_of(InstrKind kind);
 bool has_value(InstrKind kind);
+int min_args(InstrKind kind);
+int max_args(InstrKind kind);  // -1: any number
 
 struct Instr {
   Payload payload;
   std::vector<Var> args;
-  Type type;  // of the value; of a Store or Assign unused
-  bool operator==(const Instr&) const = default;
+  Type type;  // of the value; unused, and not compared, where there is none
+  bool operator==(const Instr& o) const {
+    return payload == o.payload && args == o.args && (!has_value(kind()) || type == o.type);
+  }
   InstrKind kind() const { return static_cast<InstrKind>(payload.index()); }
   template <class T>
   const T* as() const {

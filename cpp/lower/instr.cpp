@@ -1,0 +1,49 @@
+#include "lower/instr.h"
+
+#include <algorithm>
+
+namespace rune::lower {
+
+namespace {
+
+struct Row {
+  const char* text;
+  int least, most;
+  bool value;
+};
+
+constexpr Row kRows[] = {
+#define RUNE_INSTR(Name, text, least, most, value) {text, least, most, value},
+    RUNE_LOWERED_INSTRS(RUNE_INSTR)
+#undef RUNE_INSTR
+};
+
+const Row& row(InstrKind kind) { return kRows[static_cast<int>(kind)]; }
+
+}  // namespace
+
+const char* name_of(InstrKind kind) { return row(kind).text; }
+bool has_value(InstrKind kind) { return row(kind).value; }
+int min_args(InstrKind kind) { return row(kind).least; }
+int max_args(InstrKind kind) { return row(kind).most; }
+
+const char* name_of(SpecialKind kind) {
+  switch (kind) {
+    case SpecialKind::Global_task_idx: return "Global_task_idx";
+    case SpecialKind::Local_thread_idx: return "Local_thread_idx";
+    case SpecialKind::Workgroup_idx: return "Workgroup_idx";
+  }
+  return "?";
+}
+
+std::vector<Var> Kernel::globals() const {
+  std::vector<Var> result;
+  for (uint32_t i = 0; i < body.size(); ++i)
+    if (body[i].as<Define_Global>()) result.push_back({i});
+  std::stable_sort(result.begin(), result.end(), [&](Var a, Var b) {
+    return body[a.id].as<Define_Global>()->index < body[b.id].as<Define_Global>()->index;
+  });
+  return result;
+}
+
+}  // namespace rune::lower
