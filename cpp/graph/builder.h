@@ -11,7 +11,7 @@ class Builder {
  public:
   Builder() = default;
   // Continues a graph.
-  explicit Builder(Graph graph) : graph_(std::move(graph)) {}
+  explicit Builder(Graph graph);
 
   // Appends a node. `declared` is needed for Buffer, Placeholder and Custom. Throws UserError as
   // `infer` does, InternalError for an operand that does not exist.

@@ -33,7 +33,8 @@ inline const char* name_of(ScatterMode mode) { return mode == ScatterMode::Set ?
 struct CustomAttr {
   std::string key;
   std::variant<int64_t, double, std::string, Ints> value;
-  bool operator==(const CustomAttr&) const = default;
+  // Equal texts: 0.0 differs from -0.0, and NaN equals NaN.
+  bool operator==(const CustomAttr& other) const;
 };
 
 #define RUNE_NODE_EMPTY(Name)                     \

@@ -1,0 +1,73 @@
+#include "graph/node.h"
+
+#include <algorithm>
+
+namespace rune::graph {
+
+const char* name_of(NodeKind kind) {
+  static constexpr const char* kNames[] = {
+#define RUNE_NODE(Name, text, least, most) text,
+      RUNE_GRAPH_NODES(RUNE_NODE)
+#undef RUNE_NODE
+  };
+  static_assert(std::size(kNames) == kNumNodeKinds);
+  return kNames[static_cast<int>(kind)];
+}
+
+bool CustomAttr::operator==(const CustomAttr& other) const {
+  return text::to_text(*this) == text::to_text(other);
+}
+
+std::vector<Value> Graph::inputs() const {
+  std::vector<Value> result;
+  for (uint32_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i].as<Placeholder>()) result.push_back({i});
+  std::stable_sort(result.begin(), result.end(), [&](Value a, Value b) {
+    return nodes[a.id].as<Placeholder>()->index < nodes[b.id].as<Placeholder>()->index;
+  });
+  return result;
+}
+
+std::vector<SymVar> Graph::symbolic_vars() const {
+  std::vector<SymVar> result;
+  for (const Node& node : nodes)
+    if (const auto* define = node.as<Define_Var>())
+      if (std::find(result.begin(), result.end(), define->var) == result.end())
+        result.push_back(define->var);
+  return result;
+}
+
+}  // namespace rune::graph
+
+namespace rune::text {
+
+// `"key"=value`; a double has a point, an exponent, or is inf or nan, and an integer does not.
+void Codec<graph::CustomAttr>::print(std::string& out, const graph::CustomAttr& attr) {
+  out += quote(attr.key);
+  out += '=';
+  std::visit(
+      [&](const auto& value) { Codec<std::remove_cvref_t<decltype(value)>>::print(out, value); },
+      attr.value);
+}
+
+graph::CustomAttr Codec<graph::CustomAttr>::parse(Lexer& lexer) {
+  graph::CustomAttr attr;
+  attr.key = lexer.string_literal();
+  lexer.expect("=");
+  if (lexer.peek("\"")) {
+    attr.value = lexer.string_literal();
+  } else if (lexer.peek("[")) {
+    attr.value = Codec<Ints>::parse(lexer);
+  } else {
+    Lexer again = lexer;
+    if (lexer.number().find_first_of(".en") == std::string::npos) {
+      attr.value = again.integer();
+    } else {
+      attr.value = Codec<double>::parse(again);
+    }
+    lexer = again;
+  }
+  return attr;
+}
+
+}  // namespace rune::text
