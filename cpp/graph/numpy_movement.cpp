@@ -1,0 +1,369 @@
+// NumPy's functions that move elements: shapes, joins, splits, padding.
+#include <algorithm>
+#include <numeric>
+
+#include "graph/numpy_ops.h"
+
+namespace rune::graph {
+
+namespace {
+
+int64_t rank_of(const Shape& shape) {
+  return static_cast<int64_t>(shape.size());
+}
+
+Ints iota(int64_t count) {
+  Ints result(count);
+  std::iota(result.begin(), result.end(), 0);
+  return result;
+}
+
+}  // namespace
+
+Operand NumpyBuilder::reshape(const Operand& x, Shape shape) {
+  const Value value = value_of(x);
+  const Shape from = b_.shape(value);
+  const int64_t count = num_elements(from);
+  int64_t known = 1, unknown = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1) {
+      if (unknown >= 0)
+        user_error(ErrorKind::Value, "can only specify one unknown dimension (reshape to ",
+                   shape_text(shape), ")");
+      unknown = static_cast<int64_t>(i);
+    } else if (shape[i] < 0) {
+      user_error(ErrorKind::Value, "reshape: cannot reshape ", shape_text(from), " to ",
+                 shape_text(shape), " (negative size ", shape[i], ")");
+    } else {
+      known *= shape[i];
+    }
+  }
+  const bool fits = unknown >= 0 ? known != 0 && count % known == 0 : known == count;
+  if (!fits)
+    user_error(ErrorKind::Value, "reshape: cannot reshape ", shape_text(from), " to ",
+               shape_text(shape), " (", count, " and ", known, " elements)");
+  if (unknown >= 0) shape[unknown] = count / known;
+  return b_.reshape(value, std::move(shape));
+}
+
+Operand NumpyBuilder::transpose(const Operand& x, const Axes& axes) {
+  const Value value = value_of(x);
+  const int64_t rank = rank_of(b_.shape(value));
+  Ints order = iota(rank);
+  if (axes) {
+    if (rank_of(*axes) != rank)
+      user_error(ErrorKind::Value, "axes don't match array (transpose of ", rank, " dimensions by ",
+                 shape_text(*axes), ")");
+    normalize_axes("transpose", axes, rank);
+    for (int64_t i = 0; i < rank; ++i) order[i] = axis_of("transpose", (*axes)[i], rank);
+  } else {
+    std::reverse(order.begin(), order.end());
+  }
+  return b_.permute(value, order);
+}
+
+Operand NumpyBuilder::swapaxes(const Operand& x, int64_t a, int64_t b) {
+  const int64_t rank = rank_of(shape(x));
+  Ints order = iota(rank);
+  std::swap(order[axis_of("swapaxes", a, rank)], order[axis_of("swapaxes", b, rank)]);
+  return transpose(x, order);
+}
+
+Operand NumpyBuilder::moveaxis(const Operand& x, const Ints& source, const Ints& destination) {
+  const int64_t rank = rank_of(shape(x));
+  if (source.size() != destination.size())
+    user_error(ErrorKind::Value, "moveaxis: cannot move ", shape_text(source), " to ",
+               shape_text(destination), " (", source.size(), " and ", destination.size(), " axes)");
+  normalize_axes("moveaxis", source, rank);
+  normalize_axes("moveaxis", destination, rank);
+  Ints order(rank, -1);
+  std::vector<bool> moved(rank);
+  for (size_t i = 0; i < source.size(); ++i) {
+    const int64_t from = axis_of("moveaxis", source[i], rank);
+    order[axis_of("moveaxis", destination[i], rank)] = from;
+    moved[from] = true;
+  }
+  int64_t next = 0;
+  for (int64_t& axis : order) {
+    if (axis >= 0) continue;
+    while (moved[next]) ++next;
+    axis = next++;
+  }
+  return transpose(x, order);
+}
+
+Operand NumpyBuilder::expand_dims(const Operand& x, const Ints& axes) {
+  const Value value = value_of(x);
+  const Shape& from = b_.shape(value);
+  const int64_t rank = rank_of(from) + rank_of(axes);
+  const Ints added = normalize_axes("expand_dims", axes, rank);
+  Shape shape;
+  size_t next = 0;
+  for (int64_t i = 0; i < rank; ++i)
+    shape.push_back(std::binary_search(added.begin(), added.end(), i) ? 1 : from[next++]);
+  return b_.reshape(value, std::move(shape));
+}
+
+Operand NumpyBuilder::squeeze(const Operand& x, const Axes& axes) {
+  const Value value = value_of(x);
+  const Shape& from = b_.shape(value);
+  Ints dropped;
+  if (axes) {
+    dropped = normalize_axes("squeeze", axes, rank_of(from));
+    for (const int64_t axis : dropped)
+      if (from[axis] != 1)
+        user_error(ErrorKind::Value, "squeeze: cannot squeeze axis ", axis, " of ",
+                   shape_text(from), " (size ", from[axis], ", not 1)");
+  } else {
+    for (int64_t i = 0; i < rank_of(from); ++i)
+      if (from[i] == 1) dropped.push_back(i);
+  }
+  return drop_axes(value, dropped);
+}
+
+Operand NumpyBuilder::broadcast_to(const Operand& x, const Shape& shape) {
+  const Value value = value_of(x);
+  if (b_.shape(value).size() > shape.size() ||
+      broadcast_shapes("broadcast_to", b_.shape(value), shape) != shape)
+    user_error(ErrorKind::Value, "broadcast_to: cannot broadcast ", shape_text(b_.shape(value)),
+               " to ", shape_text(shape));
+  return broadcast(value, shape);
+}
+
+Operand NumpyBuilder::concatenate(const Operands& parts, std::optional<int64_t> axis,
+                                  std::optional<DType> dtype) {
+  if (parts.empty()) user_error(ErrorKind::Value, "need at least one array to concatenate");
+  const DType common = dtype ? *dtype : result_type(parts);
+  std::vector<Value> values;
+  for (const Operand& part : parts) {
+    Value value = as(part, common, "concatenate");
+    if (!axis) value = b_.reshape(value, {num_elements(b_.shape(value))});
+    values.push_back(value);
+  }
+  const Shape first = b_.shape(values[0]);
+  if (first.empty()) user_error(ErrorKind::Value, "zero-dimensional arrays cannot be concatenated");
+  const int64_t along = axis_of("concatenate", axis.value_or(0), rank_of(first));
+  for (size_t i = 1; i < values.size(); ++i) {
+    const Shape& other = b_.shape(values[i]);
+    if (other.size() != first.size())
+      user_error(ErrorKind::Value, "concatenate: cannot join ", shape_text(first), " and ",
+                 shape_text(other), " (number of dimensions: ", first.size(), " and ", other.size(),
+                 ")");
+    for (int64_t d = 0; d < rank_of(first); ++d)
+      if (d != along && other[d] != first[d])
+        user_error(ErrorKind::Value, "concatenate: cannot join ", shape_text(first), " and ",
+                   shape_text(other), " along axis ", along, " (dimension ", d, ": ", first[d],
+                   " and ", other[d], ")");
+  }
+  // Parts without elements change nothing but the dtype.
+  std::vector<Value> nonempty;
+  for (const Value v : values)
+    if (b_.shape(v)[along] != 0) nonempty.push_back(v);
+  if (nonempty.empty()) return values[0];
+  return nonempty.size() == 1 ? nonempty[0] : b_.cat(nonempty, along);
+}
+
+Operand NumpyBuilder::stack(const Operands& parts, int64_t axis) {
+  if (parts.empty()) user_error(ErrorKind::Value, "need at least one array to stack");
+  const Shape first = shape(parts[0]);
+  const int64_t along = axis_of("stack", axis, rank_of(first) + 1);
+  Operands expanded;
+  for (const Operand& part : parts) {
+    if (shape(part) != first)
+      user_error(ErrorKind::Value, "stack: cannot stack ", shape_text(first), " and ",
+                 shape_text(shape(part)), " (all input arrays must have the same shape)");
+    Operand x = expand_dims(part, {along});
+    x.weak = part.weak;
+    expanded.push_back(x);
+  }
+  return concatenate(expanded, along);
+}
+
+Value NumpyBuilder::slice_axis(Value x, int64_t axis, int64_t low, int64_t high) {
+  Pairs limits;
+  for (const int64_t size : b_.shape(x)) limits.emplace_back(0, size);
+  limits[axis] = {low, high};
+  return b_.shrink(x, std::move(limits));
+}
+
+Operands NumpyBuilder::split(const Operand& x, const Ints& borders, int64_t axis) {
+  const Value value = value_of(x);
+  const int64_t along = axis_of("split", axis, rank_of(b_.shape(value)));
+  const int64_t size = b_.shape(value)[along];
+  const auto clamp = [&](int64_t border) {
+    if (border < 0) border += size;
+    return std::clamp<int64_t>(border, 0, size);
+  };
+  Operands parts;
+  int64_t low = 0;
+  for (size_t i = 0; i <= borders.size(); ++i) {
+    const int64_t high = i < borders.size() ? clamp(borders[i]) : size;
+    parts.push_back(slice_axis(value, along, low, std::max(low, high)));
+    low = high;
+  }
+  return parts;
+}
+
+Operand NumpyBuilder::flip(const Operand& x, const Axes& axes) {
+  const Value value = value_of(x);
+  const Ints along = normalize_axes("flip", axes, rank_of(b_.shape(value)));
+  return along.empty() ? value : b_.flip(value, along);
+}
+
+Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axes) {
+  Value value = value_of(x);
+  const Shape whole = b_.shape(value);
+  if (!axes) value = b_.reshape(value, {num_elements(whole)});
+  const Ints along = axes.value_or(Ints{0});
+  if (shifts.size() != along.size() && shifts.size() != 1 && along.size() != 1)
+    user_error(ErrorKind::Value, "roll: cannot pair ", shifts.size(), " shifts with ", along.size(),
+               " axes");
+  for (size_t i = 0; i < std::max(shifts.size(), along.size()); ++i) {
+    const int64_t axis =
+        axis_of("roll", along[along.size() == 1 ? 0 : i], rank_of(b_.shape(value)));
+    const int64_t size = b_.shape(value)[axis];
+    if (size == 0) continue;
+    const int64_t shift = ((shifts[shifts.size() == 1 ? 0 : i] % size) + size) % size;
+    if (shift == 0) continue;
+    value = b_.cat(
+        {slice_axis(value, axis, size - shift, size), slice_axis(value, axis, 0, size - shift)},
+        axis);
+  }
+  return axes ? value : b_.reshape(value, whole);
+}
+
+Operand NumpyBuilder::repeat(const Operand& x, int64_t repeats, std::optional<int64_t> axis) {
+  if (repeats < 0) user_error(ErrorKind::Value, "repeats may not contain negative values.");
+  Value value = value_of(x);
+  if (!axis) value = b_.reshape(value, {num_elements(b_.shape(value))});
+  const Shape from = b_.shape(value);
+  const int64_t along = axis_of("repeat", axis.value_or(0), rank_of(from));
+  Shape split = from, spread, merged = from;
+  split.insert(split.begin() + along + 1, 1);
+  spread = split;
+  spread[along + 1] = repeats;
+  merged[along] = from[along] * repeats;
+  return b_.reshape(b_.expand(b_.reshape(value, split), spread), merged);
+}
+
+Operand NumpyBuilder::tile(const Operand& x, Ints repeats) {
+  Value value = value_of(x);
+  Shape from = b_.shape(value);
+  const size_t rank = std::max(from.size(), repeats.size());
+  from.insert(from.begin(), rank - from.size(), 1);
+  repeats.insert(repeats.begin(), rank - repeats.size(), 1);
+  Shape split, spread, merged;
+  for (size_t i = 0; i < rank; ++i) {
+    if (repeats[i] < 0) user_error(ErrorKind::Value, "tile: cannot repeat ", repeats[i], " times");
+    split.insert(split.end(), {1, from[i]});
+    spread.insert(spread.end(), {repeats[i], from[i]});
+    merged.push_back(repeats[i] * from[i]);
+  }
+  return b_.reshape(b_.expand(b_.reshape(value, split), spread), merged);
+}
+
+Operand NumpyBuilder::pad(const Operand& x, const Pairs& widths, const std::string& mode,
+                          const Operand& fill) {
+  Value value = value_of(x);
+  const Shape from = b_.shape(value);
+  if (widths.size() != from.size())
+    user_error(ErrorKind::Value, "pad: cannot pad ", shape_text(from), " by ", widths.size(),
+               " pairs of widths");
+  for (const auto& [before, after] : widths)
+    if (before < 0 || after < 0)
+      user_error(ErrorKind::Value, "index can't contain negative values");
+  if (mode == "constant") {
+    const Value padded = b_.pad(value, widths);
+    const bool zero = fill.literal && fill.literal->real == 0;
+    if (zero || is_bool(b_.dtype(value))) {
+      if (!zero) user_error(ErrorKind::Unsupported, "pad: cannot trace bool with constant_values");
+      return padded;
+    }
+    const Value inside = b_.pad(b_.full(Scalar::of(DType::Bool, true), from), widths);
+    return elementwise(AluOp::Where, {inside, padded, as(fill, b_.dtype(value), "pad")});
+  }
+  for (int64_t axis = 0; axis < rank_of(from); ++axis) {
+    const auto [before, after] = widths[axis];
+    if (before == 0 && after == 0) continue;
+    const int64_t size = from[axis];
+    std::vector<Value> parts{value};
+    const auto flipped = [&](int64_t low, int64_t high) {
+      return b_.flip(slice_axis(value, axis, low, high), {axis});
+    };
+    const auto repeated = [&](int64_t at, int64_t count) {
+      const Value edge = slice_axis(value, axis, at, at + 1);
+      Shape shape = b_.shape(edge);
+      shape[axis] = count;
+      return b_.expand(edge, shape);
+    };
+    const int64_t most = mode == "reflect" ? size - 1 : size;
+    if (mode != "edge" && std::max(before, after) > most)
+      user_error(ErrorKind::Unsupported, "pad: cannot trace mode ", mode, " beyond ", most,
+                 " elements (asked for ", std::max(before, after), ")");
+    if (size == 0) user_error(ErrorKind::Value, "pad: cannot extend the empty axis ", axis);
+    Value low, high;
+    if (mode == "edge") {
+      if (before) low = repeated(0, before);
+      if (after) high = repeated(size - 1, after);
+    } else if (mode == "reflect") {
+      if (before) low = flipped(1, 1 + before);
+      if (after) high = flipped(size - 1 - after, size - 1);
+    } else if (mode == "symmetric") {
+      if (before) low = flipped(0, before);
+      if (after) high = flipped(size - after, size);
+    } else if (mode == "wrap") {
+      if (before) low = slice_axis(value, axis, size - before, size);
+      if (after) high = slice_axis(value, axis, 0, after);
+    } else {
+      user_error(ErrorKind::Unsupported, "pad: cannot trace mode ", mode);
+    }
+    if (before) parts.insert(parts.begin(), low);
+    if (after) parts.push_back(high);
+    value = b_.cat(parts, axis);
+  }
+  return value;
+}
+
+Operand NumpyBuilder::diff(const Operand& x, int64_t n, int64_t axis) {
+  if (n < 0) user_error(ErrorKind::Value, "order must be non-negative but got ", n);
+  Value value = value_of(x);
+  if (b_.shape(value).empty())
+    user_error(ErrorKind::Value, "diff requires input that is at least one dimensional");
+  const int64_t along = axis_of("diff", axis, rank_of(b_.shape(value)));
+  for (; n > 0; --n) {
+    const int64_t size = b_.shape(value)[along];
+    const int64_t less = std::max<int64_t>(size - 1, 0);
+    const Value high = slice_axis(value, along, size - less, size);
+    const Value low = slice_axis(value, along, 0, less);
+    value = b_.alu(is_bool(b_.dtype(value)) ? AluOp::Cmpne : AluOp::Sub, {high, low});
+  }
+  return value;
+}
+
+// A diagonal is a column of the matrix read with rows one element longer.
+Operand NumpyBuilder::diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2) {
+  const int64_t rank = rank_of(shape(x));
+  if (rank < 2) user_error(ErrorKind::Value, "diag requires an array of at least two dimensions");
+  const int64_t a = axis_of("diagonal", axis1, rank), b = axis_of("diagonal", axis2, rank);
+  if (a == b) user_error(ErrorKind::Value, "axis1 and axis2 cannot be the same");
+  Value value = moveaxis(x, {a, b}, {-2, -1}).value;
+  const Shape from = b_.shape(value);
+  const int64_t rows = from[rank - 2], columns = from[rank - 1];
+  const int64_t row = std::clamp<int64_t>(-offset, 0, rows);
+  const int64_t column = std::clamp<int64_t>(offset, 0, columns);
+  const int64_t size = std::min(rows - row, columns - column);
+  value = slice_axis(value, rank - 2, row, row + size);
+  value = slice_axis(value, rank - 1, column, column + size);
+  Shape outer(from.begin(), from.end() - 2);
+  Shape flat = outer, wide = outer, result = outer;
+  flat.push_back(size * size);
+  wide.insert(wide.end(), {size, size + 1});
+  result.push_back(size);
+  if (size == 0) return b_.reshape(value, result);
+  Pairs widths(flat.size(), {0, 0});
+  widths.back().second = size;
+  value = b_.reshape(b_.pad(b_.reshape(value, flat), widths), wide);
+  return b_.reshape(slice_axis(value, rank - 1, 0, 1), result);
+}
+
+}  // namespace rune::graph

@@ -1,0 +1,180 @@
+// NumPy's functions over graphs: promote, broadcast, then build. Every rule of shapes and dtypes
+// that the Python front relies on is here; the front only forwards.
+//
+// Functions throw UserError with the kind of the exception that NumPy raises for the same
+// arguments, and UserError(Unsupported) for what NumPy can do and a graph cannot.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/builder.h"
+
+namespace rune::graph {
+
+// A Python integer that does not fit a dtype: OverflowError in Python.
+class OverflowError : public UserError {
+ public:
+  explicit OverflowError(const std::string& message) : UserError(ErrorKind::Value, message) {}
+};
+
+// An axis that an array does not have: numpy.exceptions.AxisError in Python.
+class AxisError : public UserError {
+ public:
+  explicit AxisError(const std::string& message) : UserError(ErrorKind::Index, message) {}
+};
+
+// A Python bool, int or float written in the traced function. Integers beyond 2^100 are held as
+// +-2^100, which no dtype holds either.
+struct Literal {
+  Kind kind = Kind::Int;
+  __int128 integer = 0;  // of Bool and Int
+  double real = 0;       // the value rounded to double, of every kind
+  static Literal of(bool value);
+  static Literal of(int64_t value);
+  static Literal of(double value);
+};
+
+// An operand of a NumPy function: a value of the graph or a literal. `weak` marks Python scalars,
+// which take the dtype of the arrays that they meet (NEP 50): Bool, Int or Float.
+struct Operand {
+  Value value;  // not valid for a literal
+  std::optional<Kind> weak;
+  std::optional<Literal> literal;
+
+  Operand() = default;
+  Operand(Value v) : value(v) {}  // NOLINT: a strong operand
+  Operand(Value v, Kind weak_kind) : value(v), weak(weak_kind) {}
+  Operand(const Literal& l) : weak(l.kind), literal(l) {}  // NOLINT
+};
+using Operands = std::vector<Operand>;
+
+// What must hold of a Python scalar that is an argument for the graph to give NumPy's result;
+// checked at each call.
+struct ScalarGuard {
+  enum class Check : uint8_t { FitsDtype, NonZero } check = Check::FitsDtype;
+  int64_t input = 0;
+  DType dtype = DType::Int64;  // of FitsDtype
+  bool operator==(const ScalarGuard&) const = default;
+};
+
+// One item of an index expression.
+struct IndexItem {
+  enum class Kind : uint8_t { Integer, Slice, NewAxis, Ellipsis, Array } kind = Kind::Ellipsis;
+  int64_t integer = 0;
+  std::optional<int64_t> start, stop, step;
+  Operand array;  // integers
+};
+
+using Axes = std::optional<Ints>;  // absent: all
+
+class NumpyBuilder {
+ public:
+  Builder& builder() { return b_; }
+  const Builder& builder() const { return b_; }
+  const std::vector<ScalarGuard>& guards() const { return guards_; }
+
+  Operand input(DType dtype, Shape shape, std::optional<Kind> weak = std::nullopt);
+  Operand constant(const Scalar& value) { return b_.constant(value); }
+  // Of a literal: {} and the dtype it has alone.
+  Shape shape(const Operand& x) const;
+  DType dtype(const Operand& x) const;
+  // numpy.result_type.
+  DType result_type(const Operands& operands) const;
+  // The operand as a value, in its own dtype (of weak operands and literals the default one).
+  Value value_of(const Operand& x);
+
+  // Ufuncs, by NumPy's name. One result, except divmod and modf.
+  Operands ufunc(std::string_view name, const Operands& operands,
+                 std::optional<DType> dtype = std::nullopt);
+  // A Python operator: as the ufunc, but Python scalars alone give a Python scalar, and some
+  // constant exponents have NumPy's shortcuts.
+  Operand python_operator(std::string_view ufunc_name, const Operands& operands);
+  static bool has_ufunc(std::string_view name);
+
+  Operand where(const Operand& condition, const Operand& x, const Operand& y);
+  Operand clip(const Operand& x, const std::optional<Operand>& low,
+               const std::optional<Operand>& high);
+  Operand astype(const Operand& x, DType dtype);
+  Operand full(const Shape& shape, const Operand& fill, std::optional<DType> dtype);
+
+  // sum, prod, max, min, any, all.
+  Operand reduce(std::string_view name, const Operand& x, const Axes& axes, bool keepdims,
+                 std::optional<DType> dtype = std::nullopt);
+  Operand mean(const Operand& x, const Axes& axes, bool keepdims, std::optional<DType> dtype);
+  // Variance, or its root. The divisor is the number of elements minus `correction`.
+  Operand variance(const Operand& x, const Axes& axes, bool keepdims, std::optional<DType> dtype,
+                   double correction, bool root);
+  // argmax or argmin. `iota` holds 0..n-1, n being the size of the axis (of all, flattened).
+  Operand arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis, bool keepdims,
+                     const Operand& iota);
+
+  Operand matmul(const Operand& a, const Operand& b);
+  Operand dot(const Operand& a, const Operand& b);
+  Operand inner(const Operand& a, const Operand& b);
+  Operand outer(const Operand& a, const Operand& b);
+  Operand tensordot(const Operand& a, const Operand& b, const Ints& axes_a, const Ints& axes_b);
+  Operand einsum(const std::string& subscripts, const Operands& operands);
+
+  Operand reshape(const Operand& x, Shape shape);
+  Operand transpose(const Operand& x, const Axes& axes);
+  Operand swapaxes(const Operand& x, int64_t a, int64_t b);
+  Operand moveaxis(const Operand& x, const Ints& source, const Ints& destination);
+  Operand expand_dims(const Operand& x, const Ints& axes);
+  Operand squeeze(const Operand& x, const Axes& axes);
+  Operand broadcast_to(const Operand& x, const Shape& shape);
+  // axis absent: of the flattened operands.
+  Operand concatenate(const Operands& parts, std::optional<int64_t> axis,
+                      std::optional<DType> dtype = std::nullopt);
+  Operand stack(const Operands& parts, int64_t axis);
+  Operands split(const Operand& x, const Ints& borders, int64_t axis);
+  Operand flip(const Operand& x, const Axes& axes);
+  Operand roll(const Operand& x, const Ints& shifts, const Axes& axes);
+  Operand repeat(const Operand& x, int64_t repeats, std::optional<int64_t> axis);
+  Operand tile(const Operand& x, Ints repeats);
+  // mode: constant, edge, reflect, symmetric, wrap.
+  Operand pad(const Operand& x, const Pairs& widths, const std::string& mode, const Operand& fill);
+  Operand diff(const Operand& x, int64_t n, int64_t axis);
+  Operand diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2);
+  Operand take(const Operand& x, const Operand& indices, std::optional<int64_t> axis);
+  // x[items]: basic indexing, and at most one array of integers.
+  Operand index(const Operand& x, const std::vector<IndexItem>& items);
+
+ private:
+  friend struct UfuncTable;
+  // The operand converted to a dtype; literals and weak inputs are checked to fit.
+  Value as(const Operand& x, DType dtype, const char* op);
+  Value to_bool(const Operand& x);
+  Value broadcast(Value x, const Shape& shape);
+  std::vector<Value> broadcast_all(const char* op, std::vector<Value> values);
+  Value elementwise(AluOp op, std::vector<Value> values);
+  Value scalar(DType dtype, double value);
+  Value slice_axis(Value x, int64_t axis, int64_t low, int64_t high);
+  Value drop_axes(Value x, const Ints& axes);
+  Ints normalize_axes(const char* op, const Axes& axes, int64_t rank) const;
+  int64_t axis_of(const char* op, int64_t axis, int64_t rank) const;
+
+  Operand arithmetic(const char* name, AluOp op, const Operands& operands, DType dtype);
+  Operand compare(AluOp op, const char* name, const Operand& a, const Operand& b);
+  Operand compare_out_of_range(AluOp op, const Operand& x, bool literal_is_larger, bool reversed);
+  Value compare_signed_unsigned(AluOp op, Value a, Value b);
+  Operand power(const Operands& operands, bool is_operator);
+  Operand weak_operator(std::string_view name, const Operands& operands);
+  Operand alu_ufunc(AluOp op, const Operands& operands);
+
+  // Sums the products over the labels that are not in `out`; each operand's labels differ.
+  Value contract_labels(Value a, std::string la, Value b, std::string lb, const std::string& out);
+  Value reduce_labels(Value x, std::string& labels, const std::string& keep);
+  Value contract_pair(const char* op, const Operand& a, const std::string& la, const Operand& b,
+                      const std::string& lb, const std::string& out);
+  Value strided(Value x, int64_t axis, int64_t start, int64_t count, int64_t step);
+
+  Builder b_;
+  std::vector<ScalarGuard> guards_;
+};
+
+}  // namespace rune::graph

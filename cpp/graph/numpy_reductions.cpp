@@ -1,0 +1,134 @@
+// NumPy's reductions.
+#include <algorithm>
+
+#include "graph/numpy_ops.h"
+
+namespace rune::graph {
+
+namespace {
+
+int64_t count_along(const Shape& shape, const Ints& axes) {
+  int64_t count = 1;
+  for (const int64_t axis : axes) count *= shape[axis];
+  return count;
+}
+
+bool is_half(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::Bfloat16;
+}
+
+// 16-bit floats accumulate in 32 bits.
+DType accumulator_of(DType dtype) {
+  return is_half(dtype) ? DType::Float32 : dtype;
+}
+
+}  // namespace
+
+Value NumpyBuilder::drop_axes(Value x, const Ints& axes) {
+  Shape kept;
+  for (size_t i = 0, next = 0; i < b_.shape(x).size(); ++i) {
+    if (next < axes.size() && axes[next] == static_cast<int64_t>(i))
+      ++next;
+    else
+      kept.push_back(b_.shape(x)[i]);
+  }
+  return b_.reshape(x, std::move(kept));
+}
+
+Operand NumpyBuilder::reduce(std::string_view name, const Operand& x, const Axes& axes,
+                             bool keepdims, std::optional<DType> dtype) {
+  const std::string op_name(name);
+  Value value = value_of(x);
+  const Ints along =
+      normalize_axes(op_name.c_str(), axes, static_cast<int64_t>(b_.shape(value).size()));
+  ReduceOp op = ReduceOp::Add;
+  DType result = b_.dtype(value);
+  if (name == "sum" || name == "prod") {
+    op = name == "sum" ? ReduceOp::Add : ReduceOp::Prod;
+    result = dtype ? *dtype : sum_of(result);
+    if (is_bool(result)) {  // addition of bool is or, multiplication is and
+      value = to_bool(value);
+      op = name == "sum" ? ReduceOp::Max : ReduceOp::Min;
+    } else {
+      value = b_.cast(value, result);
+    }
+  } else if (name == "any" || name == "all") {
+    op = name == "any" ? ReduceOp::Max : ReduceOp::Min;
+    value = to_bool(value);
+    result = DType::Bool;
+  } else {
+    RUNE_CHECK(name == "max" || name == "min", "reduction ", op_name);
+    op = name == "max" ? ReduceOp::Max : ReduceOp::Min;
+    if (dtype) value = b_.cast(value, result = *dtype);
+    if (count_along(b_.shape(value), along) == 0)
+      user_error(ErrorKind::Value, "zero-size array to reduction operation ",
+                 name == "max" ? "maximum" : "minimum", " which has no identity");
+  }
+  const bool accumulates = op == ReduceOp::Add || op == ReduceOp::Prod;
+  if (accumulates) value = b_.cast(value, accumulator_of(result));
+  if (!along.empty()) value = b_.reduce(op, value, along);
+  if (accumulates) value = b_.cast(value, result);
+  return keepdims ? value : drop_axes(value, along);
+}
+
+Operand NumpyBuilder::mean(const Operand& x, const Axes& axes, bool keepdims,
+                           std::optional<DType> dtype) {
+  const DType from = this->dtype(x);
+  const DType result = dtype ? *dtype : is_float(from) ? from : DType::Float64;
+  const DType compute = accumulator_of(result);
+  const Ints along = normalize_axes("mean", axes, static_cast<int64_t>(shape(x).size()));
+  const Operand sum = reduce("sum", b_.cast(value_of(x), compute), along, keepdims);
+  const double count = static_cast<double>(count_along(shape(x), along));
+  if (!is_float(compute))  // NumPy divides the integer sum as floats and casts the quotient back
+    return b_.cast(elementwise(AluOp::Fdiv,
+                               {b_.cast(sum.value, DType::Float64), scalar(DType::Float64, count)}),
+                   result);
+  return b_.cast(elementwise(AluOp::Fdiv, {sum.value, scalar(compute, count)}), result);
+}
+
+Operand NumpyBuilder::variance(const Operand& x, const Axes& axes, bool keepdims,
+                               std::optional<DType> dtype, double correction, bool root) {
+  const DType from = this->dtype(x);
+  const DType result = dtype ? *dtype : is_float(from) ? from : DType::Float64;
+  if (!is_float(result))
+    user_error(ErrorKind::Unsupported, "var: cannot compute in ", numpy_name(result));
+  const DType compute = accumulator_of(result);
+  const Ints along = normalize_axes("var", axes, static_cast<int64_t>(shape(x).size()));
+  const Value value = b_.cast(value_of(x), compute);
+  const Operand center = mean(value, along, true, compute);
+  const Value deviation = elementwise(AluOp::Sub, {value, center.value});
+  const Value squares = b_.alu(AluOp::Mul, {deviation, deviation});
+  const Operand sum = reduce("sum", squares, along, keepdims);
+  const double divisor =
+      std::max(static_cast<double>(count_along(shape(x), along)) - correction, 0.0);
+  Value var = elementwise(AluOp::Fdiv, {sum.value, scalar(compute, divisor)});
+  if (root) var = b_.alu(AluOp::Sqrt, {var});
+  return b_.cast(var, result);
+}
+
+Operand NumpyBuilder::arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis,
+                                 bool keepdims, const Operand& iota) {
+  const char* name = largest ? "argmax" : "argmin";
+  Value value = value_of(x);
+  const Shape whole = b_.shape(value);
+  const bool flattened = !axis;
+  if (flattened) value = b_.reshape(value, {num_elements(whole)});
+  const Shape shape = b_.shape(value);
+  const int64_t along = flattened ? 0 : axis_of(name, *axis, static_cast<int64_t>(shape.size()));
+  const int64_t size = shape[along];
+  if (size == 0) user_error(ErrorKind::Value, "attempt to get ", name, " of an empty sequence");
+  const Value best = b_.reduce(largest ? ReduceOp::Max : ReduceOp::Min, value, {along});
+  Value hit = elementwise(AluOp::Cmpeq, {value, best});
+  // The first NaN wins; it equals nothing, and makes the extremum NaN.
+  if (is_float(b_.dtype(value))) hit = b_.alu(AluOp::Or, {hit, b_.alu(AluOp::Isnan, {value})});
+  Shape position(shape.size(), 1);
+  position[along] = size;
+  const Value index = b_.reshape(b_.cast(value_of(iota), DType::Int64), position);
+  const Value none = b_.constant(Scalar::of(DType::Int64, size - 1));
+  const Value candidates = elementwise(AluOp::Where, {hit, index, none});
+  const Value first = b_.reduce(ReduceOp::Min, candidates, {along});
+  if (!keepdims) return drop_axes(first, {along});
+  return flattened ? b_.reshape(first, Shape(whole.size(), 1)) : first;
+}
+
+}  // namespace rune::graph
