@@ -34,10 +34,13 @@ class Expr {
   Expr(int64_t constant) : constant_(constant) {}  // NOLINT: integers are expressions
   // Variables with one id must have one set of bounds. A variable of one possible value is a constant.
   static Expr variable(uint32_t id, Bounds bounds);
+  // The sum of a constant and of terms in any order, with repetitions and zeros allowed.
+  static Expr from_terms(int64_t constant, std::vector<Term> terms);
 
   int64_t constant() const { return constant_; }
   const std::vector<Term>& terms() const { return terms_; }
   bool is_constant() const { return terms_.empty(); }
+  // Interval bounds; INT64_MIN or INT64_MAX on a side means that nothing is known there.
   Bounds bounds() const;
 
   // The coefficient c such that this = c * variable + (something without the variable), or nothing if
@@ -112,7 +115,9 @@ class Mask {
   std::vector<Expr> conditions_;  // sorted
 };
 
-// Row-major position of an index tuple in a shape, and back.
+// Row-major position of an index tuple in a shape, and back. The index must be within the shape and
+// the position within its size: the coordinate of an axis of size 1 does not count, and unflattening
+// takes no remainder for the outermost axis. In an empty shape all positions and coordinates are 0.
 Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape);
 std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape);
 

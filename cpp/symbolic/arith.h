@@ -1,0 +1,111 @@
+// Integer arithmetic and atom order shared by the files of this folder.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "symbolic/expr.h"
+
+namespace rune::sym::detail {
+
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+inline int64_t floor_quotient(int64_t a, int64_t d) { return a / d - (a % d < 0 ? 1 : 0); }
+inline int64_t floor_remainder(int64_t a, int64_t d) { return a % d + (a % d < 0 ? d : 0); }
+
+inline std::optional<int64_t> try_add(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+inline std::optional<int64_t> try_multiply(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+inline int64_t checked_add(int64_t a, int64_t b) {
+  const auto result = try_add(a, b);
+  RUNE_CHECK(result, "index expression: cannot add ", a, " to ", b, " (exceeds 64 bits)");
+  return *result;
+}
+
+inline int64_t checked_multiply(int64_t a, int64_t b) {
+  const auto result = try_multiply(a, b);
+  RUNE_CHECK(result, "index expression: cannot multiply ", a, " by ", b, " (exceeds 64 bits)");
+  return *result;
+}
+
+// The greatest common divisor of magnitudes. The magnitude of INT64_MIN has no int64_t, but 2^62
+// divides it, which is all that callers need of it.
+inline int64_t gcd(int64_t a, int64_t b) {
+  if (a == kMin) a = int64_t{1} << 62;
+  if (b == kMin) b = int64_t{1} << 62;
+  return std::gcd(a, b);
+}
+
+// Accumulates bounds of a sum. A side that is unknown or does not fit stays unknown.
+class BoundsSum {
+ public:
+  explicit BoundsSum(int64_t constant) : low_(constant), high_(constant) {}
+
+  void add(int64_t coefficient, Bounds bounds) {
+    if (coefficient < 0) std::swap(bounds.low, bounds.high);
+    accumulate(low_, low_known_, coefficient, bounds.low);
+    accumulate(high_, high_known_, coefficient, bounds.high);
+  }
+
+  Bounds bounds() const {
+    // A known side beyond 64 bits makes both unknown: a saturated one would not be a bound.
+    const bool fits = (!low_known_ || low_ < kMax) && (!high_known_ || high_ > kMin);
+    return {low_known_ && fits && low_ > kMin ? static_cast<int64_t>(low_) : kMin,
+            high_known_ && fits && high_ < kMax ? static_cast<int64_t>(high_) : kMax};
+  }
+
+ private:
+  static void accumulate(__int128& sum, bool& known, int64_t coefficient, int64_t bound) {
+    constexpr __int128 kLimit = static_cast<__int128>(1) << 100;
+    if (bound == kMin || bound == kMax) known = false;
+    if (!known) return;
+    sum += static_cast<__int128>(coefficient) * bound;
+    if (sum > kLimit || sum < -kLimit) known = false;
+  }
+
+  __int128 low_, high_;
+  bool low_known_ = true, high_known_ = true;
+};
+
+// If all values lie in one block [k*d, (k+1)*d), that k.
+inline std::optional<int64_t> single_block(Bounds bounds, int64_t d) {
+  if (bounds.low == kMin || bounds.high == kMax) return std::nullopt;
+  const int64_t block = floor_quotient(bounds.low, d);
+  if (block != floor_quotient(bounds.high, d)) return std::nullopt;
+  return block;
+}
+
+// Total orders by structure: <0, 0, >0.
+int compare(const Atom& a, const Atom& b);
+int compare(const Expr& a, const Expr& b);
+// The order of the terms alone.
+int compare_terms(const Expr& a, const Expr& b);
+
+Expr of_atom(std::shared_ptr<const Atom> atom);
+// A quotient or remainder that is not simplified any further.
+Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor);
+
+// expr = g * multiple + rest with every value of rest in [0, g).
+struct BlockSplit {
+  Expr multiple, rest;
+};
+std::optional<BlockSplit> split_by_block(const Expr& expr, int64_t g);
+
+// Joins quotients and remainders of one value that occur in a sum of sorted, distinct terms, such as
+// c*(x//c) + x%c. Nothing if there are none.
+std::optional<Expr> recombine(int64_t constant, const std::vector<Expr::Term>& terms);
+
+}  // namespace rune::sym::detail

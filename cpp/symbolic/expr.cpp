@@ -1,0 +1,333 @@
+#include "symbolic/expr.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "symbolic/arith.h"
+
+namespace rune::sym {
+namespace detail {
+
+int compare(const Atom& a, const Atom& b) {
+  if (&a == &b) return 0;
+  if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
+  if (a.kind == Atom::Kind::Variable) {
+    return a.variable == b.variable ? 0 : a.variable < b.variable ? -1 : 1;
+  }
+  if (const int order = compare(a.inner, b.inner)) return order;
+  return a.divisor == b.divisor ? 0 : a.divisor < b.divisor ? -1 : 1;
+}
+
+int compare_terms(const Expr& a, const Expr& b) {
+  const size_t common = std::min(a.terms().size(), b.terms().size());
+  for (size_t i = 0; i < common; ++i) {
+    const Expr::Term &s = a.terms()[i], &t = b.terms()[i];
+    if (const int order = compare(*s.atom, *t.atom)) return order;
+    if (s.coefficient != t.coefficient) return s.coefficient < t.coefficient ? -1 : 1;
+  }
+  if (a.terms().size() == b.terms().size()) return 0;
+  return a.terms().size() < b.terms().size() ? -1 : 1;
+}
+
+int compare(const Expr& a, const Expr& b) {
+  if (const int order = compare_terms(a, b)) return order;
+  return a.constant() == b.constant() ? 0 : a.constant() < b.constant() ? -1 : 1;
+}
+
+Expr of_atom(std::shared_ptr<const Atom> atom) {
+  std::vector<Expr::Term> terms;
+  terms.push_back({1, std::move(atom)});
+  return Expr::from_terms(0, std::move(terms));
+}
+
+Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor) {
+  Atom atom;
+  atom.kind = kind;
+  atom.divisor = divisor;
+  atom.hash = hash_combine(hash_combine(static_cast<uint64_t>(kind), inner.hash()),
+                           static_cast<uint64_t>(divisor));
+  if (kind == Atom::Kind::Mod) {
+    atom.bounds = {0, divisor - 1};
+  } else {
+    const Bounds b = inner.bounds();
+    atom.bounds = {b.low == kMin ? kMin : floor_quotient(b.low, divisor),
+                   b.high == kMax ? kMax : floor_quotient(b.high, divisor)};
+  }
+  atom.inner = std::move(inner);
+  return of_atom(std::make_shared<const Atom>(std::move(atom)));
+}
+
+namespace {
+
+bool before(const Expr::Term& a, const Expr::Term& b) { return compare(*a.atom, *b.atom) < 0; }
+
+// Sorts by atom and adds up the coefficients of equal ones.
+void canonicalize_terms(std::vector<Expr::Term>& terms) {
+  if (!std::is_sorted(terms.begin(), terms.end(), before)) {
+    std::stable_sort(terms.begin(), terms.end(), before);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (kept > 0 && compare(*terms[kept - 1].atom, *terms[i].atom) == 0) {
+      terms[kept - 1].coefficient =
+          checked_add(terms[kept - 1].coefficient, terms[i].coefficient);
+    } else {
+      if (kept > 0 && terms[kept - 1].coefficient == 0) --kept;
+      if (kept != i) terms[kept] = std::move(terms[i]);
+      ++kept;
+    }
+  }
+  if (kept > 0 && terms[kept - 1].coefficient == 0) --kept;
+  terms.resize(kept);
+}
+
+bool atom_depends_on(const Atom& atom, uint32_t variable) {
+  return atom.kind == Atom::Kind::Variable ? atom.variable == variable
+                                           : atom.inner.depends_on(variable);
+}
+
+void collect_variables(const Expr& expr, std::vector<uint32_t>& out) {
+  for (const Expr::Term& term : expr.terms()) {
+    if (term.atom->kind == Atom::Kind::Variable) {
+      out.push_back(term.atom->variable);
+    } else {
+      collect_variables(term.atom->inner, out);
+    }
+  }
+}
+
+Expr apply_division(const Atom& atom, const Expr& inner) {
+  return atom.kind == Atom::Kind::Div ? floordiv(inner, atom.divisor) : mod(inner, atom.divisor);
+}
+
+using Replacement = std::function<std::optional<Expr>(uint32_t)>;
+
+// Nothing if no replaced variable occurs, so that unchanged atoms stay shared.
+std::optional<Expr> substitute_changed(const Expr& expr, const Replacement& replacement) {
+  std::optional<Expr> replaced;  // Sum of the terms that changed.
+  std::vector<Expr::Term> kept;
+  for (size_t i = 0; i < expr.terms().size(); ++i) {
+    const Expr::Term& term = expr.terms()[i];
+    std::optional<Expr> atom;
+    if (term.atom->kind == Atom::Kind::Variable) {
+      atom = replacement(term.atom->variable);
+    } else if (auto inner = substitute_changed(term.atom->inner, replacement)) {
+      atom = apply_division(*term.atom, *inner);
+    }
+    if (!atom) {
+      kept.push_back(term);
+    } else {
+      replaced = replaced ? *replaced + *atom * term.coefficient : *atom * term.coefficient;
+    }
+  }
+  if (!replaced) return std::nullopt;
+  return Expr::from_terms(expr.constant(), std::move(kept)) + *replaced;
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::checked_add;
+using detail::checked_multiply;
+
+Expr Expr::from_terms(int64_t constant, std::vector<Term> terms) {
+  if (terms.size() > 1 || (terms.size() == 1 && terms[0].coefficient == 0)) {
+    detail::canonicalize_terms(terms);
+    if (terms.size() > 1) {
+      if (auto joined = detail::recombine(constant, terms)) return *std::move(joined);
+    }
+  }
+  Expr result(constant);
+  result.terms_ = std::move(terms);
+  return result;
+}
+
+Expr Expr::variable(uint32_t id, Bounds bounds) {
+  // An axis without elements never takes a value; any constant describes it.
+  if (bounds.low >= bounds.high) return Expr(bounds.low);
+  auto atom = std::make_shared<Atom>();
+  atom->variable = id;
+  atom->bounds = bounds;
+  atom->hash = hash_combine(0x51ed270b, id);
+  return detail::of_atom(std::move(atom));
+}
+
+Bounds Expr::bounds() const {
+  detail::BoundsSum sum(constant_);
+  for (const Term& term : terms_) sum.add(term.coefficient, term.atom->bounds);
+  return sum.bounds();
+}
+
+std::optional<int64_t> Expr::coefficient_of(uint32_t variable) const {
+  int64_t result = 0;
+  for (const Term& term : terms_) {
+    if (!detail::atom_depends_on(*term.atom, variable)) continue;
+    if (term.atom->kind != Atom::Kind::Variable) return std::nullopt;
+    result = term.coefficient;
+  }
+  return result;
+}
+
+bool Expr::depends_on(uint32_t variable) const {
+  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+    return detail::atom_depends_on(*term.atom, variable);
+  });
+}
+
+std::vector<uint32_t> Expr::variables() const {
+  std::vector<uint32_t> result;
+  detail::collect_variables(*this, result);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+std::optional<uint32_t> Expr::as_variable() const {
+  if (constant_ != 0 || terms_.size() != 1 || terms_[0].coefficient != 1) return std::nullopt;
+  if (terms_[0].atom->kind != Atom::Kind::Variable) return std::nullopt;
+  return terms_[0].atom->variable;
+}
+
+bool Expr::has_division() const {
+  return std::any_of(terms_.begin(), terms_.end(),
+                     [](const Term& term) { return term.atom->kind != Atom::Kind::Variable; });
+}
+
+int64_t Expr::known_divisor() const {
+  // Common factors never stay inside an atom, so that an atom itself is divided by 1 only.
+  int64_t result = detail::gcd(constant_, 0);
+  for (const Term& term : terms_) result = detail::gcd(result, term.coefficient);
+  return result;
+}
+
+Expr Expr::substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const {
+  auto result = detail::substitute_changed(*this, replacement);
+  return result ? *std::move(result) : *this;
+}
+
+int64_t Expr::evaluate(const std::function<int64_t(uint32_t)>& value) const {
+  // Unsigned, since only the final value is known to fit.
+  uint64_t sum = static_cast<uint64_t>(constant_);
+  for (const Term& term : terms_) {
+    const Atom& atom = *term.atom;
+    int64_t v = 0;
+    switch (atom.kind) {
+      case Atom::Kind::Variable: v = value(atom.variable); break;
+      case Atom::Kind::Div:
+        v = detail::floor_quotient(atom.inner.evaluate(value), atom.divisor);
+        break;
+      case Atom::Kind::Mod:
+        v = detail::floor_remainder(atom.inner.evaluate(value), atom.divisor);
+        break;
+    }
+    sum += static_cast<uint64_t>(term.coefficient) * static_cast<uint64_t>(v);
+  }
+  return static_cast<int64_t>(sum);
+}
+
+std::string Expr::text(const std::function<std::string(uint32_t)>& name) const {
+  const auto atom_text = [&](const Atom& atom) {
+    if (atom.kind == Atom::Kind::Variable) {
+      return name ? name(atom.variable) : "v" + std::to_string(atom.variable);
+    }
+    std::string inner = atom.inner.text(name);
+    if (!atom.inner.as_variable()) inner = "(" + inner + ")";
+    return inner + (atom.kind == Atom::Kind::Div ? "//" : "%") + std::to_string(atom.divisor);
+  };
+  std::string out;
+  for (const Term& term : terms_) {
+    const bool negative = term.coefficient < 0;
+    std::string body = atom_text(*term.atom);
+    // `-x//4` and `2*x//4` would read as divisions of the product.
+    const bool leading_minus = negative && out.empty();
+    const bool factor = term.coefficient != 1 && term.coefficient != -1;
+    if (term.atom->kind != Atom::Kind::Variable && (factor || leading_minus)) body = "(" + body + ")";
+    if (factor) {
+      const std::string digits = std::to_string(term.coefficient);
+      body = (negative ? digits.substr(1) : digits) + "*" + body;
+    }
+    out += leading_minus ? "-" : out.empty() ? "" : negative ? " - " : " + ";
+    out += body;
+  }
+  if (out.empty()) return std::to_string(constant_);
+  if (constant_ == 0) return out;
+  const std::string digits = std::to_string(constant_);
+  return out + (constant_ < 0 ? " - " + digits.substr(1) : " + " + digits);
+}
+
+size_t Expr::hash() const {
+  uint64_t h = hash_combine(0x2545f491, static_cast<uint64_t>(constant_));
+  for (const Term& term : terms_) {
+    h = hash_combine(h, static_cast<uint64_t>(term.coefficient));
+    h = hash_combine(h, term.atom->hash);
+  }
+  return h;
+}
+
+bool Expr::operator==(const Expr& other) const {
+  if (constant_ != other.constant_ || terms_.size() != other.terms_.size()) return false;
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const Term &a = terms_[i], &b = other.terms_[i];
+    if (a.coefficient != b.coefficient || a.atom->hash != b.atom->hash) return false;
+    if (detail::compare(*a.atom, *b.atom) != 0) return false;
+  }
+  return true;
+}
+
+Expr operator+(const Expr& a, const Expr& b) {
+  const int64_t constant = checked_add(a.constant_, b.constant_);
+  // Adding a constant cannot make two terms join.
+  if (a.terms_.empty() || b.terms_.empty()) {
+    Expr result = a.terms_.empty() ? b : a;
+    result.constant_ = constant;
+    return result;
+  }
+  std::vector<Expr::Term> terms;
+  terms.reserve(a.terms_.size() + b.terms_.size());
+  std::merge(a.terms_.begin(), a.terms_.end(), b.terms_.begin(), b.terms_.end(),
+             std::back_inserter(terms), detail::before);
+  return Expr::from_terms(constant, std::move(terms));
+}
+
+Expr operator-(const Expr& a, const Expr& b) { return a + b * -1; }
+
+Expr operator*(const Expr& a, int64_t factor) {
+  if (factor == 0) return Expr();
+  // Whether terms join depends on the ratios of coefficients only, so that nothing new can.
+  Expr result = a;
+  result.constant_ = checked_multiply(a.constant_, factor);
+  for (Expr::Term& term : result.terms_) {
+    term.coefficient = checked_multiply(term.coefficient, factor);
+  }
+  return result;
+}
+
+Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape) {
+  RUNE_CHECK(index.size() == shape.size(), "an index of ", index.size(), " coordinates in a shape of ",
+             shape.size(), " axes");
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return Expr();
+  Expr position;
+  int64_t stride = 1;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] == 1) continue;
+    position = position + index[axis] * stride;
+    stride = checked_multiply(stride, shape[axis]);
+  }
+  return position;
+}
+
+std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape) {
+  std::vector<Expr> index(shape.size());
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return index;
+  size_t outermost = 0;
+  while (outermost < shape.size() && shape[outermost] == 1) ++outermost;
+  Expr rest = position;
+  for (size_t axis = shape.size(); axis-- > outermost;) {
+    if (shape[axis] == 1) continue;
+    index[axis] = axis == outermost ? rest : mod(rest, shape[axis]);
+    if (axis != outermost) rest = floordiv(rest, shape[axis]);
+  }
+  return index;
+}
+
+}  // namespace rune::sym
