@@ -1,0 +1,357 @@
+#include "lower/verify.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "lower/text.h"
+
+namespace rune::lower {
+
+namespace {
+
+std::string type_text(const Type& t) {
+  return concat(t.pointer ? "ptr " : "", name_of(t.dtype), t.lanes == 1 ? "" : "x",
+                t.lanes == 1 ? "" : std::to_string(t.lanes));
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel), scope_of_(kernel.body.size()) {}
+
+  std::vector<std::string> take() { return std::move(errors_); }
+  // Whether all operands and scopes are as they should be, whatever their types.
+  bool sound() const { return sound_; }
+
+  void structure() {
+    for (int d = 0; d < 3; ++d)
+      if (kernel_.grid[d] < 1 || kernel_.local[d] < 1)
+        errors_.push_back(concat("kernel ", kernel_.name, ": the launch has ", kernel_.grid[d],
+                                 " workgroups of ", kernel_.local[d], " threads along dimension ",
+                                 d));
+    for (id_ = 0; id_ < kernel_.body.size(); ++id_) visit();
+    for (const Scope& scope : open_) {
+      id_ = scope.opener;
+      fail("is not closed");
+    }
+    sound_ &= open_.empty();
+    globals();
+  }
+
+  // Needs sound() after structure().
+  void hazards() {
+    const ThreadDependence dependence = thread_dependence(kernel_);
+    int ifs = 0;
+    for (id_ = 0; id_ < kernel_.body.size(); ++id_) {
+      const InstrKind kind = instr().kind();
+      if (kind == InstrKind::If) ++ifs;
+      if (kind == InstrKind::EndIf) --ifs;
+      if (kind == InstrKind::Barrier && dependence.execution[id_])
+        fail("stands under an If or Range whose condition or bound depends on the thread");
+      if ((kind == InstrKind::Load || kind == InstrKind::Store) && ifs == 0) constant_index();
+    }
+  }
+
+ private:
+  struct Scope {
+    uint32_t opener;
+    uint32_t number;
+  };
+
+  const Instr& instr() const { return kernel_.body[id_]; }
+  const Type& type() const { return instr().type; }
+  const Type& arg(size_t i) const { return kernel_[instr().args[i]].type; }
+
+  template <class... Args>
+  void fail(const Args&... args) {
+    errors_.push_back(concat("`", print_instr(kernel_, Var{id_}), "`: ", args...));
+  }
+  template <class... Args>
+  void expect(bool condition, const Args&... args) {
+    if (!condition) fail(args...);
+  }
+
+  static bool is_value(const Type& t) { return !t.pointer; }
+  static bool is_index(const Type& t) { return is_integer(t.dtype) && !t.pointer; }
+  static bool is_scalar(const Type& t) { return t.lanes == 1 && !t.pointer; }
+
+  void visit() {
+    if (instr().kind() == InstrKind::EndRange) return close(true);
+    if (instr().kind() == InstrKind::EndIf) return close(false);
+    scope_of_[id_] = open_.empty() ? 0 : open_.back().number;
+    const InstrKind kind = instr().kind();
+    if (operands() && well_formed())
+      std::visit([&](const auto& payload) { check(payload); }, instr().payload);
+    if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If) {
+      open_.push_back({id_, ++scopes_});
+      // The loop's own value is visible inside only.
+      scope_of_[id_] = scopes_;
+    }
+  }
+
+  void close(bool range) {
+    operands();
+    const char* opener = range ? "Range or Unroll" : "If";
+    if (open_.empty()) {
+      sound_ = false;
+      return fail("closes nothing");
+    }
+    const InstrKind kind = kernel_.body[open_.back().opener].kind();
+    if ((kind == InstrKind::If) == range)
+      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is no ", opener);
+    open_.pop_back();
+  }
+
+  bool visible(uint32_t scope) const {
+    return scope == 0 || std::any_of(open_.begin(), open_.end(),
+                                     [&](const Scope& s) { return s.number == scope; });
+  }
+
+  bool operands() {
+    const int count = static_cast<int>(instr().args.size());
+    const int least = min_args(instr().kind()), most = max_args(instr().kind());
+    if (count < least || (most >= 0 && count > most)) {
+      const std::string limit = most < 0 ? "more" : std::to_string(most);
+      fail("has ", count, " operands, not ", least, most == least ? "" : " to ",
+           most == least ? "" : limit);
+      sound_ = false;
+      return false;
+    }
+    bool good = true;
+    for (const Var v : instr().args) {
+      const char* problem = nullptr;
+      if (v.id >= id_) {
+        problem = " is not defined before its use";
+      } else if (!has_value(kernel_[v].kind())) {
+        problem = " has no value";
+      } else if (!visible(scope_of_[v.id])) {
+        problem = " is defined inside a Range or If that has ended";
+      }
+      if (!problem) continue;
+      fail("%", v.id, problem);
+      good = sound_ = false;
+    }
+    return good;
+  }
+
+  // The type by itself, and the dtypes that payloads rely on.
+  bool well_formed() {
+    if (!has_value(instr().kind())) return true;
+    const bool good = type().lanes >= 1 && !(type().pointer && type().lanes != 1);
+    expect(good, "has ", type().lanes, " lanes");
+    return good;
+  }
+
+  void same_type(const Type& expected) {
+    expect(type() == expected, "has type ", type_text(type()), ", not ", type_text(expected));
+  }
+
+  void memory(int64_t size) {
+    expect(type().pointer, "is memory: its type is a pointer");
+    expect(size >= 0, "has size ", size);
+    expect(open_.empty(), "is memory defined inside a Range or If");
+  }
+
+  void check(const Buffer& p) { memory(p.size); }
+  void check(const Local& p) { memory(p.size); }
+  void check(const Define_Global& p) { memory(p.size); }
+  void check(const Acc&) {
+    expect(is_value(arg(0)), "holds memory");
+    same_type(arg(0));
+  }
+  void check(const Const& p) {
+    same_type({p.value.dtype(), type().lanes});
+  }
+  void check(const Vconst& p) {
+    if (p.values.empty()) return fail("has no values");
+    for (const Scalar& v : p.values)
+      if (v.dtype() != p.values[0].dtype()) return fail("has values of several dtypes");
+    same_type({p.values[0].dtype(), static_cast<int>(p.values.size())});
+  }
+  void check(const Special& p) {
+    expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
+    if (p.dim < 0 || p.dim > 2) {
+      sound_ = false;
+      return fail("is in dimension ", p.dim, ", not 0 to 2");
+    }
+    const int64_t groups = kernel_.grid[p.dim], threads = kernel_.local[p.dim];
+    const int64_t extent = p.kind == SpecialKind::Workgroup_idx      ? groups
+                           : p.kind == SpecialKind::Local_thread_idx ? threads
+                                                                     : groups * threads;
+    expect(p.bound >= extent, "has bound ", p.bound, ", but the launch has ", extent,
+           " along dimension ", p.dim);
+  }
+  void check(const Define_Var& p) {
+    expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
+    expect(p.var.min_val <= p.var.max_val, "has bounds ", p.var.min_val, " to ", p.var.max_val);
+    const auto [known, added] = vars_.emplace(p.var.name, p.var);
+    expect(added || known->second == p.var, "has other bounds than the same variable before");
+  }
+  void check(const Range&) {
+    expect(is_index(arg(0)) && is_scalar(arg(0)), "the bound is no scalar integer");
+    same_type(arg(0));
+  }
+  void check(const Unroll& p) {
+    expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
+    expect(p.iterations >= 0, "has ", p.iterations, " iterations");
+  }
+  void check(const If&) {
+    expect(arg(0) == Type{DType::Bool}, "the condition is ", type_text(arg(0)), ", not bool");
+  }
+  void check(const EndRange&) {}
+  void check(const EndIf&) {}
+  void check(const Barrier&) {}
+  void check(const Block&) {}
+  void check(const Noop&) {}
+  void check(const Custom&) {}
+
+  void access(const Type& value, size_t mask_position) {
+    if (!arg(0).pointer) return fail("%", instr().args[0].id, " is no memory");
+    expect(value.dtype == arg(0).dtype && is_value(value), "moves ", type_text(value),
+           " but the memory holds ", name_of(arg(0).dtype));
+    expect(is_index(arg(1)), "the index is ", type_text(arg(1)), ", no integer");
+    expect(arg(1).lanes == 1 || arg(1).lanes == value.lanes, "has ", arg(1).lanes,
+           " indices for ", value.lanes, " lanes");
+    if (instr().args.size() <= mask_position) return;
+    const Type& mask = arg(mask_position);
+    expect(is_bool(mask.dtype) && is_value(mask), "the mask is ", type_text(mask), ", not bool");
+    expect(mask.lanes == 1 || mask.lanes == value.lanes, "has ", mask.lanes, " masks for ",
+           value.lanes, " lanes");
+  }
+  void check(const Load&) { access(type(), 2); }
+  void check(const Store&) {
+    access(arg(2), 3);
+    read_only(instr().args[0]);
+  }
+  void read_only(Var v) {
+    const Define_Global* global = kernel_[v].as<Define_Global>();
+    expect(!global || global->writable, "%", v.id, " is read-only");
+    if (kernel_[v].as<Ptrcat>())
+      for (const Var part : kernel_[v].args) read_only(part);
+  }
+
+  void check(const Alu& p) {
+    const AluInfo& row = info(p.op);
+    if (static_cast<int>(instr().args.size()) != row.arity)
+      return fail("has ", instr().args.size(), " operands, not ", row.arity);
+    std::vector<DType> dtypes;
+    for (size_t i = 0; i < instr().args.size(); ++i) {
+      if (!is_value(arg(i))) return fail("%", instr().args[i].id, " is memory");
+      if (arg(i).lanes != arg(0).lanes)
+        return fail("has operands of ", arg(0).lanes, " and ", arg(i).lanes, " lanes");
+      dtypes.push_back(arg(i).dtype);
+    }
+    try {
+      same_type({result_dtype(p.op, dtypes), arg(0).lanes});
+    } catch (const UserError& e) {
+      fail(e.what());
+    }
+  }
+  void check(const Gep& p) {
+    expect(is_value(arg(0)), "takes lanes of memory");
+    expect(!p.indices.empty(), "takes no lanes");
+    for (const int64_t i : p.indices)
+      expect(i >= 0 && i < arg(0).lanes, "takes lane ", i, " of ", arg(0).lanes);
+    same_type({arg(0).dtype, static_cast<int>(p.indices.size())});
+  }
+  void check(const Vectorize&) {
+    const int count = static_cast<int>(instr().args.size());
+    for (size_t i = 0; i < instr().args.size(); ++i)
+      expect(arg(i) == Type{arg(0).dtype}, "%", instr().args[i].id, " is ", type_text(arg(i)),
+             ", not a scalar ", name_of(arg(0).dtype));
+    same_type({arg(0).dtype, count == 1 ? type().lanes : count});
+  }
+  void check(const Ptrcat&) {
+    for (size_t i = 0; i < instr().args.size(); ++i)
+      expect(arg(i) == Type{type().dtype, 1, true}, "%", instr().args[i].id, " is ",
+             type_text(arg(i)), ", not ptr ", name_of(type().dtype));
+    expect(type().pointer, "is memory: its type is a pointer");
+  }
+  void check(const Wmma& p) {
+    const int64_t lanes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
+    expect(p.m > 0 && p.n > 0 && p.k > 0, "has an empty tile");
+    for (size_t i = 0; i < 3; ++i)
+      expect(arg(i).lanes == lanes[i] && is_value(arg(i)), "operand ", i, " is ",
+             type_text(arg(i)), ", not a tile of ", lanes[i], " lanes");
+    expect(arg(0).dtype == arg(1).dtype, "multiplies ", name_of(arg(0).dtype), " and ",
+           name_of(arg(1).dtype));
+    expect(!is_bool(arg(2).dtype), "adds bool");
+    same_type(arg(2));
+  }
+  void check(const Cast&) {
+    expect(is_value(arg(0)), "casts memory");
+    same_type({type().dtype, arg(0).lanes});
+  }
+  void check(const Bitcast&) {
+    expect(is_value(arg(0)), "casts memory");
+    expect(size_of(type().dtype) == size_of(arg(0).dtype), "cannot give the bits of ",
+           name_of(arg(0).dtype), " as ", name_of(type().dtype));
+    same_type({type().dtype, arg(0).lanes});
+  }
+  void check(const Assign&) {
+    expect(kernel_[instr().args[0]].as<Acc>(), "%", instr().args[0].id, " is no Acc");
+    expect(arg(0) == arg(1), "gives ", type_text(arg(1)), " to an Acc of ", type_text(arg(0)));
+  }
+
+  void globals() {
+    const std::vector<Var> found = kernel_.globals();
+    for (size_t i = 0; i < found.size(); ++i) {
+      id_ = found[i].id;
+      expect(kernel_[found[i]].as<Define_Global>()->index == static_cast<int64_t>(i),
+             "is global number ", i, " by order: globals are numbered 0 to ", found.size() - 1);
+    }
+  }
+
+  int64_t size_of_memory(Var v) const {
+    const Instr& memory = kernel_[v];
+    if (const Buffer* p = memory.as<Buffer>()) return p->size;
+    if (const Local* p = memory.as<Local>()) return p->size;
+    if (const Define_Global* p = memory.as<Define_Global>()) return p->size;
+    int64_t size = 0;
+    for (const Var part : memory.args) size += size_of_memory(part);
+    return size;
+  }
+
+  void constant_index() {
+    const bool store = instr().kind() == InstrKind::Store;
+    if (instr().args.size() > (store ? 3u : 2u) || !arg(0).pointer) return;
+    const int lanes = store ? arg(2).lanes : type().lanes;
+    const Instr& index = kernel_[instr().args[1]];
+    std::vector<int64_t> indices;
+    if (const Const* p = index.as<Const>()) {
+      indices.push_back(p->value.as_int64());
+      if (index.type.lanes == 1) indices.push_back(indices[0] + lanes - 1);
+    } else if (const Vconst* p = index.as<Vconst>()) {
+      for (const Scalar& v : p->values) indices.push_back(v.as_int64());
+    }
+    const int64_t size = size_of_memory(instr().args[0]);
+    for (const int64_t i : indices)
+      if (i < 0 || i >= size) return fail("accesses element ", i, " of ", size);
+  }
+
+  const Kernel& kernel_;
+  std::vector<uint32_t> scope_of_;  // by instruction: number of the innermost open Range or If, or 0
+  std::vector<Scope> open_;
+  uint32_t scopes_ = 0;
+  uint32_t id_ = 0;
+  bool sound_ = true;
+  std::map<std::string, SymVar> vars_;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_structure(const Kernel& kernel) {
+  Verifier verifier(kernel);
+  verifier.structure();
+  return verifier.take();
+}
+
+std::vector<std::string> verify(const Kernel& kernel) {
+  Verifier verifier(kernel);
+  verifier.structure();
+  if (verifier.sound()) verifier.hazards();
+  return verifier.take();
+}
+
+}  // namespace rune::lower
