@@ -60,6 +60,18 @@ int64_t wrap(DType dtype, int64_t value) {
   }
 }
 
+// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles to:
+// the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others, INT_MIN for
+// NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips the top bit.
+int64_t truncate(DType dtype, double value) {
+  constexpr double kTwo31 = 2147483648.0, kTwo63 = 9223372036854775808.0;
+  if (dtype == DType::Uint64 && value >= kTwo63)
+    return truncate(DType::Int64, value - kTwo63) ^ std::numeric_limits<int64_t>::min();
+  if (dtype == DType::Int64 || dtype == DType::Uint64 || dtype == DType::Uint32)
+    return std::fabs(value) < kTwo63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
+  return std::fabs(value) < kTwo31 ? static_cast<int64_t>(value) : std::numeric_limits<int32_t>::min();
+}
+
 }  // namespace
 
 uint16_t half_from_float(double value) {
@@ -80,19 +92,12 @@ Scalar Scalar::of(DType dtype, double value) {
     case DType::Float64: s.f_ = value; break;
     case DType::Float32: s.f_ = static_cast<float>(value); break;
     case DType::Float16: s.f_ = half_to_float(half_from_float(value)); break;
-    case DType::Bfloat16: s.f_ = bfloat16_to_float(bfloat16_from_float(value)); break;
+    // By way of float32, as ml_dtypes rounds.
+    case DType::Bfloat16:
+      s.f_ = bfloat16_to_float(bfloat16_from_float(static_cast<float>(value)));
+      break;
     case DType::Bool: s.i_ = value != 0; break;
-    case DType::Uint64:
-      // Values from 2^63 up convert as unsigned; the rest as signed, which wraps negatives.
-      if (value >= 9223372036854775808.0 && value < 18446744073709551616.0) {
-        s.i_ = static_cast<int64_t>(static_cast<uint64_t>(value));
-        break;
-      }
-      [[fallthrough]];
-    default: {
-      const bool in_range = value >= -9223372036854775808.0 && value < 9223372036854775808.0;
-      s.i_ = wrap(dtype, in_range ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min());
-    }
+    default: s.i_ = wrap(dtype, truncate(dtype, value));
   }
   return s;
 }
@@ -102,6 +107,8 @@ Scalar Scalar::of(DType dtype, int64_t value) {
   s.dtype_ = dtype;
   if (dtype == DType::Float32) {
     s.f_ = static_cast<float>(value);  // one rounding, not two
+  } else if (dtype == DType::Bfloat16) {
+    return of(dtype, static_cast<double>(static_cast<float>(value)));
   } else if (is_float(dtype)) {
     return of(dtype, static_cast<double>(value));
   } else {
@@ -111,7 +118,8 @@ Scalar Scalar::of(DType dtype, int64_t value) {
 }
 
 Scalar Scalar::of(DType dtype, uint64_t value) {
-  if (dtype == DType::Float32) return of(dtype, static_cast<double>(static_cast<float>(value)));
+  if (dtype == DType::Float32 || dtype == DType::Bfloat16)
+    return of(dtype, static_cast<double>(static_cast<float>(value)));
   if (is_float(dtype)) return of(dtype, static_cast<double>(value));
   return of(dtype, static_cast<int64_t>(value));
 }

@@ -44,8 +44,9 @@ class Scalar {
   uint64_t as_uint64() const;
   bool as_bool() const;
 
-  // NumPy's astype: float to integer truncates; NaN and values out of range give what x86 gives for
-  // the int64 conversion (INT64_MIN), then wraps; never traps.
+  // NumPy's astype on x86: float to integer truncates, by way of int32 for int32 and narrower types, of
+  // int64 for the others; NaN and what does not fit gives INT_MIN of that type; the result wraps to the
+  // width. uint64 takes values up to 2^64, and 0 from there. Never traps. To bfloat16: as ml_dtypes.
   Scalar cast(DType to) const;
 
   // Same dtype and same bits, so that 0.0 differs from -0.0 and NaN equals NaN.
