@@ -1,0 +1,381 @@
+#include "render/llvm_ir.h"
+
+#include <cctype>
+#include <map>
+
+#include "lower/text.h"
+#include "render/llvm_ir_memory.h"
+#include "render/llvm_ir_writer.h"
+
+namespace rune::render {
+
+namespace llvm {
+namespace {
+
+using lower::Acc;
+using lower::Assign;
+using lower::Define_Global;
+using lower::Define_Var;
+using lower::Instr;
+using lower::InstrKind;
+using lower::Kernel;
+using lower::Special;
+using lower::Var;
+
+constexpr int64_t kMaxStackBytes = 256 << 10;
+
+bool opens(InstrKind kind) {
+  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
+}
+bool closes(InstrKind kind) { return kind == InstrKind::EndRange || kind == InstrKind::EndIf; }
+
+// Writes the function of one kernel. An Acc has no storage: its current value is known at each point,
+// and joins in phis where loops and Ifs that assign it meet.
+class KernelRenderer {
+ public:
+  KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations)
+      : kernel_(kernel), w_(declarations), values_(kernel.body.size()), memories_(kernel.body.size()) {}
+
+  std::string render();
+
+ private:
+  // An open Range, Unroll or If. Its body's text is put behind the header once the values that the
+  // header's phis take from it are known.
+  struct Scope {
+    uint32_t id;
+    std::string before;       // the text up to the header
+    std::string predecessor;  // the block that enters
+    std::string bound;
+    bool guarded = false;     // the bound may be 0 or less
+    std::vector<uint32_t> accs;
+    std::vector<std::string> entry_values;  // of the accs
+  };
+
+  void prologue();
+  void define_memories();
+  void task_indices();
+  void instruction(uint32_t id);
+  Value special(const Instr& instr);
+  Value compute(const Instr& instr);
+  std::vector<uint32_t> assigned_within(uint32_t id) const;
+  void open_loop(uint32_t id);
+  void close_loop();
+  void open_if(uint32_t id);
+  void close_if();
+  void phi(const std::string& name, const std::string& type, const std::string& a,
+           const std::string& block_a, const std::string& b, const std::string& block_b) {
+    w_.line(name, " = phi ", type, " [ ", a, ", %", block_a, " ], [ ", b, ", %", block_b, " ]");
+  }
+  std::string acc_type(uint32_t acc) const {
+    return type_text(kernel_.body[acc].type.dtype, kernel_.body[acc].type.lanes);
+  }
+  const Instr& instr(Var v) const { return kernel_.body[v.id]; }
+  const Value& value(Var v) const { return values_[v.id]; }
+
+  const Kernel& kernel_;
+  Writer w_;
+  std::vector<Value> values_;                         // by instruction; of an Acc, its value now
+  std::vector<std::vector<MemoryPiece>> memories_;    // by instruction that gives memory
+  std::map<std::string, int64_t> var_slots_;
+  std::string task_[3] = {"0", "0", "0"};
+  std::vector<Scope> scopes_;
+};
+
+std::string KernelRenderer::render() {
+  RUNE_CHECK((kernel_.local == std::array<int64_t, 3>{1, 1, 1}), "llvm_ir: kernel ", kernel_.name,
+             " has workgroups of more than one thread");
+  prologue();
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    try {
+      instruction(id);
+    } catch (const UserError& e) {
+      throw UserError(e.kind(), concat(e.what(), "\n  in kernel ", kernel_.name, ": ",
+                                       lower::print_instr(kernel_, {id})));
+    }
+  }
+  RUNE_CHECK(scopes_.empty(), "llvm_ir: kernel ", kernel_.name, " has an open Range or If");
+  const std::string body = w_.take();
+  const std::string last = w_.block();
+  w_.append_text("define void @" + llvm_symbol(kernel_.name) +
+                 "(ptr noalias readonly %buffers, ptr noalias readonly %vars, i64 %begin, i64 %end) #0 {\n");
+  w_.append_text(body);
+  w_.line("%task.next = add i64 %task, 1");
+  w_.line("%task.more = icmp slt i64 %task.next, %end");
+  w_.line("br i1 %task.more, label %task.loop, label %return");
+  w_.label("return");
+  w_.line("ret void");
+  w_.append_text("}\n");
+  std::string text = w_.take();
+  // The task loop's header was written before its last block was known.
+  const std::string placeholder = "%task.latch";
+  text.replace(text.find(placeholder), placeholder.size(), '%' + last);
+  return text;
+}
+
+// What does not depend on the task: pointers, symbolic variables, scratch memory.
+void KernelRenderer::prologue() {
+  w_.label("entry");
+  define_memories();
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    const auto* var = kernel_.body[id].as<Define_Var>();
+    if (!var) continue;
+    const auto [slot, added] = var_slots_.emplace(var->var.name, var_slots_.size());
+    const std::string address = w_.emit("getelementptr i64, ptr %vars, i64 ", slot->second);
+    const Value raw = w_.value(DType::Int64, 1, "load i64, ptr ", address, ", align 8, !invariant.load !0");
+    values_[id] = emit_cast(w_, raw, kernel_.body[id].type.dtype);
+  }
+  w_.line("%task.any = icmp slt i64 %begin, %end");
+  w_.line("br i1 %task.any, label %task.loop, label %return");
+  w_.label("task.loop");
+  w_.line("%task = phi i64 [ %begin, %entry ], [ %task.next, %task.latch ]");
+  task_indices();
+}
+
+void KernelRenderer::define_memories() {
+  int64_t stack_bytes = 0;
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    const Instr& i = kernel_.body[id];
+    const std::string name = "%m" + std::to_string(id);
+    if (const auto* global = i.as<Define_Global>()) {
+      const std::string slot = w_.emit("getelementptr ptr, ptr %buffers, i64 ", global->index);
+      w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
+      memories_[id] = {{name, global->size, !global->writable}};
+    } else if (i.kind() == InstrKind::Local || i.kind() == InstrKind::Buffer) {
+      const int64_t size = i.kind() == InstrKind::Local ? i.as<lower::Local>()->size
+                                                        : i.as<lower::Buffer>()->size;
+      stack_bytes += size * size_of(i.type.dtype);
+      RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name, " needs more than ",
+                 kMaxStackBytes, " bytes of scratch memory");
+      w_.line(name, " = alloca [", size, " x ", memory_type_text(i.type.dtype), "], align 64");
+      memories_[id] = {{name, size, false}};
+    } else if (i.kind() == InstrKind::Ptrcat) {
+      for (const Var arg : i.args)
+        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(), memories_[arg.id].end());
+    }
+  }
+}
+
+// Splits the task's number, x fastest; dimensions of size 1 cost nothing.
+void KernelRenderer::task_indices() {
+  std::string rest = "%task";
+  for (int dim = 0; dim < 3; ++dim) {
+    if (kernel_.grid[dim] == 1) continue;
+    bool last = true;
+    for (int other = dim + 1; other < 3; ++other) last = last && kernel_.grid[other] == 1;
+    if (last) {
+      task_[dim] = rest;
+      break;
+    }
+    const std::string quotient = w_.emit("udiv i64 ", rest, ", ", kernel_.grid[dim]);
+    const std::string whole = w_.emit("mul i64 ", quotient, ", ", kernel_.grid[dim]);
+    task_[dim] = w_.emit("sub i64 ", rest, ", ", whole);
+    rest = quotient;
+  }
+}
+
+Value KernelRenderer::special(const Instr& instr) {
+  const auto& special = *instr.as<Special>();
+  const DType dtype = instr.type.dtype;
+  if (special.kind == lower::SpecialKind::Local_thread_idx || task_[special.dim] == "0")
+    return constant(dtype, 0, 1);
+  return emit_cast(w_, {task_[special.dim], DType::Int64, 1}, dtype);
+}
+
+Value KernelRenderer::compute(const Instr& i) {
+  std::vector<Value> args;
+  for (const Var arg : i.args)
+    if (!instr(arg).type.pointer) args.push_back(value(arg));
+  const auto& [dtype, lanes, pointer] = i.type;
+  switch (i.kind()) {
+    case InstrKind::Const: return constant(i.as<lower::Const>()->value, lanes);
+    case InstrKind::Vconst: return vector_constant(i.as<lower::Vconst>()->values);
+    case InstrKind::Special: return special(i);
+    case InstrKind::Acc: return args[0];
+    case InstrKind::Load: {
+      const Value* valid = args.size() > 1 ? &args[1] : nullptr;
+      return emit_load(w_, memories_[i.args[0].id], dtype, lanes, args[0], valid);
+    }
+    case InstrKind::Store: {
+      const Value* valid = args.size() > 2 ? &args[2] : nullptr;
+      emit_store(w_, memories_[i.args[0].id], args[0], args[1], valid, i.as<lower::Store>()->nontemporal);
+      return {};
+    }
+    case InstrKind::Alu: return emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
+    case InstrKind::Gep: return w_.shuffle(args[0], i.as<lower::Gep>()->indices);
+    case InstrKind::Vectorize: {
+      if (args.size() == 1) return w_.splat(args[0], lanes);
+      Value vector{"poison", dtype, lanes};
+      for (int lane = 0; lane < lanes; ++lane) vector = w_.insert(vector, args[lane], lane);
+      return vector;
+    }
+    case InstrKind::Cast: return emit_cast(w_, args[0], dtype);
+    case InstrKind::Bitcast: return emit_bitcast(w_, args[0], dtype);
+    case InstrKind::Wmma:
+      user_error(ErrorKind::Unsupported, "wmma: cannot render for the CPU (it has no matrix unit)");
+    case InstrKind::Custom:
+      user_error(ErrorKind::Unsupported, "custom: cannot render ", i.as<lower::Custom>()->op_name,
+                 " for the CPU (its source is of another target)");
+    default: RUNE_UNREACHABLE(lower::name_of(i.kind()));
+  }
+}
+
+void KernelRenderer::instruction(uint32_t id) {
+  const Instr& i = kernel_.body[id];
+  switch (i.kind()) {
+    case InstrKind::Buffer:
+    case InstrKind::Local:
+    case InstrKind::Define_Global:
+    case InstrKind::Define_Var:
+    case InstrKind::Ptrcat: return;  // in the prologue
+    case InstrKind::Barrier:         // a group has one thread
+    case InstrKind::Block:
+    case InstrKind::Noop: return;
+    case InstrKind::Range:
+    case InstrKind::Unroll: return open_loop(id);
+    case InstrKind::EndRange: return close_loop();
+    case InstrKind::If: return open_if(id);
+    case InstrKind::EndIf: return close_if();
+    case InstrKind::Assign: values_[i.args[0].id] = value(i.args[1]); return;
+    case InstrKind::Acc:
+    case InstrKind::Const:
+    case InstrKind::Vconst:
+    case InstrKind::Special:
+    case InstrKind::Load:
+    case InstrKind::Store:
+    case InstrKind::Alu:
+    case InstrKind::Gep:
+    case InstrKind::Vectorize:
+    case InstrKind::Wmma:
+    case InstrKind::Cast:
+    case InstrKind::Bitcast:
+    case InstrKind::Custom: values_[id] = compute(i); return;
+  }
+}
+
+// The Accs from outside that the body opened at `id` assigns, in order.
+std::vector<uint32_t> KernelRenderer::assigned_within(uint32_t id) const {
+  std::set<uint32_t> found;
+  int depth = 0;
+  for (uint32_t at = id; at < kernel_.body.size(); ++at) {
+    const Instr& i = kernel_.body[at];
+    if (opens(i.kind())) ++depth;
+    if (closes(i.kind()) && --depth == 0) break;
+    if (i.as<Assign>() && i.args[0].id < id) found.insert(i.args[0].id);
+  }
+  return {found.begin(), found.end()};
+}
+
+void KernelRenderer::open_loop(uint32_t id) {
+  const Instr& i = kernel_.body[id];
+  const std::string n = std::to_string(id);
+  Scope scope{.id = id, .before = {}, .predecessor = w_.block(), .bound = {}, .accs = assigned_within(id), .entry_values = {}};
+  if (const auto* unroll = i.as<lower::Unroll>()) {
+    scope.bound = std::to_string(unroll->iterations);
+    scope.guarded = unroll->iterations <= 0;
+  } else {
+    scope.bound = value(i.args[0]).text;
+    const auto* bound = instr(i.args[0]).as<lower::Const>();
+    scope.guarded = !bound || bound->value.as_int64() <= 0;
+  }
+  const std::string type = type_text(i.type.dtype);
+  if (scope.guarded) {
+    const char* more = is_signed(i.type.dtype) ? "icmp sgt " : "icmp ugt ";
+    const std::string any = w_.emit(more, type, ' ', scope.bound, ", 0");
+    w_.line("br i1 ", any, ", label %loop", n, ", label %end", n);
+  } else {
+    w_.line("br label %loop", n);
+  }
+  for (const uint32_t acc : scope.accs) {
+    scope.entry_values.push_back(values_[acc].text);
+    values_[acc].text = "%a" + std::to_string(acc) + ".loop" + n;
+  }
+  values_[id] = {"%i" + n, i.type.dtype, 1};
+  scope.before = w_.take();
+  scopes_.push_back(std::move(scope));
+  w_.label("loop" + n);
+  w_.take();  // close_loop writes the label, followed by the phis
+}
+
+void KernelRenderer::close_loop() {
+  RUNE_CHECK(!scopes_.empty(), "llvm_ir: EndRange without Range in ", kernel_.name);
+  const Scope scope = std::move(scopes_.back());
+  scopes_.pop_back();
+  const Instr& i = kernel_.body[scope.id];
+  const std::string n = std::to_string(scope.id), type = type_text(i.type.dtype);
+  const std::string latch = w_.block();
+  const std::string body = w_.take();
+
+  w_.append_text(scope.before);
+  w_.label("loop" + n);
+  phi("%i" + n, type, "0", scope.predecessor, "%next" + n, latch);
+  for (size_t k = 0; k < scope.accs.size(); ++k) {
+    const uint32_t acc = scope.accs[k];
+    phi("%a" + std::to_string(acc) + ".loop" + n, acc_type(acc), scope.entry_values[k], scope.predecessor,
+        values_[acc].text, latch);
+  }
+  w_.append_text(body);
+  w_.line("%next", n, " = add ", type, " %i", n, ", 1");
+  const std::string more = w_.emit(is_signed(i.type.dtype) ? "icmp slt " : "icmp ult ", type, " %next", n,
+                                   ", ", scope.bound);
+  w_.line("br i1 ", more, ", label %loop", n, ", label %end", n);
+  w_.label("end" + n);
+  if (!scope.guarded) return;
+  for (size_t k = 0; k < scope.accs.size(); ++k) {
+    const uint32_t acc = scope.accs[k];
+    const std::string name = "%a" + std::to_string(acc) + ".end" + n;
+    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, latch);
+    values_[acc].text = name;
+  }
+}
+
+void KernelRenderer::open_if(uint32_t id) {
+  const std::string n = std::to_string(id);
+  Scope scope{.id = id, .before = {}, .predecessor = w_.block(), .bound = {}, .accs = assigned_within(id), .entry_values = {}};
+  for (const uint32_t acc : scope.accs) scope.entry_values.push_back(values_[acc].text);
+  w_.line("br i1 ", value(kernel_.body[id].args[0]).text, ", label %then", n, ", label %endif", n);
+  w_.label("then" + n);
+  scopes_.push_back(std::move(scope));
+}
+
+void KernelRenderer::close_if() {
+  RUNE_CHECK(!scopes_.empty(), "llvm_ir: EndIf without If in ", kernel_.name);
+  const Scope scope = std::move(scopes_.back());
+  scopes_.pop_back();
+  const std::string n = std::to_string(scope.id), last = w_.block();
+  w_.line("br label %endif", n);
+  w_.label("endif" + n);
+  for (size_t k = 0; k < scope.accs.size(); ++k) {
+    const uint32_t acc = scope.accs[k];
+    const std::string name = "%a" + std::to_string(acc) + ".endif" + n;
+    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, last);
+    values_[acc].text = name;
+  }
+}
+
+}  // namespace
+}  // namespace llvm
+
+std::string llvm_symbol(const std::string& kernel_name) {
+  std::string symbol;
+  for (const char c : kernel_name)
+    symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0]))) symbol = "k" + symbol;
+  return llvm::is_libm_name(symbol) ? symbol + '_' : symbol;
+}
+
+std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
+  std::set<std::string> declarations, symbols;
+  std::string text;
+  for (const lower::Kernel& kernel : kernels) {
+    const bool is_new = symbols.insert(llvm_symbol(kernel.name)).second;
+    RUNE_CHECK(is_new, "llvm_ir: two kernels named ", llvm_symbol(kernel.name), " in one module");
+    text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
+  }
+  for (const std::string& declaration : declarations) text += declaration + '\n';
+  text += "\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n!0 = !{}\n!1 = !{i32 1}\n";
+  return text;
+}
+
+std::string render_llvm(const lower::Kernel& kernel) { return render_llvm_module({&kernel, 1}); }
+
+}  // namespace rune::render

@@ -1,0 +1,180 @@
+#include "render/llvm_ir_memory.h"
+
+namespace rune::render::llvm {
+
+namespace {
+
+Value wide_index(Writer& w, const Value& index) {
+  return size_of(index.dtype) == 8 ? index : emit_cast(w, index, DType::Int64);
+}
+
+std::string offset(Writer& w, const std::string& pointer, DType dtype, const Value& index) {
+  return w.emit("getelementptr ", memory_type_text(dtype), ", ptr ", pointer, ", ", type_text(index), ' ',
+                index.text);
+}
+
+// The address of each index. In several pieces: of the last piece that starts at or before it.
+std::string addresses(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index) {
+  index = wide_index(w, index);
+  index.dtype = DType::Int64;
+  std::string address = offset(w, memory[0].pointer, dtype, index);
+  const std::string type = vector_type("ptr", index.lanes);
+  int64_t start = 0;
+  for (size_t i = 1; i < memory.size(); ++i) {
+    start += memory[i - 1].size;
+    const Value first = constant(DType::Int64, start, index.lanes);
+    const Value here = w.compare("icmp sge", index, first);
+    const std::string other = offset(w, memory[i].pointer, dtype, w.binary("sub", index, first));
+    address = w.emit("select ", type_text(here), ' ', here.text, ", ", type, ' ', other, ", ", type, ' ',
+                     address);
+  }
+  return address;
+}
+
+bool is_read_only(const std::vector<MemoryPiece>& memory) {
+  for (const MemoryPiece& piece : memory)
+    if (!piece.read_only) return false;
+  return true;
+}
+
+bool has_elements(const std::vector<MemoryPiece>& memory) { return memory[0].size > 0; }
+
+Value zero_of(DType dtype, int lanes) { return constant(Scalar::zero(dtype), lanes); }
+
+// A dtype of the type in memory.
+DType memory_dtype(DType dtype) { return is_bool(dtype) ? DType::Uint8 : dtype; }
+
+Value from_memory(Writer& w, const Value& raw, DType dtype) {
+  return is_bool(dtype) ? emit_cast(w, raw, dtype) : raw;
+}
+
+std::string alignment(DType dtype) { return std::to_string(size_of(dtype)); }
+
+// Masked elements read element 0 instead, and give 0 by a select: no branch.
+Value load_scalar(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index,
+                  const Value* valid) {
+  const DType raw_dtype = memory_dtype(dtype);
+  if (valid) index = w.select(*valid, index, zero_of(index.dtype, 1));
+  const std::string address = addresses(w, memory, dtype, index);
+  const Value raw = w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
+                            alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : "");
+  const Value result = from_memory(w, raw, dtype);
+  return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
+}
+
+Value load_contiguous(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
+                      const Value& index, const Value* valid) {
+  const DType raw_dtype = memory_dtype(dtype);
+  const std::string address = addresses(w, memory, dtype, index);
+  const std::string type = type_text(raw_dtype, lanes);
+  if (!valid)
+    return from_memory(w, w.value(raw_dtype, lanes, "load ", type, ", ptr ", address, ", align ",
+                                  alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : ""),
+                       dtype);
+  const Value mask = w.splat(*valid, lanes);
+  const std::string raw = w.call_raw(
+      "llvm.masked.load." + mangled(raw_dtype, lanes) + ".p0", type,
+      {{"ptr", address}, {"i32", alignment(dtype)}, {type_text(mask), mask.text}, {type, "zeroinitializer"}});
+  return from_memory(w, {raw, raw_dtype, lanes}, dtype);
+}
+
+// x86 gathers elements of 32 and 64 bits; narrower ones would become a branch a lane, so they are loaded
+// one by one, without branches.
+Value gather(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, const Value& index,
+             const Value* valid) {
+  const int lanes = index.lanes;
+  const DType raw_dtype = memory_dtype(dtype);
+  if (size_of(dtype) < 4 && (!valid || has_elements(memory))) {
+    Value result{"poison", dtype, lanes};
+    for (int lane = 0; lane < lanes; ++lane) {
+      Value lane_valid;
+      if (valid) lane_valid = w.extract(*valid, lane);
+      const Value element =
+          load_scalar(w, memory, dtype, w.extract(index, lane), valid ? &lane_valid : nullptr);
+      result = w.insert(result, element, lane);
+    }
+    return result;
+  }
+  const Value mask = valid ? w.splat(*valid, lanes) : constant(DType::Bool, 1, lanes);
+  const std::string type = type_text(raw_dtype, lanes), pointers = vector_type("ptr", lanes);
+  const std::string raw = w.call_raw(
+      "llvm.masked.gather." + mangled(raw_dtype, lanes) + ".v" + std::to_string(lanes) + "p0", type,
+      {{pointers, addresses(w, memory, dtype, index)},
+       {"i32", alignment(dtype)},
+       {type_text(mask), mask.text},
+       {type, "zeroinitializer"}});
+  return from_memory(w, {raw, raw_dtype, lanes}, dtype);
+}
+
+// index, index + 1 ...: for an access that may cross from one piece to the next.
+Value consecutive(Writer& w, const Value& index, int lanes) {
+  std::vector<Scalar> steps;
+  for (int lane = 0; lane < lanes; ++lane) steps.push_back(Scalar::of(DType::Int64, lane));
+  Value first = w.splat(wide_index(w, index), lanes);
+  first.dtype = DType::Int64;
+  return w.binary("add", first, vector_constant(steps));
+}
+
+void store_scalar(Writer& w, const std::string& address, const Value& raw, const Value* valid) {
+  const auto write = [&] {
+    w.line("store ", type_text(raw), ' ', raw.text, ", ptr ", address, ", align ", alignment(raw.dtype));
+  };
+  if (!valid) return write();
+  const std::string n = address.substr(1);  // unique in the function
+  w.line("br i1 ", valid->text, ", label %store.", n, ", label %stored.", n);
+  w.label("store." + n);
+  write();
+  w.line("br label %stored.", n);
+  w.label("stored." + n);
+}
+
+}  // namespace
+
+Value emit_load(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
+                const Value& index, const Value* valid) {
+  RUNE_CHECK(!memory.empty(), "a load from what is no memory");
+  if (valid && valid->text == "true") valid = nullptr;
+  if (index.lanes > 1) return gather(w, memory, dtype, index, valid);
+  if (lanes == 1) {
+    if (!valid || has_elements(memory)) return load_scalar(w, memory, dtype, index, valid);
+    return zero_of(dtype, 1);  // of an empty memory no element is valid
+  }
+  if (memory.size() > 1) return gather(w, memory, dtype, consecutive(w, index, lanes), valid);
+  return load_contiguous(w, memory, dtype, lanes, index, valid);
+}
+
+void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& index, Value value,
+                const Value* valid, bool nontemporal) {
+  RUNE_CHECK(!memory.empty(), "a store to what is no memory");
+  if (valid && valid->text == "true") valid = nullptr;
+  const DType dtype = value.dtype;
+  const int lanes = value.lanes;
+  if (is_bool(dtype)) value = emit_cast(w, value, DType::Uint8);
+  const std::string type = type_text(value);
+  const bool scatters = index.lanes > 1 || (memory.size() > 1 && lanes > 1);
+  if (scatters) {
+    const Value all = index.lanes > 1 ? index : consecutive(w, index, lanes);
+    const Value mask = valid ? w.splat(*valid, lanes) : constant(DType::Bool, 1, lanes);
+    w.call_raw("llvm.masked.scatter." + mangled(value.dtype, lanes) + ".v" + std::to_string(lanes) + "p0",
+               "void",
+               {{type, value.text},
+                {vector_type("ptr", lanes), addresses(w, memory, dtype, all)},
+                {"i32", alignment(dtype)},
+                {type_text(mask), mask.text}});
+    return;
+  }
+  const std::string address = addresses(w, memory, dtype, index);
+  if (lanes == 1) return store_scalar(w, address, value, valid);
+  if (valid) {
+    const Value mask = w.splat(*valid, lanes);
+    w.call_raw("llvm.masked.store." + mangled(value.dtype, lanes) + ".p0", "void",
+               {{type, value.text}, {"ptr", address}, {"i32", alignment(dtype)}, {type_text(mask), mask.text}});
+    return;
+  }
+  const int64_t bytes = int64_t{lanes} * size_of(dtype);
+  const bool streams = nontemporal && bytes >= 16 && (bytes & (bytes - 1)) == 0;
+  w.line("store ", type, ' ', value.text, ", ptr ", address, ", align ",
+         streams ? std::to_string(bytes < 64 ? bytes : 64) : alignment(dtype), streams ? ", !nontemporal !1" : "");
+}
+
+}  // namespace rune::render::llvm

@@ -1,0 +1,22 @@
+// Loads and stores for the LLVM IR renderer.
+#pragma once
+
+#include "render/llvm_ir_writer.h"
+
+namespace rune::render::llvm {
+
+// A stretch of memory; a Ptrcat is several, one after the other.
+struct MemoryPiece {
+  std::string pointer;
+  int64_t size = 0;       // elements
+  bool read_only = false;
+};
+
+// As lower::Load; `valid` may be null.
+Value emit_load(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
+                const Value& index, const Value* valid);
+// As lower::Store.
+void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& index, Value value,
+                const Value* valid, bool nontemporal);
+
+}  // namespace rune::render::llvm

@@ -1,0 +1,140 @@
+#include "render/llvm_ir_writer.h"
+
+#include <bit>
+
+#include "base/hash.h"
+
+namespace rune::render::llvm {
+
+namespace {
+
+const char* element_type(DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return "i1";
+    case DType::Int8:
+    case DType::Uint8: return "i8";
+    case DType::Int16:
+    case DType::Uint16:
+    case DType::Float16:
+    case DType::Bfloat16: return "i16";
+    case DType::Int32:
+    case DType::Uint32: return "i32";
+    case DType::Int64:
+    case DType::Uint64: return "i64";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+  }
+  RUNE_UNREACHABLE();
+}
+
+std::string upper_hex(uint64_t value) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4) out[i] = kDigits[value & 15];
+  return out;
+}
+
+}  // namespace
+
+std::string vector_type(const std::string& element, int lanes) {
+  return lanes == 1 ? element : '<' + std::to_string(lanes) + " x " + element + '>';
+}
+
+std::string type_text(DType dtype, int lanes) { return vector_type(element_type(dtype), lanes); }
+
+std::string memory_type_text(DType dtype, int lanes) {
+  return vector_type(is_bool(dtype) ? "i8" : element_type(dtype), lanes);
+}
+
+std::string mangled(DType dtype, int lanes) {
+  const std::string element = dtype == DType::Float32   ? "f32"
+                              : dtype == DType::Float64 ? "f64"
+                                                        : element_type(dtype);
+  return lanes == 1 ? element : 'v' + std::to_string(lanes) + element;
+}
+
+std::string constant_text(const Scalar& value) {
+  switch (value.dtype()) {
+    case DType::Bool: return value.as_bool() ? "true" : "false";
+    case DType::Float16:
+    case DType::Bfloat16: return std::to_string(value.bits());
+    // LLVM writes a float as the double that equals it.
+    case DType::Float32:
+    case DType::Float64: return "0x" + upper_hex(std::bit_cast<uint64_t>(value.as_double()));
+    default: return value.text();
+  }
+}
+
+Value constant(const Scalar& value, int lanes) {
+  const std::string element = constant_text(value);
+  if (lanes == 1) return {element, value.dtype(), 1};
+  return {"splat (" + type_text(value.dtype()) + ' ' + element + ')', value.dtype(), lanes};
+}
+
+Value vector_constant(const std::vector<Scalar>& values) {
+  const DType dtype = values[0].dtype();
+  if (values.size() == 1) return constant(values[0], 1);
+  std::string text = "<";
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) text += ", ";
+    text += type_text(dtype) + ' ' + constant_text(values[i]);
+  }
+  return {text + '>', dtype, static_cast<int>(values.size())};
+}
+
+std::string Writer::call_raw(const std::string& name, const std::string& result_type,
+                             const std::vector<std::pair<std::string, std::string>>& args) {
+  std::string parameters, operands;
+  for (const auto& [type, text] : args) {
+    if (!parameters.empty()) {
+      parameters += ", ";
+      operands += ", ";
+    }
+    parameters += type;
+    operands += type + ' ' + text;
+  }
+  declarations_.insert("declare " + result_type + " @" + name + '(' + parameters + ") nounwind");
+  if (result_type == "void") {
+    line("call void @", name, '(', operands, ')');
+    return {};
+  }
+  return emit("call ", result_type, " @", name, '(', operands, ')');
+}
+
+Value Writer::call(const std::string& name, DType dtype, int lanes, const std::vector<Value>& args) {
+  std::vector<std::pair<std::string, std::string>> raw;
+  for (const Value& arg : args) raw.emplace_back(type_text(arg), arg.text);
+  return {call_raw(name, type_text(dtype, lanes), raw), dtype, lanes};
+}
+
+Value Writer::extract(const Value& vector, int lane) {
+  if (vector.lanes == 1) return vector;
+  return value(vector.dtype, 1, "extractelement ", type_text(vector), ' ', vector.text, ", i32 ", lane);
+}
+
+Value Writer::insert(const Value& vector, const Value& scalar, int lane) {
+  return value(vector.dtype, vector.lanes, "insertelement ", type_text(vector), ' ', vector.text, ", ",
+               type_text(scalar), ' ', scalar.text, ", i32 ", lane);
+}
+
+Value Writer::splat(const Value& scalar, int lanes) {
+  if (scalar.lanes == lanes) return scalar;
+  RUNE_CHECK(scalar.lanes == 1, "cannot splat ", scalar.lanes, " lanes to ", lanes);
+  if (scalar.text[0] != '%')
+    return {"splat (" + type_text(scalar) + ' ' + scalar.text + ')', scalar.dtype, lanes};
+  const Value first = insert({"poison", scalar.dtype, lanes}, scalar, 0);
+  return value(scalar.dtype, lanes, "shufflevector ", type_text(first), ' ', first.text, ", ",
+               type_text(first), " poison, ", vector_type("i32", lanes), " zeroinitializer");
+}
+
+Value Writer::shuffle(const Value& vector, const Ints& indices) {
+  const int lanes = static_cast<int>(indices.size());
+  if (lanes == 1) return extract(vector, static_cast<int>(indices[0]));
+  if (vector.lanes == 1) return splat(vector, lanes);
+  std::string mask;
+  for (const int64_t i : indices) mask += (mask.empty() ? "i32 " : ", i32 ") + std::to_string(i);
+  return value(vector.dtype, lanes, "shufflevector ", type_text(vector), ' ', vector.text, ", ",
+               type_text(vector), " poison, ", vector_type("i32", lanes), " <", mask, '>');
+}
+
+}  // namespace rune::render::llvm

@@ -1,0 +1,124 @@
+// What the parts of the LLVM IR renderer share: values, types, constants and the text of one function.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "lower/instr.h"
+
+namespace rune::render::llvm {
+
+// A value in registers: an SSA name or a constant, without its type.
+struct Value {
+  std::string text;
+  DType dtype = DType::Float32;
+  int lanes = 1;
+};
+
+// `<lanes x element>`, or the element itself for one lane.
+std::string vector_type(const std::string& element, int lanes);
+// The type in registers: i1 for bool, i16 for float16 and bfloat16.
+std::string type_text(DType dtype, int lanes = 1);
+inline std::string type_text(const Value& v) { return type_text(v.dtype, v.lanes); }
+// The type in memory: i8 for bool.
+std::string memory_type_text(DType dtype, int lanes = 1);
+// The suffix of an overloaded intrinsic: v16f32.
+std::string mangled(DType dtype, int lanes);
+
+// Constants without their type. Floats are exact bits.
+std::string constant_text(const Scalar& value);
+Value constant(const Scalar& value, int lanes);
+template <class T>
+Value constant(DType dtype, T value, int lanes) {
+  return constant(Scalar::of(dtype, value), lanes);
+}
+Value vector_constant(const std::vector<Scalar>& values);
+
+// The text of one function, in order.
+class Writer {
+ public:
+  // `declarations` collects the `declare` lines that the module needs.
+  explicit Writer(std::set<std::string>& declarations) : declarations_(declarations) {}
+
+  // Appends an indented line.
+  template <class... Args>
+  void line(const Args&... args) {
+    text_ += "  ";
+    (append(args), ...);
+    text_ += '\n';
+  }
+  // Appends `%tN = <args>` and returns %tN.
+  template <class... Args>
+  std::string emit(const Args&... args) {
+    std::string name = "%t" + std::to_string(next_++);
+    line(name, " = ", args...);
+    return name;
+  }
+  // As emit, for a value of this type.
+  template <class... Args>
+  Value value(DType dtype, int lanes, const Args&... args) {
+    return {emit(args...), dtype, lanes};
+  }
+  // Starts a block.
+  void label(const std::string& name) {
+    text_ += name + ":\n";
+    block_ = name;
+  }
+  // The block that is being written.
+  const std::string& block() const { return block_; }
+
+  // Calls an intrinsic or a function of the C library on operands, declaring it.
+  Value call(const std::string& name, DType dtype, int lanes, const std::vector<Value>& args);
+  // The same with operands as `type text` pairs; no result if `result_type` is void.
+  std::string call_raw(const std::string& name, const std::string& result_type,
+                       const std::vector<std::pair<std::string, std::string>>& args);
+  // `%t = <opcode> <type> a, b`, with the type of `a` for the result.
+  Value binary(const char* opcode, const Value& a, const Value& b) {
+    return value(a.dtype, a.lanes, opcode, ' ', type_text(a), ' ', a.text, ", ", b.text);
+  }
+  // A comparison `icmp slt`, `fcmp olt` ...: bool.
+  Value compare(const char* predicate, const Value& a, const Value& b) {
+    return value(DType::Bool, a.lanes, predicate, ' ', type_text(a), ' ', a.text, ", ", b.text);
+  }
+  Value select(const Value& condition, const Value& a, const Value& b) {
+    return value(a.dtype, a.lanes, "select ", type_text(condition), ' ', condition.text, ", ",
+                 type_text(a), ' ', a.text, ", ", type_text(b), ' ', b.text);
+  }
+  // An LLVM conversion opcode: sext, fpext, bitcast ...
+  Value convert(const char* opcode, const Value& a, DType to) {
+    return value(to, a.lanes, opcode, ' ', type_text(a), ' ', a.text, " to ", type_text(to, a.lanes));
+  }
+  Value extract(const Value& vector, int lane);
+  Value insert(const Value& vector, const Value& scalar, int lane);
+  Value splat(const Value& scalar, int lanes);
+  // Lanes `indices` of a vector.
+  Value shuffle(const Value& vector, const Ints& indices);
+
+  // Takes the text written so far, so that what follows can be put behind something else.
+  std::string take() { return std::exchange(text_, {}); }
+  void append_text(const std::string& text) { text_ += text; }
+
+ private:
+  void append(const std::string& s) { text_ += s; }
+  void append(const char* s) { text_ += s; }
+  void append(char c) { text_ += c; }
+  void append(int64_t v) { text_ += std::to_string(v); }
+  void append(int v) { text_ += std::to_string(v); }
+
+  std::set<std::string>& declarations_;
+  std::string text_;
+  std::string block_;
+  int next_ = 0;
+};
+
+// One scalar operation, lane by lane.
+Value emit_alu(Writer& w, AluOp op, std::vector<Value> args);
+// As Scalar::cast, lane by lane.
+Value emit_cast(Writer& w, const Value& x, DType to);
+Value emit_bitcast(Writer& w, const Value& x, DType to);
+// Names that llvm_symbol must not use.
+bool is_libm_name(const std::string& name);
+
+}  // namespace rune::render::llvm
