@@ -255,7 +255,12 @@ Expr mod(const Expr& a, int64_t divisor) {
     if (t.atom->kind != Atom::Kind::Mod) continue;
     const auto period = detail::try_multiply(t.coefficient, t.atom->divisor);
     if (!period || *period % divisor != 0) continue;
-    return mod(rest + (t.atom->inner - detail::of_atom(t.atom)) * t.coefficient, divisor);
+    std::vector<Expr::Term> others;
+    for (const Expr::Term& o : rest.terms()) {
+      if (&o != &t) others.push_back(o);
+    }
+    return mod(Expr::from_terms(rest.constant(), std::move(others)) + t.atom->inner * t.coefficient,
+               divisor);
   }
   return make_division(Atom::Kind::Mod, rest, divisor);
 }
