@@ -1,0 +1,16 @@
+// What a kernel costs: arithmetic, bytes, time.
+#pragma once
+
+#include "schedule/iteration.h"
+
+namespace rune::schedule {
+
+// The analysis of a kernel whose axes and stages are set (item_id and occupancy are the caller's).
+// flops: scalar operations of one run, a multiply-add counting two and exp one; elements computed
+// again in a loop count again. bytes: each distinct element read or written once.
+ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel);
+
+// The longest chain of dependent items by est_ns; sets critical_path and estimated_runtime_ns.
+void find_critical_path(Schedule& schedule);
+
+}  // namespace rune::schedule

@@ -1,0 +1,85 @@
+#include "schedule/demand.h"
+
+#include <algorithm>
+
+namespace rune::schedule {
+
+using graph::Graph;
+using graph::Value;
+
+Index variable_index(const Shape& shape, uint32_t first) {
+  Index index;
+  for (size_t i = 0; i < shape.size(); ++i)
+    index.push_back(sym::Expr::variable(first + static_cast<uint32_t>(i),
+                                        {0, std::max<int64_t>(shape[i] - 1, 0)}));
+  return index;
+}
+
+namespace {
+
+class Walker {
+ public:
+  explicit Walker(const Graph& graph) : graph_(graph) {}
+
+  void request(const Access& access, const sym::Mask& outer) {
+    Demand demand{access.index, access.mask};
+    demand.mask.require(outer);
+    if (demand.mask.is_false()) return;
+    std::vector<Demand>& known = result.demands[access.value.id];
+    if (std::find(known.begin(), known.end(), demand) == known.end()) known.push_back(std::move(demand));
+  }
+
+  void expand(Value v, const Demand& demand, const Index& inner) {
+    switch (evaluation_of(graph_[v])) {
+      case Evaluation::Alu:
+      case Evaluation::Forward:
+      case Evaluation::Select:
+        for (const Access& access : operand_accesses(graph_, v, demand.index)) request(access, demand.mask);
+        return;
+      case Evaluation::Reduction:
+        for (const Access& access : reduction_accesses(graph_, v, demand.index, inner))
+          request(access, demand.mask);
+        return;
+      case Evaluation::Constant:
+      case Evaluation::Memory:
+      case Evaluation::Gathered:
+      case Evaluation::Mask: return;
+    }
+  }
+
+  // Loop variables of a reduction that is folded where it is used.
+  Index inner_index(Value v) {
+    const Shape shape = reduced_shape(graph_, v);
+    const Index index = variable_index(shape, next_variable_);
+    for (size_t i = 0; i < shape.size(); ++i) result.inner_extents[next_variable_++] = shape[i];
+    return index;
+  }
+
+  Walk result;
+
+ private:
+  const Graph& graph_;
+  uint32_t next_variable_ = kFirstInnerVariable;
+};
+
+}  // namespace
+
+Walk walk(const Graph& graph, const std::vector<Seed>& seeds,
+          const std::function<bool(Value, const std::vector<Demand>&)>& stop) {
+  Walker walker(graph);
+  for (const Seed& seed : seeds) walker.expand(seed.value, {seed.index, {}}, seed.inner);
+  // Operands have smaller ids than their users, so a node is visited after all that demand it.
+  for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
+    const Value v{it->first};
+    if (stop(v, it->second)) continue;
+    const bool reduces = evaluation_of(graph[v]) == Evaluation::Reduction;
+    const Index inner = reduces ? walker.inner_index(v) : Index{};
+    for (size_t i = 0; i < it->second.size(); ++i) {
+      const Demand demand = it->second[i];
+      walker.expand(v, demand, inner);
+    }
+  }
+  return std::move(walker.result);
+}
+
+}  // namespace rune::schedule

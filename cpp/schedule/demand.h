@@ -1,0 +1,45 @@
+// Which elements of which values a computation reads: index tuples propagated from what is wanted
+// down to what is already in memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "schedule/indexing.h"
+
+namespace rune::schedule {
+
+// One wanted element, in terms of loop variables.
+struct Demand {
+  Index index;
+  sym::Mask mask;
+  bool operator==(const Demand&) const = default;
+};
+
+// A value to be computed at `index`; of a reduction, folding over `inner`.
+struct Seed {
+  graph::Value value;
+  Index index;
+  Index inner;
+};
+
+struct Walk {
+  // The distinct demands of each node reached, seeds not included; users before operands.
+  std::map<uint32_t, std::vector<Demand>, std::greater<>> demands;
+  // Variables made for reductions that are folded inside another computation, with their extents.
+  std::map<uint32_t, int64_t> inner_extents;
+};
+
+// Ids of variables that a walk makes itself start here.
+inline constexpr uint32_t kFirstInnerVariable = 1u << 20;
+
+// Index of a value of this shape by variables `first`, `first` + 1, ..., one a dimension.
+Index variable_index(const Shape& shape, uint32_t first);
+
+// Follows the seeds' operands. `stop` is asked once per node, when all its demands are known: true
+// means that the node is read from memory, so its operands are not followed.
+Walk walk(const graph::Graph& graph, const std::vector<Seed>& seeds,
+          const std::function<bool(graph::Value, const std::vector<Demand>&)>& stop);
+
+}  // namespace rune::schedule

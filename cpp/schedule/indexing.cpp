@@ -1,0 +1,227 @@
+#include "schedule/indexing.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rune::schedule {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::Value;
+using sym::Expr;
+using sym::Mask;
+
+Evaluation evaluation_of(const Node& node) {
+  switch (node.kind()) {
+    case NodeKind::Binop:
+    case NodeKind::Unary:
+    case NodeKind::Ternary:
+    case NodeKind::Cast:
+    case NodeKind::Bitcast: return Evaluation::Alu;
+    case NodeKind::Reshape:
+    case NodeKind::Permute:
+    case NodeKind::Expand:
+    case NodeKind::Pad:
+    case NodeKind::Shrink:
+    case NodeKind::Flip:
+    case NodeKind::View:
+    case NodeKind::Buffer_View:
+    case NodeKind::Contiguous:
+    case NodeKind::Copy:
+    case NodeKind::Detach:
+    case NodeKind::Contiguous_Backward:
+    case NodeKind::Fuse:
+    case NodeKind::Unroll:
+    case NodeKind::Kernel: return Evaluation::Forward;
+    case NodeKind::Noop:
+      if (!node.inputs.empty()) return Evaluation::Forward;
+      break;
+    case NodeKind::Cat:
+    case NodeKind::Vectorize: return Evaluation::Select;
+    case NodeKind::Const_Scalar: return Evaluation::Constant;
+    case NodeKind::Reduce_Axis:
+    case NodeKind::Contract: return Evaluation::Reduction;
+    case NodeKind::Placeholder:
+    case NodeKind::Vconst: return Evaluation::Memory;
+    case NodeKind::Valid: return Evaluation::Mask;
+    case NodeKind::Buffer:
+    case NodeKind::Index:
+    case NodeKind::Gather:
+    case NodeKind::Gep:
+    case NodeKind::Wmma:
+    case NodeKind::Assign:
+    case NodeKind::Define_Var:
+    case NodeKind::Bind:
+    case NodeKind::Sink:
+    case NodeKind::Unique:
+    case NodeKind::Device:
+    case NodeKind::Multi:
+    case NodeKind::Threefry:
+    case NodeKind::Scatter:
+    case NodeKind::Custom: break;
+  }
+  user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
+             ": cannot schedule this node (no lowering to a kernel exists)");
+}
+
+namespace {
+
+Index reshape_index(const Index& index, const Shape& from, const Shape& to) {
+  return sym::unflatten_index(sym::flatten_index(index, from), to);
+}
+
+Access cat_access(const Graph& graph, Value part, const Index& index, size_t axis, int64_t start) {
+  Access access{part, index, {}};
+  const int64_t size = graph[part].shape()[axis];
+  access.mask.require_between(index[axis], start, start + size);
+  access.index[axis] = index[axis] - Expr(start);
+  return access;
+}
+
+std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Index& index) {
+  const auto axis = static_cast<size_t>(node.as<graph::Cat>()->axis);
+  std::vector<Access> result;
+  int64_t start = 0;
+  for (const Value part : node.inputs) {
+    result.push_back(cat_access(graph, part, index, axis, start));
+    start += graph[part].shape()[axis];
+  }
+  return result;
+}
+
+std::vector<Access> vectorize_accesses(const Node& node, const Index& index) {
+  std::vector<Access> result;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    Access access{node.inputs[i], {index.begin(), index.end() - 1}, {}};
+    access.mask.require_between(index.back(), static_cast<int64_t>(i), static_cast<int64_t>(i) + 1);
+    result.push_back(std::move(access));
+  }
+  return result;
+}
+
+// Follows a tracker from the index of its last view to the linear position in the buffer.
+Expr tracker_position(const ShapeTracker& tracker, Index index, Mask& mask) {
+  Expr position;
+  for (size_t v = tracker.views.size(); v-- > 0;) {
+    const View& view = tracker.views[v];
+    if (v + 1 < tracker.views.size()) index = sym::unflatten_index(position, view.shape);
+    position = Expr(view.offset);
+    for (size_t i = 0; i < index.size(); ++i) {
+      if (view.mask) mask.require_between(index[i], (*view.mask)[i].first, (*view.mask)[i].second);
+      position = position + index[i] * view.strides[i];
+    }
+  }
+  return position;
+}
+
+Access forward_access(const Graph& graph, const Node& node, const Index& index) {
+  const Value input = node.inputs[0];
+  const Shape& from = graph[input].shape();
+  Access access{input, index, {}};
+  switch (node.kind()) {
+    case NodeKind::Reshape: access.index = reshape_index(index, node.shape(), from); break;
+    case NodeKind::Permute: {
+      const Ints& axes = node.as<graph::Permute>()->axes;
+      for (size_t i = 0; i < axes.size(); ++i) access.index[axes[i]] = index[i];
+      break;
+    }
+    case NodeKind::Expand:
+      for (size_t i = 0; i < from.size(); ++i)
+        if (from[i] == 1) access.index[i] = Expr(0);
+      break;
+    case NodeKind::Pad: {
+      const graph::Pairs& widths = node.as<graph::Pad>()->widths;
+      for (size_t i = 0; i < from.size(); ++i) {
+        access.index[i] = index[i] - Expr(widths[i].first);
+        access.mask.require_between(access.index[i], 0, from[i]);
+      }
+      break;
+    }
+    case NodeKind::Shrink: {
+      const graph::Pairs& limits = node.as<graph::Shrink>()->limits;
+      for (size_t i = 0; i < from.size(); ++i) access.index[i] = index[i] + Expr(limits[i].first);
+      break;
+    }
+    case NodeKind::Flip:
+      for (const int64_t axis : node.as<graph::Flip>()->axes)
+        access.index[axis] = Expr(from[axis] - 1) - index[axis];
+      break;
+    case NodeKind::View: {
+      const Expr position = tracker_position(node.as<graph::View>()->tracker, index, access.mask);
+      access.index = sym::unflatten_index(position, from);
+      break;
+    }
+    case NodeKind::Buffer_View:
+      access.index[0] = index[0] + Expr(node.as<graph::Buffer_View>()->offset);
+      break;
+    default: break;  // the operand as it is
+  }
+  return access;
+}
+
+}  // namespace
+
+std::vector<Access> operand_accesses(const Graph& graph, Value v, const Index& index) {
+  const Node& node = graph[v];
+  if (node.kind() == NodeKind::Cat) return cat_accesses(graph, node, index);
+  if (node.kind() == NodeKind::Vectorize) return vectorize_accesses(node, index);
+  if (evaluation_of(node) == Evaluation::Forward) return {forward_access(graph, node, index)};
+  std::vector<Access> result;
+  for (const Value input : node.inputs) result.push_back({input, index, {}});
+  return result;
+}
+
+std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index& index,
+                                       const Index& inner) {
+  const Node& node = graph[v];
+  if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+    Access access{node.inputs[0], index, {}};
+    for (size_t i = 0; i < reduce->axes.size(); ++i) access.index[reduce->axes[i]] = inner[i];
+    return {std::move(access)};
+  }
+  const auto& contract = *node.as<graph::Contract>();
+  std::vector<Access> result;
+  size_t free = contract.batch.size();
+  for (int operand = 0; operand < 2; ++operand) {
+    const auto axis_of = [operand](const std::pair<int64_t, int64_t>& pair) {
+      return static_cast<size_t>(operand == 0 ? pair.first : pair.second);
+    };
+    const size_t rank = graph[node.inputs[operand]].shape().size();
+    Access access{node.inputs[operand], Index(rank), {}};
+    std::vector<bool> bound(rank, false);
+    for (size_t i = 0; i < contract.batch.size(); ++i) {
+      access.index[axis_of(contract.batch[i])] = index[i];
+      bound[axis_of(contract.batch[i])] = true;
+    }
+    for (size_t i = 0; i < contract.contract.size(); ++i) {
+      access.index[axis_of(contract.contract[i])] = inner[i];
+      bound[axis_of(contract.contract[i])] = true;
+    }
+    for (size_t i = 0; i < rank; ++i)
+      if (!bound[i]) access.index[i] = index[free++];
+    result.push_back(std::move(access));
+  }
+  return result;
+}
+
+Shape reduced_shape(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  const Shape& from = graph[node.inputs[0]].shape();
+  Shape result;
+  if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+    for (const int64_t axis : reduce->axes) result.push_back(from[axis]);
+  } else {
+    for (const auto& pair : node.as<graph::Contract>()->contract) result.push_back(from[pair.first]);
+  }
+  return result;
+}
+
+Mask tracker_mask(const ShapeTracker& tracker, const Index& index) {
+  Mask mask;
+  tracker_position(tracker, index, mask);
+  return mask;
+}
+
+}  // namespace rune::schedule

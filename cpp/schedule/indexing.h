@@ -1,0 +1,50 @@
+// Inside a kernel a value is a function of an index tuple; a movement node rewrites that tuple. This
+// is the one place that knows how, for the scheduler's analysis and for the lowerer alike.
+#pragma once
+
+#include <vector>
+
+#include "graph/node.h"
+#include "symbolic/expr.h"
+
+namespace rune::schedule {
+
+using Index = std::vector<sym::Expr>;
+
+// An element of an operand, wanted where the mask holds. Where it does not, the node's value does not
+// depend on this operand and the index may be out of range.
+struct Access {
+  graph::Value value;
+  Index index;
+  sym::Mask mask;
+};
+
+// How a node's value at an index follows from its operands' values.
+enum class Evaluation : uint8_t {
+  Alu,        // scalar operation on all operands at the same index
+  Forward,    // the operand's value; 0 where the access's mask is false
+  Select,     // the operand whose mask holds; exactly one does
+  Constant,   // no operands
+  Reduction,  // a fold over many elements of the operands: Reduce_Axis, Contract, Wmma
+  Gathered,   // an element whose position is data: Gather, Index
+  Memory,     // lives in a buffer: Placeholder, Buffer, Vconst, Scatter, Assign ...
+  Mask,       // 1 where the tracker's mask holds, else 0: Valid
+};
+
+// Throws UserError(Unsupported) naming a node kind that the scheduler cannot place in a kernel.
+Evaluation evaluation_of(const graph::Node& node);
+
+// What an Alu, Forward or Select node reads of each operand, in order, for its element at `index`.
+std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, const Index& index);
+
+// The two operands of a Contract, and the one of a Reduce_Axis, for the result's element at `index` and
+// the point `inner` of the reduced sub-shape.
+std::vector<Access> reduction_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
+                                       const Index& inner);
+// Sizes of the axes that the node reduces, in order.
+Shape reduced_shape(const graph::Graph& graph, graph::Value v);
+
+// Where the tracker's mask holds at `index`.
+sym::Mask tracker_mask(const ShapeTracker& tracker, const Index& index);
+
+}  // namespace rune::schedule

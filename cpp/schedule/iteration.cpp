@@ -1,0 +1,320 @@
+#include "schedule/iteration.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+
+namespace rune::schedule {
+
+using sym::Expr;
+
+std::vector<Expr> axis_variables(const IterSpace& iter) {
+  std::vector<Expr> axes;
+  for (size_t i = 0; i < iter.axes.size(); ++i)
+    axes.push_back(Expr::variable(static_cast<uint32_t>(i), {0, iter.axes[i].extent() - 1}));
+  return axes;
+}
+
+namespace {
+
+bool contains(const Ints& list, int64_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+Expr value_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
+  Expr position;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (stage.kind == StageKind::Map || !contains(stage.axes, static_cast<int64_t>(i)))
+      position = position + axes[i] * value.strides[i];
+  return position;
+}
+
+Expr inner_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
+  Expr position;
+  for (const int64_t i : stage.axes) position = position + axes[i] * value.strides[i];
+  return position;
+}
+
+std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage, const std::vector<Expr>& axes) {
+  std::vector<Seed> seeds;
+  for (const StageValue& value : stage.values) {
+    Seed seed{value.value, sym::unflatten_index(value_position(stage, value, axes), graph[value.value].shape()), {}};
+    if (stage.kind == StageKind::Reduce)
+      seed.inner = sym::unflatten_index(inner_position(stage, value, axes), reduced_shape(graph, value.value));
+    seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
+Ints outer_axes(const Kernel& kernel) {
+  Ints result;
+  for (int64_t i = 0; i < static_cast<int64_t>(kernel.iter.axes.size()); ++i) {
+    bool inner = false;
+    for (const Stage& stage : kernel.stages) inner |= contains(stage.axes, i);
+    if (!inner) result.push_back(i);
+  }
+  return result;
+}
+
+namespace {
+
+using IsInput = std::function<bool(Value)>;
+
+// Accesses of all stages; every node computed on the way goes to `computed`.
+std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& kernel, const IsInput& is_input,
+                                           std::set<uint32_t>* computed) {
+  std::set<uint32_t> reduced;
+  for (const Stage& stage : kernel.stages)
+    if (stage.kind == StageKind::Reduce)
+      for (const StageValue& value : stage.values) reduced.insert(value.value.id);
+  const std::vector<Expr> axes = axis_variables(kernel.iter);
+  std::vector<MemoryAccess> result;
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    std::vector<Seed> seeds;
+    for (Seed& seed : stage_seeds(graph, stage, axes)) {
+      if (computed) computed->insert(seed.value.id);
+      const bool is_stored_reduction = stage.kind == StageKind::Map && reduced.count(seed.value.id);
+      if (stage.kind == StageKind::Map)
+        result.push_back({seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}, true, s, 1});
+      if (!is_stored_reduction) seeds.push_back(std::move(seed));
+    }
+    const Walk walked = walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
+      if (reduced.count(v.id)) return true;
+      if (!is_input(v)) {
+        if (computed) computed->insert(v.id);
+        return false;
+      }
+      for (const Demand& demand : demands)
+        result.push_back({v, sym::flatten_index(demand.index, graph[v].shape()), demand.mask, false, s, 1});
+      return true;
+    });
+    for (MemoryAccess& access : result) {
+      if (access.stage != s) continue;
+      for (const uint32_t variable : access.position.variables()) {
+        const auto extent = walked.inner_extents.find(variable);
+        if (extent != walked.inner_extents.end()) access.repeats *= extent->second;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel) {
+  std::set<uint32_t> inputs;
+  for (const BufferInfo& buffer : kernel.inputs) inputs.insert(buffer.buf_var.id);
+  return collect_accesses(graph, kernel, [&](Value v) { return inputs.count(v.id) > 0; }, nullptr);
+}
+
+namespace {
+
+class Former {
+ public:
+  Former(const Graph& graph, const Cluster& cluster, const Fusion& fusion)
+      : graph_(graph), cluster_(cluster), fusion_(fusion), in_cluster_(cluster.values.begin(), cluster.values.end()) {}
+
+  Kernel run() {
+    for (size_t i = 0; i < cluster_.outer.size(); ++i) add_axis("o", cluster_.outer[i], AxisRole::Normal);
+    add_reduce_stages();
+    add_map_stages();
+    for (Stage& stage : kernel_.stages)
+      for (StageValue& value : stage.values) value.strides.resize(kernel_.iter.axes.size(), 0);
+    collapse_axes();
+    add_buffers();
+    return std::move(kernel_);
+  }
+
+ private:
+  bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
+
+  int64_t add_axis(const char* prefix, int64_t size, AxisRole role) {
+    const auto position = static_cast<int64_t>(kernel_.iter.axes.size());
+    kernel_.iter.axes.push_back({prefix + std::to_string(position), size, std::nullopt, role});
+    return position;
+  }
+
+  // A reduction runs after those that it reads, directly or through maps of this kernel.
+  int level(Value v) {
+    const auto known = levels_.find(v.id);
+    if (known != levels_.end()) return known->second;
+    int result = 0;
+    for (const Use& use : fusion_.roots.uses[v.id])
+      if (in_cluster_.count(use.value)) result = std::max(result, level(use.value));
+    if (reduces(v)) ++result;
+    return levels_[v.id] = result;
+  }
+
+  void set_stride(StageValue& value, int64_t axis, int64_t stride) {
+    if (static_cast<int64_t>(value.strides.size()) <= axis) value.strides.resize(axis + 1, 0);
+    value.strides[axis] = stride;
+  }
+
+  StageValue outer_value(Value v) {
+    StageValue result{v, {}};
+    const Ints strides = contiguous_strides(graph_[v].shape());
+    const std::vector<int>& axes = cluster_.axes.at(v.id);
+    for (size_t d = 0; d < axes.size(); ++d)
+      if (axes[d] >= 0) set_stride(result, axes[d], strides[d]);
+    return result;
+  }
+
+  // Reductions of one level over equal sub-shapes share a stage.
+  void add_reduce_stages() {
+    std::map<std::pair<int, Shape>, std::vector<Value>> groups;
+    for (const Value v : cluster_.values)
+      if (reduces(v)) groups[{level(v), reduced_shape(graph_, v)}].push_back(v);
+    for (const auto& [key, values] : groups) {
+      Stage stage;
+      stage.kind = StageKind::Reduce;
+      const Shape& sizes = key.second;
+      const Ints strides = contiguous_strides(sizes);
+      for (const Value v : values) stage.values.push_back(outer_value(v));
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] == 1) continue;
+        const int64_t axis = add_axis("r", sizes[i], AxisRole::Reduction);
+        stage.axes.push_back(axis);
+        for (StageValue& value : stage.values) set_stride(value, axis, strides[i]);
+      }
+      kernel_.stages.push_back(std::move(stage));
+    }
+  }
+
+  // Stored values over equal inner axes share a stage.
+  void add_map_stages() {
+    std::map<Shape, std::vector<Value>> groups;
+    for (const Value v : cluster_.values) {
+      if (!fusion_.is_stored[v.id]) continue;
+      groups[reduces(v) ? Shape{} : inner_shape(v)].push_back(v);
+    }
+    for (const auto& [sizes, values] : groups) {
+      Stage stage;
+      for (const int64_t size : sizes) stage.axes.push_back(add_axis("i", size, AxisRole::Normal));
+      for (const Value v : values) {
+        StageValue value = outer_value(v);
+        const Ints strides = contiguous_strides(graph_[v].shape());
+        size_t next = 0;
+        for (size_t d = 0; d < strides.size(); ++d)
+          if (is_inner(v, d)) set_stride(value, stage.axes[next++], strides[d]);
+        stage.values.push_back(std::move(value));
+      }
+      kernel_.stages.push_back(std::move(stage));
+    }
+  }
+
+  bool is_inner(Value v, size_t d) const {
+    return graph_[v].shape()[d] != 1 && cluster_.axes.at(v.id)[d] < 0;
+  }
+
+  Shape inner_shape(Value v) const {
+    Shape result;
+    for (size_t d = 0; d < graph_[v].shape().size(); ++d)
+      if (is_inner(v, d)) result.push_back(graph_[v].shape()[d]);
+    return result;
+  }
+
+  bool is_input(Value v) const {
+    if (evaluation_of(graph_[v]) == Evaluation::Memory) return true;
+    return fusion_.roots.is_root[v.id] && !in_cluster_.count(v);
+  }
+
+  // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
+  // size(b) steps of b.
+  bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
+    const int64_t size = kernel_.iter.axes[b].extent();
+    for (const Stage& stage : kernel_.stages)
+      for (const StageValue& value : stage.values)
+        if (value.strides[a] != value.strides[b] * size) return false;
+    const auto moves_alike = [&](const Expr& expr) {
+      const auto along_a = expr.coefficient_of(static_cast<uint32_t>(a));
+      const auto along_b = expr.coefficient_of(static_cast<uint32_t>(b));
+      return along_a && along_b && *along_a == *along_b * size;
+    };
+    for (const MemoryAccess& access : accesses) {
+      if (!moves_alike(access.position)) return false;
+      for (const Expr& condition : access.mask.conditions())
+        if (!moves_alike(condition)) return false;
+    }
+    return true;
+  }
+
+  void collapse(int64_t a, int64_t b) {
+    std::vector<Axis>& axes = kernel_.iter.axes;
+    axes[b].size = axes[a].extent() * axes[b].extent();
+    axes.erase(axes.begin() + a);
+    for (Stage& stage : kernel_.stages) {
+      for (StageValue& value : stage.values) value.strides.erase(value.strides.begin() + a);
+      std::erase(stage.axes, a);
+      for (int64_t& axis : stage.axes) axis -= axis > a;
+    }
+  }
+
+  void collapse_axes() {
+    std::vector<MemoryAccess> accesses = accesses_now();
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      std::vector<Ints> nests{outer_axes(kernel_)};
+      for (const Stage& stage : kernel_.stages) nests.push_back(stage.axes);
+      for (const Ints& nest : nests) {
+        for (size_t i = nest.size(); i-- > 1 && !changed;)
+          if (can_collapse(nest[i - 1], nest[i], accesses)) {
+            collapse(nest[i - 1], nest[i]);
+            accesses = accesses_now();
+            changed = true;
+          }
+        if (changed) break;
+      }
+    }
+  }
+
+  std::vector<MemoryAccess> accesses_now() {
+    computed_.clear();
+    return collect_accesses(graph_, kernel_, [this](Value v) { return is_input(v); }, &computed_);
+  }
+
+  void add_buffers() {
+    std::set<uint32_t> read, written;
+    for (const MemoryAccess& access : accesses_now())
+      (access.is_store ? written : read).insert(access.value.id);
+    for (const uint32_t id : read) kernel_.inputs.push_back(buffer(Value{id}, true));
+    for (const uint32_t id : written) kernel_.outputs.push_back(buffer(Value{id}, false));
+    for (const uint32_t id : computed_) kernel_.ops.push_back(Value{id});
+  }
+
+  BufferInfo buffer(Value v, bool is_input) const {
+    BufferInfo info;
+    info.buf_var = v;
+    info.dtype = graph_[v].dtype();
+    info.layout.shape = graph_[v].shape();
+    info.layout.strides = contiguous_strides(info.layout.shape);
+    info.layout.alignment = size_of(info.dtype);
+    for (size_t i = 0; i < info.layout.shape.size(); ++i)
+      info.layout.contiguous_axes.push_back(static_cast<int64_t>(i));
+    info.alloc.size_bytes = num_elements(info.layout.shape) * size_of(info.dtype);
+    info.is_input = is_input;
+    info.is_output = !is_input;
+    return info;
+  }
+
+  const Graph& graph_;
+  const Cluster& cluster_;
+  const Fusion& fusion_;
+  const std::set<Value> in_cluster_;
+  std::map<uint32_t, int> levels_;
+  std::set<uint32_t> computed_;
+  Kernel kernel_;
+};
+
+}  // namespace
+
+Kernel form_kernel(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
+  return Former(graph, cluster, fusion).run();
+}
+
+}  // namespace rune::schedule

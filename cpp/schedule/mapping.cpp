@@ -1,0 +1,329 @@
+#include "schedule/mapping.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedule/cost.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// A task of the pool should be worth at least this, and hold at least this many points.
+constexpr double kTaskNs = 20000;
+constexpr int64_t kTaskPoints = 1 << 15;
+constexpr int64_t kTasksPerCore = 8;
+// Groups of threads.
+constexpr int64_t kGroupThreads = 256;
+constexpr int64_t kGroupReduceElements = 64;   // shorter reductions stay within a thread
+constexpr int64_t kContractGroupOutputs = 1024;  // with fewer results a contraction is spread over threads
+// Outputs from this size on bypass the caches.
+constexpr int64_t kNontemporalBytes = 16 << 20;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+class Mapper {
+ public:
+  Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel)
+      : graph_(graph), caps_(caps), estimated_ns_(estimated_ns), kernel_(kernel),
+        accesses_(memory_accesses(graph, kernel)), outer_(outer_axes(kernel)) {
+    for (const Value v : kernel.ops) {
+      const DType dtype = graph[v].dtype();
+      operations_ += node_operations(graph[v]);
+      // Stored bytes of the widest element decide how many lanes a vector has.
+      if (!is_bool(dtype)) widest_ = std::max(widest_, size_of(dtype));
+      contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
+    }
+    for (const MemoryAccess& access : accesses_) widest_ = std::max(widest_, size_of(graph[access.value].dtype()));
+    step_.assign(kernel.iter.axes.size(), 1);
+    block_tile_.assign(kernel.iter.axes.size(), 0);
+  }
+
+  void run() {
+    if (caps_.model == ExecutionModel::Cores) {
+      map_to_cores();
+    } else {
+      map_to_grid();
+    }
+    IterSpace& iter = kernel_.iter;
+    for (size_t i = 0; i < iter.axes.size(); ++i) {
+      Ints tiles;
+      if (block_tile_[i]) tiles.push_back(block_tile_[i]);
+      tiles.push_back(step_[i]);
+      iter.tiles.push_back(std::move(tiles));
+    }
+    plan_reduction();
+    kernel_.context.device = caps_.name;
+    for (const LoopHint& hint : kernel_.hints)
+      if (hint.kind == HintKind::Unroll) kernel_.context.upcasted *= hint.amount;
+  }
+
+ private:
+  int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+
+  int64_t outer_points() const {
+    int64_t points = 1;
+    for (const int64_t axis : outer_) points *= extent(axis);
+    return points;
+  }
+
+  bool has_inner_axes() const { return outer_.size() < kernel_.iter.axes.size(); }
+
+  void unroll(int64_t axis, int64_t factor) {
+    if (factor <= 1) return;
+    kernel_.hints.push_back({HintKind::Unroll, axis, std::nullopt, factor});
+    step_[axis] *= factor;
+  }
+
+  void vectorize(int64_t axis, int64_t lanes) {
+    if (lanes <= 1) return;
+    kernel_.iter.mapping.vec.push_back(axis);
+    kernel_.hints.push_back({HintKind::Vectorize, axis, std::nullopt, lanes});
+    step_[axis] *= lanes;
+  }
+
+  // Cores.
+
+  // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >= 0.
+  double vector_score(int64_t axis, int stage) const {
+    double score = 0;
+    for (const MemoryAccess& access : accesses_) {
+      if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
+      const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
+      const double weight = access.is_store ? 2 : 1;
+      if (!along) score -= 4 * weight;
+      else if (*along == 1) score += 2 * weight;
+      else if (*along == 0) score += weight;
+      else if (*along == -1) score += 1.5 * weight;
+      else score -= 4 * weight;
+    }
+    return score;
+  }
+
+  double lane_use(int64_t axis, int64_t lanes) const {
+    return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes));
+  }
+
+  // The axis of each stage that would carry the lanes if they run along inner axes; empty if no
+  // stage has any.
+  Ints inner_vector_axes() const {
+    Ints result;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Ints& axes = kernel_.stages[s].axes;
+      if (axes.empty()) continue;
+      const auto better = [&](int64_t a, int64_t b) {
+        return vector_score(a, static_cast<int>(s)) < vector_score(b, static_cast<int>(s));
+      };
+      result.push_back(*std::max_element(axes.begin(), axes.end(), better));
+    }
+    return result;
+  }
+
+  // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner axes.
+  Ints choose_vector_axes(int64_t lanes) const {
+    Ints best = inner_vector_axes();
+    double best_score = -1e30;
+    if (!best.empty()) {
+      double score = 0, use = 1;
+      for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
+        if (kernel_.stages[s].axes.empty()) continue;
+        score += vector_score(best[next], static_cast<int>(s));
+        use = std::min(use, lane_use(best[next], lanes));
+        ++next;
+      }
+      best_score = score > 0 ? score * use : score;
+    }
+    for (const int64_t axis : outer_) {
+      const double score = vector_score(axis, -1);
+      const double scaled = score > 0 ? score * lane_use(axis, lanes) : score;
+      if (scaled > best_score + 1e-9 || (scaled >= best_score && !has_inner_axes())) {
+        best_score = scaled;
+        best = {axis};
+      }
+    }
+    return best;
+  }
+
+  // Largest factor not above `most` that the axis can fill.
+  int64_t fitting(int64_t axis, int64_t most) const {
+    return std::max<int64_t>(1, std::min(most, extent(axis) / step_[axis]));
+  }
+
+  bool is_outer(int64_t axis) const { return std::find(outer_.begin(), outer_.end(), axis) != outer_.end(); }
+
+  void map_to_cores() {
+    const int64_t lanes = std::clamp<int64_t>(caps_.vector_bits / (8 * widest_), 1, 64);
+    const Ints vec = choose_vector_axes(lanes);
+    for (const int64_t axis : vec) vectorize(axis, lanes);
+    if (contracts_) {
+      tile_contraction(vec);
+    } else {
+      unroll_for_cores(vec);
+    }
+    spread_over_cores();
+    Ints& serial = kernel_.iter.mapping.serial;
+    for (const int64_t axis : outer_)
+      if (std::find(vec.begin(), vec.end(), axis) == vec.end()) serial.push_back(axis);
+    for (const int64_t axis : vec)
+      if (is_outer(axis)) serial.push_back(axis);
+    // A contraction streams the rows of one operand past a strip of the other.
+    if (contracts_ && serial.size() >= 2 && is_outer(vec.empty() ? -1 : vec.front()))
+      std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
+    for (const Stage& stage : kernel_.stages) serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
+    for (const BufferInfo& buffer : kernel_.outputs)
+      if (caps_.has_nontemporal_stores && buffer.alloc.size_bytes >= kNontemporalBytes)
+        kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
+  }
+
+  void unroll_for_cores(const Ints& vec) {
+    const bool reduces = kernel_.stages.front().kind == StageKind::Reduce;
+    for (const int64_t axis : vec) {
+      int64_t factor = operations_ <= 6 ? 4 : operations_ <= 16 ? 2 : 1;
+      // Independent accumulators hide the latency of the additions.
+      if (reduces) factor = operations_ <= 8 ? 8 : operations_ <= 40 ? 4 : 2;
+      if (kernel_.iter.axes[axis].role == AxisRole::Normal && reduces && !is_outer(axis)) factor = 2;
+      unroll(axis, fitting(axis, factor));
+    }
+    if (!vec.empty()) return;
+    for (const Stage& stage : kernel_.stages)
+      if (stage.kind == StageKind::Reduce && !stage.axes.empty())
+        unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
+  }
+
+  // Register tiles: as many accumulators as registers allow, so that each loaded vector is used often.
+  void tile_contraction(const Ints& vec) {
+    const bool along_output = !vec.empty() && is_outer(vec.front());
+    const int64_t registers = caps_.num_vector_registers;
+    Ints rows;  // outer axes without lanes, longest last
+    for (const int64_t axis : outer_)
+      if (vec.empty() || axis != vec.front()) rows.push_back(axis);
+    std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return extent(a) < extent(b); });
+    if (along_output) {
+      const int64_t columns = fitting(vec.front(), 2);
+      unroll(vec.front(), rows.empty() || extent(rows.back()) == 1 ? fitting(vec.front(), 8) : columns);
+      if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), (registers - 4) / 2));
+      return;
+    }
+    // Lanes along the contracted axis: a tile of dot products.
+    int64_t budget = registers / 2;
+    for (size_t i = rows.size(); i-- > 0 && budget > 1;) {
+      const int64_t factor = fitting(rows[i], std::min<int64_t>(4, budget));
+      unroll(rows[i], factor);
+      budget /= factor;
+    }
+  }
+
+  void spread_over_cores() {
+    const double single_core_ns = estimated_ns_ * caps_.num_cores;
+    int64_t points = outer_points();
+    for (const Stage& stage : kernel_.stages) {
+      int64_t inner = 1;
+      for (const int64_t axis : stage.axes) inner *= extent(axis);
+      points = std::max(points, outer_points() * inner);
+    }
+    int64_t tasks = std::min(static_cast<int64_t>(single_core_ns / kTaskNs), ceil_div(points, kTaskPoints));
+    if (single_core_ns > 4 * kTaskNs) tasks = std::max<int64_t>(tasks, caps_.num_cores);
+    tasks = std::min<int64_t>(tasks, kTasksPerCore * caps_.num_cores);
+    int64_t total = 1;
+    for (const int64_t axis : outer_) {
+      if (tasks <= 1) break;
+      const int64_t steps = ceil_div(extent(axis), step_[axis]);
+      const int64_t pieces = std::min(steps, tasks);
+      block_tile_[axis] = ceil_div(steps, pieces) * step_[axis];
+      kernel_.iter.mapping.block.push_back(axis);
+      total *= ceil_div(extent(axis), block_tile_[axis]);
+      tasks = ceil_div(tasks, pieces);
+    }
+    kernel_.context.global_dims[0] = total;
+  }
+
+  // Grid.
+
+  int64_t longest_reduction() const {
+    int64_t longest = 0;
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce) continue;
+      int64_t size = 1;
+      for (const int64_t axis : stage.axes) size *= extent(axis);
+      longest = std::max(longest, size);
+    }
+    return longest;
+  }
+
+  int64_t group_threads(int64_t work) const {
+    int64_t threads = caps_.simd_width;
+    const int64_t most = std::min<int64_t>(kGroupThreads, caps_.max_threads_per_group);
+    while (threads < most && threads < work) threads *= 2;
+    return std::min(threads, most);
+  }
+
+  // One group a point, its threads along the stages' innermost axes; or one thread a point.
+  void map_to_grid() {
+    Mapping& mapping = kernel_.iter.mapping;
+    mapping.block = outer_;
+    const bool by_group = has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
+                          (!contracts_ || outer_points() < kContractGroupOutputs);
+    for (const int64_t axis : outer_) block_tile_[axis] = 1;
+    if (by_group) {
+      int64_t threads = 1;
+      for (const Stage& stage : kernel_.stages) {
+        if (stage.axes.empty()) continue;
+        const int64_t axis = stage.axes.back();
+        threads = std::max(threads, group_threads(extent(axis)));
+        mapping.thread.push_back(axis);
+        mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end() - 1);
+      }
+      kernel_.context.local_dims[0] = threads;
+      kernel_.context.global_dims[0] = outer_points();
+    } else {
+      mapping.thread = outer_;
+      const int64_t threads = group_threads(outer_points());
+      kernel_.context.local_dims[0] = threads;
+      kernel_.context.global_dims[0] = ceil_div(outer_points(), threads);
+      for (const Stage& stage : kernel_.stages)
+        mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
+    }
+    if (kernel_.context.global_dims[0] > caps_.max_grid)
+      user_error(ErrorKind::Unsupported, kernel_.kernel_name, ": cannot launch ", kernel_.context.global_dims[0],
+                 " workgroups (the device allows ", caps_.max_grid, ")");
+  }
+
+  void plan_reduction() {
+    ReductionPlan plan;
+    bool several = false;
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce) continue;
+      plan.axes.insert(plan.axes.end(), stage.axes.begin(), stage.axes.end());
+      for (const int64_t axis : stage.axes) several |= step_[axis] > 1;
+    }
+    if (plan.axes.empty()) return;
+    const Ints& thread = kernel_.iter.mapping.thread;
+    const bool across_threads = std::any_of(plan.axes.begin(), plan.axes.end(), [&](int64_t axis) {
+      return std::find(thread.begin(), thread.end(), axis) != thread.end();
+    });
+    plan.intra_thread = several ? IntraThread::Tree : IntraThread::None;
+    plan.inter_thread = across_threads ? InterThread::SharedTree : InterThread::None;
+    kernel_.reduce = std::move(plan);
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const double estimated_ns_;
+  Kernel& kernel_;
+  const std::vector<MemoryAccess> accesses_;
+  const Ints outer_;
+  double operations_ = 0;
+  int widest_ = 1;  // bytes
+  bool contracts_ = false;
+  Ints step_;        // by axis: points that one iteration of its innermost loop covers
+  Ints block_tile_;  // by axis: points that one workgroup covers, 0 if not a block axis
+};
+
+}  // namespace
+
+void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel) {
+  Mapper(graph, caps, estimated_ns, kernel).run();
+}
+
+}  // namespace rune::schedule

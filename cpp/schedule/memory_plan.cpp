@@ -1,0 +1,94 @@
+#include "schedule/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/indexing.h"
+
+namespace rune::schedule {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;  // bytes; a vector register and a cache line
+
+struct Temporary {
+  uint32_t id = 0;
+  int64_t bytes = 0;
+  int64_t first = 0, last = 0;
+  int64_t offset = 0;
+};
+
+template <class F>
+void for_each_buffer(Schedule& schedule, F&& f) {
+  for (ScheduleItem& item : schedule.items)
+    if (auto* kernel = std::get_if<Kernel>(&item.operation)) {
+      for (BufferInfo& buffer : kernel->inputs) f(item.item_id, buffer);
+      for (BufferInfo& buffer : kernel->outputs) f(item.item_id, buffer);
+    }
+}
+
+int64_t lowest_free_offset(const Temporary& wanted, const std::vector<Temporary>& placed) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const Temporary& other : placed)
+    if (other.first <= wanted.last && wanted.first <= other.last)
+      taken.push_back({other.offset, other.offset + other.bytes});
+  std::sort(taken.begin(), taken.end());
+  int64_t offset = 0;
+  for (const auto& [begin, end] : taken) {
+    if (offset + wanted.bytes <= begin) break;
+    offset = std::max(offset, end);
+  }
+  return offset;
+}
+
+}  // namespace
+
+void plan_memory(Schedule& schedule) {
+  std::map<uint32_t, std::pair<int64_t, int64_t>> lifetimes;
+  std::map<uint32_t, int64_t> bytes;
+  for_each_buffer(schedule, [&](int64_t item, BufferInfo& buffer) {
+    auto [it, is_new] = lifetimes.insert({buffer.buf_var.id, {item, item}});
+    it->second.second = item;
+    bytes[buffer.buf_var.id] = buffer.alloc.size_bytes;
+  });
+  std::set<uint32_t> outputs;
+  for (const Value v : schedule.outputs) outputs.insert(v.id);
+
+  std::vector<Temporary> temporaries;
+  int64_t lasting = 0;  // inputs and outputs
+  for (const auto& [id, lifetime] : lifetimes) {
+    const bool in_memory = evaluation_of(schedule.graph.nodes[id]) == Evaluation::Memory;
+    if (in_memory || outputs.count(id)) {
+      lasting += bytes[id];
+    } else {
+      const int64_t size = (bytes[id] + kAlignment - 1) / kAlignment * kAlignment;
+      temporaries.push_back({id, size, lifetime.first, lifetime.second, 0});
+    }
+  }
+  std::stable_sort(temporaries.begin(), temporaries.end(),
+                   [](const Temporary& a, const Temporary& b) { return a.bytes > b.bytes; });
+  std::vector<Temporary> placed;
+  std::map<uint32_t, int64_t> offsets;
+  schedule.arena_bytes = 0;
+  for (Temporary& temporary : temporaries) {
+    temporary.offset = lowest_free_offset(temporary, placed);
+    schedule.arena_bytes = std::max(schedule.arena_bytes, temporary.offset + temporary.bytes);
+    offsets[temporary.id] = temporary.offset;
+    placed.push_back(temporary);
+  }
+  schedule.total_memory_usage = lasting + schedule.arena_bytes;
+
+  // Temporaries that begin at one offset share memory: an alias group.
+  std::map<int64_t, int64_t> groups;
+  for (const auto& [id, offset] : offsets) groups.insert({offset, static_cast<int64_t>(groups.size())});
+  for_each_buffer(schedule, [&](int64_t, BufferInfo& buffer) {
+    buffer.alloc.lifetime = lifetimes[buffer.buf_var.id];
+    const auto offset = offsets.find(buffer.buf_var.id);
+    if (offset == offsets.end()) return;
+    buffer.alloc.offset = offset->second;
+    buffer.alloc.alias_group = groups[offset->second];
+  });
+}
+
+}  // namespace rune::schedule

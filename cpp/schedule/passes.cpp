@@ -1,0 +1,127 @@
+#include "schedule/passes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "schedule/analysis.h"
+#include "schedule/mapping.h"
+#include "schedule/memory_plan.h"
+
+namespace rune::schedule {
+
+namespace {
+
+std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
+  bool reduces = false, contracts = false;
+  for (const Value v : kernel.ops) {
+    reduces |= graph[v].kind() == graph::NodeKind::Reduce_Axis;
+    contracts |= graph[v].kind() == graph::NodeKind::Contract;
+  }
+  return concat(contracts ? "contract" : reduces ? "reduce" : "map", "_", id);
+}
+
+bool is_empty(const Graph& graph, const Cluster& cluster) {
+  return std::all_of(cluster.values.begin(), cluster.values.end(),
+                     [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+}
+
+void check_supported(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  for (const Value v : kernel.ops)
+    if (!caps.has_dtype(graph[v].dtype()))
+      user_error(ErrorKind::DType, graph::name_of(graph[v].kind()), ": cannot compute ",
+                 numpy_name(graph[v].dtype()), " on ", caps.name, " (", shape_text(graph[v].shape()),
+                 graph[v].location.empty() ? "" : ", at " + graph[v].location,
+                 ")\nhint: cast to a dtype that the device has, or use device=\"cpu\"");
+  for (const BufferInfo& buffer : kernel.inputs)
+    if (!caps.has_dtype(buffer.dtype)) {
+      const auto* placeholder = graph[buffer.buf_var].as<graph::Placeholder>();
+      user_error(ErrorKind::DType, "jit: cannot hold ",
+                 placeholder ? concat("argument ", placeholder->index) : std::string("a constant"), " of dtype ",
+                 numpy_name(buffer.dtype), " and shape ", shape_text(buffer.layout.shape), " on ", caps.name,
+                 "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
+    }
+  const auto buffers = static_cast<int64_t>(kernel.inputs.size() + kernel.outputs.size());
+  if (buffers > caps.max_buffers)
+    user_error(ErrorKind::Unsupported, kernel.kernel_name, ": cannot pass ", buffers, " buffers to one kernel (",
+               caps.name, " allows ", caps.max_buffers, ")");
+}
+
+}  // namespace
+
+Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
+  Schedule schedule;
+  schedule.graph = graph;
+  schedule.outputs = graph.outputs;
+  std::vector<Value> outputs = graph.outputs;
+  std::erase_if(outputs, [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+  Fusion fusion = fuse(graph, outputs, caps);
+  for (const Cluster& cluster : fusion.clusters) {
+    if (is_empty(graph, cluster)) continue;
+    ScheduleItem item;
+    item.item_id = static_cast<int64_t>(schedule.items.size());
+    Kernel kernel = form_kernel(graph, cluster, fusion);
+    kernel.kernel_id = item.item_id;
+    kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
+    check_supported(graph, kernel, caps);
+    item.operation = std::move(kernel);
+    schedule.items.push_back(std::move(item));
+  }
+  schedule.fusion_opportunities = std::move(fusion.opportunities);
+  return schedule;
+}
+
+Schedule find_dependencies(Schedule schedule) {
+  std::map<uint32_t, int64_t> writer;
+  for (ScheduleItem& item : schedule.items) {
+    const Kernel* kernel = item.kernel();
+    if (!kernel) continue;
+    std::map<int64_t, std::vector<Value>> from;
+    for (const BufferInfo& buffer : kernel->inputs) {
+      const auto it = writer.find(buffer.buf_var.id);
+      if (it != writer.end()) from[it->second].push_back(buffer.buf_var);
+    }
+    for (auto& [producer, values] : from) {
+      item.depends_on.push_back(producer);
+      schedule.items[producer].dependents.push_back(item.item_id);
+      schedule.dependencies.push_back({producer, item.item_id, std::move(values), DependencyKind::Data});
+    }
+    for (const BufferInfo& buffer : kernel->outputs) writer[buffer.buf_var.id] = item.item_id;
+  }
+  return schedule;
+}
+
+Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
+  for (const ScheduleItem& item : schedule.items) {
+    ItemAnalysis analysis;
+    if (const Kernel* kernel = item.kernel()) analysis = analyze(schedule.graph, caps, *kernel);
+    analysis.item_id = item.item_id;
+    schedule.analysis.push_back(analysis);
+  }
+  find_critical_path(schedule);
+  return schedule;
+}
+
+Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
+  for (ScheduleItem& item : schedule.items) {
+    auto* kernel = std::get_if<Kernel>(&item.operation);
+    if (!kernel) continue;
+    ItemAnalysis& analysis = schedule.analysis[item.item_id];
+    map_axes(schedule.graph, caps, static_cast<double>(analysis.est_ns), *kernel);
+    const ItemAnalysis mapped = analyze(schedule.graph, caps, *kernel);
+    analysis.regs_per_thread = mapped.regs_per_thread;
+    const double workers = static_cast<double>(kernel->context.global_dims[0]) *
+                           static_cast<double>(kernel->context.local_dims[0]);
+    const double capacity = static_cast<double>(caps.num_cores) * static_cast<double>(caps.simd_width);
+    analysis.occupancy = std::min(1.0, workers / capacity);
+  }
+  return schedule;
+}
+
+Schedule plan_memory_of_items(Schedule schedule) {
+  plan_memory(schedule);
+  return schedule;
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,19 @@
+// The scheduling passes, in order.
+#pragma once
+
+#include "schedule/schedule.h"
+
+namespace rune::schedule {
+
+// Fusion: from a prepared graph (see prepare.h) to items with axes and stages.
+Schedule fuse_kernels(const Graph& graph, const Capabilities& caps);
+// Data dependencies between items, and each item's depends_on and dependents.
+Schedule find_dependencies(Schedule schedule);
+// Costs of each item, the critical path.
+Schedule analyze_items(Schedule schedule, const Capabilities& caps);
+// Axes to the machine. Needs the analysis, and refines its occupancy and registers.
+Schedule map_to_machine(Schedule schedule, const Capabilities& caps);
+// Lifetimes and the arena of temporaries.
+Schedule plan_memory_of_items(Schedule schedule);
+
+}  // namespace rune::schedule

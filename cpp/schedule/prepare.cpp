@@ -1,0 +1,154 @@
+#include "schedule/prepare.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "alu/eval.h"
+#include "graph/builder.h"
+#include "schedule/indexing.h"
+
+namespace rune::schedule {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::Value;
+
+namespace {
+
+// Rebuilds a graph node by node; `replace(builder, node, inputs)` gives the value for an old node.
+template <class F>
+Graph rebuild(const Graph& graph, F&& replace) {
+  Builder builder;
+  std::vector<Value> map;
+  for (const Node& node : graph.nodes) {
+    std::vector<Value> inputs;
+    for (const Value v : node.inputs) inputs.push_back(map[v.id]);
+    builder.set_location(node.location);
+    map.push_back(replace(builder, node, std::move(inputs)));
+  }
+  std::vector<Value> outputs;
+  for (const Value v : graph.outputs) outputs.push_back(map[v.id]);
+  builder.set_outputs(std::move(outputs));
+  return builder.take();
+}
+
+Value copy_node(Builder& builder, const Node& node, std::vector<Value> inputs) {
+  return builder.add(node.payload, std::move(inputs), node.meta);
+}
+
+bool reduces_nothing(const Graph& graph, const Node& node) {
+  const bool reduces = node.kind() == NodeKind::Reduce_Axis || node.kind() == NodeKind::Contract;
+  if (!reduces || num_elements(node.shape()) == 0) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+}
+
+Value strip_reshapes(const Graph& graph, Value v) {
+  while (graph[v].kind() == NodeKind::Reshape) v = graph[v].inputs[0];
+  return v;
+}
+
+}  // namespace
+
+Graph prepare_outputs(const Graph& graph) {
+  Graph result = rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+    if (!reduces_nothing(graph, node)) return copy_node(builder, node, std::move(inputs));
+    const auto* reduce = node.as<graph::Reduce_Axis>();
+    const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
+    return builder.full(identity(op, node.dtype()), node.shape());
+  });
+  std::set<Value> taken;
+  Builder builder(std::move(result));
+  std::vector<Value> outputs;
+  for (const Value v : builder.graph().outputs) {
+    const Value stripped = strip_reshapes(builder.graph(), v);
+    const Evaluation evaluation = evaluation_of(builder[stripped]);
+    const bool computed = evaluation != Evaluation::Memory && evaluation != Evaluation::Constant;
+    const bool fresh = computed && taken.insert(stripped).second;
+    outputs.push_back(fresh ? stripped : builder.add(graph::Contiguous{}, {v}));
+  }
+  builder.set_outputs(std::move(outputs));
+  return builder.take();
+}
+
+namespace {
+
+// Below this many elements one core or group does it all.
+constexpr int64_t kLongReduction = 1 << 17;
+
+// A divisor of n near `wanted` (from half of it to four times), nearest first.
+std::optional<int64_t> divisor_near(int64_t n, int64_t wanted) {
+  for (int64_t up = wanted, down = wanted - 1; up <= 4 * wanted; ++up, --down) {
+    if (n % up == 0) return up;
+    if (down >= wanted / 2 && down > 1 && n % down == 0) return down;
+  }
+  return std::nullopt;
+}
+
+struct Split {
+  int64_t axis;   // the reduced axis that is split
+  int64_t parts;  // partial results
+};
+
+std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce, const Shape& to,
+                                  const Capabilities& caps) {
+  const bool grid = caps.model == ExecutionModel::Grid;
+  const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
+  if (num_elements(from) < kLongReduction || num_elements(to) >= busy) return std::nullopt;
+  const int64_t wanted = grid ? std::max<int64_t>(busy, 64) : 8 * caps.num_cores;
+  // The outermost axis that is long enough keeps each part contiguous.
+  for (const int64_t axis : reduce.axes)
+    if (from[axis] >= 2 * wanted) return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
+  const int64_t longest = *std::max_element(reduce.axes.begin(), reduce.axes.end(),
+                                            [&](int64_t a, int64_t b) { return from[a] < from[b]; });
+  if (from[longest] < busy) return std::nullopt;
+  return Split{longest, from[longest]};
+}
+
+// Reduces x (its `axis` long parts * rest) to partial results along the axis, then those.
+Value reduce_in_parts(Builder& builder, Value x, const graph::Reduce_Axis& reduce, const Split& split) {
+  const Shape from = builder.shape(x);
+  Shape shape = from;
+  shape[split.axis] = split.parts;
+  shape.insert(shape.begin() + split.axis + 1, from[split.axis] / split.parts);
+  Ints axes;
+  for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
+  const Value partial = builder.reduce(reduce.op, builder.reshape(x, shape), axes);
+  const Value stored = builder.add(graph::Contiguous{}, {partial});
+  const Value total = builder.reduce(reduce.op, stored, {split.axis});
+  Shape result = from;
+  for (const int64_t axis : reduce.axes) result[axis] = 1;
+  return builder.reshape(total, result);
+}
+
+Value slice_axis(Builder& builder, Value x, int64_t axis, int64_t low, int64_t high) {
+  graph::Pairs limits;
+  for (const int64_t size : builder.shape(x)) limits.push_back({0, size});
+  limits[axis] = {low, high};
+  return builder.shrink(x, limits);
+}
+
+}  // namespace
+
+Graph split_reductions(const Graph& graph, const Capabilities& caps) {
+  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+    const auto* reduce = node.as<graph::Reduce_Axis>();
+    if (!reduce) return copy_node(builder, node, std::move(inputs));
+    const Value x = inputs[0];
+    const Shape from = builder.shape(x);
+    const auto split = choose_split(from, *reduce, node.shape(), caps);
+    if (!split) return copy_node(builder, node, std::move(inputs));
+    const int64_t rest = from[split->axis] % split->parts;
+    const int64_t main = from[split->axis] - rest;
+    const Value head = rest ? slice_axis(builder, x, split->axis, 0, main) : x;
+    const Value total = reduce_in_parts(builder, head, *reduce, *split);
+    if (!rest) return total;
+    const Value tail = slice_axis(builder, x, split->axis, main, from[split->axis]);
+    return builder.alu(alu_of(reduce->op), {total, builder.reduce(reduce->op, tail, reduce->axes)});
+  });
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,120 @@
+#include "schedule/roots.h"
+
+#include <algorithm>
+
+#include "schedule/cost.h"
+
+namespace rune::schedule {
+
+using graph::Graph;
+using graph::NodeKind;
+using graph::Value;
+
+namespace {
+
+std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& outputs) {
+  std::vector<bool> is_root(graph.size(), false);
+  std::vector<bool> is_inline(graph.size(), false);
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == NodeKind::Fuse) is_inline[node.inputs[0].id] = true;
+  for (uint32_t id = 0; id < graph.size(); ++id) {
+    const NodeKind kind = graph.nodes[id].kind();
+    const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
+    is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous || kind == NodeKind::Copy ||
+                  kind == NodeKind::Kernel;
+  }
+  for (const Value v : outputs) is_root[v.id] = true;
+  return is_root;
+}
+
+class RootFinder {
+ public:
+  RootFinder(const Graph& graph, const Capabilities& caps, std::vector<bool> is_root)
+      : graph_(graph), caps_(caps), operations_(tree_operations(graph, is_root)) {
+    result.is_root = std::move(is_root);
+    result.uses.resize(graph.size());
+  }
+
+  // Consumers first, so that a value made a root here is visited later.
+  void run(const std::vector<Value>& outputs) {
+    std::vector<bool> wanted(graph_.size(), false);
+    for (const Value v : outputs) wanted[v.id] = true;
+    for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
+      if (!wanted[id] || evaluation_of(graph_.nodes[id]) == Evaluation::Memory) {
+        result.is_root[id] = false;
+        continue;
+      }
+      visit(Value{id});
+      for (const Use& use : result.uses[id]) wanted[use.value.id] = true;
+    }
+  }
+
+  Roots result;
+
+ private:
+  void visit(Value root) {
+    const graph::Node& node = graph_[root];
+    const auto rank = static_cast<uint32_t>(node.shape().size());
+    extents_ = node.shape();
+    Seed seed{root, variable_index(node.shape(), 0), {}};
+    if (evaluation_of(node) == Evaluation::Reduction) {
+      const Shape inner = reduced_shape(graph_, root);
+      seed.inner = variable_index(inner, rank);
+      extents_.insert(extents_.end(), inner.begin(), inner.end());
+    }
+    std::vector<Use>& uses = result.uses[root.id];
+    walk(graph_, {seed}, [&](Value v, const std::vector<Demand>& demands) {
+      const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
+      if (!in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands)) result.is_root[v.id] = true;
+      if (in_memory || result.is_root[v.id]) {
+        uses.push_back({v, demands});
+        return true;
+      }
+      return false;
+    });
+  }
+
+  // How often the root's loops compute this demand: a value is computed once per point of the
+  // loops down to the innermost one that its index depends on.
+  double evaluations(const Demand& demand) const {
+    int64_t deepest = -1;
+    for (const sym::Expr& expr : demand.index)
+      for (const uint32_t variable : expr.variables()) {
+        if (variable >= extents_.size()) return 0;  // inside a fused reduction: once per element
+        deepest = std::max<int64_t>(deepest, variable);
+      }
+    double count = 1;
+    for (int64_t i = 0; i <= deepest; ++i) count *= static_cast<double>(extents_[i]);
+    return count;
+  }
+
+  bool cheaper_to_store(Value v, const std::vector<Demand>& demands) const {
+    const double operations = operations_[v.id];
+    if (operations == 0) return false;
+    const graph::Node& node = graph_[v];
+    const double elements = static_cast<double>(num_elements(node.shape()));
+    double total = 0;
+    for (const Demand& demand : demands) total += evaluations(demand);
+    if (total <= elements) return false;
+    const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
+    const double bytes = 2 * elements * size_of(node.dtype());
+    const bool cached = bytes < static_cast<double>(caps_.l2_bytes);
+    const double store = memory_ns(caps_, bytes) / (cached ? 4 : 1) + caps_.launch_ns;
+    return recompute > store;
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const std::vector<double> operations_;
+  Shape extents_;  // of the visited root's variables
+};
+
+}  // namespace
+
+Roots find_roots(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
+  RootFinder finder(graph, caps, required_roots(graph, outputs));
+  finder.run(outputs);
+  return std::move(finder.result);
+}
+
+}  // namespace rune::schedule

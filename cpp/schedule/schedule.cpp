@@ -1,0 +1,68 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+
+namespace rune::schedule {
+
+namespace {
+template <class E, size_t N>
+const char* pick(const char* const (&names)[N], E value) {
+  return names[static_cast<size_t>(value)];
+}
+}  // namespace
+
+const char* name_of(AxisRole role) {
+  static constexpr const char* kNames[] = {"Normal", "Reduction"};
+  return pick(kNames, role);
+}
+const char* name_of(MemoryScope scope) {
+  static constexpr const char* kNames[] = {"Global", "Shared", "Register"};
+  return pick(kNames, scope);
+}
+const char* name_of(HintKind kind) {
+  static constexpr const char* kNames[] = {"Vectorize", "Unroll", "Prefetch", "Pipeline", "Nontemporal"};
+  return pick(kNames, kind);
+}
+const char* name_of(IntraThread plan) {
+  static constexpr const char* kNames[] = {"Tree", "Welford", "Shfl", "None"};
+  return pick(kNames, plan);
+}
+const char* name_of(InterThread plan) {
+  static constexpr const char* kNames[] = {"SharedTree", "Atomic", "GridReduce", "None"};
+  return pick(kNames, plan);
+}
+const char* name_of(StageKind kind) {
+  static constexpr const char* kNames[] = {"Reduce", "Map"};
+  return pick(kNames, kind);
+}
+const char* name_of(SyncType type) {
+  static constexpr const char* kNames[] = {"Barrier", "Fence", "Event"};
+  return pick(kNames, type);
+}
+const char* name_of(SyncScope scope) {
+  static constexpr const char* kNames[] = {"Threadgroup", "Device", "System"};
+  return pick(kNames, scope);
+}
+const char* name_of(DependencyKind kind) {
+  static constexpr const char* kNames[] = {"Data", "Control"};
+  return pick(kNames, kind);
+}
+const char* name_of(FusionType type) {
+  static constexpr const char* kNames[] = {"Elementwise", "Reduction", "Mixed"};
+  return pick(kNames, type);
+}
+
+int64_t Kernel::unroll(int64_t axis) const {
+  for (const LoopHint& hint : hints)
+    if (hint.kind == HintKind::Unroll && hint.axis == axis) return hint.amount;
+  return 1;
+}
+
+int64_t Kernel::lanes() const {
+  int64_t lanes = 1;
+  for (const LoopHint& hint : hints)
+    if (hint.kind == HintKind::Vectorize) lanes = std::max(lanes, hint.amount);
+  return lanes;
+}
+
+}  // namespace rune::schedule
