@@ -1,0 +1,208 @@
+"""Compiles LLVM IR text to machine code in this process, with a disk cache of object code.
+
+The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under one
+lock, which is also held around fork, so that a child never inherits it locked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+__all__ = ["CompiledCode", "clear_cache", "compile_module"]
+
+# Code generation at level 2: level 0 aborts on AVX-512 masks, and 3 adds time but no speed.
+_OPT_LEVEL = 2
+# Part of every cache key: raise when what surrounds the IR in the object changes.
+_FORMAT = b"rune_jit object 1\n"
+_MAX_CACHE_BYTES = 256 << 20
+# Writes between two looks at the size of the cache.
+_WRITES_PER_TRIM = 128
+
+_lock = threading.RLock()
+_library_numbers = itertools.count()
+_writes = itertools.count()
+_state: _Compiler | None = None
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+class CompiledCode:
+    """Keeps machine code loaded; it is unmapped when this object dies."""
+
+    __slots__ = ("_tracker",)
+
+    def __init__(self, tracker: Any) -> None:
+        self._tracker = tracker
+
+    def __del__(self) -> None:
+        # At interpreter shutdown threads may still run the code, and LLVM may be gone.
+        if not sys.is_finalizing():
+            with _lock:
+                self._tracker.close()
+
+
+class _Compiler:
+    """The target machine and the linker of this process."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        if sys.platform == "linux":
+            # Functions such as exp are looked up in the process, where libm may be loaded privately.
+            llvm.load_library_permanently("libm.so.6")
+        # The features and not the CPU's name: in virtual machines the name promises too much.
+        self.features = llvm.get_host_cpu_features().flatten()
+        target = llvm.Target.from_default_triple()
+        # Position-independent small code: constants are addressed relative to the instruction. The
+        # default of a JIT would load each constant's 64-bit address first.
+        self.machine = target.create_target_machine(
+            features=self.features, opt=_OPT_LEVEL, reloc="pic", codemodel="small", jit=True
+        )
+        self.triple = target.triple
+        self.data_layout = str(self.machine.target_data)
+        # JITLink places all sections of an object together, as the small code model needs.
+        self.jit = llvm.create_lljit_compiler(self.machine, use_jit_link=True)
+        self.key = "\n".join(
+            [".".join(map(str, llvm.llvm_version_info)), self.triple, self.features, str(_OPT_LEVEL)]
+        ).encode()
+
+    def object_code(self, ir: str) -> bytes:
+        try:
+            module = llvm.parse_assembly(ir)
+            module.triple = self.triple
+            module.data_layout = self.data_layout
+            module.verify()
+        except RuntimeError as error:
+            raise RuntimeError(_describe(str(error), ir)) from None
+        with module:
+            return bytes(self.machine.emit_object(module))
+
+    def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        try:
+            tracker = builder.link(self.jit, f"rune_jit_{next(_library_numbers)}")
+        except RuntimeError as error:
+            raise RuntimeError(_describe(str(error), "")) from None
+        return [tracker[name] for name in names], CompiledCode(tracker)
+
+
+def _describe(message: str, ir: str) -> str:
+    """LLVM's message with the line of IR that it speaks of."""
+    text = f"llvm: cannot compile a generated kernel ({message.strip()})"
+    lines = ir.splitlines()
+    position = re.search(r"<string>:(\d+):\d+", message)
+    if position and int(position[1]) <= len(lines):
+        text += f"\n  line {position[1]}: {lines[int(position[1]) - 1].strip()}"
+    return text + "\nhint: this is an error of rune_jit; please report it with the message above"
+
+
+def _cache_folder(cache_dir: str) -> Path:
+    if not cache_dir:
+        import platformdirs
+
+        cache_dir = platformdirs.user_cache_dir("rune_jit")
+    return Path(cache_dir) / "objects"
+
+
+def _read(path: Path) -> bytes | None:
+    """The object code of a cache entry; None if there is none or it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, code = data[:32], data[32:]
+    if hashlib.sha256(code).digest() != digest:
+        return None
+    try:
+        os.utime(path)
+    except OSError:
+        pass  # A read-only cache: the entry's age is somebody else's concern.
+    return code
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Adds an entry. A cache that cannot be written is no error."""
+    try:
+        # Objects are code that will run: only the user may put them here.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        if next(_writes) % _WRITES_PER_TRIM == 0:
+            _trim(path.parent, _MAX_CACHE_BYTES)
+    except OSError:
+        pass
+
+
+def _trim(folder: Path, max_bytes: int) -> None:
+    """Removes the entries used longest ago until a tenth of the limit is free."""
+    entries = []
+    for entry in os.scandir(folder):
+        try:
+            status = entry.stat()
+        except OSError:
+            continue  # removed by another process
+        entries.append((status.st_mtime, status.st_size, entry.path))
+    total = sum(size for _, size, _ in entries)
+    if total <= max_bytes:
+        return
+    for _, size, path in sorted(entries):
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+        total -= size
+        if total <= max_bytes - max_bytes // 10:
+            return
+
+
+def clear_cache(cache_dir: str = "") -> None:
+    """Removes every entry of the cache in `cache_dir`, or of the user's cache folder."""
+    folder = _cache_folder(cache_dir)
+    if folder.is_dir():
+        _trim(folder, -1)
+
+
+def compile_module(
+    ir: str, names: list[str], *, cache: bool = True, cache_dir: str = ""
+) -> tuple[list[int], CompiledCode]:
+    """The addresses of the functions `names` of a module, and what keeps their code loaded.
+
+    With `cache`, object code is kept in `cache_dir`, or in the user's cache folder. Raises
+    RuntimeError with LLVM's message and the line of IR if LLVM rejects the module.
+    """
+    global _state
+    with _lock:
+        if _state is None:
+            _state = _Compiler()
+        compiler = _state
+        code = path = None
+        if cache:
+            key = hashlib.sha256(b"\0".join([_FORMAT, compiler.key, ir.encode()])).hexdigest()
+            path = _cache_folder(cache_dir) / f"{key}.o"
+            code = _read(path)
+        if code is None:
+            code = compiler.object_code(ir)
+            if path is not None:
+                _write(path, code)
+        return compiler.link(code, names)
