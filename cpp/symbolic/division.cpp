@@ -38,6 +38,14 @@ Reduced reduce_coefficients(const Expr& expr, int64_t divisor) {
   }
 }
 
+Expr without(const Expr& sum, const Term& term) {
+  std::vector<Term> others;
+  for (const Term& t : sum.terms()) {
+    if (&t != &term) others.push_back(t);
+  }
+  return Expr::from_terms(sum.constant(), std::move(others));
+}
+
 // Splits by the greatest g > 1 dividing the divisor for which bounds prove a block split.
 struct FactorSplit {
   int64_t g;
@@ -52,6 +60,28 @@ std::optional<FactorSplit> split_by_factor(const Expr& rest, int64_t divisor) {
   for (const int64_t g : factors) {
     if (g == 1) break;
     if (auto parts = split_by_block(rest, g)) return FactorSplit{g, *std::move(parts)};
+  }
+  return std::nullopt;
+}
+
+bool share_variables(const Expr& a, const Expr& b) {
+  const auto of_a = a.variables(), of_b = b.variables();
+  return std::any_of(of_a.begin(), of_a.end(), [&](uint32_t v) {
+    return std::binary_search(of_b.begin(), of_b.end(), v);
+  });
+}
+
+// (k*(x % e) + r) // d = ((k*x + r) // d) % (k*e / d), if d divides k*e and r lies in [0, k). Not if r
+// depends on x too: it could no longer join with x % e.
+std::optional<Expr> pull_out_remainder(const Expr& rest, int64_t divisor) {
+  for (const Term& t : rest.terms()) {
+    if (t.atom->kind != Kind::Mod || t.coefficient <= 0) continue;
+    const auto period = try_multiply(t.coefficient, t.atom->divisor);
+    if (!period || *period % divisor != 0) continue;
+    const Expr others = without(rest, t);
+    if (single_block(others.bounds(), t.coefficient) != 0) continue;
+    if (share_variables(others, t.atom->inner)) continue;
+    return mod(floordiv(t.atom->inner * t.coefficient + others, divisor), *period / divisor);
   }
   return std::nullopt;
 }
@@ -79,6 +109,19 @@ std::optional<Expr> merge_nested_quotient(const Expr& rest, int64_t divisor) {
   }
   const Expr sum = Expr::from_terms(*constant, std::move(others)) + quotient->atom->inner;
   return floordiv(sum, a * divisor);
+}
+
+// (k*(x % e) + r) % d = (k*x + r) % d, if d divides k*e. Not if r depends on x too: it could no longer
+// join with x % e.
+std::optional<Expr> expand_remainder(const Expr& rest, int64_t divisor) {
+  for (const Term& t : rest.terms()) {
+    if (t.atom->kind != Kind::Mod) continue;
+    const auto period = try_multiply(t.coefficient, t.atom->divisor);
+    if (!period || *period % divisor != 0) continue;
+    if (share_variables(without(rest, t), t.atom->inner)) continue;
+    return mod(without(rest, t) + t.atom->inner * t.coefficient, divisor);
+  }
+  return std::nullopt;
 }
 
 bool is_atom(const Expr& expr, const Atom& atom) {
@@ -122,26 +165,34 @@ class Recombiner {
     return Expr::from_terms(constant_, std::move(others)) + value * factor;
   }
 
-  // k*(y % c) + k*c*(z // d) = k*y where y = z // (d/c), since then y // c = z // d.
+  // k*(y % c) + k*c*(y // c) = k*y. The quotient may be written as z // (c*b) with y = z // b, and
+  // the remainder may have lost terms of y; either may be what tells y.
   std::optional<Expr> join_remainder_and_quotient(size_t i, size_t j) const {
     const Atom &remainder = *terms_[i].atom, &quotient = *terms_[j].atom;
-    if (quotient.divisor % remainder.divisor != 0) return std::nullopt;
-    const Expr y = floordiv(quotient.inner, quotient.divisor / remainder.divisor);
-    if (!is_atom(mod(y, remainder.divisor), remainder)) return std::nullopt;
+    const int64_t c = remainder.divisor;
+    if (is_atom(floordiv(remainder.inner, c), quotient)) {
+      return replace(i, j, terms_[i].coefficient, remainder.inner);
+    }
+    if (quotient.divisor % c != 0) return std::nullopt;
+    const Expr y = floordiv(quotient.inner, quotient.divisor / c);
+    if (!is_atom(mod(y, c), remainder)) return std::nullopt;
     return replace(i, j, terms_[i].coefficient, y);
   }
 
-  // k*(v % c) + k*c*((v // c) % d) = k*(v % (c*d)).
+  // k*(y % c) + k*c*((y // c + e) % d) = k*((y + c*e) % (c*d)), with y as above.
   std::optional<Expr> join_remainders(size_t i, size_t j) const {
     const Atom &low = *terms_[i].atom, &high = *terms_[j].atom;
-    const int64_t c = low.divisor;
+    const int64_t c = low.divisor, k = terms_[i].coefficient;
     const auto divisor = try_multiply(c, high.divisor);
     if (!divisor) return std::nullopt;
+    const Expr quotient = floordiv(low.inner, c);
     for (const Term& t : high.inner.terms()) {
-      if (t.atom->kind != Kind::Div || t.coefficient != 1 || t.atom->divisor % c != 0) continue;
-      const Expr others = high.inner - of_atom(t.atom);
-      const Expr v = floordiv(t.atom->inner, t.atom->divisor / c) + others * c;
-      if (is_atom(mod(v, c), low)) return replace(i, j, terms_[i].coefficient, mod(v, *divisor));
+      if (t.atom->kind != Kind::Div || t.coefficient != 1) continue;
+      const Expr others = without(high.inner, t) * c;
+      if (is_atom(quotient, *t.atom)) return replace(i, j, k, mod(low.inner + others, *divisor));
+      if (t.atom->divisor % c != 0) continue;
+      const Expr y = floordiv(t.atom->inner, t.atom->divisor / c) + others;
+      if (is_atom(mod(y, c), low)) return replace(i, j, k, mod(y, *divisor));
     }
     return std::nullopt;
   }
@@ -230,13 +281,7 @@ Expr floordiv(const Expr& a, int64_t divisor) {
   if (const auto split = detail::split_by_factor(rest, divisor)) {
     return reduced.quotient + floordiv(split->parts.multiple, divisor / split->g);
   }
-  if (rest.constant() == 0 && rest.terms().size() == 1 && rest.terms()[0].coefficient == 1) {
-    const Atom& atom = *rest.terms()[0].atom;
-    // (x % (d*b)) // d = (x // d) % b.
-    if (atom.kind == Atom::Kind::Mod && atom.divisor % divisor == 0) {
-      return reduced.quotient + mod(floordiv(atom.inner, divisor), atom.divisor / divisor);
-    }
-  }
+  if (auto pulled = detail::pull_out_remainder(rest, divisor)) return reduced.quotient + *pulled;
   if (auto merged = detail::merge_nested_quotient(rest, divisor)) return reduced.quotient + *merged;
   return reduced.quotient + make_division(Atom::Kind::Div, rest, divisor);
 }
@@ -250,18 +295,7 @@ Expr mod(const Expr& a, int64_t divisor) {
     const auto& [g, parts] = *split;
     return mod(parts.multiple, divisor / g) * g + parts.rest;
   }
-  // (k*(x % e) + r) % d = (k*x + r) % d if d divides k*e.
-  for (const Expr::Term& t : rest.terms()) {
-    if (t.atom->kind != Atom::Kind::Mod) continue;
-    const auto period = detail::try_multiply(t.coefficient, t.atom->divisor);
-    if (!period || *period % divisor != 0) continue;
-    std::vector<Expr::Term> others;
-    for (const Expr::Term& o : rest.terms()) {
-      if (&o != &t) others.push_back(o);
-    }
-    return mod(Expr::from_terms(rest.constant(), std::move(others)) + t.atom->inner * t.coefficient,
-               divisor);
-  }
+  if (auto expanded = detail::expand_remainder(rest, divisor)) return *std::move(expanded);
   return make_division(Atom::Kind::Mod, rest, divisor);
 }
 
