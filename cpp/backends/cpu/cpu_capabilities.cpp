@@ -1,0 +1,143 @@
+#include "backends/cpu/cpu_capabilities.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "alu/alu.h"
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+namespace rune::cpu {
+
+namespace {
+
+int count_cores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+struct VectorUnit {
+  int bits = 128;
+  int registers = 16;
+};
+
+VectorUnit vector_unit() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();  // checks what the operating system saves, too
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return {512, 32};
+  if (__builtin_cpu_supports("avx2")) return {256, 16};
+  return {128, 16};
+#elif defined(__aarch64__)
+  return {128, 32};
+#else
+  return {};
+#endif
+}
+
+#if defined(__APPLE__)
+int64_t system_value(const char* name, int64_t fallback) {
+  int64_t value = 0;
+  size_t size = sizeof value;
+  return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value > 0 ? value : fallback;
+}
+#endif
+
+#if defined(__linux__)
+// A data cache of the first core by level, bytes; the fallback if the system does not tell.
+int64_t linux_cache_bytes(int level, int64_t fallback) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + '/';
+    int found = 0;
+    std::string type, size;
+    std::ifstream(folder + "level") >> found;
+    std::ifstream(folder + "type") >> type;
+    std::ifstream(folder + "size") >> size;
+    if (found != level || type == "Instruction" || size.empty()) continue;
+    const int64_t number = std::strtoll(size.c_str(), nullptr, 10);
+    const int64_t unit = size.back() == 'K' ? 1 << 10 : size.back() == 'M' ? 1 << 20 : 1;
+    if (number > 0) return number * unit;
+  }
+  return fallback;
+}
+#endif
+
+void read_caches(Capabilities& caps) {
+#if defined(__linux__)
+  caps.l1_bytes = linux_cache_bytes(1, caps.l1_bytes);
+  caps.l2_bytes = linux_cache_bytes(2, caps.l2_bytes);
+  caps.last_level_bytes = linux_cache_bytes(3, std::max(caps.last_level_bytes, caps.l2_bytes));
+#elif defined(__APPLE__)
+  caps.l1_bytes = system_value("hw.perflevel0.l1dcachesize", system_value("hw.l1dcachesize", caps.l1_bytes));
+  caps.l2_bytes = system_value("hw.perflevel0.l2cachesize", system_value("hw.l2cachesize", caps.l2_bytes));
+  caps.last_level_bytes = system_value("hw.l3cachesize", std::max(caps.last_level_bytes, caps.l2_bytes));
+#endif
+}
+
+// Operations on integers that decompose guards or builds from others.
+constexpr AluOp kNotNativeOnIntegers[] = {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod,
+                                          AluOp::Pow, AluOp::Shl,  AluOp::Shr};
+constexpr AluOp kNotNativeOnFloats[] = {AluOp::Idiv, AluOp::Mod, AluOp::Hypot};
+// In float32 these have vector expansions; in float64 they are one call of the C library a lane.
+constexpr AluOp kExpandedInFloat32[] = {
+    AluOp::Pow,  AluOp::Atan2, AluOp::Cbrt,  AluOp::Exp,   AluOp::Exp2, AluOp::Expm1, AluOp::Log,
+    AluOp::Log2, AluOp::Log10, AluOp::Log1p, AluOp::Sin,   AluOp::Cos,  AluOp::Tan,   AluOp::Asin,
+    AluOp::Acos, AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,  AluOp::Tanh, AluOp::Asinh, AluOp::Acosh,
+    AluOp::Atanh, AluOp::Erf};
+
+Capabilities read_capabilities() {
+  Capabilities caps;
+  caps.name = "cpu";
+  caps.model = ExecutionModel::Cores;
+  caps.num_cores = count_cores();
+  const VectorUnit unit = vector_unit();
+  caps.vector_bits = unit.bits;
+  caps.num_vector_registers = unit.registers;
+  read_caches(caps);
+  // A core draws about 12 GB/s and memory gives out at some six cores; two fused multiply-adds of
+  // float32 vectors a cycle at 3 GHz.
+  caps.bandwidth_bytes_per_ns = 12.0 * std::min(caps.num_cores, 6);
+  caps.flops_per_ns = caps.num_cores * 3.0 * 2 * 2 * (unit.bits / 32);
+#if defined(__x86_64__) || defined(__aarch64__)
+  caps.has_nontemporal_stores = true;
+#endif
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    caps.dtypes.set(d);
+    caps.arithmetic.set(d, dtype != DType::Float16 && dtype != DType::Bfloat16);
+  }
+  set_cpu_native_ops(caps);
+  return caps;
+}
+
+}  // namespace
+
+void set_cpu_native_ops(Capabilities& caps) {
+  set_all_native(caps);
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (is_integer(dtype))
+      for (const AluOp op : kNotNativeOnIntegers) set_native(caps, op, dtype, false);
+    if (is_float(dtype))
+      for (const AluOp op : kNotNativeOnFloats) set_native(caps, op, dtype, false);
+  }
+  for (const AluOp op : kExpandedInFloat32) set_native(caps, op, DType::Float32, false);
+}
+
+const Capabilities& cpu_capabilities() {
+  static const Capabilities caps = read_capabilities();
+  return caps;
+}
+
+}  // namespace rune::cpu
