@@ -14,8 +14,12 @@ namespace rune::sym::detail {
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-inline int64_t floor_quotient(int64_t a, int64_t d) { return a / d - (a % d < 0 ? 1 : 0); }
-inline int64_t floor_remainder(int64_t a, int64_t d) { return a % d + (a % d < 0 ? d : 0); }
+inline int64_t floor_quotient(int64_t a, int64_t d) {
+  return a / d - (a % d < 0 ? 1 : 0);
+}
+inline int64_t floor_remainder(int64_t a, int64_t d) {
+  return a % d + (a % d < 0 ? d : 0);
+}
 
 inline std::optional<int64_t> try_add(int64_t a, int64_t b) {
   int64_t result;
@@ -98,14 +102,18 @@ Expr of_atom(std::shared_ptr<const Atom> atom);
 // A quotient or remainder that is not simplified any further.
 Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor);
 
+// `whole` and all factors > 1 that some of the coefficients have in common with it (whole = 0:
+// among themselves), greatest first.
+std::vector<int64_t> common_factors(const Expr& expr, int64_t whole);
+
 // expr = g * multiple + rest with every value of rest in [0, g).
 struct BlockSplit {
   Expr multiple, rest;
 };
 std::optional<BlockSplit> split_by_block(const Expr& expr, int64_t g);
 
-// Joins quotients and remainders of one value that occur in a sum of sorted, distinct terms, such as
-// c*(x//c) + x%c. Nothing if there are none.
+// Joins quotients and remainders of one value that occur in a sum of sorted, distinct terms, such
+// as c*(x//c) + x%c. Nothing if there are none.
 std::optional<Expr> recombine(int64_t constant, const std::vector<Expr::Term>& terms);
 
 }  // namespace rune::sym::detail

@@ -1,5 +1,5 @@
-// Floor division, remainder, and the joining of the two. Every rewrite is exact for all values within
-// the bounds of the variables.
+// Floor division, remainder, and the joining of the two. Every rewrite is exact for all values
+// within the bounds of the variables.
 #include <algorithm>
 
 #include "symbolic/arith.h"
@@ -11,8 +11,8 @@ namespace {
 using Kind = Atom::Kind;
 using Term = Expr::Term;
 
-// expr = divisor * quotient + rest, where no coefficient of rest reaches the divisor in magnitude and
-// its constant lies in [0, divisor).
+// expr = divisor * quotient + rest, where no coefficient of rest reaches the divisor in magnitude
+// and its constant lies in [0, divisor).
 struct Reduced {
   Expr quotient, rest;
 };
@@ -21,9 +21,9 @@ Reduced reduce_coefficients(const Expr& expr, int64_t divisor) {
   Reduced result{Expr(), expr};
   for (;;) {
     const Expr& rest = result.rest;
-    const bool reduced = std::all_of(
-        rest.terms().begin(), rest.terms().end(),
-        [&](const Term& t) { return t.coefficient < divisor && t.coefficient > -divisor; });
+    const bool reduced = std::all_of(rest.terms().begin(), rest.terms().end(), [&](const Term& t) {
+      return t.coefficient < divisor && t.coefficient > -divisor;
+    });
     if (reduced && rest.constant() >= 0 && rest.constant() < divisor) return result;
     std::vector<Term> quotients, rests;
     for (const Term& t : rest.terms()) {
@@ -31,8 +31,8 @@ Reduced reduce_coefficients(const Expr& expr, int64_t divisor) {
       if (t.coefficient % divisor != 0) rests.push_back({t.coefficient % divisor, t.atom});
     }
     const int64_t constant = rest.constant();
-    result.quotient = result.quotient + Expr::from_terms(floor_quotient(constant, divisor),
-                                                         std::move(quotients));
+    result.quotient =
+        result.quotient + Expr::from_terms(floor_quotient(constant, divisor), std::move(quotients));
     // Terms may join here and grow again: hence the loop, which ends since each time some are gone.
     result.rest = Expr::from_terms(floor_remainder(constant, divisor), std::move(rests));
   }
@@ -53,12 +53,7 @@ struct FactorSplit {
 };
 
 std::optional<FactorSplit> split_by_factor(const Expr& rest, int64_t divisor) {
-  std::vector<int64_t> factors{divisor};
-  for (const Term& t : rest.terms()) factors.push_back(gcd(t.coefficient, divisor));
-  std::sort(factors.begin(), factors.end(), std::greater<>());
-  factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
-  for (const int64_t g : factors) {
-    if (g == 1) break;
+  for (const int64_t g : common_factors(rest, divisor)) {
     if (auto parts = split_by_block(rest, g)) return FactorSplit{g, *std::move(parts)};
   }
   return std::nullopt;
@@ -66,13 +61,12 @@ std::optional<FactorSplit> split_by_factor(const Expr& rest, int64_t divisor) {
 
 bool share_variables(const Expr& a, const Expr& b) {
   const auto of_a = a.variables(), of_b = b.variables();
-  return std::any_of(of_a.begin(), of_a.end(), [&](uint32_t v) {
-    return std::binary_search(of_b.begin(), of_b.end(), v);
-  });
+  return std::any_of(of_a.begin(), of_a.end(),
+                     [&](uint32_t v) { return std::binary_search(of_b.begin(), of_b.end(), v); });
 }
 
-// (k*(x % e) + r) // d = ((k*x + r) // d) % (k*e / d), if d divides k*e and r lies in [0, k). Not if r
-// depends on x too: it could no longer join with x % e.
+// (k*(x % e) + r) // d = ((k*x + r) // d) % (k*e / d), if d divides k*e and r lies in [0, k). Not
+// if r depends on x too: it could no longer join with x % e.
 std::optional<Expr> pull_out_remainder(const Expr& rest, int64_t divisor) {
   for (const Term& t : rest.terms()) {
     if (t.atom->kind != Kind::Mod || t.coefficient <= 0) continue;
@@ -111,8 +105,8 @@ std::optional<Expr> merge_nested_quotient(const Expr& rest, int64_t divisor) {
   return floordiv(sum, a * divisor);
 }
 
-// (k*(x % e) + r) % d = (k*x + r) % d, if d divides k*e. Not if r depends on x too: it could no longer
-// join with x % e.
+// (k*(x % e) + r) % d = (k*x + r) % d, if d divides k*e. Not if r depends on x too: it could no
+// longer join with x % e.
 std::optional<Expr> expand_remainder(const Expr& rest, int64_t divisor) {
   for (const Term& t : rest.terms()) {
     if (t.atom->kind != Kind::Mod) continue;
@@ -212,8 +206,8 @@ class Recombiner {
     for (size_t t = 0; t < terms_.size(); ++t) {
       if (t != i && !coefficient_in(atom.inner, *terms_[t].atom)) others.push_back(terms_[t]);
     }
-    const Expr joined = is_quotient ? mod(atom.inner, atom.divisor)
-                                    : floordiv(atom.inner, atom.divisor);
+    const Expr joined =
+        is_quotient ? mod(atom.inner, atom.divisor) : floordiv(atom.inner, atom.divisor);
     return Expr::from_terms(checked_add(constant_, -*shift), std::move(others)) + joined * *scale;
   }
 
@@ -242,6 +236,24 @@ class Recombiner {
 };
 
 }  // namespace
+
+std::vector<int64_t> common_factors(const Expr& expr, int64_t whole) {
+  std::vector<int64_t> factors;
+  const auto insert = [&](int64_t factor) {
+    if (factor > 1 && std::find(factors.begin(), factors.end(), factor) == factors.end()) {
+      factors.push_back(factor);
+    }
+  };
+  for (const Term& t : expr.terms()) {
+    const int64_t factor = gcd(t.coefficient, whole);
+    const size_t known = factors.size();
+    insert(factor);
+    for (size_t i = 0; i < known; ++i) insert(gcd(factors[i], factor));
+  }
+  insert(whole);
+  std::sort(factors.begin(), factors.end(), std::greater<>());
+  return factors;
+}
 
 std::optional<BlockSplit> split_by_block(const Expr& expr, int64_t g) {
   BoundsSum sum(expr.constant());

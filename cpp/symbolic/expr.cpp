@@ -59,18 +59,19 @@ Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor) {
 
 namespace {
 
-bool before(const Expr::Term& a, const Expr::Term& b) { return compare(*a.atom, *b.atom) < 0; }
+bool before(const Expr::Term& a, const Expr::Term& b) {
+  return compare(*a.atom, *b.atom) < 0;
+}
 
 // Sorts by atom and adds up the coefficients of equal ones.
 void canonicalize_terms(std::vector<Expr::Term>& terms) {
   if (!std::is_sorted(terms.begin(), terms.end(), before)) {
-    std::stable_sort(terms.begin(), terms.end(), before);
+    std::sort(terms.begin(), terms.end(), before);
   }
   size_t kept = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (kept > 0 && compare(*terms[kept - 1].atom, *terms[i].atom) == 0) {
-      terms[kept - 1].coefficient =
-          checked_add(terms[kept - 1].coefficient, terms[i].coefficient);
+      terms[kept - 1].coefficient = checked_add(terms[kept - 1].coefficient, terms[i].coefficient);
     } else {
       if (kept > 0 && terms[kept - 1].coefficient == 0) --kept;
       if (kept != i) terms[kept] = std::move(terms[i]);
@@ -241,7 +242,8 @@ std::string Expr::text(const std::function<std::string(uint32_t)>& name) const {
     // `-x//4` and `2*x//4` would read as divisions of the product.
     const bool leading_minus = negative && out.empty();
     const bool factor = term.coefficient != 1 && term.coefficient != -1;
-    if (term.atom->kind != Atom::Kind::Variable && (factor || leading_minus)) body = "(" + body + ")";
+    if (term.atom->kind != Atom::Kind::Variable && (factor || leading_minus))
+      body = "(" + body + ")";
     if (factor) {
       const std::string digits = std::to_string(term.coefficient);
       body = (negative ? digits.substr(1) : digits) + "*" + body;
@@ -289,7 +291,9 @@ Expr operator+(const Expr& a, const Expr& b) {
   return Expr::from_terms(constant, std::move(terms));
 }
 
-Expr operator-(const Expr& a, const Expr& b) { return a + b * -1; }
+Expr operator-(const Expr& a, const Expr& b) {
+  return a + b * -1;
+}
 
 Expr operator*(const Expr& a, int64_t factor) {
   if (factor == 0) return Expr();
@@ -303,8 +307,8 @@ Expr operator*(const Expr& a, int64_t factor) {
 }
 
 Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape) {
-  RUNE_CHECK(index.size() == shape.size(), "an index of ", index.size(), " coordinates in a shape of ",
-             shape.size(), " axes");
+  RUNE_CHECK(index.size() == shape.size(), "an index of ", index.size(),
+             " coordinates in a shape of ", shape.size(), " axes");
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return Expr();
   Expr position;
   int64_t stride = 1;

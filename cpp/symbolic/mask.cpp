@@ -9,8 +9,8 @@ namespace {
 using detail::try_multiply;
 using Term = Expr::Term;
 
-// q // d + e >= 0 says q + d*e >= 0, and -(q // d) + e >= 0 says d*(e+1) - 1 - q >= 0. Nothing if no
-// quotient stands with coefficient 1 or -1, or if the result would overflow.
+// q // d + e >= 0 says q + d*e >= 0, and -(q // d) + e >= 0 says d*(e+1) - 1 - q >= 0. Nothing if
+// no quotient stands with coefficient 1 or -1, or if the result would overflow.
 std::optional<Expr> without_quotient(const Expr& condition) {
   for (const Term& term : condition.terms()) {
     const int64_t sign = term.coefficient;
@@ -35,13 +35,7 @@ std::optional<Expr> without_quotient(const Expr& condition) {
 
 // g*q + r >= 0 with r in [0, g) says q >= 0: parts that cannot matter go, and common factors too.
 std::optional<Expr> without_fraction(const Expr& condition) {
-  std::vector<int64_t> factors;
-  for (const Term& term : condition.terms()) factors.push_back(detail::gcd(term.coefficient, 0));
-  factors.push_back(condition.is_constant() ? 1 : std::accumulate(
-      factors.begin(), factors.end(), int64_t{0}, detail::gcd));
-  std::sort(factors.begin(), factors.end(), std::greater<>());
-  for (const int64_t g : factors) {
-    if (g <= 1) break;
+  for (const int64_t g : detail::common_factors(condition, 0)) {
     if (auto split = detail::split_by_block(condition, g)) return std::move(split->multiple);
   }
   return std::nullopt;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
 
-// Variables by name; v<id> in texts. i: [0,5], j: [0,3], k: [0,2], x and y: [0,999], z: any integer.
+// Variables by name; v<id> in texts. i: [0,5], j: [0,3], k: [0,2], x and y: [0,999], z: any
+// integer.
 const Expr i = Expr::variable(0, {0, 5});
 const Expr j = Expr::variable(1, {0, 3});
 const Expr k = Expr::variable(2, {0, 2});
