@@ -1,0 +1,323 @@
+#include "lower/interpreter.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lower/interpreter_memory.h"
+#include "lower/interpreter_program.h"
+#include "lower/text.h"
+
+namespace rune::lower {
+
+namespace interpreter {
+namespace {
+
+using Point = std::array<int64_t, 3>;
+
+Point unflatten(int64_t position, const Point& extents) {
+  return {position % extents[0], position / extents[0] % extents[1],
+          position / extents[0] / extents[1]};
+}
+
+std::string text_of(const Point& p) { return concat("[", p[0], ",", p[1], ",", p[2], "]"); }
+
+// One run of a program. The threads of a group run one after the other, each up to the next barrier.
+class Runner {
+ public:
+  Runner(const Program& program, std::span<const Memory> globals, std::span<const int64_t> vars,
+         const InterpreterOptions& options)
+      : program_(program), kernel_(program.kernel), options_(options),
+        groups_(kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2]),
+        threads_(kernel_.local[0] * kernel_.local[1] * kernel_.local[2]),
+        // Races need two threads.
+        memories_(program, globals, options.check_races && groups_ * threads_ > 1) {
+    std::vector<uint64_t> image = program.image;
+    for (size_t i = 0; i < program.vars.size(); ++i)
+      for (const uint32_t slot : program.vars[i].registers)
+        image[slot] = static_cast<uint64_t>(vars[i]);
+    // Without barriers the threads take turns with one register file.
+    stepwise_ = program.has_barrier && threads_ > 1;
+    words_ = image.size();
+    for (int64_t t = 0; t < (stepwise_ ? threads_ : 1); ++t)
+      registers_.insert(registers_.end(), image.begin(), image.end());
+  }
+
+  void run() {
+    for (int64_t g = 0; g < groups_; ++g) {
+      group_ = unflatten(options_.reverse_order ? groups_ - 1 - g : g, kernel_.grid);
+      moment_.group_start = ++moment_.interval;
+      memories_.start_group();
+      if (stepwise_) {
+        run_stepwise();
+      } else {
+        for (int64_t t = 0; t < threads_; ++t) run_thread(thread_in_order(t), 0, registers_.data());
+      }
+    }
+  }
+
+ private:
+  int64_t thread_in_order(int64_t t) const {
+    return options_.reverse_order ? threads_ - 1 - t : t;
+  }
+  uint64_t* registers_of(int64_t thread) { return registers_.data() + thread * words_; }
+
+  void run_stepwise() {
+    std::vector<uint32_t> position(threads_, 0);
+    for (;;) {
+      for (int64_t t = 0; t < threads_; ++t) {
+        const int64_t thread = thread_in_order(t);
+        position[thread] = run_thread(thread, position[thread], registers_of(thread));
+      }
+      compare_barriers(position);
+      if (program_.ops[position[0]].code == Code::End) return;
+      for (uint32_t& p : position) ++p;
+      ++moment_.interval;
+    }
+  }
+
+  // All threads wait at the barrier where thread 0 waits, in the same iterations of the loops around.
+  void compare_barriers(const std::vector<uint32_t>& position) {
+    for (int64_t t = 1; t < threads_; ++t) {
+      if (position[t] != position[0]) fail_barrier(position, t);
+      const Op& op = program_.ops[position[0]];
+      if (op.code != Code::Barrier) continue;
+      for (const uint32_t loop : program_.barrier_loops[op.extra]) {
+        const int64_t here = static_cast<int64_t>(registers_of(t)[loop]);
+        const int64_t there = static_cast<int64_t>(registers_of(0)[loop]);
+        if (here != there)
+          user_error(ErrorKind::Runtime, "barrier: cannot wait in different iterations (thread ",
+                     text_of(unflatten(t, kernel_.local)), " is in iteration ", here, ", thread ",
+                     text_of(unflatten(0, kernel_.local)), " in ", there, ") at ",
+                     where(op));
+      }
+    }
+  }
+
+  [[noreturn]] void fail_barrier(const std::vector<uint32_t>& position, int64_t other) {
+    int64_t first = 0;
+    if (program_.ops[position[0]].code == Code::End) std::swap(first, other);
+    const Op& op = program_.ops[position[first]];
+    const Op& other_op = program_.ops[position[other]];
+    const std::string elsewhere =
+        other_op.code == Code::End
+            ? "reaches the end without it"
+            : concat("waits at `", print_instr(kernel_, Var{other_op.source}), "`, instruction ",
+                     other_op.source);
+    user_error(ErrorKind::Runtime, "barrier: cannot wait for all threads (thread ",
+               text_of(unflatten(first, kernel_.local)), " waits at instruction ", op.source,
+               ", thread ", text_of(unflatten(other, kernel_.local)), " ", elsewhere, ") at ",
+               where(op));
+  }
+
+  // `instruction` of kernel, with the workgroup.
+  std::string where(const Op& op) const {
+    return concat("`", print_instr(kernel_, Var{op.source}), "` of kernel ", kernel_.name, ", workgroup ",
+                  text_of(group_));
+  }
+
+  // Runs from op `position` to the next barrier or the end, whose position is returned.
+  uint32_t run_thread(int64_t thread, uint32_t position, uint64_t* r) {
+    moment_.thread = static_cast<uint32_t>(thread);
+    const Op* const ops = program_.ops.data();
+    for (;; ++position) {
+      const Op& op = ops[position];
+      switch (op.code) {
+        case Code::Lanes: op.fn(r + op.dst, r + op.a, r + op.b, r + op.c, op); break;
+        case Code::Copy: std::copy_n(r + op.a, op.lanes, r + op.dst); break;
+        case Code::Splat: std::fill_n(r + op.dst, op.lanes, r[op.a]); break;
+        case Code::Gather: {
+          const uint32_t* const from = program_.gathers[op.extra].data();
+          for (uint32_t i = 0; i < op.lanes; ++i) r[op.dst + i] = r[from[i]];
+          break;
+        }
+        case Code::Position: r[op.dst] = position_along(op.extra); break;
+        case Code::Range:
+          r[op.dst] = 0;
+          r[op.b] = r[op.a];
+          if (static_cast<int64_t>(r[op.b]) <= 0) position = op.target - 1;
+          break;
+        case Code::EndRange:
+          if (static_cast<int64_t>(++r[op.dst]) < static_cast<int64_t>(r[op.b]))
+            position = op.target - 1;
+          break;
+        case Code::If:
+          if (!r[op.a]) position = op.target - 1;
+          break;
+        case Code::Load: load(op, r); break;
+        case Code::Store: store(op, r); break;
+        case Code::Wmma: wmma(op, r); break;
+        case Code::Barrier:
+          if (stepwise_) return position;
+          break;
+        case Code::End: return position;
+      }
+    }
+  }
+
+  uint64_t position_along(uint32_t special) const {
+    const uint32_t dim = special % 3;
+    const int64_t thread = unflatten(moment_.thread, kernel_.local)[dim];
+    switch (static_cast<SpecialKind>(special / 3)) {
+      case SpecialKind::Global_task_idx:
+        return static_cast<uint64_t>(group_[dim] * kernel_.local[dim] + thread);
+      case SpecialKind::Local_thread_idx: return static_cast<uint64_t>(thread);
+      case SpecialKind::Workgroup_idx: return static_cast<uint64_t>(group_[dim]);
+    }
+    RUNE_UNREACHABLE();
+  }
+
+  // All lanes at once, if they are adjacent, unmasked, in bounds and need no record.
+  Region* whole_access(const Op& op, int64_t index) {
+    const std::vector<uint32_t>& parts = program_.pointers[op.extra];
+    if (parts.size() != 1 || op.masked || op.index_stride) return nullptr;
+    Region& region = memories_.regions[parts[0]];
+    if (region.shadow || index < 0 || index > region.size - static_cast<int64_t>(op.lanes))
+      return nullptr;
+    return &region;
+  }
+
+  // The memory that holds an element, whose index is then counted from its start.
+  Region& locate(const Op& op, int64_t& index) {
+    const int64_t wanted = index;
+    for (const uint32_t part : program_.pointers[op.extra]) {
+      Region& region = memories_.regions[part];
+      if (index >= 0 && index < region.size) return region;
+      index -= region.size;
+    }
+    fail_bounds(op, wanted);
+  }
+
+  static int64_t index_of(const Op& op, const uint64_t* r, uint32_t lane) {
+    return op.index_stride ? static_cast<int64_t>(r[op.a + lane])
+                           : static_cast<int64_t>(r[op.a] + lane);
+  }
+  static bool is_masked_off(const Op& op, const uint64_t* r, uint32_t lane) {
+    return op.masked && !r[op.b + lane * op.mask_stride];
+  }
+
+  void load(const Op& op, uint64_t* r) {
+    const int64_t first = static_cast<int64_t>(r[op.a]);
+    if (const Region* region = whole_access(op, first)) {
+      read_elements(op.from, region->data + first * region->element_bytes, r + op.dst, op.lanes);
+      return;
+    }
+    for (uint32_t lane = 0; lane < op.lanes; ++lane) {
+      uint64_t& dst = r[op.dst + lane];
+      dst = 0;
+      if (is_masked_off(op, r, lane)) continue;
+      int64_t index = index_of(op, r, lane);
+      Region& region = locate(op, index);
+      if (region.shadow) {
+        const Conflict conflict = record_read(region, index, moment_);
+        if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
+      }
+      read_elements(op.from, region.data + index * region.element_bytes, &dst, 1);
+    }
+  }
+
+  void store(const Op& op, uint64_t* r) {
+    const int64_t first = static_cast<int64_t>(r[op.a]);
+    if (const Region* region = whole_access(op, first)) {
+      write_elements(op.from, r + op.c, region->data + first * region->element_bytes, op.lanes);
+      return;
+    }
+    for (uint32_t lane = 0; lane < op.lanes; ++lane) {
+      if (is_masked_off(op, r, lane)) continue;
+      int64_t index = index_of(op, r, lane);
+      Region& region = locate(op, index);
+      if (region.shadow) {
+        const Conflict conflict = record_write(region, index, r[op.c + lane], moment_);
+        if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
+      }
+      write_elements(op.from, r + op.c + lane, region.data + index * region.element_bytes, 1);
+    }
+  }
+
+  void wmma(const Op& op, uint64_t* r) {
+    const WmmaInfo& w = program_.wmmas[op.extra];
+    w.cast_a.fn(r + w.cast_a.dst, r + w.cast_a.a, nullptr, nullptr, w.cast_a);
+    w.cast_b.fn(r + w.cast_b.dst, r + w.cast_b.a, nullptr, nullptr, w.cast_b);
+    const uint64_t* const a = r + w.cast_a.dst;
+    const uint64_t* const b = r + w.cast_b.dst;
+    for (uint32_t i = 0; i < w.m; ++i)
+      for (uint32_t j = 0; j < w.n; ++j) {
+        uint64_t sum = r[op.c + i * w.n + j];
+        for (uint32_t k = 0; k < w.k; ++k)
+          w.mulacc.fn(&sum, a + i * w.k + k, b + k * w.n + j, &sum, w.mulacc);
+        r[op.dst + i * w.n + j] = sum;
+      }
+  }
+
+  std::string this_thread() const {
+    return concat("thread ", text_of(unflatten(moment_.thread, kernel_.local)));
+  }
+
+  [[noreturn]] void fail_bounds(const Op& op, int64_t index) {
+    int64_t size = 0;
+    for (const uint32_t part : program_.pointers[op.extra]) size += memories_.regions[part].size;
+    const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
+    user_error(ErrorKind::Runtime, verb, " element ", index, " of %",
+               kernel_.body[op.source].args[0].id, " (it has ", size, " elements) in ",
+               where(op), ", ", this_thread());
+  }
+
+  [[noreturn]] void fail_race(const Op& op, const Region& region, int64_t index,
+                              const Conflict& conflict) {
+    const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
+    std::string other = "another workgroup";
+    if (conflict.kind == Conflict::Kind::Thread)
+      other = conflict.thread == kSeveral
+                  ? "other threads"
+                  : concat("thread ", text_of(unflatten(conflict.thread, kernel_.local)));
+    user_error(ErrorKind::Runtime, verb, " element ", index, " of %", region.source, ": ", other,
+               conflict.other_writes ? " wrote it" : " read it",
+               conflict.kind == Conflict::Kind::Thread ? " since the last barrier (data race)"
+                                                       : " (data race)",
+               " in ", where(op), ", ", this_thread());
+  }
+
+  const Program& program_;
+  const Kernel& kernel_;
+  const InterpreterOptions options_;
+  const int64_t groups_, threads_;
+  Memories memories_;
+  bool stepwise_ = false;
+  size_t words_ = 0;
+  std::vector<uint64_t> registers_;
+  Point group_{};
+  Moment moment_;
+};
+
+}  // namespace
+}  // namespace interpreter
+
+Interpreter::Interpreter(Kernel kernel)
+    : program_(std::make_shared<interpreter::Program>(interpreter::decode(std::move(kernel)))) {}
+
+const Kernel& Interpreter::kernel() const { return program_->kernel; }
+
+void Interpreter::run(std::span<const Memory> globals, std::span<const int64_t> vars,
+                      const InterpreterOptions& options) const {
+  const std::string& name = program_->kernel.name;
+  const size_t wanted = program_->kernel.globals().size();
+  if (globals.size() != wanted)
+    user_error(ErrorKind::Runtime, "interpreter: cannot run kernel ", name, " with ",
+               globals.size(), " buffers (it has ", wanted, ")");
+  if (vars.size() != program_->vars.size())
+    user_error(ErrorKind::Runtime, "interpreter: cannot run kernel ", name, " with ", vars.size(),
+               " symbolic values (it has ", program_->vars.size(), ")");
+  for (size_t i = 0; i < vars.size(); ++i) {
+    const SymVar& var = program_->vars[i].var;
+    if (vars[i] < var.min_val || vars[i] > var.max_val)
+      user_error(ErrorKind::Runtime, "interpreter: cannot run kernel ", name, " with ", var.name,
+                 " = ", vars[i], " (it lies in [", var.min_val, ",", var.max_val, "])");
+  }
+  interpreter::Runner(*program_, globals, vars, options).run();
+}
+
+void interpret(const Kernel& kernel, std::span<const Memory> globals, std::span<const int64_t> vars,
+               const InterpreterOptions& options) {
+  Interpreter(kernel).run(globals, vars, options);
+}
+
+}  // namespace rune::lower

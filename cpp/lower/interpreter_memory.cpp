@@ -1,0 +1,107 @@
+#include "lower/interpreter_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+
+namespace rune::lower::interpreter {
+
+Conflict record_read(Region& region, int64_t index, const Moment& moment) {
+  Shadow& s = region.shadow[index];
+  Conflict conflict;
+  if (s.written == moment.interval) {
+    if (s.writer != moment.thread) conflict = {Conflict::Kind::Thread, true, s.writer};
+  } else if (region.global && s.written != 0 && s.written < moment.group_start) {
+    conflict = {Conflict::Kind::Group, true, 0};
+  }
+  if (s.read != moment.interval) {
+    s.read = moment.interval;
+    s.reader = moment.thread;
+    if (s.first_read == 0) s.first_read = moment.interval;
+  } else if (s.reader != moment.thread) {
+    s.reader = kSeveral;
+  }
+  return conflict;
+}
+
+Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment) {
+  Shadow& s = region.shadow[index];
+  Conflict conflict;
+  if (s.read == moment.interval && s.reader != moment.thread) {
+    conflict = {Conflict::Kind::Thread, false, s.reader};
+  } else if (region.global && s.first_read != 0 && s.first_read < moment.group_start) {
+    conflict = {Conflict::Kind::Group, false, 0};
+  } else if (s.written == moment.interval && s.writer != moment.thread) {
+    conflict = {Conflict::Kind::Thread, true, s.writer};
+  } else if (region.global && s.written != 0 && s.written < moment.group_start) {
+    conflict = {Conflict::Kind::Group, true, 0};
+  }
+  if (conflict.other_writes) {
+    std::byte fresh[8];
+    write_elements(region.dtype, &value, fresh, 1);
+    const std::byte* const old = region.data + index * region.element_bytes;
+    if (std::memcmp(fresh, old, region.element_bytes) == 0) conflict = {};
+  }
+  s.written = moment.interval;
+  s.writer = moment.thread;
+  return conflict;
+}
+
+Memories::Memories(const Program& program, std::span<const Memory> globals, bool check_races)
+    : scratch_(program.memories.size()), program_(program) {
+  std::map<const void*, std::pair<bool, size_t>> by_address;  // written, bytes
+  for (size_t i = 0; i < program.memories.size(); ++i) {
+    const MemoryInfo& info = program.memories[i];
+    Region region;
+    region.dtype = info.dtype;
+    region.element_bytes = size_of(info.dtype);
+    region.size = info.size;
+    region.source = info.source;
+    region.global = info.kind == MemoryInfo::Kind::Global;
+    if (region.global) {
+      const Memory& memory = globals[info.index];
+      region.data = static_cast<std::byte*>(memory.data);
+      region.size = std::min(info.size, memory.size);
+    } else {
+      scratch_[i].resize(info.size * region.element_bytes);
+      region.data = scratch_[i].data();
+    }
+    auto& [written, bytes] = by_address[region.data];
+    written |= info.written;
+    bytes = std::max(bytes, static_cast<size_t>(region.size) * region.element_bytes);
+    regions.push_back(region);
+  }
+  if (!check_races) return;
+  // Arguments that are one memory share a record. What nobody writes needs none.
+  std::map<std::pair<const void*, int>, Shadow*> records;
+  for (Region& region : regions) {
+    const auto& [written, bytes] = by_address[region.data];
+    if (!written || region.size == 0) continue;
+    Shadow*& record = records[{region.data, region.element_bytes}];
+    if (!record) {
+      shadows_.emplace_back(bytes / region.element_bytes);
+      record = shadows_.back().data();
+    }
+    region.shadow = record;
+  }
+}
+
+void Memories::start_group() {
+  for (size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i].global) continue;
+    std::vector<std::byte>& bytes = scratch_[i];
+    const DType dtype = regions[i].dtype;
+    if (!is_float(dtype)) {
+      std::fill(bytes.begin(), bytes.end(), std::byte{0xa5});
+      continue;
+    }
+    const Scalar nan = Scalar::of(dtype, std::numeric_limits<double>::quiet_NaN());
+    for (int64_t k = 0; k < regions[i].size; ++k)
+      nan.store(bytes.data() + k * regions[i].element_bytes);
+  }
+}
+
+}  // namespace rune::lower::interpreter

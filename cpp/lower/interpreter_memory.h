@@ -1,0 +1,68 @@
+// Memory as the interpreter sees it: with bounds and a record of who accessed each element. Private
+// to the interpreter.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lower/interpreter.h"
+#include "lower/interpreter_program.h"
+
+namespace rune::lower::interpreter {
+
+// The accesses of one element, told apart by intervals: the times between barriers, numbered from 1
+// over the whole run, so that an interval also tells the workgroup.
+struct Shadow {
+  uint32_t written = 0;     // interval of the last write; 0: none
+  uint32_t read = 0;        // interval of the last read
+  uint32_t first_read = 0;  // interval of the first read
+  uint32_t writer = 0;      // thread of the last write
+  uint32_t reader = 0;      // thread of the reads in interval `read`, or kSeveral
+};
+inline constexpr uint32_t kSeveral = ~uint32_t{0};
+
+// Where and when an access happens.
+struct Moment {
+  uint32_t interval = 0;
+  uint32_t group_start = 0;  // first interval of the workgroup
+  uint32_t thread = 0;       // in its group
+};
+
+// Who else touches an element: nobody, another thread, or another workgroup.
+struct Conflict {
+  enum class Kind : uint8_t { None, Thread, Group } kind = Kind::None;
+  bool other_writes = false;
+  uint32_t thread = 0;  // of the other access, of Kind::Thread; may be kSeveral
+};
+
+struct Region {
+  std::byte* data = nullptr;
+  int64_t size = 0;  // elements
+  int element_bytes = 1;
+  DType dtype = DType::Float32;
+  bool global = false;          // visible to all workgroups
+  Shadow* shadow = nullptr;     // by element; nullptr: not checked
+  uint32_t source = 0;          // the instruction that defines it
+};
+
+// Record an access and say with what earlier one it conflicts.
+Conflict record_read(Region& region, int64_t index, const Moment& moment);
+Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment);
+
+// The memories of one run.
+class Memories {
+ public:
+  Memories(const Program& program, std::span<const Memory> globals, bool check_races);
+  // Fills workgroup memory with what shows that it is undefined.
+  void start_group();
+
+  std::vector<Region> regions;  // by Program::memories
+
+ private:
+  std::vector<std::vector<std::byte>> scratch_;
+  std::vector<std::vector<Shadow>> shadows_;
+  const Program& program_;
+};
+
+}  // namespace rune::lower::interpreter
