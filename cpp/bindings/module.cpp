@@ -1,0 +1,13 @@
+// The extension module rune_jit._core.
+#include "bindings/bindings.h"
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiler core of rune_jit.";
+  rune::bindings::bind_errors(m);
+  rune::bindings::bind_types(m);
+  rune::bindings::bind_graph(m);
+  rune::bindings::bind_executable(m);
+  rune::bindings::bind_dispatch(m);
+  rune::bindings::bind_driver(m);
+  rune::bindings::bind_hooks(m);
+}

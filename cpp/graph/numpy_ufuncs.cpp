@@ -389,7 +389,7 @@ Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
   }
   const Value x = as(base, dtype, "power");
   if (exponent.literal) {
-    as(exponent, dtype, "power");  // raises if it does not fit
+    if (is_integer(dtype)) as(exponent, dtype, "power");  // raises if it does not fit
     const double e = exponent.literal->real;
     if (e == 1) return x;
     if (e == 2) return b_.alu(AluOp::Mul, {x, x});

@@ -1,0 +1,287 @@
+// The path of a warm call: key the arguments, find the compiled call, run it.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "bindings/program.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// Appends what of a leaf decides which program runs: dtype and shape of arrays and NumPy scalars,
+// the type of Python ints and floats. False, and nothing appended, for a leaf that is a static
+// value.
+bool append_leaf_key(py::handle leaf, std::string& key) {
+  if (is_ndarray(leaf, true)) {
+    const ArrayHeader header = header_of(leaf);
+    if (!header.dtype) return false;
+    key += 'A';
+    key += static_cast<char>(*header.dtype);
+    key += static_cast<char>(header.rank);
+    key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
+    return true;
+  }
+  if (PyFloat_CheckExact(leaf.ptr())) {
+    key += 'F';
+    return true;
+  }
+  if (PyLong_CheckExact(leaf.ptr())) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(leaf.ptr(), &overflow);
+    if (overflow != 0) return false;
+    key += 'I';
+    return true;
+  }
+  return false;
+}
+
+// NumPy scalars are strong 0-d arrays.
+bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
+  static const py::handle generic =
+      py::object(py::module_::import("numpy").attr("generic")).release();
+  if (PyObject_IsInstance(leaf.ptr(), generic.ptr()) != 1) return false;
+  const auto dtype = dtype_of(py::dtype::from_args(leaf.attr("dtype")));
+  if (!dtype) return false;
+  key += 'A';
+  key += static_cast<char>(*dtype);
+  key += '\0';
+  return true;
+}
+
+// A name whose value the trace read: a global, an attribute of a static object, a closure cell.
+struct NameGuard {
+  py::object holder;  // a dict, or a cell
+  py::object name;    // of a dict
+  py::object expected;
+
+  bool holds() const {
+    PyObject* now = PyCell_Check(holder.ptr()) ? PyCell_GET(holder.ptr())
+                                               : PyDict_GetItem(holder.ptr(), name.ptr());
+    if (now == expected.ptr()) return true;
+    if (!now || Py_TYPE(now) != Py_TYPE(expected.ptr())) return false;
+    const bool comparable =
+        PyLong_CheckExact(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now);
+    return comparable && PyObject_RichCompareBool(now, expected.ptr(), Py_EQ) == 1;
+  }
+};
+
+struct LeafGuard {
+  int64_t leaf = 0;
+  std::optional<DType> dtype;  // absent: the number must not be zero
+
+  bool holds(py::handle value) const {
+    if (!dtype) return PyObject_IsTrue(value.ptr()) == 1;
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    if (overflow != 0) return false;
+    const int bits = bits_of(*dtype);
+    if (kind(*dtype) == Kind::Uint) return v >= 0 && (bits >= 64 || (v >> bits) == 0);
+    return bits >= 64 || (v >= -(1LL << (bits - 1)) && v < (1LL << (bits - 1)));
+  }
+};
+
+struct Output {
+  enum class From : uint8_t { Computed, Leaf, Constant } from = From::Computed;
+  int64_t index = 0;
+  bool to_python = false;  // a Python number, not NumPy's
+  bool copy = false;       // of Constant: each call returns its own array
+  py::object constant;
+};
+
+enum class Status { Done, Unsuitable, Stale };
+
+// A traced function for one key: its program and how arguments and results meet it.
+class CompiledCall {
+ public:
+  CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
+               const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
+               const py::sequence& leaf_guards, const py::sequence& name_guards)
+      : program_(std::move(program)),
+        input_leaves_(std::move(input_leaves)),
+        unflatten_(std::move(unflatten)) {
+    for (const py::handle array : captured)
+      captured_.push_back(py::reinterpret_borrow<py::object>(array));
+    for (const py::handle o : outputs)
+      outputs_.push_back(to_output(py::reinterpret_borrow<py::tuple>(o)));
+    for (const py::handle g : leaf_guards) {
+      const auto pair = py::reinterpret_borrow<py::tuple>(g);
+      std::optional<DType> dtype;
+      if (!pair[1].is_none()) dtype = to_dtype(pair[1]);
+      leaf_guards_.push_back({pair[0].cast<int64_t>(), dtype});
+    }
+    for (const py::handle g : name_guards) {
+      const auto triple = py::reinterpret_borrow<py::tuple>(g);
+      name_guards_.push_back({triple[0], triple[1], triple[2]});
+    }
+  }
+
+  // Whether the names that the trace read still have the values, and the captured arrays the types,
+  // that they had then.
+  bool is_current() const {
+    for (const NameGuard& guard : name_guards_)
+      if (!guard.holds()) return false;
+    for (size_t i = 0; i < captured_.size(); ++i) {
+      const ArrayHeader header = header_of(captured_[i]);
+      const ArrayType& type = program_->inputs()[input_leaves_.size() + i];
+      if (header.dtype != type.dtype || header.rank != static_cast<int>(type.shape.size()) ||
+          !std::equal(type.shape.begin(), type.shape.end(), header.shape))
+        return false;
+    }
+    return true;
+  }
+
+  Status call(std::span<const py::handle> leaves, py::object& result) const {
+    if (!is_current()) return Status::Stale;
+    for (const LeafGuard& guard : leaf_guards_)
+      if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
+    std::vector<py::object> computed;
+    if (program_) {
+      std::vector<py::handle> arguments;
+      arguments.reserve(input_leaves_.size() + captured_.size());
+      for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
+      for (const py::object& array : captured_) arguments.push_back(array);
+      computed = program_->run(arguments);
+    }
+    result = assemble(leaves, computed);
+    return Status::Done;
+  }
+
+ private:
+  // ("computed", index, to_python), ("leaf", index), ("constant", object) or ("copy", array).
+  static Output to_output(const py::tuple& t) {
+    const auto from = t[0].cast<std::string>();
+    Output output;
+    if (from == "constant" || from == "copy") {
+      output.from = Output::From::Constant;
+      output.constant = t[1];
+      output.copy = from == "copy";
+      return output;
+    }
+    output.from = from == "leaf" ? Output::From::Leaf : Output::From::Computed;
+    output.index = t[1].cast<int64_t>();
+    output.to_python = t.size() > 2 && t[2].cast<bool>();
+    return output;
+  }
+
+  py::object one(const Output& output, std::span<const py::handle> leaves,
+                 const std::vector<py::object>& computed) const {
+    switch (output.from) {
+      case Output::From::Constant:
+        return output.copy ? output.constant.attr("copy")() : output.constant;
+      case Output::From::Leaf: return py::reinterpret_borrow<py::object>(leaves[output.index]);
+      case Output::From::Computed: {
+        const py::object& value = computed[output.index];
+        return output.to_python ? value.attr("item")() : value;
+      }
+    }
+    RUNE_UNREACHABLE();
+  }
+
+  py::object assemble(std::span<const py::handle> leaves,
+                      const std::vector<py::object>& computed) const {
+    if (unflatten_.is_none()) return one(outputs_[0], leaves, computed);
+    py::tuple results(outputs_.size());
+    for (size_t i = 0; i < outputs_.size(); ++i) results[i] = one(outputs_[i], leaves, computed);
+    return unflatten_(results);
+  }
+
+  std::shared_ptr<BoundProgram> program_;  // null if nothing is computed
+  std::vector<int64_t> input_leaves_;
+  std::vector<py::object> captured_;
+  std::vector<Output> outputs_;
+  py::object unflatten_;
+  std::vector<LeafGuard> leaf_guards_;
+  std::vector<NameGuard> name_guards_;
+};
+
+// Finds the compiled call of a call with positional arrays and numbers only; all else goes to the
+// Python function `slow(args, kwargs)`. `eager(args, kwargs)` runs the user's function on NumPy.
+class Dispatcher {
+ public:
+  Dispatcher(py::object slow, py::object eager)
+      : slow_(std::move(slow)), eager_(std::move(eager)) {}
+
+  py::object call(const py::tuple& args, const py::dict& kwargs) {
+    std::string key;
+    if (!kwargs.empty() || !key_of(args, key)) return slow_(args, kwargs);
+    const auto found = calls_.find(key);
+    if (found == calls_.end()) return slow_(args, kwargs);
+    std::vector<py::handle> leaves(args.begin(), args.end());
+    const std::shared_ptr<CompiledCall> compiled = found->second;  // may be cleared while it runs
+    py::object result;
+    switch (compiled->call(leaves, result)) {
+      case Status::Done: ++hits_; return result;
+      case Status::Unsuitable: return eager_(args, kwargs);
+      case Status::Stale: calls_.erase(key); return slow_(args, kwargs);
+    }
+    RUNE_UNREACHABLE();
+  }
+
+  // Registers a call; false if its arguments are not of the simple kind.
+  bool add(const py::tuple& args, std::shared_ptr<CompiledCall> compiled) {
+    std::string key;
+    if (!key_of(args, key)) return false;
+    calls_[key] = std::move(compiled);
+    return true;
+  }
+
+  void clear() { calls_.clear(); }
+  int64_t hits() const { return hits_; }
+
+ private:
+  static bool key_of(const py::tuple& args, std::string& key) {
+    for (const py::handle arg : args)
+      if (!append_leaf_key(arg, key) && !append_numpy_scalar_key(arg, key)) return false;
+    return true;
+  }
+
+  std::unordered_map<std::string, std::shared_ptr<CompiledCall>> calls_;
+  py::object slow_, eager_;
+  int64_t hits_ = 0;
+};
+
+// The key of the leaves, and the positions of those that are static values.
+py::tuple key_leaves(const py::sequence& leaves) {
+  std::string key;
+  py::list statics;
+  int64_t i = 0;
+  for (const py::handle leaf : leaves) {
+    if (!append_leaf_key(leaf, key) && !append_numpy_scalar_key(leaf, key)) {
+      key += 'S';
+      statics.append(i);
+    }
+    ++i;
+  }
+  return py::make_tuple(py::bytes(key), statics);
+}
+
+}  // namespace
+
+void bind_dispatch(py::module_& m) {
+  m.def("key_leaves", &key_leaves, py::arg("leaves"),
+        "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
+  py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
+      .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
+                    py::object, py::sequence, py::sequence>(),
+           py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
+           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("name_guards"))
+      .def("is_current", &CompiledCall::is_current)
+      .def("call", [](const CompiledCall& c, const py::list& leaves) {
+        std::vector<py::handle> handles(leaves.begin(), leaves.end());
+        py::object result = py::none();
+        const Status status = c.call(handles, result);
+        const char* name = status == Status::Done    ? "done"
+                           : status == Status::Stale ? "stale"
+                                                     : "unsuitable";
+        return py::make_tuple(name, result);
+      });
+  py::class_<Dispatcher>(m, "Dispatcher")
+      .def(py::init<py::object, py::object>(), py::arg("slow"), py::arg("eager"))
+      .def("call", &Dispatcher::call)
+      .def("add", &Dispatcher::add)
+      .def("clear", &Dispatcher::clear)
+      .def_property_readonly("hits", &Dispatcher::hits);
+}
+
+}  // namespace rune::bindings

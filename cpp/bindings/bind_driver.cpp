@@ -1,0 +1,108 @@
+// Programs on their way through the pipeline: text of each stage, cost, and compilation.
+#include <sstream>
+
+#include "base/error.h"
+#include "bindings/program.h"
+#include "driver/compile.h"
+#include "graph/text.h"
+#include "lower/text.h"
+#include "schedule/text.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// What was lowered, with the types of the program's arguments and results.
+struct PyLowered {
+  driver::Lowered lowered;
+  std::string device;
+  std::vector<ArrayType> inputs, outputs;
+};
+
+ArrayType type_of(const graph::Graph& g, graph::Value v) {
+  return {g[v].dtype(), g[v].shape()};
+}
+
+PyLowered lower(const graph::Graph& g, const std::string& device) {
+  PyLowered result;
+  for (const graph::Value v : g.inputs()) result.inputs.push_back(type_of(g, v));
+  for (const graph::Value v : g.outputs) result.outputs.push_back(type_of(g, v));
+  const py::gil_scoped_release release;
+  result.device = device;
+  result.lowered = driver::lower(g, device);
+  return result;
+}
+
+// Kernels, what each costs, and which values were fused and which not, with the reasons.
+std::string explain(const PyLowered& l) {
+  const schedule::Schedule& s = l.lowered.schedule;
+  std::ostringstream out;
+  out << l.lowered.target.name << ": " << l.lowered.kernels.size() << " kernels, about "
+      << s.estimated_runtime_ns << " ns, peak " << s.total_memory_usage << " bytes\n";
+  for (size_t i = 0; i < s.items.size(); ++i) {
+    const schedule::Kernel* kernel = s.items[i].kernel();
+    out << "  item " << s.items[i].item_id << ": " << (kernel ? kernel->kernel_name : "no kernel");
+    if (i < s.analysis.size()) {
+      const schedule::ItemAnalysis& a = s.analysis[i];
+      out << ", " << a.flops << " flops, reads " << a.bytes_read << " B, writes " << a.bytes_written
+          << " B, about " << a.est_ns << " ns";
+    }
+    out << '\n';
+    if (!kernel) continue;
+    for (const graph::Value v : kernel->ops) {
+      out << "    " << graph::print_node(s.graph, v);
+      if (!s.graph[v].location.empty()) out << "  ; " << s.graph[v].location;
+      out << '\n';
+    }
+  }
+  for (const schedule::FusionOpportunity& f : s.fusion_opportunities)
+    out << "  " << (f.taken ? "fused" : "not fused") << ": %" << f.producer.id << " into %"
+        << f.consumer.id << ": " << f.reason << '\n';
+  return out.str();
+}
+
+std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
+  std::shared_ptr<const runtime::Executable> executable;
+  {
+    const py::gil_scoped_release release;
+    executable = driver::compile(l.lowered, l.device);
+  }
+  return std::make_shared<BoundProgram>(std::move(executable), l.inputs, l.outputs);
+}
+
+}  // namespace
+
+void bind_driver(py::module_& m) {
+  py::class_<PyLowered, std::shared_ptr<PyLowered>>(m, "Lowered", "A program lowered for a device.")
+      .def_property_readonly(
+          "graph", [](const PyLowered& l) { return graph::print(l.lowered.graph); },
+          "Text of the graph after the graph passes.")
+      .def_property_readonly(
+          "schedule", [](const PyLowered& l) { return schedule::print(l.lowered.schedule); },
+          "Text of the Scheduled IR.")
+      .def_property_readonly(
+          "kernels",
+          [](const PyLowered& l) {
+            std::vector<std::string> texts;
+            for (const lower::Kernel& kernel : l.lowered.kernels)
+              texts.push_back(lower::print(kernel));
+            return texts;
+          },
+          "Text of the Lowered IR, one a kernel.")
+      .def_readonly("device", &PyLowered::device)
+      .def(
+          "source",
+          [](const PyLowered& l, const std::optional<std::string>& target) {
+            const py::gil_scoped_release release;
+            return driver::source(l.lowered, target.value_or(l.lowered.target.name));
+          },
+          py::arg("target") = py::none(), "The kernels' source for a target.")
+      .def("cost_analysis", [](const PyLowered& l) { return driver::cost_analysis(l.lowered); })
+      .def("explain", &explain)
+      .def("compile", &compile);
+  m.def("lower", &lower, py::arg("graph"), py::arg("device"),
+        "Runs the pipeline up to the Lowered IR for a device.");
+  m.def("targets", &driver::target_names, "Names of the targets that programs can be lowered for.");
+}
+
+}  // namespace rune::bindings

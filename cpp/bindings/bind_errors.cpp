@@ -1,0 +1,48 @@
+// C++ errors become the exceptions of rune_jit.errors and Python's own.
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "graph/numpy_ops.h"
+
+namespace rune::bindings {
+
+namespace {
+
+void raise(py::handle type, const char* message) {
+  PyErr_SetString(type.ptr(), message);
+}
+
+void raise_ours(const char* name, const char* message) {
+  raise(py::module_::import("rune_jit.errors").attr(name), message);
+}
+
+void raise_user_error(const UserError& e) {
+  switch (e.kind()) {
+    case ErrorKind::Value: return raise(PyExc_ValueError, e.what());
+    case ErrorKind::Type: return raise(PyExc_TypeError, e.what());
+    case ErrorKind::Index: return raise(PyExc_IndexError, e.what());
+    case ErrorKind::DType: return raise_ours("DTypeError", e.what());
+    case ErrorKind::Unsupported: return raise_ours("UnsupportedOpError", e.what());
+    case ErrorKind::Parse: return raise_ours("ParseError", e.what());
+    case ErrorKind::Runtime: return raise(PyExc_RuntimeError, e.what());
+  }
+}
+
+}  // namespace
+
+void bind_errors(py::module_&) {
+  py::register_local_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const graph::OverflowError& e) {
+      raise(PyExc_OverflowError, e.what());
+    } catch (const graph::AxisError& e) {
+      raise(py::module_::import("numpy").attr("exceptions").attr("AxisError"), e.what());
+    } catch (const UserError& e) {
+      raise_user_error(e);
+    } catch (const InternalError& e) {
+      raise_ours("InternalError", e.what());
+    }
+  });
+}
+
+}  // namespace rune::bindings

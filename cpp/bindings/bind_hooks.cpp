@@ -1,0 +1,78 @@
+// The CPU backend's compiler, which is Python (llvmlite), and entry points for tests: one stage at
+// a time, on IR text.
+#include <cstring>
+
+#include "backends/cpu/cpu_device.h"
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "lower/interpreter.h"
+#include "lower/text.h"
+#include "render/llvm_ir.h"
+#include "render/msl.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// A Python object that C++ threads may drop: freed under the GIL, and kept at exit.
+std::shared_ptr<void> keep_alive(py::object object) {
+  auto* raw = object.release().ptr();
+  return std::shared_ptr<void>(raw, [](void* p) {
+    if (!Py_IsInitialized()) return;
+    const py::gil_scoped_acquire gil;
+    Py_DECREF(static_cast<PyObject*>(p));
+  });
+}
+
+void set_compile_hook(const py::function& compile_module) {
+  const std::shared_ptr<void> function = keep_alive(compile_module);
+  runtime::set_compile_hook(
+      [function](const std::string& ir, const std::vector<std::string>& names) {
+        const py::gil_scoped_acquire gil;
+        runtime::CompiledModule module;
+        try {
+          const py::handle call(static_cast<PyObject*>(function.get()));
+          const py::tuple result = call(ir, names);
+          for (const py::handle address : result[0])
+            module.entry_points.push_back(reinterpret_cast<void*>(address.cast<uintptr_t>()));
+          module.keep_alive = keep_alive(result[1]);
+        } catch (const py::error_already_set& e) {
+          user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
+        }
+        return module;
+      });
+}
+
+// Runs a kernel on arrays, one a Define_Global, in place. Raises what the interpreter finds:
+// accesses out of bounds, races, barriers not reached by all.
+void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
+  const lower::Kernel kernel = lower::parse(text);
+  std::vector<lower::Memory> globals;
+  for (const py::array& array : arrays) {
+    if (!(array.flags() & py::array::c_style))
+      user_error(ErrorKind::Value, "interpret: cannot use an array that is not C-contiguous");
+    globals.push_back({const_cast<void*>(array.data()), array.size()});
+  }
+  lower::InterpreterOptions options;
+  options.reverse_order = reverse_order;
+  const py::gil_scoped_release release;
+  lower::interpret(kernel, globals, {}, options);
+}
+
+}  // namespace
+
+void bind_hooks(py::module_& m) {
+  m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
+        "Sets the compiler of LLVM IR: compile_module(ir, names) -> (addresses, keep_alive).");
+  m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
+        py::arg("reverse_order") = false);
+  m.def(
+      "render_llvm",
+      [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },
+      py::arg("kernel"), "LLVM IR of a kernel's text.");
+  m.def(
+      "render_msl", [](const std::string& kernel) { return render::msl(lower::parse(kernel)); },
+      py::arg("kernel"), "Metal source of a kernel's text.");
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,126 @@
+// dtypes, capabilities of targets, options and the table of scalar operations.
+#include "alu/alu.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "bindings/bindings.h"
+#include "graph/numpy_ops.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// dtypes by NumPy's type number. NumPy numbers some C types twice (long and long long), and
+// bfloat16's number is given out when ml_dtypes is imported.
+struct DTypeTable {
+  std::array<py::object, kNumDTypes> descriptors;
+  std::vector<std::pair<int, DType>> by_number;
+};
+
+const DTypeTable& dtype_table() {
+  static const DTypeTable* table = [] {
+    auto* t = new DTypeTable;  // never freed: the interpreter may be gone at exit
+    for (int i = 0; i < kNumDTypes; ++i) {
+      const auto d = static_cast<DType>(i);
+      const py::object scalar_type = d == DType::Bfloat16
+                                         ? py::module_::import("ml_dtypes").attr("bfloat16")
+                                         : py::object(py::str(numpy_name(d)));
+      const py::dtype descriptor = py::dtype::from_args(scalar_type);
+      t->by_number.emplace_back(descriptor.num(), d);
+      t->descriptors[i] = descriptor;
+    }
+    for (const char* code : {"l", "L", "q", "Q", "i", "I"}) {
+      const py::dtype descriptor = py::dtype::from_args(py::str(code));
+      const bool is_signed = descriptor.kind() == 'i';
+      const DType d = descriptor.itemsize() == 8 ? (is_signed ? DType::Int64 : DType::Uint64)
+                                                 : (is_signed ? DType::Int32 : DType::Uint32);
+      t->by_number.emplace_back(descriptor.num(), d);
+    }
+    return t;
+  }();
+  return *table;
+}
+
+py::dict describe(const AluInfo& row) {
+  py::dict d;
+  d["name"] = row.text;
+  d["arity"] = row.arity;
+  d["operands"] = row.operands;
+  d["numpy"] = row.numpy;
+  d["meaning"] = row.meaning;
+  d["commutative"] = row.has(alu_flags::Commutative);
+  d["associative"] = row.has(alu_flags::Associative);
+  return d;
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of(const py::dtype& descriptor) {
+  const char order = descriptor.byteorder();
+  if (order == '>' || order == '<') return std::nullopt;  // native is '=' or, of bytes, '|'
+  const int number = descriptor.num();
+  for (const auto& [known, dtype] : dtype_table().by_number)
+    if (known == number) return dtype;
+  return std::nullopt;
+}
+
+DType to_dtype(py::handle anything) {
+  const py::dtype descriptor = py::dtype::from_args(py::reinterpret_borrow<py::object>(anything));
+  const auto dtype = dtype_of(descriptor);
+  if (!dtype)
+    user_error(ErrorKind::Unsupported, "dtype: cannot trace arrays of ",
+               std::string(py::str(descriptor)));
+  return *dtype;
+}
+
+py::dtype to_numpy(DType dtype) {
+  return py::reinterpret_borrow<py::dtype>(dtype_table().descriptors[static_cast<int>(dtype)]);
+}
+
+bool is_ndarray(py::handle object, bool exact) {
+  auto* type = py::detail::npy_api::get().PyArray_Type_;
+  return exact ? Py_TYPE(object.ptr()) == type : PyObject_TypeCheck(object.ptr(), type) != 0;
+}
+
+ArrayHeader header_of(py::handle array) {
+  const auto* proxy = py::detail::array_proxy(array.ptr());
+  ArrayHeader header;
+  header.data = proxy->data;
+  header.rank = proxy->nd;
+  header.shape = proxy->dimensions;
+  header.strides = proxy->strides;
+  header.dtype = dtype_of(py::reinterpret_borrow<py::dtype>(proxy->descr));
+  constexpr int kContiguous = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
+  constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+  header.contiguous = (proxy->flags & kContiguous) && (proxy->flags & kAligned);
+  return header;
+}
+
+void bind_types(py::module_& m) {
+  m.def(
+      "dtypes",
+      [] {
+        py::list names;
+        for (int i = 0; i < kNumDTypes; ++i) names.append(numpy_name(static_cast<DType>(i)));
+        return names;
+      },
+      "NumPy's names of the dtypes that can be traced.");
+  m.def(
+      "is_supported_dtype", [](const py::dtype& d) { return dtype_of(d).has_value(); },
+      py::arg("dtype"));
+  m.def(
+      "alu_ops",
+      [] {
+        py::list rows;
+        for (const AluInfo& row : all_alu_ops()) rows.append(describe(row));
+        return rows;
+      },
+      "The table of scalar operations, one dict each.");
+  m.def(
+      "has_ufunc", [](const std::string& name) { return graph::NumpyBuilder::has_ufunc(name); },
+      py::arg("name"), "Whether the NumPy ufunc of this name can be traced.");
+  m.def("describe_options", &describe_options, "Environment variables, their values and meanings.");
+  m.def("default_device", [] { return options().device; });
+  m.def("is_disabled", [] { return options().disable; });
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,47 @@
+// What the files of the extension module share. One file binds one kind of object.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "types/dtype.h"
+#include "types/shape.h"
+
+namespace rune::bindings {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& m);
+void bind_types(py::module_& m);
+void bind_graph(py::module_& m);
+void bind_executable(py::module_& m);
+void bind_dispatch(py::module_& m);
+void bind_driver(py::module_& m);
+void bind_hooks(py::module_& m);
+
+// The dtype of a NumPy descriptor of native byte order; none for dtypes that this library lacks.
+std::optional<DType> dtype_of(const py::dtype& descriptor);
+// The dtype named by anything that numpy.dtype takes, or numpy's bfloat16 of ml_dtypes. Throws
+// UserError(Unsupported) for one that this library lacks.
+DType to_dtype(py::handle anything);
+py::dtype to_numpy(DType dtype);
+
+// An ndarray's header, read without making Python objects. Valid while the array lives.
+struct ArrayHeader {
+  void* data = nullptr;
+  int rank = 0;
+  const ssize_t* shape = nullptr;
+  const ssize_t* strides = nullptr;  // bytes
+  std::optional<DType> dtype;
+  bool contiguous = false;  // C order, aligned to its dtype
+};
+// Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses.
+bool is_ndarray(py::handle object, bool exact);
+ArrayHeader header_of(py::handle array);
+
+}  // namespace rune::bindings

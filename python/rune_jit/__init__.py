@@ -1,0 +1,60 @@
+"""rune_jit turns Python functions over NumPy arrays into fused, compiled kernels.
+
+    import numpy as np, rune_jit
+
+    @rune_jit.jit
+    def gelu(x):
+        return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit import _core
+from rune_jit.config import options, show_config
+from rune_jit.errors import (
+    ConcretizationError,
+    DTypeError,
+    InternalError,
+    JitFallbackWarning,
+    ParseError,
+    RuneJitError,
+    TracerLeakError,
+    UnsupportedOpError,
+)
+from rune_jit.jit import CacheInfo, JitFunction, jit
+from rune_jit.lowered import Lowered, targets
+from rune_jit.tracer import Tracer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CacheInfo",
+    "ConcretizationError",
+    "DTypeError",
+    "InternalError",
+    "JitFallbackWarning",
+    "JitFunction",
+    "Lowered",
+    "ParseError",
+    "RuneJitError",
+    "Tracer",
+    "TracerLeakError",
+    "UnsupportedOpError",
+    "__version__",
+    "jit",
+    "options",
+    "show_config",
+    "targets",
+]
+
+
+def _compile_module(ir: str, names: list[str]) -> Any:
+    from rune_jit import _llvm  # LLVM is loaded when something is compiled, not at import
+
+    return _llvm.compile_module(ir, names)
+
+
+if hasattr(_core, "set_compile_hook"):
+    _core.set_compile_hook(_compile_module)

@@ -1,0 +1,48 @@
+"""What this installation is: versions, targets, options."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from rune_jit import _core
+
+
+@overload
+def show_config(mode: Literal["print"] = ...) -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> dict[str, Any]: ...
+def show_config(mode: str = "print") -> dict[str, Any] | None:
+    """Prints versions, targets and options, or returns them (mode="dicts")."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    from rune_jit import __version__
+
+    config = {
+        "rune_jit": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "llvmlite": llvmlite.__version__,
+        "llvm": ".".join(str(part) for part in llvm.llvm_version_info),
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "targets": _core.targets(),
+        "default device": _core.default_device(),
+        "options": options(),
+    }
+    if mode == "dicts":
+        return config
+    if mode != "print":
+        raise ValueError(f'show_config: cannot use mode={mode!r} ("print" or "dicts")')
+    for key, value in config.items():
+        text = str(value)
+        print(f"{key}:" + ("\n  " + text.strip().replace("\n", "\n  ") if "\n" in text else f" {text}"))
+    return None
+
+
+def options() -> str:
+    """One line an environment variable: its name, value and meaning."""
+    return _core.describe_options()  # type: ignore[no-any-return]

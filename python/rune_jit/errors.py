@@ -1,0 +1,48 @@
+"""The exceptions and warnings of rune_jit."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConcretizationError",
+    "DTypeError",
+    "InternalError",
+    "JitFallbackWarning",
+    "ParseError",
+    "RuneJitError",
+    "TracerLeakError",
+    "UnsupportedOpError",
+]
+
+
+class RuneJitError(Exception):
+    """Base of the exceptions that only rune_jit raises."""
+
+
+class UnsupportedOpError(RuneJitError, NotImplementedError):
+    """NumPy can do this, a traced function cannot. Under ``fallback="warn"`` or ``"silent"`` the
+    function runs on NumPy instead."""
+
+
+class ConcretizationError(RuneJitError, TypeError):
+    """The function asked for the value of a traced array, which is known only when the compiled
+    program runs. The message says what to write instead."""
+
+
+class TracerLeakError(RuneJitError, RuntimeError):
+    """A traced array outlived the trace that made it, for example in a global variable."""
+
+
+class DTypeError(RuneJitError, TypeError):
+    """The device does not have this dtype."""
+
+
+class ParseError(RuneJitError, ValueError):
+    """IR text that does not parse; the message has line and column."""
+
+
+class InternalError(RuneJitError, RuntimeError):
+    """An invariant of rune_jit itself is broken: a bug, never the caller's fault."""
+
+
+class JitFallbackWarning(UserWarning):
+    """A jitted function runs on NumPy because something in it cannot be traced."""

@@ -1,0 +1,535 @@
+"""jit: traces a function once for each signature of its arguments, and runs the compiled program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+
+import numpy as np
+import optree
+
+from rune_jit import _core
+from rune_jit.errors import JitFallbackWarning, UnsupportedOpError
+from rune_jit.guards import collect_guards
+from rune_jit.lowered import Lowered
+from rune_jit.trace import Trace, current_trace, user_site
+from rune_jit.tracer import Tracer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function."""
+
+    hits: int  # calls that ran a program compiled before
+    misses: int  # traces
+    fallbacks: int  # signatures that run on NumPy
+    size: int  # signatures known
+
+
+class _Call(NamedTuple):
+    """The arguments of one call, taken apart."""
+
+    key: Any
+    leaves: list[Any]
+    treedef: Any
+    names: tuple[str, ...]  # of the arguments in the tree
+    statics: dict[str, Any]  # arguments named in static_argnums or static_argnames
+    static_leaves: list[int]
+    bound: inspect.BoundArguments | None  # none for functions without a signature
+
+
+class _Traced(NamedTuple):
+    """A traced function: its graph, and how arguments and results meet it."""
+
+    graph: Any  # None if nothing is computed
+    input_leaves: list[int]
+    captured: list[np.ndarray]
+    outputs: list[tuple[Any, ...]]
+    unflatten: Any
+    leaf_guards: list[tuple[int, Any]]
+    name_guards: list[tuple[Any, Any, Any]]
+
+
+class _Fallback(NamedTuple):
+    """A signature whose function runs on NumPy."""
+
+    reason: str
+
+
+class _ByIdentity:
+    """A key equal to itself only: for objects that cannot be hashed."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByIdentity) and self.held is other.held
+
+
+def _static_key(value: Any, by_identity: bool) -> Any:
+    """A hashable key that tells 1, 1.0 and True apart."""
+    try:
+        hash(value)
+    except TypeError:
+        if by_identity:
+            return _ByIdentity(value)
+        raise
+    return (type(value), value)
+
+
+class JitFunction(Generic[P, R]):
+    """A function that runs as compiled programs; what `jit` returns."""
+
+    def __init__(
+        self, fn: Callable[P, R], *, device: str | None, static_argnums: int | Iterable[int],
+        static_argnames: str | Iterable[str], donate_argnums: int | Iterable[int], fallback: str,
+    ) -> None:
+        functools.update_wrapper(self, fn)
+        self.__wrapped__ = fn
+        self._fn = fn
+        self._name = getattr(fn, "__name__", type(fn).__name__)
+        self._device = device
+        self._fallback = fallback
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(fn)
+        except (TypeError, ValueError):
+            self._signature = None
+        self._static_names = self._resolve_statics(static_argnums, static_argnames)
+        self._resolve_argnums(donate_argnums, "donate_argnums")
+        # The first argument of a method: an object, keyed by identity if it cannot be hashed.
+        self._lock = threading.Lock()
+        self._cache: dict[Any, Any] = {}  # key -> CompiledCall or _Fallback
+        self._in_flight: dict[Any, threading.Event] = {}
+        self._hits = self._misses = 0
+        self._warned: set[Any] = set()
+        self._dispatcher = _core.Dispatcher(self._slow_call, self._eager_call)
+        self._call = self._dispatcher.call
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._call(args, kwargs)  # type: ignore[no-any-return]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _BoundJit(self, instance)
+
+    def __repr__(self) -> str:
+        info = self.cache_info()
+        return f"<jit {self._name}: {info.size} signatures, {info.hits} hits>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self._name}: cannot pickle a jitted function\nhint: pickle the function and apply"
+            " rune_jit.jit where it is loaded"
+        )
+
+    # Inspection.
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """Traces for these arguments and lowers for the device; runs nothing.
+
+        Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
+        lacks, and what the function itself raises.
+        """
+        call = self._take_apart(args, kwargs)
+        traced = self._trace(call)
+        if traced.graph is None:
+            raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
+        core = _core.lower(traced.graph, self._device_name())
+
+        def make_call(executable: Any) -> Callable[..., Any]:
+            compiled = self._bind(traced, executable)
+
+            @functools.wraps(self._fn)
+            def run(*args: Any, **kwargs: Any) -> Any:
+                now = self._take_apart(args, kwargs)
+                if now.key != call.key:
+                    raise TypeError(
+                        f"{self._name}: cannot run arguments of another signature than the one"
+                        " that was lowered"
+                    )
+                status, result = compiled.call(now.leaves)
+                return result if status == "done" else self._fn(*args, **kwargs)  # type: ignore[call-arg]
+
+            return run
+
+        return Lowered(core, make_call)
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The graph for these arguments, before any pass; `str()` of it is its text."""
+        return self._trace(self._take_apart(args, kwargs)).graph
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, fallbacks and the number of known signatures."""
+        with self._lock:
+            entries = list(self._cache.values())
+        fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
+        return CacheInfo(
+            self._hits + self._dispatcher.hits, self._misses, fallbacks, len(entries)
+        )
+
+    def clear_cache(self) -> None:
+        """Forgets every signature."""
+        with self._lock:
+            self._cache.clear()
+            self._dispatcher.clear()
+            self._warned.clear()
+
+    # One call.
+
+    def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._fn(*args, **kwargs)  # type: ignore[call-arg]
+
+    def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Inside another trace the function is part of the graph under construction.
+        if current_trace() is not None or _core.is_disabled():
+            return self._eager_call(args, kwargs)
+        if self._signature is not None:
+            try:
+                self._signature.bind(*args, **kwargs)
+            except TypeError:
+                return self._eager_call(args, kwargs)  # Python's own message
+        try:
+            call = self._take_apart(args, kwargs)
+        except UnsupportedOpError as error:
+            self._fall_back(error)
+            return self._eager_call(args, kwargs)
+        for _ in range(2):  # once more if the entry is stale
+            entry, fresh = self._entry(call)
+            if isinstance(entry, _Fallback):
+                return self._eager_call(args, kwargs)
+            status, result = entry.call(call.leaves)
+            if status == "done":
+                self._hits += not fresh
+                self._remember_simple(call, args, kwargs, entry)
+                return result
+            if status == "unsuitable":
+                break
+            with self._lock:
+                if self._cache.get(call.key) is entry:
+                    del self._cache[call.key]
+        return self._eager_call(args, kwargs)
+
+    def _remember_simple(
+        self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Any
+    ) -> None:
+        """Calls whose leaves are just the arguments are found again without Python's help."""
+        if kwargs or call.statics or call.static_leaves or len(call.leaves) != len(args):
+            return
+        if all(leaf is arg for leaf, arg in zip(call.leaves, args, strict=True)):
+            self._dispatcher.add(args, entry)
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        bound = None
+        if self._signature is None:
+            arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
+        else:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(bound.arguments)
+        statics = {name: arguments.pop(name) for name in self._static_names}
+        leaves, treedef = optree.tree_flatten(list(arguments.values()))
+        leaf_key, static_leaves = _core.key_leaves(leaves)
+        first = next(iter(arguments.values()), None)
+        static_keys = []
+        for position in static_leaves:
+            leaf = leaves[position]
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                what = leaf.dtype if type(leaf) is np.ndarray else type(leaf).__name__
+                raise UnsupportedOpError(f"{self._name}: cannot trace an argument of {what}")
+            try:
+                static_keys.append(_static_key(leaf, by_identity=leaf is first))
+            except TypeError as error:
+                raise UnsupportedOpError(
+                    f"{self._name}: cannot trace an argument of {type(leaf).__name__}"
+                    " (neither an array, a number, a container of these, nor hashable)"
+                ) from error
+        for name, value in statics.items():
+            try:
+                hash(value)
+            except TypeError as error:
+                raise TypeError(
+                    f"{self._name}: cannot use {name} as a static argument ({type(value).__name__}"
+                    " is not hashable)"
+                ) from error
+        static_values = tuple((name, type(v), v) for name, v in statics.items())
+        key = (treedef, leaf_key, tuple(static_keys), static_values)
+        return _Call(key, leaves, treedef, tuple(arguments), statics, static_leaves, bound)
+
+    def _entry(self, call: _Call) -> tuple[Any, bool]:
+        """The compiled call of this key, and whether it was made now. One thread makes it; others
+        that need it wait."""
+        while True:
+            with self._lock:
+                entry = self._cache.get(call.key)
+                if entry is not None:
+                    return entry, False
+                event = self._in_flight.get(call.key)
+                if event is None:
+                    event = self._in_flight[call.key] = threading.Event()
+                    break
+            event.wait()
+        try:
+            entry = self._make_entry(call)
+            with self._lock:
+                self._cache[call.key] = entry
+            return entry, True
+        finally:
+            with self._lock:
+                del self._in_flight[call.key]
+            event.set()
+
+    def _make_entry(self, call: _Call) -> Any:
+        self._misses += 1
+        try:
+            traced = self._trace(call)
+            executable = None
+            if traced.graph is not None:
+                executable = _core.lower(traced.graph, self._device_name()).compile()
+        except UnsupportedOpError as error:
+            return self._fall_back(error)
+        return self._bind(traced, executable)
+
+    @staticmethod
+    def _bind(traced: _Traced, executable: Any) -> Any:
+        return _core.CompiledCall(
+            executable, traced.input_leaves if executable else [],
+            traced.captured if executable else [], traced.outputs, traced.unflatten,
+            traced.leaf_guards, traced.name_guards,
+        )
+
+    def _fall_back(self, error: UnsupportedOpError) -> _Fallback:
+        """Notes that a signature runs on NumPy; raises under fallback="error"."""
+        if self._fallback == "error":
+            raise error
+        reason = str(error)
+        filename, line = getattr(error, "user_site", None) or user_site()
+        if self._fallback == "warn" and (filename, line, reason) not in self._warned:
+            self._warned.add((filename, line, reason))
+            warnings.warn_explicit(
+                f"{self._name} runs on NumPy: {reason}", JitFallbackWarning, filename, line
+            )
+        return _Fallback(reason)
+
+    # Tracing.
+
+    def _trace(self, call: _Call) -> _Traced:
+        trace = Trace(self._name)
+        statics = set(call.static_leaves)
+        traced_leaves: list[Any] = []
+        input_leaves: list[int] = []
+        for position, leaf in enumerate(call.leaves):
+            if position in statics:
+                traced_leaves.append(leaf)
+                continue
+            input_leaves.append(position)
+            traced_leaves.append(_input_tracer(trace, leaf))
+        values = dict(zip(call.names, optree.tree_unflatten(call.treedef, traced_leaves), strict=True))
+        values.update(call.statics)
+        if call.bound is None:
+            args, kwargs = values["args"], values["kwargs"]
+        else:
+            arguments = inspect.BoundArguments(
+                call.bound.signature,
+                {name: values[name] for name in call.bound.arguments},  # type: ignore[arg-type]
+            )
+            args, kwargs = arguments.args, arguments.kwargs
+        with trace.active():
+            try:
+                result = self._fn(*args, **kwargs)  # type: ignore[call-arg]
+            except UnsupportedOpError as error:
+                error.user_site = _site_of(error)  # type: ignore[attr-defined]
+                raise
+            trace.check_captured()
+        static_objects = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
+        return self._finish(trace, result, input_leaves, static_objects)
+
+    def _finish(
+        self, trace: Trace, result: Any, input_leaves: list[int], static_objects: list[Any]
+    ) -> _Traced:
+        leaves, treedef = optree.tree_flatten(result)
+        outputs: list[tuple[Any, ...]] = []
+        computed: list[Any] = []
+        for leaf in leaves:
+            outputs.append(_plan_output(trace, leaf, input_leaves, computed))
+        leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
+        name_guards = collect_guards(self._fn, static_objects)
+        unflatten: Any = None
+        if not treedef.is_leaf():
+            unflatten = tuple if _is_flat_tuple(result) else functools.partial(
+                optree.tree_unflatten, treedef
+            )
+        graph = trace.builder.finish(computed) if computed else None
+        return _Traced(
+            graph, input_leaves, trace.captured, outputs, unflatten, leaf_guards, name_guards
+        )
+
+    # Options.
+
+    def _device_name(self) -> str:
+        return self._device or _core.default_device()  # type: ignore[no-any-return]
+
+    def _parameters(self) -> list[str]:
+        return list(self._signature.parameters) if self._signature else []
+
+    def _resolve_argnums(self, argnums: int | Iterable[int], option: str) -> list[str]:
+        numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+        parameters = self._parameters()
+        names = []
+        for number in numbers:
+            if not -len(parameters) <= number < len(parameters):
+                raise ValueError(
+                    f"jit: cannot use {option}={number} of {self._name}"
+                    f" (it has {len(parameters)} parameters)"
+                )
+            names.append(parameters[number])
+        return names
+
+    def _resolve_statics(
+        self, argnums: int | Iterable[int], argnames: str | Iterable[str]
+    ) -> tuple[str, ...]:
+        names = self._resolve_argnums(argnums, "static_argnums")
+        parameters = self._parameters()
+        for name in [argnames] if isinstance(argnames, str) else argnames:
+            if name not in parameters:
+                raise ValueError(
+                    f"jit: cannot use static_argnames={name!r} of {self._name} (its parameters:"
+                    f" {', '.join(parameters)})"
+                )
+            names.append(name)
+        return tuple(dict.fromkeys(names))
+
+
+class _BoundJit:
+    """A jitted method of an object."""
+
+    __slots__ = ("__self__", "_jit")
+
+    def __init__(self, function: JitFunction[Any, Any], instance: Any) -> None:
+        self._jit = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        return self._jit.lower(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit.trace(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jit, name)
+
+
+def _input_tracer(trace: Trace, leaf: Any) -> Tracer:
+    if type(leaf) is int:
+        return Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
+    if type(leaf) is float:
+        return Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
+    return Tracer(trace, trace.input(leaf.dtype, leaf.shape))
+
+
+def _plan_output(
+    trace: Trace, leaf: Any, input_leaves: list[int], computed: list[Any]
+) -> tuple[Any, ...]:
+    """Where a leaf of the result comes from at each call; values to compute are appended."""
+    if not isinstance(leaf, Tracer):
+        if isinstance(leaf, np.ndarray):
+            return ("copy", leaf)
+        return ("constant", leaf)
+    value = leaf._value_in(trace)
+    if value.id < len(input_leaves):  # the first nodes are the arguments
+        return ("leaf", input_leaves[value.id])
+    captured = trace.captured_index(value.id)
+    if captured is not None:
+        return ("constant", trace.captured[captured])
+    computed.append(value)
+    return ("computed", len(computed) - 1, value.weak is not None)
+
+
+def _is_flat_tuple(result: Any) -> bool:
+    return type(result) is tuple and all(optree.tree_is_leaf(x) for x in result)
+
+
+def _site_of(error: BaseException) -> tuple[str, int] | None:
+    """The user's file and line in the traceback of an error: the last frame outside rune_jit."""
+    from rune_jit.trace import _OWN_FOLDERS
+
+    site = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if not filename.startswith(_OWN_FOLDERS):
+            site = (filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return site
+
+
+@overload
+def jit(
+    fn: Callable[P, R], *, device: str | None = ..., static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ..., donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ..., dynamic: Any = ...,
+) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fn: None = ..., *, device: str | None = ..., static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ..., donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ..., dynamic: Any = ...,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+
+
+def jit(
+    fn: Callable[..., Any] | None = None, *, device: str | None = None,
+    static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (), fallback: str = "warn", dynamic: Any = None,
+) -> Any:
+    """Compiles a function over NumPy arrays.
+
+    The function is traced at its first call with arguments of new types: arrays and NumPy scalars by
+    dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy), and
+    all else (str, bool, None, any hashable object) by value. Arguments and results may be nested in
+    lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function takes from
+    globals and closures are read again at each call; side effects happen while tracing only.
+
+    Args:
+      fn: the function; without it, a decorator is returned.
+      device: "cpu", "metal", "interpreter" ...; default: RUNE_JIT_DEVICE.
+      static_argnums, static_argnames: parameters whose values (hashable) the trace may look at; each
+        value is traced on its own.
+      donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
+        the CPU does not make use of.
+      fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
+        "silent" (run on NumPy), "error" (raise UnsupportedOpError).
+      dynamic: reserved for sizes that may differ from call to call; must be None.
+
+    Raises:
+      ConcretizationError: at a call, if the function needs a traced value.
+      DTypeError: at a call, if the device lacks a dtype.
+    """
+    if fallback not in ("warn", "error", "silent"):
+        raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')
+    if dynamic is not None:
+        raise UnsupportedOpError("jit: cannot use dynamic= (sizes are fixed for each signature)")
+
+    def wrap(function: Callable[..., Any]) -> JitFunction[Any, Any]:
+        if not callable(function):
+            raise TypeError(f"jit: cannot compile a {type(function).__name__} (it is not callable)")
+        return JitFunction(
+            function, device=device, static_argnums=static_argnums,
+            static_argnames=static_argnames, donate_argnums=donate_argnums, fallback=fallback,
+        )
+
+    return wrap if fn is None else wrap(fn)

@@ -1,0 +1,60 @@
+"""What `f.lower(*args)` returns: a program on its way, each stage of it readable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rune_jit import _core
+
+
+class Lowered:
+    """A function traced and lowered for one signature and device; nothing is compiled or run."""
+
+    def __init__(self, core: Any, make_call: Callable[[Any], Callable[..., Any]]) -> None:
+        self._core = core
+        self._make_call = make_call
+
+    @property
+    def graph(self) -> str:
+        """Text of the graph after the graph passes."""
+        return self._core.graph  # type: ignore[no-any-return]
+
+    @property
+    def schedule(self) -> str:
+        """Text of the Scheduled IR."""
+        return self._core.schedule  # type: ignore[no-any-return]
+
+    @property
+    def kernels(self) -> list[str]:
+        """Text of the Lowered IR, one string a kernel."""
+        return self._core.kernels  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> str:
+        return self._core.device  # type: ignore[no-any-return]
+
+    def source(self, target: str | None = None) -> str:
+        """The kernels' source for a target (`rune_jit.targets()`), whether or not this machine has
+        it; by default for the target that was lowered for."""
+        return self._core.source(target)  # type: ignore[no-any-return]
+
+    def cost_analysis(self) -> dict[str, float]:
+        """kernels, flops, bytes_read, bytes_written, peak_bytes, estimated_ns ..."""
+        return self._core.cost_analysis()  # type: ignore[no-any-return]
+
+    def explain(self) -> str:
+        """Which kernels there are, what each costs, and why values were fused or not."""
+        return self._core.explain()  # type: ignore[no-any-return]
+
+    def compile(self) -> Callable[..., Any]:
+        """The compiled function, for arguments of the lowered signature only."""
+        return self._make_call(self._core.compile())
+
+    def __repr__(self) -> str:
+        return f"<Lowered for {self.device}: {len(self.kernels)} kernels>"
+
+
+def targets() -> list[str]:
+    """Names of the targets that programs can be lowered for."""
+    return _core.targets()  # type: ignore[no-any-return]

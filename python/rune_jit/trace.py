@@ -1,0 +1,172 @@
+"""One trace: the graph under construction, the arrays it captured, and where the user's code is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import TracerLeakError, UnsupportedOpError
+
+_OWN_FOLDERS = tuple(
+    os.path.join(os.path.dirname(os.path.abspath(path)), "")
+    for path in (__file__, np.__file__)
+)
+
+
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Trace] = []
+
+
+_active = _Active()
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace that runs on this thread, or None."""
+    return _active.stack[-1] if _active.stack else None
+
+
+def user_site() -> tuple[str, int]:
+    """File and line of the innermost frame outside rune_jit and numpy."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(_OWN_FOLDERS) and not filename.startswith("<frozen"):
+            return filename, frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return "<unknown>", 0
+
+
+def user_location() -> str:
+    """`file.py:12` of the user's code that runs now."""
+    filename, line = user_site()
+    return f"{os.path.basename(filename)}:{line}"
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+class Trace:
+    """A graph under construction for one call signature of one function."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.builder = _core.GraphBuilder()
+        self.done = False
+        # Arrays that met a tracer, in order of their inputs; the snapshots tell whether the traced
+        # function changes one afterwards.
+        self.captured: list[np.ndarray] = []
+        self._snapshots: list[np.ndarray] = []
+        self._captured_values: dict[int, Any] = {}
+        self._keep: list[Any] = []
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Makes this the current trace of the thread; at the end the trace is done."""
+        _active.stack.append(self)
+        try:
+            yield
+        finally:
+            _active.stack.pop()
+            self.done = True
+
+    def input(self, dtype: np.dtype, shape: tuple[int, ...], weak: str | None = None) -> Any:
+        return self.builder.input(dtype, list(shape), weak)
+
+    def capture(self, array: np.ndarray) -> Any:
+        """The value of an array that is no argument: a further input, read again at each call."""
+        known = self._captured_values.get(id(array))
+        if known is not None:
+            return known
+        if not _core.is_supported_dtype(array.dtype):
+            raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
+        value = self.builder.input(array.dtype, list(array.shape))
+        self._captured_values[id(array)] = value
+        self.captured.append(array)
+        self._snapshots.append(array.copy())
+        return value
+
+    def check_captured(self) -> None:
+        """Raises UnsupportedOpError if the traced function wrote to an array that it also used
+        together with traced ones: the program reads such arrays once, before it starts."""
+        for array, snapshot in zip(self.captured, self._snapshots, strict=True):
+            if not _same_bits(array, snapshot):
+                raise UnsupportedOpError(
+                    f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"
+                    " met a traced one"
+                )
+        self._snapshots.clear()
+
+    def captured_index(self, value_id: int) -> int | None:
+        """Which captured array this value is, or None."""
+        for index, array in enumerate(self.captured):
+            if self._captured_values[id(array)].id == value_id:
+                return index
+        return None
+
+    def operand(self, x: Any) -> Any:
+        """What the builder takes for x: a Value, or a Python bool, int or float."""
+        kind = type(x)
+        if kind is float or kind is int or kind is bool:
+            return x
+        if isinstance(x, Tracer):
+            return x._value_in(self)
+        if isinstance(x, np.ndarray):
+            if type(x) is not np.ndarray:
+                raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
+            return self.capture(x)
+        if isinstance(x, np.generic):
+            return self.builder.constant(x)
+        if isinstance(x, bool):
+            return bool(x)
+        if isinstance(x, int):
+            return int(x)
+        if isinstance(x, float):
+            return float(x)
+        if isinstance(x, (list, tuple)):
+            return self._sequence(x)
+        raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
+
+    def _sequence(self, items: list[Any] | tuple[Any, ...]) -> Any:
+        """numpy.asarray of a nested sequence, which may hold tracers."""
+        if not contains_tracer(items):
+            array = np.asarray(items)
+            self._keep.append(array)
+            return self.capture(array)
+        return self.builder.stack([self.operand(item) for item in items], 0)
+
+    def array(self, x: Any) -> Any:
+        """As operand, but a Value always."""
+        return self.builder.value(self.operand(x))
+
+
+def contains_tracer(x: Any) -> bool:
+    """Whether x is a tracer or a nested list or tuple that holds one."""
+    if isinstance(x, (list, tuple)):
+        return any(contains_tracer(item) for item in x)
+    return isinstance(x, Tracer)
+
+
+def require_trace() -> Trace:
+    """The current trace, with the user's line noted in it. Raises TracerLeakError if there is none."""
+    trace = current_trace()
+    if trace is None:
+        raise TracerLeakError(
+            "a traced array is used outside the function that was traced\n"
+            "hint: return it from the function instead of storing it"
+        )
+    trace.builder.set_location(user_location())
+    return trace
+
+
+from rune_jit.tracer import Tracer  # noqa: E402  (the two modules need each other)
