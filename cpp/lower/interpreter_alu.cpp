@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "alu/eval.h"
@@ -239,26 +238,22 @@ LaneFn fast_function(AluOp op, DType dtype) {
   RUNE_UNREACHABLE();
 }
 
-// As Scalar::of(To, value).
+// As Scalar::of(dtype of To, value).
 template <class From, class To>
-To convert(From value) {
+uint64_t convert(From value, [[maybe_unused]] DType to) {
   if constexpr (std::is_same_v<To, bool>) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<To> || !std::is_floating_point_v<From>) {
-    return static_cast<To>(value);
+    return put(static_cast<To>(value));
   } else {
-    const double v = value;
-    if (std::is_same_v<To, uint64_t> && v >= 0x1p63 && v < 0x1p64)
-      return static_cast<To>(static_cast<uint64_t>(v));
-    const bool in_range = v >= -0x1p63 && v < 0x1p63;
-    return static_cast<To>(in_range ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min());
+    return to_word(Scalar::of(to, static_cast<double>(value)));
   }
 }
 
 template <class From, class To>
 void convert_lanes(uint64_t* dst, const uint64_t* a, const uint64_t*, const uint64_t*,
                    const Op& op) {
-  for (uint32_t i = 0; i < op.lanes; ++i) dst[i] = put(convert<From, To>(get<From>(a[i])));
+  for (uint32_t i = 0; i < op.lanes; ++i) dst[i] = convert<From, To>(get<From>(a[i]), op.to);
 }
 
 void cast_lanes(uint64_t* dst, const uint64_t* a, const uint64_t*, const uint64_t*, const Op& op) {
