@@ -13,7 +13,7 @@
 #include <sys/sysctl.h>
 #endif
 
-namespace rune::cpu {
+namespace rune::runtime {
 
 namespace {
 
@@ -140,4 +140,4 @@ const Capabilities& cpu_capabilities() {
   return caps;
 }
 
-}  // namespace rune::cpu
+}  // namespace rune::runtime

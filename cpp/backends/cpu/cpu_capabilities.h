@@ -3,7 +3,7 @@
 
 #include "types/capabilities.h"
 
-namespace rune::cpu {
+namespace rune::runtime {
 
 // Read once from the processor and the operating system. num_cores counts the cores that this process may
 // run on. Bandwidth and peak are rough: per machine, from the number of cores.
@@ -12,4 +12,4 @@ const Capabilities& cpu_capabilities();
 // Marks the operations that the LLVM renderer computes itself; the others go through `decompose`.
 void set_cpu_native_ops(Capabilities& caps);
 
-}  // namespace rune::cpu
+}  // namespace rune::runtime

@@ -1,0 +1,179 @@
+#include "render/llvm_ir.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "lower/builder.h"
+
+namespace rune::render {
+namespace {
+
+using lower::Builder;
+using lower::Kernel;
+using lower::Var;
+
+Builder named(const std::string& name, std::array<int64_t, 3> grid = {1, 1, 1}) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.grid = grid;
+  return Builder(std::move(kernel));
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "no `" << part << "` in\n" << text;
+}
+
+void expect_lacks(const std::string& text, const std::string& part) {
+  EXPECT_EQ(text.find(part), std::string::npos) << "`" << part << "` in\n" << text;
+}
+
+Var i64(Builder& b, int64_t value) { return b.constant(Scalar::of(DType::Int64, value)); }
+
+TEST(LlvmIr, SymbolsAreIdentifiersAndNotLibm) {
+  EXPECT_EQ(llvm_symbol("fused_add_0"), "fused_add_0");
+  EXPECT_EQ(llvm_symbol("add.mul-3"), "add_mul_3");
+  EXPECT_EQ(llvm_symbol("3d"), "k3d");
+  EXPECT_EQ(llvm_symbol(""), "k");
+  EXPECT_EQ(llvm_symbol("exp"), "exp_");
+  EXPECT_EQ(llvm_symbol("expf"), "expf_");
+}
+
+TEST(LlvmIr, TextIsDeterministic) {
+  const auto build = [] {
+    Builder b = named("k");
+    const Var memory = b.define_global(DType::Float64, 0, 8, true);
+    b.store(memory, i64(b, 0), b.alu(AluOp::Exp, {b.load(memory, i64(b, 1), 4)}));
+    return render_llvm(b.take());
+  };
+  EXPECT_EQ(build(), build());
+}
+
+TEST(LlvmIr, AccsAreNotMemory) {
+  Builder b = named("sum");
+  const Var out = b.define_global(DType::Float32, 0, 1, true);
+  const Var in = b.define_global(DType::Float32, 1, 64, false);
+  const Var acc = b.acc(b.constant(Scalar::of(DType::Float32, 0.0)));
+  const Var i = b.range(i64(b, 64));
+  b.assign(acc, b.alu(AluOp::Add, {acc, b.load(in, i)}));
+  b.end_range();
+  b.store(out, i64(b, 0), acc);
+  const std::string text = render_llvm(b.take());
+  expect_lacks(text, "alloca");
+  expect_contains(text, "= phi float [ 0x0000000000000000, %task.loop ]");
+  expect_lacks(text, "icmp sgt");  // a bound known to be positive needs no guard
+}
+
+TEST(LlvmIr, ReadOnlyMemoryLoadsAreInvariant) {
+  Builder b = named("copy");
+  const Var out = b.define_global(DType::Int32, 0, 4, true);
+  const Var in = b.define_global(DType::Int32, 1, 4, false);
+  const Var sum = b.alu(AluOp::Add, {b.load(in, i64(b, 0)), b.load(out, i64(b, 1))});
+  b.store(out, i64(b, 0), sum);
+  const std::string text = render_llvm(b.take());
+  const size_t first = text.find("= load i32");
+  ASSERT_NE(first, std::string::npos);
+  const size_t second = text.find("= load i32", first + 1);
+  ASSERT_NE(second, std::string::npos);
+  expect_contains(text.substr(first, text.find('\n', first) - first), "!invariant.load");
+  expect_lacks(text.substr(second, text.find('\n', second) - second), "!invariant.load");
+}
+
+TEST(LlvmIr, OnlyUnmaskedVectorsStream) {
+  for (const bool masked : {false, true}) {
+    Builder b = named("stream");
+    const Var out = b.define_global(DType::Float32, 0, 64, true);
+    const Var value = b.constant(Scalar::of(DType::Float32, 1.0), 16);
+    const Var valid = masked ? b.alu(AluOp::Cmplt, {i64(b, 0), b.load(b.define_global(DType::Int64, 1, 1, false),
+                                                                     i64(b, 0))})
+                             : Var{};
+    b.store(out, i64(b, 16), value, valid, true);
+    const std::string text = render_llvm(b.take());
+    if (masked) expect_lacks(text, "!nontemporal");
+    else expect_contains(text, "align 64, !nontemporal !1");
+  }
+}
+
+TEST(LlvmIr, FloatsCarryNoFastMathFlags) {
+  Builder b = named("k");
+  const Var memory = b.define_global(DType::Float32, 0, 64, true);
+  const Var x = b.load(memory, i64(b, 0), 16);
+  Var y = b.alu(AluOp::Mulacc, {x, x, x});
+  for (const AluOp op : {AluOp::Add, AluOp::Mul, AluOp::Fdiv, AluOp::Max, AluOp::Cmplt})
+    y = op == AluOp::Cmplt ? b.alu(AluOp::Where, {b.alu(op, {x, y}), x, y}) : b.alu(op, {x, y});
+  b.store(memory, i64(b, 0), y);
+  const std::string text = render_llvm(b.take());
+  for (const char* flag : {" fast ", " nnan", " ninf", " nsz", " arcp", " reassoc", " contract"})
+    expect_lacks(text, flag);
+  expect_contains(text, "@llvm.fma.v16f32");
+}
+
+TEST(LlvmIr, DimensionsOfSizeOneCostNothing) {
+  const auto text_of = [](std::array<int64_t, 3> grid) {
+    Builder b = named("k", grid);
+    const Var memory = b.define_global(DType::Int64, 0, 64, true);
+    const Var y = b.special(lower::SpecialKind::Workgroup_idx, 1, grid[1], DType::Int64);
+    b.store(memory, y, y);
+    return render_llvm(b.take());
+  };
+  expect_lacks(text_of({1, 8, 1}), "udiv");
+  expect_contains(text_of({4, 8, 1}), "udiv i64 %task, 4");
+}
+
+TEST(LlvmIr, ScratchMemoryIsAlignedAndBounded) {
+  Builder b = named("scratch");
+  const Var scratch = b.local(DType::Float32, 1024);
+  b.store(scratch, i64(b, 0), b.constant(Scalar::of(DType::Float32, 1.0)));
+  expect_contains(render_llvm(b.take()), "alloca [1024 x float], align 64");
+
+  Builder large = named("large");
+  large.local(DType::Float64, (256 << 10) / 8);
+  EXPECT_NO_THROW(render_llvm(large.kernel()));
+  large.local(DType::Int8, 1);
+  EXPECT_THROW(render_llvm(large.kernel()), InternalError);
+}
+
+TEST(LlvmIr, RefusesWhatTheCpuCannotRun) {
+  Builder threads = named("threads");
+  Kernel kernel = threads.take();
+  kernel.local = {32, 1, 1};
+  EXPECT_THROW(render_llvm(kernel), InternalError);
+
+  Builder custom = named("custom");
+  custom.add(lower::Custom{"my_op", "my_op($0)", true}, {i64(custom, 1)}, {DType::Int64});
+  try {
+    render_llvm(custom.kernel());
+    FAIL() << "a Custom was rendered";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Unsupported);
+    expect_contains(e.what(), "my_op");
+    expect_contains(e.what(), "kernel custom");
+  }
+
+  Builder division = named("division");
+  const Var x = division.load(division.define_global(DType::Int32, 0, 4, true), i64(division, 0));
+  division.alu(AluOp::Idiv, {x, x});
+  EXPECT_THROW(render_llvm(division.kernel()), InternalError);
+}
+
+TEST(LlvmIr, ModulesHoldKernelsOfDifferentNames) {
+  std::vector<Kernel> kernels{named("a").take(), named("b").take()};
+  const std::string text = render_llvm_module(kernels);
+  expect_contains(text, "define void @a(");
+  expect_contains(text, "define void @b(");
+  kernels[1].name = "a";
+  EXPECT_THROW(render_llvm_module(kernels), InternalError);
+}
+
+TEST(LlvmIr, SymbolicVariablesAreNumberedByFirstDefinition) {
+  Builder b = named("k");
+  const Var memory = b.define_global(DType::Int64, 0, 64, true);
+  const Var n = b.define_var({"n", 0, 8}), m = b.define_var({"m", 0, 8}), again = b.define_var({"n", 0, 8});
+  b.store(memory, n, b.alu(AluOp::Add, {m, again}));
+  const std::string text = render_llvm(b.take());
+  expect_contains(text, "ptr %vars, i64 0");
+  expect_contains(text, "ptr %vars, i64 1");
+  expect_lacks(text, "ptr %vars, i64 2");
+}
+
+}  // namespace
+}  // namespace rune::render
