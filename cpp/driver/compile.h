@@ -1,4 +1,4 @@
-// The whole path: graph, passes, Scheduled IR, Lowered IR, source text, program.
+// The whole path: from a graph to source text and to a program that runs.
 #pragma once
 
 #include <map>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/targets.h"
 #include "graph/node.h"
 #include "lower/instr.h"
 #include "runtime/executable.h"
@@ -13,21 +14,11 @@
 
 namespace rune::driver {
 
-// A place that programs can be lowered for, whether or not this machine has it.
-struct Target {
-  std::string name;  // "cpu", "metal", "interpreter", "null"
-  Capabilities capabilities;
-};
-
-// Throws UserError(Value) that lists the known targets. "cpu:1" is the target "cpu".
-const Target& find_target(const std::string& device);
-std::vector<std::string> target_names();
-
 // A program on its way: each stage's result, none of it run.
 struct Lowered {
-  Target target;
-  graph::Graph graph;              // after the graph passes
-  schedule::Schedule schedule;
+  const Target* target = nullptr;
+  graph::Graph graph;              // as it was traced
+  schedule::Schedule schedule;     // holds the graph after its passes
   std::vector<lower::Kernel> kernels;  // by schedule item of kind Kernel, in order
 };
 
@@ -35,8 +26,8 @@ struct Lowered {
 // dtype that it lacks).
 Lowered lower(const graph::Graph& graph, const std::string& device);
 
-// The kernels' source for a target. For another target than the one lowered for, the schedule is made
-// again for that target.
+// The kernels' source for a target. For another target than the one lowered for, the program is
+// lowered again for that target.
 std::string source(const Lowered& lowered, const std::string& target);
 
 // kernels, flops, bytes_read, bytes_written, peak_bytes, estimated_ns, transfers, barriers.

@@ -30,21 +30,7 @@ class Walker {
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {
-    switch (evaluation_of(graph_[v])) {
-      case Evaluation::Alu:
-      case Evaluation::Forward:
-      case Evaluation::Select:
-        for (const Access& access : operand_accesses(graph_, v, demand.index)) request(access, demand.mask);
-        return;
-      case Evaluation::Reduction:
-        for (const Access& access : reduction_accesses(graph_, v, demand.index, inner))
-          request(access, demand.mask);
-        return;
-      case Evaluation::Constant:
-      case Evaluation::Memory:
-      case Evaluation::Gathered:
-      case Evaluation::Mask: return;
-    }
+    for (const Access& access : seed_accesses(graph_, {v, demand.index, inner})) request(access, demand.mask);
   }
 
   // Loop variables of a reduction that is folded where it is used.
@@ -64,20 +50,37 @@ class Walker {
 
 }  // namespace
 
-Walk walk(const Graph& graph, const std::vector<Seed>& seeds,
-          const std::function<bool(Value, const std::vector<Demand>&)>& stop) {
+std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
+  switch (evaluation_of(graph[seed.value])) {
+    case Evaluation::Alu:
+    case Evaluation::Forward:
+    case Evaluation::Select: return operand_accesses(graph, seed.value, seed.index);
+    case Evaluation::Reduction: return reduction_accesses(graph, seed.value, seed.index, seed.inner);
+    case Evaluation::Constant:
+    case Evaluation::Memory:
+    case Evaluation::Gathered:
+    case Evaluation::Mask: break;
+  }
+  return {};
+}
+
+Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) {
+  std::vector<Access> wanted;
+  for (const Seed& seed : seeds)
+    for (Access& access : seed_accesses(graph, seed)) wanted.push_back(std::move(access));
+  return walk(graph, wanted, stop);
+}
+
+Walk walk(const Graph& graph, const std::vector<Access>& wanted, const Stop& stop) {
   Walker walker(graph);
-  for (const Seed& seed : seeds) walker.expand(seed.value, {seed.index, {}}, seed.inner);
+  for (const Access& access : wanted) walker.request(access, {});
   // Operands have smaller ids than their users, so a node is visited after all that demand it.
   for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
     const Value v{it->first};
     if (stop(v, it->second)) continue;
     const bool reduces = evaluation_of(graph[v]) == Evaluation::Reduction;
     const Index inner = reduces ? walker.inner_index(v) : Index{};
-    for (size_t i = 0; i < it->second.size(); ++i) {
-      const Demand demand = it->second[i];
-      walker.expand(v, demand, inner);
-    }
+    for (const Demand& demand : it->second) walker.expand(v, demand, inner);
   }
   return std::move(walker.result);
 }

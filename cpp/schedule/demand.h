@@ -25,7 +25,7 @@ struct Seed {
 };
 
 struct Walk {
-  // The distinct demands of each node reached, seeds not included; users before operands.
+  // The distinct demands of each node reached; users before operands.
   std::map<uint32_t, std::vector<Demand>, std::greater<>> demands;
   // Variables made for reductions that are folded inside another computation, with their extents.
   std::map<uint32_t, int64_t> inner_extents;
@@ -37,9 +37,14 @@ inline constexpr uint32_t kFirstInnerVariable = 1u << 20;
 // Index of a value of this shape by variables `first`, `first` + 1, ..., one a dimension.
 Index variable_index(const Shape& shape, uint32_t first);
 
-// Follows the seeds' operands. `stop` is asked once per node, when all its demands are known: true
+// What computing the seed reads of its operands.
+std::vector<Access> seed_accesses(const graph::Graph& graph, const Seed& seed);
+
+// Follows what is wanted down to memory. `stop` is asked once per node, when all its demands are known: true
 // means that the node is read from memory, so its operands are not followed.
-Walk walk(const graph::Graph& graph, const std::vector<Seed>& seeds,
-          const std::function<bool(graph::Value, const std::vector<Demand>&)>& stop);
+using Stop = std::function<bool(graph::Value, const std::vector<Demand>&)>;
+Walk walk(const graph::Graph& graph, const std::vector<Access>& wanted, const Stop& stop);
+// The same for the operands of seeds.
+Walk walk(const graph::Graph& graph, const std::vector<Seed>& seeds, const Stop& stop);
 
 }  // namespace rune::schedule

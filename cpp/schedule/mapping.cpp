@@ -17,6 +17,8 @@ constexpr int64_t kTasksPerCore = 8;
 constexpr int64_t kGroupThreads = 256;
 constexpr int64_t kGroupReduceElements = 64;   // shorter reductions stay within a thread
 constexpr int64_t kContractGroupOutputs = 1024;  // with fewer results a contraction is spread over threads
+// Terms that one accumulator adds one by one.
+constexpr int64_t kBlockSteps = 256;
 // Outputs from this size on bypass the caches.
 constexpr int64_t kNontemporalBytes = 16 << 20;
 
@@ -46,6 +48,7 @@ class Mapper {
     } else {
       map_to_grid();
     }
+    block_long_sums();
     IterSpace& iter = kernel_.iter;
     for (size_t i = 0; i < iter.axes.size(); ++i) {
       Ints tiles;
@@ -287,6 +290,20 @@ class Mapper {
     if (kernel_.context.global_dims[0] > caps_.max_grid)
       user_error(ErrorKind::Unsupported, kernel_.kernel_name, ": cannot launch ", kernel_.context.global_dims[0],
                  " workgroups (the device allows ", caps_.max_grid, ")");
+  }
+
+  // A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that of
+  // pairwise summation (Higham 1993).
+  void block_long_sums() {
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce || stage.axes.empty()) continue;
+      const bool sums = std::any_of(stage.values.begin(), stage.values.end(), [&](const StageValue& value) {
+        const auto* reduce = graph_[value.value].as<graph::Reduce_Axis>();
+        return reduce && reduce->op == ReduceOp::Add && is_float(graph_[value.value].dtype());
+      });
+      for (const int64_t axis : stage.axes)
+        if (sums && extent(axis) > 2 * kBlockSteps * step_[axis]) block_tile_[axis] = kBlockSteps * step_[axis];
+    }
   }
 
   void plan_reduction() {

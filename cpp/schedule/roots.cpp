@@ -63,7 +63,7 @@ class RootFinder {
       extents_.insert(extents_.end(), inner.begin(), inner.end());
     }
     std::vector<Use>& uses = result.uses[root.id];
-    walk(graph_, {seed}, [&](Value v, const std::vector<Demand>& demands) {
+    walk(graph_, std::vector<Seed>{seed}, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
       if (!in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands)) result.is_root[v.id] = true;
       if (in_memory || result.is_root[v.id]) {

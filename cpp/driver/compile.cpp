@@ -1,0 +1,165 @@
+#include "driver/compile.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "driver/pipeline.h"
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::driver {
+
+using runtime::KernelSource;
+using runtime::Slot;
+
+namespace {
+
+void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
+  for (const graph::Value v : graph.inputs()) {
+    const graph::Node& node = graph[v];
+    if (!target.capabilities.has_dtype(node.dtype()))
+      user_error(ErrorKind::DType, "jit: cannot hold argument ", node.as<graph::Placeholder>()->index, " of dtype ",
+                 numpy_name(node.dtype()), " and shape ", shape_text(node.shape()), " on ", target.name,
+                 "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
+  }
+}
+
+// Where each value of a schedule lives while the program runs.
+class SlotTable {
+ public:
+  SlotTable(const schedule::Schedule& schedule, runtime::Executable& executable)
+      : schedule_(schedule), executable_(executable) {
+    for (size_t i = 0; i < schedule.outputs.size(); ++i)
+      slots_[schedule.outputs[i].id] = {Slot::Kind::Output, static_cast<int64_t>(i), 0};
+    for (const schedule::ScheduleItem& item : schedule.items)
+      if (const schedule::Kernel* kernel = item.kernel()) {
+        for (const auto& buffer : kernel->inputs) add(buffer);
+        for (const auto& buffer : kernel->outputs) add(buffer);
+      }
+  }
+
+  Slot operator[](schedule::Value v) const { return slots_.at(v.id); }
+
+ private:
+  void add(const schedule::BufferInfo& buffer) {
+    if (slots_.count(buffer.buf_var.id)) return;
+    const graph::Node& node = schedule_.graph[buffer.buf_var];
+    Slot slot;
+    if (const auto* placeholder = node.as<graph::Placeholder>()) {
+      slot = {Slot::Kind::Input, placeholder->index, 0};
+    } else if (const auto* constant = node.as<graph::Vconst>()) {
+      slot = {Slot::Kind::Constant, static_cast<int64_t>(executable_.constants.size()), 0};
+      executable_.constants.push_back(bytes_of(*constant));
+    } else {
+      RUNE_CHECK(buffer.alloc.offset, "a temporary has no place in the arena");
+      slot = {Slot::Kind::Temporary, 0, *buffer.alloc.offset};
+    }
+    slots_[buffer.buf_var.id] = slot;
+  }
+
+  static std::vector<uint8_t> bytes_of(const graph::Vconst& constant) {
+    std::vector<uint8_t> bytes;
+    for (const Scalar& value : constant.values) {
+      const size_t size = size_of(value.dtype());
+      bytes.resize(bytes.size() + size);
+      value.store(bytes.data() + bytes.size() - size);
+    }
+    return bytes;
+  }
+
+  const schedule::Schedule& schedule_;
+  runtime::Executable& executable_;
+  std::map<uint32_t, Slot> slots_;
+};
+
+std::vector<KernelSource> kernel_sources(const Lowered& lowered) {
+  const schedule::Schedule& schedule = lowered.schedule;
+  const std::vector<std::string> texts = lowered.target->render(lowered.kernels);
+  std::vector<KernelSource> sources;
+  for (const schedule::ScheduleItem& item : schedule.items) {
+    const schedule::Kernel* kernel = item.kernel();
+    if (!kernel) continue;
+    const lower::Kernel& code = lowered.kernels[sources.size()];
+    KernelSource source;
+    source.name = lowered.target->symbol ? lowered.target->symbol(code.name) : code.name;
+    source.text = texts[sources.size()];
+    source.grid = code.grid;
+    source.local = code.local;
+    for (const schedule::Value v : lower::kernel_arguments(*kernel)) {
+      source.buffer_dtypes.push_back(schedule.graph[v].dtype());
+      source.buffer_sizes.push_back(num_elements(schedule.graph[v].shape()));
+    }
+    source.estimated_ns = static_cast<double>(schedule.analysis[item.item_id].est_ns) *
+                          lowered.target->capabilities.num_cores;
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+}  // namespace
+
+Lowered lower(const graph::Graph& graph, const std::string& device) {
+  Lowered lowered;
+  lowered.target = &find_target(device);
+  lowered.graph = graph;
+  check_argument_dtypes(graph, *lowered.target);
+  State state;
+  state.capabilities = &lowered.target->capabilities;
+  state.graph = graph;
+  run_pipeline(state);
+  lowered.schedule = std::move(state.schedule);
+  lowered.kernels = std::move(state.kernels);
+  return lowered;
+}
+
+std::string source(const Lowered& lowered, const std::string& target) {
+  const Target& wanted = find_target(target);
+  if (&wanted != lowered.target) return source(lower(lowered.graph, target), target);
+  std::string all;
+  for (const std::string& text : wanted.render(lowered.kernels)) all += text;
+  return all;
+}
+
+std::map<std::string, double> cost_analysis(const Lowered& lowered) {
+  std::map<std::string, double> costs{{"kernels", static_cast<double>(lowered.kernels.size())},
+                                      {"peak_bytes", static_cast<double>(lowered.schedule.total_memory_usage)},
+                                      {"estimated_ns", static_cast<double>(lowered.schedule.estimated_runtime_ns)},
+                                      {"flops", 0},
+                                      {"bytes_read", 0},
+                                      {"bytes_written", 0},
+                                      {"transfers", 0},
+                                      {"barriers", 0}};
+  for (const schedule::ItemAnalysis& item : lowered.schedule.analysis) {
+    costs["flops"] += static_cast<double>(item.flops);
+    costs["bytes_read"] += static_cast<double>(item.bytes_read);
+    costs["bytes_written"] += static_cast<double>(item.bytes_written);
+  }
+  for (const schedule::ScheduleItem& item : lowered.schedule.items)
+    costs["transfers"] += std::holds_alternative<schedule::Memory_Transfer>(item.operation);
+  for (const lower::Kernel& kernel : lowered.kernels)
+    for (const lower::Instr& instr : kernel.body) costs["barriers"] += instr.kind() == lower::InstrKind::Barrier;
+  return costs;
+}
+
+std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const std::string& device) {
+  const Target& wanted = find_target(device);
+  if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device);
+  auto executable = std::make_shared<runtime::Executable>();
+  executable->device = open_device(device);
+  executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
+  const std::vector<KernelSource> sources = kernel_sources(lowered);
+  const auto programs = executable->device->compiler().compile(sources);
+  const SlotTable slots(lowered.schedule, *executable);
+  size_t next = 0;
+  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+    const schedule::Kernel* kernel = item.kernel();
+    if (!kernel)
+      user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id, " (it is not a kernel)");
+    runtime::Step step;
+    step.program = programs[next++];
+    for (const schedule::Value v : lower::kernel_arguments(*kernel)) step.arguments.push_back(slots[v]);
+    executable->steps.push_back(std::move(step));
+  }
+  return executable;
+}
+
+}  // namespace rune::driver

@@ -1,0 +1,55 @@
+// The compiler, top to bottom: a table of named passes and the one runner that prints, times, verifies
+// and stops between them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/node.h"
+#include "lower/instr.h"
+#include "schedule/schedule.h"
+
+namespace rune::driver {
+
+// Which IR a program is in. Passes take it from one to the next.
+enum class Stage : uint8_t { Graph, Schedule, Lowered };
+
+// A program on its way. The fields of stages that it has not reached are empty.
+struct State {
+  const Capabilities* capabilities = nullptr;
+  Stage stage = Stage::Graph;
+  graph::Graph graph;
+  schedule::Schedule schedule;
+  std::vector<lower::Kernel> kernels;
+};
+
+// A pass reads the IR of stage `from` and leaves that of stage `to`.
+struct Pass {
+  const char* name;
+  Stage from;
+  Stage to;
+  void (*run)(State&);
+};
+
+// All passes, in order.
+std::span<const Pass> pipeline();
+// Throws UserError(Value) that lists the names.
+const Pass& find_pass(const std::string& name);
+
+// Runs one pass; prints the IR after it if RUNE_JIT_DUMP names it (or is `all`), and its time if
+// RUNE_JIT_TIME is set. Verifies after it if RUNE_JIT_VERIFY is set or the pass ends a stage; a
+// violation is an InternalError.
+void run_pass(const Pass& pass, State& state);
+
+// Runs the passes from the state's stage on, up to and with `stop_after` (empty: all).
+void run_pipeline(State& state, const std::string& stop_after = "");
+
+// The IR that the state is in.
+std::string print(const State& state);
+// Its violations.
+std::vector<std::string> verify(const State& state);
+// Reads a graph, a schedule or kernels; the text's first word says which.
+State parse(std::string_view text, const Capabilities& caps);
+
+}  // namespace rune::driver

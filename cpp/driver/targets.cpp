@@ -1,0 +1,120 @@
+#include "driver/targets.h"
+
+#include <charconv>
+#include <map>
+#include <mutex>
+
+#include "backends/cpu/cpu_capabilities.h"
+#include "backends/cpu/cpu_device.h"
+#include "backends/interpreter/interpreter_device.h"
+#include "backends/null/null_device.h"
+#include "base/error.h"
+#include "lower/text.h"
+#include "metal/metal_device.h"
+#include "render/cuda.h"
+#include "render/llvm_ir.h"
+#include "render/msl.h"
+
+namespace rune::driver {
+
+namespace {
+
+using Kernels = std::vector<lower::Kernel>;
+using Texts = std::vector<std::string>;
+
+template <std::string (*render)(const lower::Kernel&)>
+Texts render_each(const Kernels& kernels) {
+  Texts texts;
+  for (const lower::Kernel& kernel : kernels) texts.push_back(render(kernel));
+  return texts;
+}
+
+// One module holds all functions of a program; it stands with the first.
+Texts render_cpu(const Kernels& kernels) {
+  Texts texts(kernels.size());
+  if (!kernels.empty()) texts[0] = render::render_llvm_module(kernels);
+  return texts;
+}
+
+// A fixed machine with two cores and 512-bit vectors, so that tests of decisions do not depend on where
+// they run.
+Capabilities test_cores() {
+  Capabilities caps = runtime::cpu_capabilities();
+  caps.name = "test-cores";
+  caps.num_cores = 2;
+  caps.vector_bits = 512;
+  caps.num_vector_registers = 32;
+  caps.l1_bytes = 32 << 10;
+  caps.l2_bytes = 1 << 20;
+  caps.last_level_bytes = 32 << 20;
+  caps.bandwidth_bytes_per_ns = 10;
+  caps.flops_per_ns = 100;
+  caps.launch_ns = 500;
+  caps.has_nontemporal_stores = true;
+  return caps;
+}
+
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all = {
+      {"cpu", runtime::cpu_capabilities(), render_cpu, render::llvm_symbol,
+       [](int ordinal) { return runtime::cpu_device(ordinal); }},
+      {"metal", render::metal_capabilities(), render_each<render::render_msl>, nullptr,
+       [](int) { return metal::make_device(); }},
+      {"cuda", render::cuda_capabilities(), render_each<render::render_cuda>, nullptr, nullptr},
+      {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
+       [](int) { return runtime::make_interpreter_device(); }},
+      {"null", runtime::null_capabilities(), render_each<lower::print>, nullptr,
+       [](int) { return runtime::make_null_device(); }},
+      {"test-cores", test_cores(), render_cpu, render::llvm_symbol, nullptr},
+  };
+  return all;
+}
+
+struct DeviceName {
+  std::string target;
+  int ordinal = 0;
+};
+
+DeviceName split_name(const std::string& device) {
+  const size_t colon = device.find(':');
+  DeviceName name{device.substr(0, colon), 0};
+  if (colon == std::string::npos) return name;
+  const char* begin = device.data() + colon + 1;
+  const char* end = device.data() + device.size();
+  const auto [stop, error] = std::from_chars(begin, end, name.ordinal);
+  if (error != std::errc() || stop != end || name.ordinal < 0)
+    user_error(ErrorKind::Value, "device: cannot read `", device, "` (after the colon comes a number, as in cpu:1)");
+  return name;
+}
+
+}  // namespace
+
+const Target& find_target(const std::string& device) {
+  const DeviceName name = split_name(device);
+  std::string known;
+  for (const Target& target : targets()) {
+    if (target.name == name.target) return target;
+    known += (known.empty() ? "" : ", ") + target.name;
+  }
+  user_error(ErrorKind::Value, "device: cannot find `", device, "`\nhint: the devices are ", known);
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const Target& target : targets()) names.push_back(target.name);
+  return names;
+}
+
+std::shared_ptr<runtime::Device> open_device(const std::string& device) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<runtime::Device>> open;
+  const Target& target = find_target(device);
+  if (!target.open)
+    user_error(ErrorKind::Runtime, "device: cannot run on ", device, " (it can only be rendered for)");
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<runtime::Device>& known = open[device];
+  if (!known) known = target.open(split_name(device).ordinal);
+  return known;
+}
+
+}  // namespace rune::driver

@@ -1,0 +1,32 @@
+// The registry of targets: for each, its capabilities, its renderer and its device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lower/instr.h"
+#include "runtime/device.h"
+
+namespace rune::driver {
+
+// A place that programs can be made for, whether or not this machine has it.
+struct Target {
+  std::string name;
+  Capabilities capabilities;
+  // The source texts that a device's compiler takes, one a kernel.
+  std::vector<std::string> (*render)(const std::vector<lower::Kernel>&);
+  // What the target calls a kernel of this name; null if the name itself.
+  std::string (*symbol)(const std::string&);
+  // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for targets
+  // that are only rendered.
+  std::shared_ptr<runtime::Device> (*open)(int ordinal);
+};
+
+// The target of a device name, "cpu" or "cpu:1". Throws UserError(Value) that lists the targets.
+const Target& find_target(const std::string& device);
+std::vector<std::string> target_names();
+// The device, opened once and kept.
+std::shared_ptr<runtime::Device> open_device(const std::string& device);
+
+}  // namespace rune::driver

@@ -1,0 +1,104 @@
+#include "lower/passes/eliminate_dead_instructions.h"
+
+#include <vector>
+
+namespace rune::lower {
+
+namespace {
+
+bool opens(InstrKind kind) {
+  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
+}
+bool closes(InstrKind kind) { return kind == InstrKind::EndRange || kind == InstrKind::EndIf; }
+
+// For each instruction, the one that opens the innermost scope around it (for an opener or its end:
+// the opener itself), or -1.
+std::vector<int64_t> scope_openers(const Kernel& kernel) {
+  std::vector<int64_t> opener(kernel.body.size(), -1), open;
+  for (size_t i = 0; i < kernel.body.size(); ++i) {
+    const InstrKind kind = kernel.body[i].kind();
+    if (opens(kind)) open.push_back(static_cast<int64_t>(i));
+    opener[i] = open.empty() ? -1 : open.back();
+    if (closes(kind)) open.pop_back();
+  }
+  return opener;
+}
+
+// For an opener, the scope around it.
+std::vector<int64_t> scope_parents(const Kernel& kernel) {
+  std::vector<int64_t> parent(kernel.body.size(), -1), open;
+  for (size_t i = 0; i < kernel.body.size(); ++i) {
+    const InstrKind kind = kernel.body[i].kind();
+    if (opens(kind)) {
+      parent[i] = open.empty() ? -1 : open.back();
+      open.push_back(static_cast<int64_t>(i));
+    }
+    if (closes(kind)) open.pop_back();
+  }
+  return parent;
+}
+
+bool has_effect(const Instr& instr) {
+  const InstrKind kind = instr.kind();
+  return kind == InstrKind::Store || kind == InstrKind::Barrier || kind == InstrKind::Define_Global ||
+         kind == InstrKind::Define_Var || kind == InstrKind::Custom || kind == InstrKind::Block;
+}
+
+class Marker {
+ public:
+  explicit Marker(const Kernel& kernel)
+      : live(kernel.body.size(), false), kernel_(kernel), opener_(scope_openers(kernel)),
+        parent_(scope_parents(kernel)), assigns_(kernel.body.size()) {
+    for (size_t i = 0; i < kernel.body.size(); ++i)
+      if (kernel.body[i].kind() == InstrKind::Assign) assigns_[kernel.body[i].args[0].id].push_back(i);
+  }
+
+  void run() {
+    for (size_t i = 0; i < kernel_.body.size(); ++i)
+      if (has_effect(kernel_.body[i])) mark(i);
+    while (!pending_.empty()) {
+      const size_t i = pending_.back();
+      pending_.pop_back();
+      for (const Var arg : kernel_.body[i].args) mark(arg.id);
+      // A live accumulator needs what is assigned to it.
+      for (const size_t assign : assigns_[i]) mark(assign);
+    }
+    for (size_t i = 0; i < kernel_.body.size(); ++i)
+      if (closes(kernel_.body[i].kind())) live[i] = live[opener_[i]];
+  }
+
+  std::vector<bool> live;
+
+ private:
+  void mark(size_t i) {
+    if (live[i]) return;
+    live[i] = true;
+    pending_.push_back(i);
+    const int64_t scope = opens(kernel_.body[i].kind()) ? parent_[i] : opener_[i];
+    if (scope >= 0) mark(static_cast<size_t>(scope));
+  }
+
+  const Kernel& kernel_;
+  const std::vector<int64_t> opener_, parent_;
+  std::vector<std::vector<size_t>> assigns_;  // by accumulator
+  std::vector<size_t> pending_;
+};
+
+}  // namespace
+
+Kernel eliminate_dead_instructions(const Kernel& kernel, const Capabilities&) {
+  Marker marker(kernel);
+  marker.run();
+  Kernel result{kernel.name, kernel.grid, kernel.local, {}};
+  std::vector<Var> position(kernel.body.size());
+  for (size_t i = 0; i < kernel.body.size(); ++i) {
+    if (!marker.live[i]) continue;
+    Instr instr = kernel.body[i];
+    for (Var& arg : instr.args) arg = position[arg.id];
+    position[i] = Var{static_cast<uint32_t>(result.body.size())};
+    result.body.push_back(std::move(instr));
+  }
+  return result;
+}
+
+}  // namespace rune::lower

@@ -1,0 +1,476 @@
+#include "lower/passes/lower_kernel.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "alu/eval.h"
+#include "base/error.h"
+#include "lower/passes/value_emitter.h"
+
+namespace rune::lower {
+
+using schedule::Stage;
+using schedule::StageKind;
+using schedule::StageValue;
+using sym::Expr;
+using sym::Mask;
+
+std::vector<Value> kernel_arguments(const schedule::Kernel& kernel) {
+  std::vector<Value> arguments;
+  for (const auto& buffer : kernel.inputs) arguments.push_back(buffer.buf_var);
+  for (const auto& buffer : kernel.outputs)
+    if (std::find(arguments.begin(), arguments.end(), buffer.buf_var) == arguments.end())
+      arguments.push_back(buffer.buf_var);
+  return arguments;
+}
+
+namespace {
+
+bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+
+// A point of the iteration space that the innermost loops compute: an expression for each axis that is
+// fixed, and where the point exists at all.
+struct Point {
+  std::vector<Expr> axes;
+  Mask mask;
+  int64_t slot = 0;  // which of a reduction's accumulators it goes to
+};
+using Points = std::vector<Point>;
+using Body = std::function<void(const Points&)>;
+
+// Accumulators of one reduction at one outer point.
+struct Accumulation {
+  const StageValue* value;
+  const Point* point;
+  std::vector<Var> slots;
+};
+
+DType index_dtype(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps) {
+  if (caps.model == ExecutionModel::Cores) return DType::Int64;
+  constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
+  for (const Value v : kernel_arguments(kernel))
+    if (num_elements(schedule.graph[v].shape()) > kNarrow) return DType::Int64;
+  return DType::Int32;
+}
+
+class KernelLowerer {
+ public:
+  KernelLowerer(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps)
+      : graph_(schedule.graph), kernel_(kernel), iter_(kernel.iter), mapping_(kernel.iter.mapping),
+        index_dtype_(index_dtype(schedule, kernel, caps)),
+        values_(builder_, graph_, kernel, index_dtype_, static_cast<int>(kernel.lanes())),
+        outer_(schedule::outer_axes(kernel)), threads_(kernel.context.local_dims[0]) {
+    for (const auto& hint : kernel.hints)
+      if (hint.kind == schedule::HintKind::Nontemporal) nontemporal_.insert(hint.var->id);
+  }
+
+  Kernel run() {
+    Point start{std::vector<Expr>(iter_.axes.size()), {}, 0};
+    const bool threads_over_outer = !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
+    if (threads_over_outer) {
+      deal_to_threads(start);
+    } else {
+      const std::vector<Expr> tiles = block_tiles();
+      Ints loops;
+      for (const int64_t axis : mapping_.serial)
+        if (contains(outer_, axis)) loops.push_back(axis);
+      // Block axes of one point a group have no loop.
+      for (size_t i = 0; i < mapping_.block.size(); ++i)
+        if (!contains(loops, mapping_.block[i])) start.axes[mapping_.block[i]] = tiles[i];
+      outer_loops(loops, 0, tiles, {start});
+    }
+    const auto& context = kernel_.context;
+    return builder_.finish(kernel_.kernel_name, {context.global_dims[0], context.global_dims[1], context.global_dims[2]},
+                           {context.local_dims[0], context.local_dims[1], context.local_dims[2]});
+  }
+
+ private:
+  int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
+  int64_t step(int64_t axis) const { return iter_.tiles[axis].back(); }
+  int64_t lanes_of(int64_t axis) const { return contains(mapping_.vec, axis) ? values_.lanes() : 1; }
+
+  // Each thread of the grid computes one point of the linearised outer axes.
+  void deal_to_threads(const Point& start) {
+    Shape sizes;
+    int64_t total = 1;
+    for (const int64_t axis : mapping_.block) sizes.push_back(extent(axis)), total *= extent(axis);
+    const int64_t launched = kernel_.context.global_dims[0] * threads_;
+    const Var number = builder_.special(SpecialKind::Global_task_idx, 0, launched, index_dtype_);
+    const bool guarded = launched > total;
+    if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, values_.index_constant(total)}));
+    Point point = start;
+    const std::vector<Expr> index = sym::unflatten_index(values_.bind(number, {0, total - 1}), sizes);
+    for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
+    run_stages({point});
+    if (guarded) builder_.close_if();
+  }
+
+  // Which tile of each block axis this workgroup has.
+  std::vector<Expr> block_tiles() {
+    Shape counts;
+    int64_t total = 1;
+    for (const int64_t axis : mapping_.block) {
+      const int64_t tile = iter_.tiles[axis].front();
+      counts.push_back((extent(axis) + tile - 1) / tile);
+      total *= counts.back();
+    }
+    if (counts.empty()) return {};
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, 0, total, index_dtype_);
+    return sym::unflatten_index(values_.bind(group, {0, total - 1}), counts);
+  }
+
+  // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors if
+  // the axis carries the lanes.
+  Points extend(const Points& points, int64_t axis, const Expr& base, int64_t count, bool into_slots) {
+    const int64_t lanes = lanes_of(axis);
+    Points result;
+    for (const Point& point : points)
+      for (int64_t u = 0; u * lanes < count; ++u) {
+        Point next = point;
+        Expr at = base + Expr(u * lanes);
+        if (lanes > 1) at = at + values_.lane();
+        next.axes[axis] = at;
+        const int64_t left = count - u * lanes;
+        if (left < lanes) next.mask.require_between(values_.lane(), 0, left);
+        if (into_slots) next.slot = u;
+        result.push_back(std::move(next));
+      }
+    return result;
+  }
+
+  // Runs the body for all points of an axis: full steps in a loop, the rest once.
+  void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body) {
+    const int64_t size = extent(axis), width = step(axis), rest = size % width;
+    if (size >= width) {
+      const auto iteration = [&](const Expr& i) { body(extend(points, axis, i * width, width, into_slots)); };
+      loop(size / width, iteration);
+    }
+    if (rest) body(extend(points, axis, Expr(size - rest), rest, into_slots));
+  }
+
+  // A loop of known length; none for one iteration.
+  void loop(int64_t count, const std::function<void(const Expr&)>& body) {
+    if (count == 1) return body(Expr(0));
+    const Var i = builder_.open_range(values_.index_constant(count));
+    body(values_.bind(i, {0, count - 1}));
+    builder_.close_range();
+  }
+
+  // The loops over outer axes, outermost first, then the stages.
+  void outer_loops(const Ints& loops, size_t depth, const std::vector<Expr>& tiles, const Points& points) {
+    if (depth == loops.size()) return run_stages(points);
+    const int64_t axis = loops[depth];
+    const Body body = [&](const Points& extended) { outer_loops(loops, depth + 1, tiles, extended); };
+    const auto block = std::find(mapping_.block.begin(), mapping_.block.end(), axis);
+    if (block == mapping_.block.end()) return full_axis(axis, points, false, body);
+    tiled_axis(axis, tiles[block - mapping_.block.begin()], points, body);
+  }
+
+  // The part of an axis that one workgroup covers: a tile, the last one possibly shorter.
+  void tiled_axis(int64_t axis, const Expr& tile_number, const Points& points, const Body& body) {
+    const int64_t size = extent(axis), tile = iter_.tiles[axis].front(), width = step(axis);
+    const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
+    const Expr first_step = tile_number * steps;
+    Var count = values_.index_constant(steps);
+    if (size % tile != 0)
+      count = builder_.alu(AluOp::Min, {count, values_.emit(Expr(total_steps) - first_step)});
+    if (total_steps > 0) {
+      const Var i = builder_.open_range(count);
+      const Expr number = first_step + values_.bind(i, {0, steps - 1});
+      // One variable with the axis's own bounds, tighter than those of tile and step together.
+      const Expr at = values_.bind(values_.emit(number), {0, total_steps - 1});
+      body(extend(points, axis, at * width, width, false));
+      builder_.close_range();
+    }
+    if (!rest) return;
+    // Only the last workgroup has a rest.
+    const int64_t tiles = (size + tile - 1) / tile;
+    if (tiles > 1)
+      builder_.open_if(builder_.alu(AluOp::Cmpeq, {values_.emit(tile_number), values_.index_constant(tiles - 1)}));
+    body(extend(points, axis, Expr(size - rest), rest, false));
+    if (tiles > 1) builder_.close_if();
+  }
+
+  void run_stages(const Points& points) {
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.kind == StageKind::Reduce) {
+        reduce_stage(stage, points);
+      } else {
+        map_stage(stage, points);
+      }
+    }
+  }
+
+  // A stage's axes, the one with the lanes or threads last.
+  Ints stage_loops(const Stage& stage) const {
+    Ints loops = stage.axes;
+    std::stable_partition(loops.begin(), loops.end(), [&](int64_t axis) {
+      return !contains(mapping_.vec, axis) && !contains(mapping_.thread, axis);
+    });
+    return loops;
+  }
+
+  void stage_nest(const Ints& loops, size_t depth, const Points& points, bool into_slots, const Body& body) {
+    if (depth == loops.size()) return body(points);
+    const int64_t axis = loops[depth];
+    const Body inner = [&](const Points& extended) { stage_nest(loops, depth + 1, extended, into_slots, body); };
+    if (contains(mapping_.thread, axis)) return thread_axis(axis, points, inner);
+    full_axis(axis, points, into_slots, inner);
+  }
+
+  Expr thread_number() {
+    const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_dtype_);
+    if (!thread_) thread_ = values_.bind(number, {0, threads_ - 1});
+    return *thread_;
+  }
+
+  // An axis dealt to the threads of the group, round robin.
+  void thread_axis(int64_t axis, const Points& points, const Body& body) {
+    const int64_t size = extent(axis), rest = size % threads_;
+    const Expr thread = thread_number();
+    const auto at = [&](const Expr& position) {
+      Points extended = points;
+      for (Point& point : extended) point.axes[axis] = position;
+      return extended;
+    };
+    if (size >= threads_) loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
+    if (!rest) return;
+    Points last = at(Expr(size - rest) + thread);
+    for (Point& point : last) point.mask.require_between(thread, 0, rest);
+    body(last);
+  }
+
+  // Map stages.
+
+  void map_stage(const Stage& stage, const Points& outer) {
+    stage_nest(stage_loops(stage), 0, outer, false, [&](const Points& points) {
+      std::vector<Access> wanted;
+      for (const StageValue& value : stage.values)
+        for (const Point& point : points) {
+          const Expr position = schedule::value_position(stage, value, point.axes);
+          wanted.push_back({value.value, sym::unflatten_index(position, graph_[value.value].shape()), point.mask});
+        }
+      const std::vector<Var> results = values_.evaluate(wanted);
+      size_t i = 0;
+      for (const StageValue& value : stage.values)
+        for (const Point& point : points) {
+          Mask mask = point.mask;
+          if (stage.axes.empty() && kernel_.reduce && threads_ > 1) require_first_thread(mask);
+          values_.store(value.value, schedule::value_position(stage, value, point.axes), results[i++], mask,
+                        nontemporal_.count(value.value.id) > 0);
+        }
+    });
+  }
+
+  // Where all threads of a group have one result, one stores it.
+  void require_first_thread(Mask& mask) {
+    if (kernel_.reduce->inter_thread == schedule::InterThread::SharedTree)
+      mask.require_between(thread_number(), 0, 1);
+  }
+
+  // Reduce stages.
+
+  ReduceOp reduce_op(Value v) const {
+    const auto* reduce = graph_[v].as<graph::Reduce_Axis>();
+    return reduce ? reduce->op : ReduceOp::Add;
+  }
+
+  Var identity_of(Value v, int lanes) {
+    return builder_.constant(identity(reduce_op(v), graph_[v].dtype()), lanes);
+  }
+
+  std::vector<Accumulation> open_accumulators(const Stage& stage, const Points& outer, int64_t slots, int lanes) {
+    std::vector<Accumulation> result;
+    for (const StageValue& value : stage.values)
+      for (const Point& point : outer) {
+        Accumulation accumulation{&value, &point, {}};
+        for (int64_t s = 0; s < slots; ++s) accumulation.slots.push_back(builder_.acc(identity_of(value.value, lanes)));
+        result.push_back(std::move(accumulation));
+      }
+    return result;
+  }
+
+  // Long sums restart, so that no accumulator adds too many terms one by one.
+  void reduce_nest(const Stage& stage, const Ints& loops, std::vector<Accumulation>& sums) {
+    const int64_t last = loops.empty() ? -1 : loops.back();
+    const bool blocked = last >= 0 && !contains(mapping_.thread, last) && iter_.tiles[last].size() > 1;
+    if (!blocked) return accumulate_nest(stage, loops, sums);
+    const int64_t size = extent(last), tile = iter_.tiles[last].front(), width = step(last);
+    const Ints around(loops.begin(), loops.end() - 1);
+    stage_nest(around, 0, {inner_start()}, true, [&](const Points& points) {
+      const auto block = [&](const std::function<void(std::vector<Accumulation>&)>& run) {
+        std::vector<Accumulation> partial = sums;
+        for (Accumulation& p : partial)
+          for (Var& slot : p.slots) slot = builder_.acc(identity_of(p.value->value, builder_.type(slot).lanes));
+        run(partial);
+        for (size_t i = 0; i < sums.size(); ++i)
+          for (size_t s = 0; s < sums[i].slots.size(); ++s)
+            combine_into(sums[i].slots[s], partial[i].slots[s], reduce_op(sums[i].value->value));
+      };
+      const auto steps = [&](std::vector<Accumulation>& partial, const Expr& first, int64_t count) {
+        loop(count, [&](const Expr& i) {
+          accumulate(stage, partial, extend(points, last, (first + i) * width, width, true));
+        });
+      };
+      const int64_t full = size / tile, leftover = size % tile, rest = leftover % width;
+      loop(full, [&](const Expr& number) {
+        block([&](std::vector<Accumulation>& partial) { steps(partial, number * (tile / width), tile / width); });
+      });
+      if (!leftover) return;
+      block([&](std::vector<Accumulation>& partial) {
+        if (leftover >= width) steps(partial, Expr(full * (tile / width)), leftover / width);
+        if (rest) accumulate(stage, partial, extend(points, last, Expr(size - rest), rest, true));
+      });
+    });
+  }
+
+  void accumulate_nest(const Stage& stage, const Ints& loops, std::vector<Accumulation>& sums) {
+    stage_nest(loops, 0, {inner_start()}, true, [&](const Points& points) { accumulate(stage, sums, points); });
+  }
+
+  // The loops of a reduce stage extend one point that stands for all outer points.
+  Point inner_start() const { return {std::vector<Expr>(iter_.axes.size()), {}, 0}; }
+
+  void combine_into(Var acc, Var value, ReduceOp op) {
+    builder_.assign(acc, builder_.alu_here(alu_of(op), {acc, value}));
+  }
+
+  // One iteration: `inner` points for every outer point, each into its accumulator.
+  void accumulate(const Stage& stage, const std::vector<Accumulation>& sums, const Points& inner) {
+    struct Term {
+      Var acc;
+      Value value;
+      Mask mask;
+    };
+    std::vector<Term> terms;
+    std::vector<Access> wanted;
+    for (const Accumulation& sum : sums)
+      for (const Point& point : inner) {
+        std::vector<Expr> axes = sum.point->axes;
+        for (const int64_t axis : stage.axes) axes[axis] = point.axes[axis];
+        Mask mask = sum.point->mask;
+        mask.require(point.mask);
+        const Value v = sum.value->value;
+        const Index index = sym::unflatten_index(schedule::value_position(stage, *sum.value, axes), graph_[v].shape());
+        const Index reduced = sym::unflatten_index(schedule::inner_position(stage, *sum.value, axes),
+                                                   schedule::reduced_shape(graph_, v));
+        for (Access& access : schedule::reduction_accesses(graph_, v, index, reduced)) {
+          access.mask.require(mask);
+          wanted.push_back(std::move(access));
+        }
+        terms.push_back({sum.slots[point.slot], v, point.mask});
+      }
+    const std::vector<Var> operands = values_.evaluate(wanted);
+    size_t next = 0;
+    for (const Term& term : terms) next += add_term(term.acc, term.value, term.mask, &operands[next]);
+  }
+
+  // Folds a point's operands into its accumulator; returns how many there are.
+  size_t add_term(Var acc, Value v, const Mask& mask, const Var* operands) {
+    const Type& type = builder_.type(acc);
+    const Var valid = values_.emit(mask);
+    const auto operand = [&](Var x, Scalar otherwise) {
+      if (valid.valid()) x = values_.where(valid, x, builder_.constant(otherwise));
+      return values_.match(x, type);
+    };
+    if (const auto* reduce = graph_[v].as<graph::Reduce_Axis>()) {
+      const Var x = operand(operands[0], identity(reduce->op, type.dtype));
+      builder_.assign(acc, builder_.alu_here(alu_of(reduce->op), {acc, x}));
+      return 1;
+    }
+    const Scalar zero = Scalar::zero(type.dtype);
+    const Var a = operand(operands[0], zero), b = operand(operands[1], zero);
+    builder_.assign(acc, builder_.alu_here(AluOp::Mulacc, {a, b, acc}));
+    return 2;
+  }
+
+  void reduce_stage(const Stage& stage, const Points& outer) {
+    const Ints loops = stage_loops(stage);
+    int64_t slots = 1;
+    bool lanes_inside = false;
+    for (const int64_t axis : loops) {
+      if (!contains(mapping_.thread, axis)) slots = std::max(slots, step(axis) / lanes_of(axis));
+      lanes_inside |= contains(mapping_.vec, axis);
+    }
+    const bool lanes_outside = std::any_of(outer_.begin(), outer_.end(), [&](int64_t axis) { return contains(mapping_.vec, axis); });
+    const int lanes = lanes_inside || lanes_outside ? values_.lanes() : 1;
+    std::vector<Accumulation> sums = open_accumulators(stage, outer, slots, lanes);
+    reduce_nest(stage, loops, sums);
+    const bool across_threads = !loops.empty() && contains(mapping_.thread, loops.back());
+    for (const Accumulation& sum : sums) {
+      const ReduceOp op = reduce_op(sum.value->value);
+      Var total = combine(sum.slots, op);
+      if (lanes_inside) total = combine_lanes(total, op);
+      if (across_threads) total = combine_threads(total, op);
+      values_.define(sum.value->value, schedule::value_position(stage, *sum.value, sum.point->axes), total);
+    }
+  }
+
+  // A tree over values.
+  Var combine(std::vector<Var> values, ReduceOp op) {
+    while (values.size() > 1) {
+      std::vector<Var> next;
+      for (size_t i = 0; i + 1 < values.size(); i += 2)
+        next.push_back(builder_.alu_here(alu_of(op), {values[i], values[i + 1]}));
+      if (values.size() % 2) next.push_back(values.back());
+      values = std::move(next);
+    }
+    return values[0];
+  }
+
+  // A tree over the lanes, by halves.
+  Var combine_lanes(Var x, ReduceOp op) {
+    for (int lanes = builder_.type(x).lanes; lanes > 1; lanes /= 2) {
+      Ints low, high;
+      for (int i = 0; i < lanes / 2; ++i) low.push_back(i), high.push_back(i + lanes / 2);
+      const Var a = builder_.gep_here(x, low), b = builder_.gep_here(x, high);
+      x = builder_.alu_here(alu_of(op), {a, b});
+    }
+    return x;
+  }
+
+  // A tree over the threads of the group, through shared memory; all threads get the result.
+  Var combine_threads(Var x, ReduceOp op) {
+    const Var shared = builder_.local(builder_.type(x).dtype, threads_);
+    const Var thread = values_.emit(thread_number());
+    builder_.store(shared, thread, x, {}, false);
+    builder_.barrier();
+    for (int64_t half = threads_ / 2; half > 0; half /= 2) {
+      builder_.open_if(builder_.alu(AluOp::Cmplt, {thread, values_.index_constant(half)}));
+      const Var mine = builder_.load_here(shared, thread, 1, {});
+      const Var other = builder_.load_here(shared, values_.emit(thread_number() + Expr(half)), 1, {});
+      builder_.store(shared, thread, builder_.alu_here(alu_of(op), {mine, other}), {}, false);
+      builder_.close_if();
+      builder_.barrier();
+    }
+    return builder_.load_here(shared, values_.index_constant(0), 1, {});
+  }
+
+  const schedule::Graph& graph_;
+  const schedule::Kernel& kernel_;
+  const schedule::IterSpace& iter_;
+  const schedule::Mapping& mapping_;
+  const DType index_dtype_;
+  ScopedBuilder builder_;
+  ValueEmitter values_;
+  const Ints outer_;
+  const int64_t threads_;
+  std::optional<Expr> thread_;
+  std::set<uint32_t> nontemporal_;
+};
+
+}  // namespace
+
+Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps) {
+  return KernelLowerer(schedule, kernel, caps).run();
+}
+
+std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
+  std::vector<Kernel> result;
+  for (const auto& item : schedule.items)
+    if (const schedule::Kernel* kernel = item.kernel()) result.push_back(lower_kernel(schedule, *kernel, caps));
+  return result;
+}
+
+}  // namespace rune::lower

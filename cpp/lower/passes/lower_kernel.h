@@ -1,0 +1,22 @@
+// From the Scheduled IR to the Lowered IR: loops from mapping and tiles, values by index propagation.
+#pragma once
+
+#include <vector>
+
+#include "lower/instr.h"
+#include "schedule/schedule.h"
+
+namespace rune::lower {
+
+// Lowers one scheduled kernel. Global `i` is kernel.inputs[i], then the outputs that are not inputs. All
+// scalar operations of alu.def may occur; `decompose` removes those that the target lacks.
+Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                    const Capabilities& caps);
+
+// All kernels of the schedule, in item order.
+std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
+
+// The buffers behind a lowered kernel's globals, by index.
+std::vector<schedule::Value> kernel_arguments(const schedule::Kernel& kernel);
+
+}  // namespace rune::lower

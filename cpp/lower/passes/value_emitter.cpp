@@ -1,0 +1,359 @@
+#include "lower/passes/value_emitter.h"
+
+#include <algorithm>
+
+#include "alu/eval.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::lower {
+
+using schedule::Evaluation;
+using schedule::evaluation_of;
+using sym::Expr;
+using sym::Mask;
+
+namespace {
+
+std::optional<Expr> lane_as(uint32_t variable, const Expr& replacement) {
+  if (variable != kLaneVariable) return std::nullopt;
+  return replacement;
+}
+
+Expr with_lane(const Expr& expr, const Expr& replacement) {
+  return expr.substitute([&](uint32_t v) { return lane_as(v, replacement); });
+}
+
+Mask with_lane(const Mask& mask, const Expr& replacement) {
+  return mask.substitute([&](uint32_t v) { return lane_as(v, replacement); });
+}
+
+Ints reversed(int lanes) {
+  Ints indices;
+  for (int i = lanes - 1; i >= 0; --i) indices.push_back(i);
+  return indices;
+}
+
+}  // namespace
+
+size_t ValueEmitter::Hash::operator()(const Access& access) const {
+  uint64_t h = hash_combine(access.value.id, access.mask.hash());
+  for (const Expr& expr : access.index) h = hash_combine(h, expr.hash());
+  return h;
+}
+
+ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
+                           const schedule::Kernel& kernel, DType index_dtype, int lanes)
+    : builder_(builder), graph_(graph), index_dtype_(index_dtype), lanes_(lanes) {
+  lane_ = Expr::variable(kLaneVariable, {0, lanes - 1});
+  if (lanes > 1) {
+    std::vector<Scalar> numbers;
+    for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
+    variables_[kLaneVariable] = builder.vconst(std::move(numbers));
+  }
+  int64_t index = 0;
+  for (const Value v : kernel_arguments(kernel)) {
+    bool writable = false;
+    for (const auto& output : kernel.outputs) writable |= output.buf_var == v;
+    memory_[v.id] = builder.define_global(graph[v].dtype(), index++, num_elements(graph[v].shape()), writable);
+  }
+  for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
+}
+
+Expr ValueEmitter::bind(Var value, sym::Bounds bounds) {
+  const uint32_t id = next_variable_++;
+  variables_[id] = value;
+  return Expr::variable(id, bounds);
+}
+
+Var ValueEmitter::emit_atom(const sym::Atom& atom) {
+  if (atom.kind == sym::Atom::Kind::Variable) return variables_.at(atom.variable);
+  const Var inner = emit(atom.inner);
+  const Var divisor = builder_.splat(index_constant(atom.divisor), builder_.type(inner).lanes);
+  // Truncation equals rounding down where nothing is negative, and is cheaper.
+  const bool nonnegative = atom.inner.bounds().low >= 0;
+  const bool is_div = atom.kind == sym::Atom::Kind::Div;
+  const AluOp op = is_div ? (nonnegative ? AluOp::Div : AluOp::Idiv) : (nonnegative ? AluOp::Fmod : AluOp::Mod);
+  return builder_.alu(op, {inner, divisor});
+}
+
+Var ValueEmitter::emit(const Expr& expr) {
+  struct Part {
+    Var value;
+    int64_t coefficient;
+    int rank;  // vectors last, then by depth: what is known first is added first, and hoisted
+  };
+  std::vector<Part> parts;
+  for (const Expr::Term& term : expr.terms()) {
+    const Var value = emit_atom(*term.atom);
+    const bool vector = builder_.type(value).lanes > 1;
+    parts.push_back({value, term.coefficient, builder_.depth_of(value) + (vector ? 1 << 16 : 0)});
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
+  Var sum = index_constant(expr.constant());
+  bool is_zero = expr.constant() == 0;
+  for (const Part& part : parts) {
+    Var value = part.value;
+    const int lanes = builder_.type(value).lanes;
+    const bool negate = part.coefficient == -1;
+    if (part.coefficient != 1 && !negate)
+      value = builder_.alu(AluOp::Mul, {value, builder_.splat(index_constant(part.coefficient), lanes)});
+    if (is_zero && !negate) {
+      sum = value;
+    } else {
+      const Var left = builder_.type(sum).lanes == lanes ? sum : builder_.splat(sum, lanes);
+      sum = builder_.alu(negate ? AluOp::Sub : AluOp::Add, {left, value});
+    }
+    is_zero = false;
+  }
+  return sum;
+}
+
+Var ValueEmitter::emit_condition(const Expr& expr) {
+  // rest - lane >= 0 and rest + lane >= 0 compare the lane numbers themselves.
+  const auto along_lane = expr.coefficient_of(kLaneVariable);
+  if (lanes_ > 1 && along_lane && (*along_lane == 1 || *along_lane == -1)) {
+    const Expr rest = with_lane(expr, Expr(0));
+    const Var numbers = variables_.at(kLaneVariable);
+    if (*along_lane == -1) return builder_.alu(AluOp::Cmple, {numbers, builder_.splat(emit(rest), lanes_)});
+    return builder_.alu(AluOp::Cmple, {builder_.splat(emit(rest * -1), lanes_), numbers});
+  }
+  const Var value = emit(expr);
+  const Var zero = builder_.splat(index_constant(0), builder_.type(value).lanes);
+  return builder_.alu(AluOp::Cmple, {zero, value});
+}
+
+Var ValueEmitter::emit(const Mask& mask) {
+  if (mask.is_false()) return builder_.constant(Scalar::of(DType::Bool, false));
+  std::vector<Var> conditions;
+  int lanes = 1;
+  for (const Expr& expr : mask.conditions()) {
+    conditions.push_back(emit_condition(expr));
+    lanes = std::max(lanes, builder_.type(conditions.back()).lanes);
+  }
+  // Conditions of outer loops first, so that their conjunction is hoisted.
+  std::stable_sort(conditions.begin(), conditions.end(),
+                   [&](Var a, Var b) { return builder_.depth_of(a) < builder_.depth_of(b); });
+  Var all;
+  for (const Var condition : conditions) {
+    if (!all.valid()) {
+      all = condition;
+      continue;
+    }
+    const int wide = std::max(builder_.type(all).lanes, builder_.type(condition).lanes);
+    all = builder_.alu(AluOp::And, {builder_.splat(all, wide), builder_.splat(condition, wide)});
+  }
+  return all;
+}
+
+Var ValueEmitter::where(Var condition, Var value, Var other) {
+  int lanes = 1;
+  for (const Var v : {condition, value, other}) lanes = std::max(lanes, builder_.type(v).lanes);
+  return builder_.alu(AluOp::Where, {builder_.splat(condition, lanes), builder_.splat(value, lanes),
+                                     builder_.splat(other, lanes)});
+}
+
+const Var* ValueEmitter::find(const Access& access) const {
+  const auto it = known_.find(access);
+  if (it == known_.end()) return nullptr;
+  const int depth = builder_.depth_of(it->second.value);
+  const bool in_scope = depth <= builder_.depth() && builder_.scope_id(depth) == it->second.scope;
+  return in_scope ? &it->second.value : nullptr;
+}
+
+Var ValueEmitter::known_value(const Access& access) {
+  if (access.mask.is_false()) return builder_.constant(Scalar::zero(graph_[access.value].dtype()));
+  const Var* known = find(access);
+  RUNE_CHECK(known, "a value was not computed before its use");
+  return *known;
+}
+
+std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
+  const auto stop = [this](Value v, const std::vector<schedule::Demand>& demands) {
+    if (is_input(v) || evaluation_of(graph_[v]) == Evaluation::Reduction) return true;
+    return std::all_of(demands.begin(), demands.end(), [&](const schedule::Demand& demand) {
+      return find({v, demand.index, demand.mask}) != nullptr;
+    });
+  };
+  const schedule::Walk walked = schedule::walk(graph_, wanted, stop);
+  for (auto it = walked.demands.rbegin(); it != walked.demands.rend(); ++it)
+    for (const schedule::Demand& demand : it->second) {
+      const Access access{Value{it->first}, demand.index, demand.mask};
+      if (!find(access)) compute(access);
+    }
+  std::vector<Var> values;
+  for (const Access& access : wanted) values.push_back(known_value(access));
+  return values;
+}
+
+void ValueEmitter::compute(const Access& access) {
+  const graph::Node& node = graph_[access.value];
+  Var result;
+  if (is_input(access.value)) {
+    result = load(access);
+  } else {
+    switch (evaluation_of(node)) {
+      case Evaluation::Alu: result = compute_alu(node, access); break;
+      case Evaluation::Forward: result = compute_forward(access); break;
+      case Evaluation::Select: result = compute_select(access); break;
+      case Evaluation::Constant: result = builder_.constant(node.as<graph::Const_Scalar>()->value); break;
+      case Evaluation::Reduction: result = compute_reduction(access); break;
+      case Evaluation::Mask: {
+        result = emit(schedule::tracker_mask(node.as<graph::Valid>()->tracker, access.index));
+        if (!result.valid()) result = builder_.constant(Scalar::of(DType::Bool, true));
+        break;
+      }
+      case Evaluation::Memory:
+      case Evaluation::Gathered: RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
+    }
+  }
+  known_[access] = {result, builder_.scope_id(builder_.depth_of(result))};
+}
+
+Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {
+  std::vector<Var> args;
+  int lanes = 1;
+  for (const Value input : node.inputs) {
+    args.push_back(known_value({input, access.index, access.mask}));
+    lanes = std::max(lanes, builder_.type(args.back()).lanes);
+  }
+  if (node.kind() == graph::NodeKind::Cast) return builder_.cast(args[0], node.dtype());
+  if (node.kind() == graph::NodeKind::Bitcast) return builder_.bitcast(args[0], node.dtype());
+  for (Var& arg : args) arg = builder_.splat(arg, lanes);
+  const AluOp op = node.as<graph::Binop>()   ? node.as<graph::Binop>()->op
+                   : node.as<graph::Unary>() ? node.as<graph::Unary>()->op
+                                             : node.as<graph::Ternary>()->op;
+  return builder_.alu(op, std::move(args));
+}
+
+Var ValueEmitter::compute_forward(const Access& access) {
+  Access inner = schedule::operand_accesses(graph_, access.value, access.index)[0];
+  const Mask own = inner.mask;
+  inner.mask.require(access.mask);
+  const Var value = known_value(inner);
+  // Masked loads give zero already.
+  if (own.is_true() || inner.mask.is_false() || is_input(inner.value)) return value;
+  return where(emit(own), value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
+}
+
+Var ValueEmitter::compute_select(const Access& access) {
+  std::vector<std::pair<Mask, Var>> parts;
+  for (Access& part : schedule::operand_accesses(graph_, access.value, access.index)) {
+    const Mask own = part.mask;
+    part.mask.require(access.mask);
+    if (!part.mask.is_false()) parts.push_back({own, known_value(part)});
+  }
+  if (parts.empty()) return builder_.constant(Scalar::zero(graph_[access.value].dtype()));
+  Var result = parts.back().second;
+  for (size_t i = parts.size() - 1; i-- > 0;) {
+    const Var condition = emit(parts[i].first);
+    result = condition.valid() ? where(condition, parts[i].second, result) : parts[i].second;
+  }
+  return result;
+}
+
+void ValueEmitter::define(Value reduction, const Expr& position, Var result) {
+  reduced_[reduction.id].push_back({position, result});
+}
+
+Var ValueEmitter::compute_reduction(const Access& access) {
+  const auto known = reduced_.find(access.value.id);
+  if (known != reduced_.end()) {
+    const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+    for (const auto& [at, value] : known->second)
+      if (at == position) return value;
+  }
+  return fold_in_place(access);
+}
+
+// A reduction that no stage computes: a loop where its value is needed.
+Var ValueEmitter::fold_in_place(const Access& access) {
+  const graph::Node& node = graph_[access.value];
+  const auto* reduce = node.as<graph::Reduce_Axis>();
+  const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
+  const bool by_lane = lanes_ > 1 && std::any_of(access.index.begin(), access.index.end(), [](const Expr& expr) {
+    return expr.depends_on(kLaneVariable);
+  });
+  const Var acc = builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? lanes_ : 1));
+  const Shape sizes = schedule::reduced_shape(graph_, access.value);
+  Index inner;
+  for (const int64_t size : sizes) {
+    const Var i = builder_.open_range(index_constant(size));
+    inner.push_back(bind(i, {0, size - 1}));
+  }
+  std::vector<Access> operands = schedule::reduction_accesses(graph_, access.value, access.index, inner);
+  for (Access& operand : operands) operand.mask.require(access.mask);
+  const std::vector<Var> values = evaluate(operands);
+  const Type& type = builder_.type(acc);
+  const Var next = reduce ? builder_.alu_here(alu_of(op), {acc, match(values[0], type)})
+                          : builder_.alu_here(AluOp::Mulacc, {match(values[0], type), match(values[1], type), acc});
+  builder_.assign(acc, next);
+  for (size_t i = 0; i < sizes.size(); ++i) builder_.close_range();
+  return acc;
+}
+
+Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask) {
+  // One element for all lanes, needed if any lane is: at the end of the vector where a single
+  // condition is easiest to meet.
+  Mask any;
+  std::vector<Expr> by_lane;
+  for (const Expr& expr : mask.conditions()) {
+    if (expr.depends_on(kLaneVariable)) {
+      by_lane.push_back(expr);
+    } else {
+      any.require_nonnegative(expr);
+    }
+  }
+  if (by_lane.size() > 1 || (by_lane.size() == 1 && !by_lane[0].coefficient_of(kLaneVariable)))
+    return builder_.load(memory, builder_.splat(emit(position), lanes_), lanes_, emit(mask));
+  if (by_lane.size() == 1) {
+    const int64_t at = *by_lane[0].coefficient_of(kLaneVariable) < 0 ? 0 : lanes_ - 1;
+    any.require_nonnegative(with_lane(by_lane[0], Expr(at)));
+  }
+  return builder_.load(memory, emit(position), 1, emit(any));
+}
+
+Var ValueEmitter::load(const Access& access) {
+  const Var memory = memory_.at(access.value.id);
+  const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+  if (!position.depends_on(kLaneVariable)) return load_uniform(memory, position, access.mask);
+  const auto along = position.coefficient_of(kLaneVariable);
+  const auto full = [&](const Mask& mask) {
+    const Var valid = emit(mask);
+    return valid.valid() ? builder_.splat(valid, lanes_) : valid;
+  };
+  if (along && *along == 1)
+    return builder_.load(memory, emit(with_lane(position, Expr(0))), lanes_, full(access.mask));
+  if (along && *along == -1) {
+    const Expr backwards = Expr(lanes_ - 1) - lane_;
+    const Var loaded = builder_.load(memory, emit(with_lane(position, Expr(lanes_ - 1))), lanes_,
+                                     full(with_lane(access.mask, backwards)));
+    return builder_.gep(loaded, reversed(lanes_));
+  }
+  return builder_.load(memory, emit(position), lanes_, full(access.mask));
+}
+
+void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask, bool nontemporal) {
+  const Var memory = memory_.at(v.id);
+  Var valid = emit(mask);
+  if (!position.depends_on(kLaneVariable)) {
+    RUNE_CHECK(builder_.type(value).lanes == 1, "a vector is stored to one element");
+    builder_.store(memory, emit(position), value, valid, false);
+    return;
+  }
+  const auto along = position.coefficient_of(kLaneVariable);
+  value = builder_.splat(value, lanes_);
+  if (valid.valid()) valid = builder_.splat(valid, lanes_);
+  if (!along || *along != 1) {
+    builder_.store(memory, emit(position), value, valid, false);
+    return;
+  }
+  const Expr first = with_lane(position, Expr(0));
+  // Stores past the caches must cover whole, aligned vectors.
+  const int64_t divisor = first.known_divisor();
+  const bool aligned = divisor == 0 || divisor % lanes_ == 0;
+  builder_.store(memory, emit(first), value, valid, nontemporal && aligned && !valid.valid());
+}
+
+}  // namespace rune::lower

@@ -1,0 +1,94 @@
+// Emits values of the graph at index tuples: index expressions, masks, loads and scalar operations.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "lower/scoped_builder.h"
+#include "schedule/demand.h"
+#include "schedule/iteration.h"
+
+namespace rune::lower {
+
+using schedule::Access;
+using schedule::Index;
+using schedule::Value;
+
+// The variable that numbers a vector's lanes.
+inline constexpr uint32_t kLaneVariable = ~uint32_t{0};
+
+class ValueEmitter {
+ public:
+  // Values may depend on the lane variable, 0 .. lanes-1; then they are vectors.
+  ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph, const schedule::Kernel& kernel,
+               DType index_dtype, int lanes);
+
+  // A variable of index expressions that stands for this value.
+  sym::Expr bind(Var value, sym::Bounds bounds);
+  const sym::Expr& lane() const { return lane_; }
+  int lanes() const { return lanes_; }
+
+  // An index expression: a scalar, or a vector if it depends on the lane.
+  Var emit(const sym::Expr& expr);
+  // A condition: no Var if it is always true.
+  Var emit(const sym::Mask& mask);
+  Var index_constant(int64_t value) { return builder_.constant(Scalar::of(index_dtype_, value)); }
+
+  // The values wanted, in one sweep over the graph. An access's mask says where the value is needed;
+  // elsewhere it may be anything, but memory is not touched.
+  std::vector<Var> evaluate(const std::vector<Access>& wanted);
+  Var evaluate_one(const Access& wanted) { return evaluate({wanted})[0]; }
+
+  // From now on the reduction's element at this position is this value.
+  void define(Value reduction, const sym::Expr& position, Var result);
+
+  // `value` where the condition holds, else `other`; scalars spread over the lanes of the rest.
+  Var where(Var condition, Var value, Var other);
+  // A value spread over the lanes of a type.
+  Var match(Var v, const Type& type) { return builder_.splat(v, type.lanes); }
+
+  void store(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, bool nontemporal);
+
+ private:
+  struct Hash {
+    size_t operator()(const Access& access) const;
+  };
+  struct Equal {
+    bool operator()(const Access& a, const Access& b) const {
+      return a.value == b.value && a.index == b.index && a.mask == b.mask;
+    }
+  };
+  struct Known {
+    Var value;
+    uint64_t scope;
+  };
+
+  const Var* find(const Access& access) const;
+  Var known_value(const Access& access);
+  void compute(const Access& access);
+  Var compute_alu(const graph::Node& node, const Access& access);
+  Var compute_forward(const Access& access);
+  Var compute_select(const Access& access);
+  Var compute_reduction(const Access& access);
+  Var fold_in_place(const Access& access);
+  Var load(const Access& access);
+  Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask);
+  Var emit_atom(const sym::Atom& atom);
+  Var emit_condition(const sym::Expr& expr);
+  bool is_input(Value v) const { return inputs_.count(v.id) > 0; }
+
+  ScopedBuilder& builder_;
+  const schedule::Graph& graph_;
+  const DType index_dtype_;
+  const int lanes_;
+  sym::Expr lane_;
+  std::unordered_map<uint32_t, Var> variables_;
+  uint32_t next_variable_ = 0;
+  std::map<uint32_t, Var> memory_;  // by buffer
+  std::map<uint32_t, bool> inputs_;
+  std::map<uint32_t, std::vector<std::pair<sym::Expr, Var>>> reduced_;
+  std::unordered_map<Access, Known, Hash, Equal> known_;
+};
+
+}  // namespace rune::lower
