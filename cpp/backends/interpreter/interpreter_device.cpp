@@ -1,0 +1,134 @@
+#include "backends/interpreter/interpreter_device.h"
+
+#include <cstring>
+#include <new>
+
+#include "alu/alu.h"
+#include "base/error.h"
+#include "lower/interpreter.h"
+#include "lower/text.h"
+#include "lower/verify.h"
+
+namespace rune::runtime {
+
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+class HostAllocator : public Allocator {
+ public:
+  void* allocate(size_t bytes) override {
+    void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
+    if (!memory)
+      user_error(ErrorKind::Runtime, "interpreter: cannot allocate ", bytes, " bytes");
+    return memory;
+  }
+  void deallocate(void* memory, size_t) override { ::operator delete(memory, kAlignment); }
+};
+
+class InterpreterProgram : public Program {
+ public:
+  InterpreterProgram(const KernelSource& source, lower::Kernel kernel)
+      : name_(source.name), sizes_(source.buffer_sizes), interpreter_(std::move(kernel)) {}
+
+  void launch(const Launch& launch) override {
+    if (launch.buffers.size() != sizes_.size())
+      user_error(ErrorKind::Runtime, "interpreter: cannot launch kernel ", name_, " with ",
+                 launch.buffers.size(), " buffers (it has ", sizes_.size(), ")");
+    std::vector<lower::Memory> memories;
+    for (size_t i = 0; i < sizes_.size(); ++i) memories.push_back({launch.buffers[i], sizes_[i]});
+    interpreter_.run(memories, launch.vars);
+  }
+
+ private:
+  std::string name_;
+  std::vector<int64_t> sizes_;  // elements
+  lower::Interpreter interpreter_;
+};
+
+class InterpreterCompiler : public Compiler {
+ public:
+  std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) override {
+    std::vector<std::shared_ptr<Program>> programs;
+    for (const KernelSource& source : sources)
+      programs.push_back(std::make_shared<InterpreterProgram>(source, checked_kernel(source)));
+    return programs;
+  }
+
+ private:
+  static lower::Kernel checked_kernel(const KernelSource& source) {
+    lower::Kernel kernel;
+    try {
+      kernel = lower::parse(source.text);
+    } catch (const UserError& e) {
+      fail(source, e.what());
+    }
+    const std::vector<std::string> violations = lower::verify(kernel);
+    if (!violations.empty()) {
+      std::string all;
+      for (const std::string& v : violations) all += "\n  " + v;
+      fail(source, all);
+    }
+    if (kernel.grid != source.grid || kernel.local != source.local)
+      fail(source, "its text has another launch than its source record");
+    const std::vector<lower::Var> globals = kernel.globals();
+    if (globals.size() != source.buffer_sizes.size() ||
+        globals.size() != source.buffer_dtypes.size())
+      fail(source, concat("its text has ", globals.size(), " buffers, its source record ",
+                          source.buffer_sizes.size()));
+    for (size_t i = 0; i < globals.size(); ++i)
+      if (kernel[globals[i]].type.dtype != source.buffer_dtypes[i])
+        fail(source, concat("its buffer ", i, " holds ", name_of(kernel[globals[i]].type.dtype),
+                            " in its text and ", name_of(source.buffer_dtypes[i]),
+                            " in its source record"));
+    return kernel;
+  }
+
+  [[noreturn]] static void fail(const KernelSource& source, const std::string& message) {
+    user_error(ErrorKind::Runtime, "interpreter: cannot compile kernel ", source.name, ": ",
+               message);
+  }
+};
+
+class InterpreterDevice : public Device {
+ public:
+  const std::string& name() const override { return capabilities_.name; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Allocator& allocator() override { return allocator_; }
+  Compiler& compiler() override { return compiler_; }
+  void synchronize() override {}  // launch returns when the kernel has run
+  void copy_in(void* device, const void* host, size_t bytes) override {
+    if (bytes) std::memcpy(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, size_t bytes) override {
+    if (bytes) std::memcpy(host, device, bytes);
+  }
+
+ private:
+  Capabilities capabilities_ = interpreter_capabilities();
+  HostAllocator allocator_;
+  InterpreterCompiler compiler_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_interpreter_device() { return std::make_shared<InterpreterDevice>(); }
+
+Capabilities interpreter_capabilities() {
+  Capabilities caps;
+  caps.name = "interpreter";
+  caps.model = ExecutionModel::Grid;
+  caps.num_cores = 8;
+  caps.vector_bits = 128;
+  caps.max_threads_per_group = 256;
+  caps.simd_width = 32;
+  caps.shared_memory_bytes = 32 << 10;
+  for (int d = 0; d < kNumDTypes; ++d) {
+    caps.dtypes.set(d);
+    caps.arithmetic.set(d);
+  }
+  set_all_native(caps);
+  return caps;
+}
+
+}  // namespace rune::runtime
