@@ -1,14 +1,16 @@
 """Compiles LLVM IR text to machine code in this process, with a disk cache of object code.
 
-The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under one
-lock, which is also held around fork, so that a child never inherits it locked.
+The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under
+one lock, which is also held around fork, so that a child never inherits it locked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
+import platform
 import re
 import sys
 import tempfile
@@ -16,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 __all__ = ["CompiledCode", "clear_cache", "compile_module"]
 
@@ -60,11 +62,14 @@ class _Compiler:
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        if sys.platform == "linux":
-            # Functions such as exp are looked up in the process, where libm may be loaded privately.
-            llvm.load_library_permanently("libm.so.6")
         # The features and not the CPU's name: in virtual machines the name promises too much.
         self.features = llvm.get_host_cpu_features().flatten()
+        if sys.platform == "linux":
+            # exp and others are looked up in the process, where libm may be private to a module.
+            llvm.load_library_permanently("libm.so.6")
+            # Of processors before 2012: float16 conversions are calls.
+            if platform.machine() == "x86_64" and "+f16c" not in self.features:
+                llvm.load_library_permanently("libgcc_s.so.1")
         target = llvm.Target.from_default_triple()
         # Position-independent small code: constants are addressed relative to the instruction. The
         # default of a JIT would load each constant's 64-bit address first.
@@ -75,9 +80,8 @@ class _Compiler:
         self.data_layout = str(self.machine.target_data)
         # JITLink places all sections of an object together, as the small code model needs.
         self.jit = llvm.create_lljit_compiler(self.machine, use_jit_link=True)
-        self.key = "\n".join(
-            [".".join(map(str, llvm.llvm_version_info)), self.triple, self.features, str(_OPT_LEVEL)]
-        ).encode()
+        version = ".".join(map(str, llvm.llvm_version_info))
+        self.key = "\n".join([version, self.triple, self.features, str(_OPT_LEVEL)]).encode()
 
     def object_code(self, ir: str) -> bytes:
         try:
@@ -128,10 +132,8 @@ def _read(path: Path) -> bytes | None:
     digest, code = data[:32], data[32:]
     if hashlib.sha256(code).digest() != digest:
         return None
-    try:
+    with contextlib.suppress(OSError):  # of a cache that may only be read
         os.utime(path)
-    except OSError:
-        pass  # A read-only cache: the entry's age is somebody else's concern.
     return code
 
 

@@ -1,0 +1,746 @@
+"""Kernels rendered as LLVM IR, compiled and run, against NumPy and against the interpreter."""
+
+import ctypes
+import itertools
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from rune_jit import _core, _llvm
+
+DTYPES = {
+    "bool": np.dtype(bool),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+FLOATS = ["f16", "bf16", "f32", "f64"]
+INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Text:
+    """Writes the text of a kernel; each call gives the name of the instruction's value."""
+
+    def __init__(self, *grid):
+        self.grid = (*grid, 1, 1, 1)[:3]
+        self.lines = []
+
+    def __call__(self, instruction):
+        name = f"%{len(self.lines)}"
+        has_value = " : " in instruction
+        self.lines.append(f"{name} = {instruction}" if has_value else instruction)
+        return name
+
+    def memory(self, dtype, index, size, writable=False):
+        flag = "true" if writable else "false"
+        return self(f"define_global index={index} size={size} writable={flag} : ptr {dtype}")
+
+    def const(self, value, dtype="i64", lanes=1):
+        return self(f"const {dtype}({value}) : {typed(dtype, lanes)}")
+
+    def iota(self, lanes):
+        values = ",".join(f"i64({i})" for i in range(lanes))
+        return self(f"vconst [{values}] : i64x{lanes}")
+
+    def task(self, dim=0):
+        bound = self.grid[dim]
+        return self(f"special Workgroup_idx dim={dim} bound={bound} : i64")
+
+    def store(self, memory, index, value, valid="", nontemporal=False):
+        flag = "true" if nontemporal else "false"
+        self(f"store nontemporal={flag} {memory} {index} {value} {valid}".rstrip())
+
+    def __str__(self):
+        grid = ",".join(map(str, self.grid))
+        body = "\n".join("  " + line for line in self.lines)
+        return f"kernel @k grid=[{grid}] local=[1,1,1] {{\n{body}\n}}\n"
+
+
+def typed(dtype, lanes):
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+
+
+def compiled(text):
+    ir = _core.render_llvm(str(text))
+    (address,), keep = _llvm.compile_module(ir, ["k"], cache=False)
+    function = KERNEL(address)
+    function.keep = keep
+    return function
+
+
+def call(function, arrays, begin=0, end=1, variables=()):
+    buffers = (ctypes.c_void_p * max(len(arrays), 1))(*[a.ctypes.data for a in arrays])
+    values = (ctypes.c_int64 * max(len(variables), 1))(*variables)
+    function(ctypes.addressof(buffers), ctypes.addressof(values), begin, end)
+
+
+def run(text, arrays, variables=()):
+    """Runs all tasks, compiled; the interpreter must do the same to copies of the arrays."""
+    copies = [a.copy() for a in arrays]
+    x, y, z = text.grid
+    call(compiled(text), arrays, 0, x * y * z, variables)
+    if not variables:
+        _core.interpret(str(text), copies)
+        for ours, reference in zip(arrays, copies, strict=True):
+            np.testing.assert_array_equal(bits(ours), bits(reference))
+
+
+def bits(array):
+    return array.view(f"u{array.itemsize}")
+
+
+def same(a, b):
+    """Elements of equal bits, or both NaN."""
+    equal = bits(a) == bits(b)
+    if a.dtype in (np.float16, np.float32, np.float64, ml_dtypes.bfloat16):
+        equal |= np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))
+    return equal
+
+
+def some(dtype, size, seed=0):
+    """Small values, exact in every dtype, that differ from 0."""
+    values = np.random.default_rng(seed).integers(1, 100, size)
+    return (values % 2 == 0 if dtype == "bool" else values).astype(DTYPES[dtype])
+
+
+def specials(dtype):
+    if dtype == "bool":
+        return np.array([False, True])
+    if dtype in INTEGERS:
+        i = np.iinfo(DTYPES[dtype])
+        wanted = [0, 1, 2, 3, 7, 10, 100, i.max, i.max - 1, i.max // 2, i.min, i.min + 1]
+        wanted += [-1, -2, -7]
+        return np.array(sorted({v for v in wanted if i.min <= v <= i.max}), DTYPES[dtype])
+    values = [0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 1e-3, 100.7, -100.3, 127, 128, 255.6]
+    values += [256, -129, 32768, 65504, 65519.999, 65520, 70000, 2.0**31 - 1, 2.0**31, -(2.0**31)]
+    values += [-(2.0**31) - 1, 2.0**32 - 1, 2.0**32, 9.2e18, 9.3e18, 1.8e19, 1.9e19, -9.3e18, 1e20]
+    values += [1e38, 1e-40, 1e39, 1e300, 1e-310, np.inf, -np.inf, np.nan, -np.nan, 3e-8]
+    # Halfway between two float16 or bfloat16, but for a bit that float32 does not hold.
+    values += [1 + 2**-8 + 2**-30, 1 + 2**-11 + 2**-40, 1 + 3 * 2**-11 - 2**-40]
+    values += [2**-25 * (1 + 2**-30)]
+    with np.errstate(all="ignore"):
+        return np.array(values, np.float64).astype(DTYPES[dtype])
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# Memory
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_copy_runs_only_its_tasks(dtype, lanes):
+    k = Text(6)
+    out, source = k.memory(dtype, 0, 6 * lanes, True), k.memory(dtype, 1, 6 * lanes)
+    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
+    k.store(out, at, k(f"load {source} {at} : {typed(dtype, lanes)}"))
+    x, y = some(dtype, 6 * lanes), np.zeros(6 * lanes, DTYPES[dtype])
+    call(compiled(k), [y, x], 2, 5)
+    expected = np.zeros_like(y)
+    expected[2 * lanes : 5 * lanes] = x[2 * lanes : 5 * lanes]
+    np.testing.assert_array_equal(bits(y), bits(expected))
+    call(compiled(k), [y, x], 3, 3)
+    call(compiled(k), [y, x], 3, 1)
+    np.testing.assert_array_equal(bits(y), bits(expected))
+
+
+@pytest.mark.parametrize("grid", [(4, 3, 2), (4, 1, 3), (1, 5, 2), (1, 1, 7), (1, 1, 1), (6,)])
+def test_tasks_count_x_first(grid):
+    k = Text(*grid)
+    nx, ny, nz = k.grid
+    out = k.memory("i64", 0, nx * ny * nz, True)
+    x, y, z = k.task(0), k.task(1), k.task(2)
+    row = k(f"alu add {k(f'alu mul {z} {k.const(ny)} : i64')} {y} : i64")
+    at = k(f"alu add {k(f'alu mul {row} {k.const(nx)} : i64')} {x} : i64")
+    code = k(f"alu add {k(f'alu mul {z} {k.const(10)} : i64')} {y} : i64")
+    code = k(f"alu add {k(f'alu mul {code} {k.const(10)} : i64')} {x} : i64")
+    k.store(out, at, code)
+    result = np.full(nx * ny * nz, -1)
+    run(k, [result])
+    z, y, x = np.indices((nz, ny, nx))
+    np.testing.assert_array_equal(result, (100 * z + 10 * y + x).ravel())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 37])
+def test_masked_tail(dtype, size):
+    lanes = 16
+    k = Text(-(-size // lanes))
+    out, source = k.memory(dtype, 0, size, True), k.memory(dtype, 1, size)
+    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
+    index = k(f"alu add {k(f'vectorize {at} : i64x{lanes}')} {k.iota(lanes)} : i64x{lanes}")
+    valid = k(f"alu cmplt {index} {k.const(size, lanes=lanes)} : boolx{lanes}")
+    value = k(f"load {source} {at} {valid} : {dtype}x{lanes}")
+    k.store(out, at, value, valid)
+    x = some(dtype, size)
+    # What lies behind the array must stay as it is.
+    memory = np.full(size + lanes, 7, DTYPES[dtype])
+    expected = memory.copy()
+    expected[:size] = x
+    run(k, [memory[:size], x])
+    np.testing.assert_array_equal(bits(memory), bits(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_one_mask_for_all_lanes(dtype, lanes):
+    k = Text(4)
+    n = 4 * lanes
+    out, source, flags = k.memory(dtype, 0, n, True), k.memory(dtype, 1, n), k.memory("bool", 2, 4)
+    back = k.memory(dtype, 3, n, True)
+    task = k.task()
+    at = k(f"alu mul {task} {k.const(lanes)} : i64")
+    valid = k(f"load {flags} {task} : bool")
+    value = k(f"load {source} {at} {valid} : {typed(dtype, lanes)}")
+    k.store(out, at, value)
+    k.store(back, at, k(f"load {source} {at} : {typed(dtype, lanes)}"), valid)
+    x, flag = some(dtype, n), np.array([True, False, False, True])
+    y, z = np.ones(n, DTYPES[dtype]), np.zeros(n, DTYPES[dtype])
+    run(k, [y, x, flag, z])
+    expected = np.where(np.repeat(flag, lanes), x, np.zeros_like(x))
+    np.testing.assert_array_equal(bits(y), bits(expected))
+    np.testing.assert_array_equal(bits(z), bits(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index_dtype", ["i32", "i64", "u32", "u8"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_gather_and_scatter(dtype, index_dtype, masked):
+    lanes, n = 16, 50
+    k = Text(1)
+    out, source = k.memory(dtype, 0, n, True), k.memory(dtype, 1, n)
+    back, places = k.memory(dtype, 2, n, True), k.memory(index_dtype, 3, lanes)
+    flags = k.memory("bool", 4, lanes)
+    zero = k.const(0)
+    index = k(f"load {places} {zero} : {index_dtype}x{lanes}")
+    valid = k(f"load {flags} {zero} : boolx{lanes}") if masked else ""
+    value = k(f"load {source} {index} {valid} : {dtype}x{lanes}".replace("  ", " "))
+    k.store(out, zero, value)
+    k.store(back, index, value, valid)
+    x = some(dtype, n)
+    place = np.random.default_rng(1).permutation(n)[:lanes].astype(DTYPES[index_dtype])
+    flag = np.arange(lanes) % 3 != 0
+    if masked:
+        place[~flag] = 200  # beyond the memory: must not be touched
+    y, z = np.zeros(n, DTYPES[dtype]), np.zeros(n, DTYPES[dtype])
+    run(k, [y, x, z, place, flag])
+    use = flag if masked else np.ones(lanes, bool)
+    expected = np.zeros(lanes, DTYPES[dtype])
+    expected[use] = x[place[use]]
+    np.testing.assert_array_equal(bits(y[:lanes]), bits(expected))
+    scattered = np.zeros(n, DTYPES[dtype])
+    scattered[place[use]] = expected[use]
+    np.testing.assert_array_equal(bits(z), bits(scattered))
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_ptrcat_crosses_its_parts(lanes):
+    sizes = [5, 3, 8]
+    k = Text(16 // lanes)
+    parts = [k.memory("f32", i, size, True) for i, size in enumerate(sizes)]
+    out = k.memory("f32", 3, 16, True)
+    joined = k(f"ptrcat {' '.join(parts)} : ptr f32")
+    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
+    value = k(f"load {joined} {at} : {typed('f32', lanes)}")
+    k.store(out, at, value)
+    k.store(joined, at, k(f"alu add {value} {value} : {typed('f32', lanes)}"))
+    arrays = [some("f32", size, i) for i, size in enumerate(sizes)]
+    expected = np.concatenate(arrays)
+    result = np.zeros(16, np.float32)
+    run(k, [*arrays, result])
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.concatenate(arrays), 2 * expected)
+
+
+@pytest.mark.parametrize(
+    "dtype,lanes", [("f32", 16), ("f64", 8), ("i8", 64), ("f32", 4), ("i16", 3)]
+)
+def test_nontemporal(dtype, lanes):
+    k = Text(4)
+    size = 4 * lanes
+    out, source = k.memory(dtype, 0, size, True), k.memory(dtype, 1, size)
+    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
+    k.store(out, at, k(f"load {source} {at} : {dtype}x{lanes}"), nontemporal=True)
+    memory = np.zeros(size + 64, DTYPES[dtype])
+    skip = (-memory.ctypes.data % 64) // memory.itemsize
+    result, x = memory[skip : skip + size], some(dtype, size)
+    run(k, [result, x])
+    np.testing.assert_array_equal(result, x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i16", "f32", "f64"])
+def test_local_memory(dtype):
+    """Reverses rows of 8 by way of scratch memory, in two tasks."""
+    k = Text(2)
+    out, source = k.memory(dtype, 0, 16, True), k.memory(dtype, 1, 16)
+    scratch = k(f"local size=8 : ptr {dtype}")
+    base = k(f"alu mul {k.task()} {k.const(8)} : i64")
+    i = k(f"range {k.const(8)} : i64")
+    value = k(f"load {source} {k(f'alu add {base} {i} : i64')} : {dtype}")
+    k.store(scratch, k(f"alu sub {k.const(7)} {i} : i64"), value)
+    k("endrange")
+    k("barrier")
+    k.store(out, base, k(f"load {scratch} {k.const(0)} : {dtype}x8"))
+    x, y = some(dtype, 16), np.zeros(16, DTYPES[dtype])
+    run(k, [y, x])
+    np.testing.assert_array_equal(y, x.reshape(2, 8)[:, ::-1].ravel())
+
+
+# Loops, branches, accumulators
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 31])
+def test_several_accumulators(count):
+    """A sum, a maximum and a conditional count over rows of 16, with a bound known at run time."""
+    k = Text(1)
+    sums, tops = k.memory("f32", 0, 16, True), k.memory("f32", 1, 16, True)
+    evens, source = k.memory("i64", 2, 1, True), k.memory("f32", 3, 31 * 16)
+    total = k(f"acc {k.const(0.0, 'f32', 16)} : f32x16")
+    top = k(f"acc {k.const('-inf', 'f32', 16)} : f32x16")
+    even = k(f"acc {k.const(0)} : i64")
+    bound = k('define_var {name="n" min=0 max=31} : i64')
+    i = k(f"range {bound} : i64")
+    row = k(f"load {source} {k(f'alu mul {i} {k.const(16)} : i64')} : f32x16")
+    k(f"assign {total} {k(f'alu add {total} {row} : f32x16')}")
+    k(f"assign {top} {k(f'alu max {top} {row} : f32x16')}")
+    low = k(f"alu and {i} {k.const(1)} : i64")
+    k(f"if {k(f'alu cmpeq {low} {k.const(0)} : bool')}")
+    k(f"assign {even} {k(f'alu add {even} {k.const(1)} : i64')}")
+    k("endif")
+    k("endrange")
+    zero = k.const(0)
+    for memory, value in ((sums, total), (tops, top), (evens, even)):
+        k.store(memory, zero, value)
+    x = some("f32", 31 * 16)
+    s, m, e = np.ones(16, np.float32), np.ones(16, np.float32), np.ones(1, np.int64)
+    run(k, [s, m, e, x], [count])
+    rows = x.reshape(31, 16)[:count]
+    np.testing.assert_array_equal(s, rows.sum(0))
+    np.testing.assert_array_equal(m, rows.max(0, initial=-np.inf))
+    assert e[0] == (count + 1) // 2
+
+
+@pytest.mark.parametrize("index_dtype", ["i32", "i64", "u32"])
+def test_nested_loops(index_dtype):
+    """For each task a sum over a triangle, with an inner Acc and an If between the loops."""
+    k = Text(3)
+    out = k.memory("i64", 0, 3, True)
+    task = k.task()
+    limit = k.const(5, index_dtype)
+    outer_sum = k(f"acc {task} : i64")
+    i = k(f"range {limit} : {index_dtype}")
+    inner_sum = k(f"acc {k.const(0)} : i64")
+    j = k(f"range {i} : {index_dtype}")
+    wide = k(f"cast {j} : i64") if index_dtype != "i64" else j
+    k(f"assign {inner_sum} {k(f'alu add {inner_sum} {wide} : i64')}")
+    k("endrange")
+    two = k.const(2, index_dtype)
+    k(f"if {k(f'alu cmplt {two} {i} : bool')}")
+    k(f"assign {outer_sum} {k(f'alu add {outer_sum} {inner_sum} : i64')}")
+    again = k(f"range {k.const(2)} : i64")
+    k(f"assign {outer_sum} {k(f'alu add {outer_sum} {again} : i64')}")
+    k("endrange")
+    k("endif")
+    k("endrange")
+    k.store(out, task, outer_sum)
+    result = np.zeros(3, np.int64)
+    run(k, [result])
+    per_task = sum(sum(range(i)) + 1 for i in range(5) if i > 2)
+    np.testing.assert_array_equal(result, np.arange(3) + per_task)
+
+
+@pytest.mark.parametrize("bound", [-3, 0, 4])
+def test_constant_bounds(bound):
+    k = Text(1)
+    out = k.memory("i64", 0, 1, True)
+    a, b = k(f"acc {k.const(1)} : i64"), k(f"acc {k.const(2)} : i64")
+    k(f"range {k.const(bound)} : i64")
+    old = k(f"alu add {a} {k.const(0)} : i64")
+    k(f"assign {a} {b}")  # the two change places
+    k(f"assign {b} {k(f'alu add {old} {k.const(1)} : i64')}")
+    k("endrange")
+    zero = k.const(0)
+    k.store(out, zero, k(f"alu add {k(f'alu mul {a} {k.const(100)} : i64')} {b} : i64"))
+    result = np.zeros(1, np.int64)
+    run(k, [result])
+    a, b = 1, 2
+    for _ in range(bound):
+        a, b = b, a + 1
+    assert result[0] == 100 * a + b
+
+
+def test_branch_with_store():
+    k = Text(8)
+    out, source = k.memory("i32", 0, 8, True), k.memory("i32", 1, 8)
+    task = k.task()
+    value = k(f"load {source} {task} : i32")
+    fifty = k.const(50, "i32")
+    k(f"if {k(f'alu cmplt {fifty} {value} : bool')}")
+    k.store(out, task, value)
+    k("endif")
+    x, y = some("i32", 8), np.full(8, -1, np.int32)
+    run(k, [y, x])
+    np.testing.assert_array_equal(y, np.where(x > 50, x, -1))
+
+
+# Values
+
+
+def elementwise(operands, result, instruction, count, lanes):
+    """One operation on arrays, `lanes` at a time."""
+    k = Text(count // lanes)
+    out = k.memory(result, 0, count, True)
+    memories = [k.memory(d, i + 1, count) for i, d in enumerate(operands)]
+    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
+    args = [
+        k(f"load {m} {at} : {typed(d, lanes)}") for m, d in zip(memories, operands, strict=True)
+    ]
+    k.store(out, at, k(f"{instruction} {' '.join(args)} : {typed(result, lanes)}"))
+    return k
+
+
+def padded(columns, lanes):
+    size = -(-len(columns[0]) // lanes) * lanes
+    return [np.ascontiguousarray(np.resize(c, size)) for c in columns]
+
+
+BOTH = ["add", "sub", "mul", "max", "min", "neg", "abs", "sign", "mulacc"]
+BITWISE = ["xor", "or", "and", "not"]
+COMPARE = ["cmplt", "cmple", "cmpeq", "cmpne"]
+FLOAT_ONLY = ["fdiv", "fmod", "fmax", "fmin", "copysign", "recip", "sqrt", "floor", "ceil", "trunc"]
+FLOAT_ONLY += ["rint", "isnan", "isinf", "isfinite", "signbit"]
+LIBM = ["pow", "atan2", "hypot", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"]
+LIBM += ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"]
+LIBM += ["atanh", "erf"]
+UNARY = {"neg", "abs", "sign", "not", "recip", "sqrt", "floor", "ceil", "trunc", "rint", "isnan"}
+UNARY |= {"isinf", "isfinite", "signbit"} | (set(LIBM) - {"pow", "atan2", "hypot"})
+CASES = [(op, d) for op in BOTH for d in INTEGERS + FLOATS]
+CASES += [(op, "bool") for op in ["max", "min"]]
+CASES += [(op, d) for op in BITWISE for d in ["bool", *INTEGERS]]
+CASES += [(op, d) for op in [*COMPARE, "where"] for d in DTYPES]
+CASES += [(op, d) for op in ["div", "fmod", "shl", "shr"] for d in INTEGERS]
+CASES += [(op, d) for op in FLOAT_ONLY for d in FLOATS]
+CASES += [(op, "f64") for op in LIBM]
+
+
+def columns_of(op, dtype):
+    s = specials(dtype)
+    if op in UNARY:
+        return [s]
+    if op == "mulacc":
+        few = np.random.default_rng(3).choice(s, min(len(s), 12), replace=False)
+        triples = zip(*itertools.product(few, repeat=3), strict=True)
+        return [np.array(column, DTYPES[dtype]) for column in triples]
+    a, b = np.repeat(s, len(s)), np.tile(s, len(s))
+    if op == "where":
+        return [np.arange(len(a)) % 3 == 0, a, b]
+    keep = np.ones(len(a), bool)
+    if op in ("div", "fmod") and dtype in INTEGERS:
+        lowest = np.iinfo(DTYPES[dtype]).min
+        keep = (b != 0) & ~((a == lowest) & (b.astype(np.int64) == -1) & (lowest < 0))
+    if op in ("shl", "shr"):
+        keep = (b >= 0) & (b.astype(np.float64) < 8 * b.itemsize)
+    return [a[keep], b[keep]]
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+@pytest.mark.parametrize("op,dtype", CASES)
+def test_alu(op, dtype, lanes):
+    columns = padded(columns_of(op, dtype), lanes)
+    is_predicate = op in COMPARE or op in ("isnan", "isinf", "isfinite", "signbit")
+    result = "bool" if is_predicate else dtype
+    operands = [dtype] * len(columns)
+    if op == "where":
+        operands[0] = "bool"
+    count = len(columns[0])
+    k = elementwise(operands, result, f"alu {op}", count, lanes)
+    ours, reference = np.zeros(count, DTYPES[result]), np.zeros(count, DTYPES[result])
+    call(compiled(k), [ours, *columns], 0, count // lanes)
+    _core.interpret(str(k), [reference, *columns])
+    equal = same(ours, reference)
+    if op in ("max", "min", "fmax", "fmin"):
+        equal |= ours == reference  # which of two zeros is larger is open, as in NumPy
+    wrong = np.flatnonzero(~equal)[:3]
+    assert equal.all(), [(*(c[i] for c in columns), ours[i], reference[i]) for i in wrong]
+
+
+def test_max_and_min_of_zeros_as_numpy():
+    a, b = np.array([0.0, -0.0] * 8, np.float32), np.array([-0.0, 0.0] * 8, np.float32)
+    for op, function in (("max", np.maximum), ("min", np.minimum)):
+        ours = np.zeros(16, np.float32)
+        k = elementwise(["f32", "f32"], "f32", f"alu {op}", 16, 16)
+        call(compiled(k), [ours, a, b])
+        np.testing.assert_array_equal(bits(ours), bits(function(a, b)))
+
+
+def cast_inputs(dtype):
+    rng = np.random.default_rng(5)
+    values = [specials(dtype)]
+    if dtype == "f64":
+        values.append(rng.normal(size=1024) * 10.0 ** rng.integers(-9, 22, 1024))
+        # Near the middle between two float16: a second rounding would show.
+        odd = (rng.integers(0, 2**11, 1024) * 2 + 1) * 2.0**-12
+        values.append(odd * (1 + rng.integers(-1, 2, 1024) * 2.0**-45))
+    if dtype != "bool":
+        values.append(np.frombuffer(rng.bytes(DTYPES[dtype].itemsize * 1024), DTYPES[dtype]))
+    return np.concatenate([v.astype(DTYPES[dtype]) for v in values])
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+@pytest.mark.parametrize("source,target", itertools.permutations(DTYPES, 2))
+def test_cast(source, target, lanes):
+    (x,) = padded([cast_inputs(source)], lanes)
+    k = elementwise([source], target, "cast", len(x), lanes)
+    ours, reference = np.zeros(len(x), DTYPES[target]), np.zeros(len(x), DTYPES[target])
+    call(compiled(k), [ours, x], 0, len(x) // lanes)
+    _core.interpret(str(k), [reference, x])
+    wrong = np.flatnonzero(~same(ours, reference))[:3]
+    assert not len(wrong), [(x[i], ours[i], reference[i]) for i in wrong]
+    equal = same(ours, x.astype(DTYPES[target]))
+    if target == "u32" and source in FLOATS:
+        # NumPy's own answers to values that do not fit depend on the array's length.
+        equal |= ~((x > -1) & (x.astype(np.float64) < 2.0**32))
+    wrong = np.flatnonzero(~equal)[:3]
+    assert not len(wrong), [(x[i], ours[i], x[i].astype(DTYPES[target])) for i in wrong]
+
+
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_bitcast(source, lanes):
+    size = DTYPES[source].itemsize
+    for target in (d for d in DTYPES if DTYPES[d].itemsize == size and d not in (source, "bool")):
+        (x,) = padded([specials(source)], lanes)
+        ours = np.zeros(len(x), DTYPES[target])
+        k = elementwise([source], target, "bitcast", len(x), lanes)
+        call(compiled(k), [ours, x], 0, len(x) // lanes)
+        assert same(ours, x.view(DTYPES[target])).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lanes(dtype):
+    """Gep, Vectorize, Vconst and splats."""
+    k = Text(1)
+    out, source = k.memory(dtype, 0, 32, True), k.memory(dtype, 1, 8)
+    x = k(f"load {source} {k.const(0)} : {dtype}x8")
+    reverse = k(f"gep indices=[7,6,5,4,3,2,1,0] {x} : {dtype}x8")
+    k.store(out, k.const(0), reverse)
+    third, fifth = k(f"gep indices=[3] {x} : {dtype}"), k(f"gep indices=[5] {x} : {dtype}")
+    k.store(out, k.const(8), k(f"vectorize {third} {fifth} {third} {fifth} : {dtype}x4"))
+    k.store(out, k.const(12), k(f"vectorize {fifth} : {dtype}x4"))
+    one = "true" if dtype == "bool" else "1.0" if dtype in FLOATS else "1"
+    zero = "false" if dtype == "bool" else "-0.0" if dtype in FLOATS else "0"
+    constants = ",".join(f"{dtype}({v})" for v in [one, zero] * 4)
+    k.store(out, k.const(16), k(f"vconst [{constants}] : {dtype}x8"))
+    k.store(out, k.const(24), k.const(one, dtype, 8))
+    x, y = some(dtype, 8), np.zeros(32, DTYPES[dtype])
+    run(k, [y, x])
+    ones = np.ones(8, DTYPES[dtype])
+    mixed = ones.copy()
+    mixed[1::2] = np.copysign(0.0, -1) if dtype in FLOATS else 0
+    expected = [x[::-1], x[[3, 5, 3, 5]], x[[5] * 4], mixed, ones]
+    np.testing.assert_array_equal(bits(y), bits(np.concatenate(expected)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_constants_are_exact(dtype):
+    def literal(v):
+        if dtype == "bool":
+            return "true" if v else "false"
+        return repr(float(v)) if dtype in FLOATS else str(int(v))
+
+    x = specials(dtype)
+    k = Text(1)
+    out = k.memory(dtype, 0, len(x), True)
+    for i, v in enumerate(x):
+        k.store(out, k.const(i), k.const(literal(v), dtype))
+    ours = np.zeros(len(x), DTYPES[dtype])
+    run(k, [ours])
+    assert same(ours, x).all()
+
+
+# The compiler
+
+
+def add_constant(value, name="k"):
+    k = Text(1)
+    memory = k.memory("f32", 0, 16, True)
+    x = k(f"load {memory} {k.const(0)} : f32x16")
+    k.store(memory, k.const(0), k(f"alu add {x} {k.const(float(value), 'f32', 16)} : f32x16"))
+    return _core.render_llvm(str(k)).replace("@k(", f"@{name}(")
+
+
+def result_of(address):
+    x = np.zeros(16, np.float32)
+    call(KERNEL(address), [x])
+    return x[15]
+
+
+def entries(folder):
+    return sorted((folder / "objects").glob("*.o"))
+
+
+def test_cache_is_used_and_survives_damage(tmp_path, monkeypatch):
+    def compile_one(value):
+        (address,), keep = _llvm.compile_module(add_constant(value), ["k"], cache_dir=str(tmp_path))
+        assert result_of(address) == value
+        del keep
+
+    compile_one(1)
+    compile_one(2)
+    assert len(entries(tmp_path)) == 2
+    compiled_modules = []
+    original = _llvm._Compiler.object_code
+
+    def counted(self, ir):
+        compiled_modules.append(ir)
+        return original(self, ir)
+
+    monkeypatch.setattr(_llvm._Compiler, "object_code", counted)
+    compile_one(1)
+    assert not compiled_modules
+    for path in entries(tmp_path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+    compile_one(1)
+    assert len(compiled_modules) == 1
+    entries(tmp_path)[0].write_bytes(b"")
+    entries(tmp_path)[1].write_bytes(b"")
+    compile_one(1)
+    compile_one(1)
+    assert len(compiled_modules) == 2
+    _llvm.clear_cache(str(tmp_path))
+    assert not entries(tmp_path)
+
+
+def test_cache_is_bounded(tmp_path):
+    for i in range(10):
+        path = tmp_path / f"{i}.o"
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (i, i))
+    _llvm._trim(tmp_path, 1000)
+    assert len(list(tmp_path.iterdir())) == 10
+    _llvm._trim(tmp_path, 500)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["6.o", "7.o", "8.o", "9.o"]
+
+
+def test_unwritable_cache_is_no_error(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    (address,), _keep = _llvm.compile_module(add_constant(3), ["k"], cache_dir=str(blocked))
+    assert result_of(address) == 3
+
+
+def test_addresses_are_in_the_order_of_names():
+    names = ["c", "a", "b"]
+    parts = [add_constant(i + 1, name).split("attributes")[0] for i, name in enumerate(names)]
+    ir = "".join(parts) + "attributes" + add_constant(0).split("attributes")[1]
+    addresses, _keep = _llvm.compile_module(ir, ["b", "c", "a"], cache=False)
+    assert [result_of(a) for a in addresses] == [3, 1, 2]
+
+
+def test_errors_show_the_line():
+    ir = "define void @k() {\n  %a = fadd float 1.0, %nonesuch\n  ret void\n}\n"
+    with pytest.raises(RuntimeError, match=r"nonesuch(.|\n)*line 2: %a = fadd float 1.0, %none"):
+        _llvm.compile_module(ir, ["k"], cache=False)
+    with pytest.raises(RuntimeError, match="rune_jit; please report"):
+        _llvm.compile_module(add_constant(1), ["other"], cache=False)
+
+
+def test_many_kernels_live_and_die(tmp_path):
+    ir = add_constant(5)
+    loaded = [_llvm.compile_module(ir, ["k"], cache_dir=str(tmp_path)) for _ in range(1500)]
+    assert len({address for (address,), _ in loaded}) == len(loaded)
+    assert all(result_of(address) == 5 for (address,), _ in loaded)
+    del loaded[::2]
+    assert all(result_of(address) == 5 for (address,), _ in loaded)
+
+
+def test_threads_compile_at_once():
+    results = {}
+
+    def work(n):
+        for i in range(5):
+            (address,), keep = _llvm.compile_module(add_constant(10 * n + i), ["k"], cache=False)
+            results[n, i] = result_of(address) == 10 * n + i
+            del keep
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 20 and all(results.values())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_fork_while_another_thread_compiles():
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            _llvm.compile_module(add_constant(1), ["k"], cache=False)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for i in range(5):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    (address,), _keep = _llvm.compile_module(add_constant(i), ["k"], cache=False)
+                    code = int(result_of(address) != i)
+                finally:
+                    os._exit(code)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_shutdown_with_live_code():
+    program = """
+        from rune_jit import _llvm
+        ir = "define void @k(ptr %b, ptr %v, i64 %i, i64 %n) nounwind {\\n ret void\\n}\\n"
+        kept = [_llvm.compile_module(ir, ["k"], cache=False) for _ in range(3)]
+        class Cycle: pass
+        cycle = Cycle(); cycle.self = cycle; cycle.code = kept[1]
+        print("done")
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+def test_float64_functions_are_libm_calls():
+    k = elementwise(["f64"], "f64", "alu erf", 8, 8)
+    ir = _core.render_llvm(str(k))
+    assert len(re.findall(r"call double @erf\(", ir)) == 8
