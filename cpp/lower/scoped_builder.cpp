@@ -42,24 +42,23 @@ Var ScopedBuilder::here(Payload payload, std::vector<Var> args, Type type) {
   return emit(depth(), std::move(payload), std::move(args), type);
 }
 
-ScopedBuilder::Scope& ScopedBuilder::open() {
+Var ScopedBuilder::open(Payload payload, Var arg, Type type) {
+  const Var v{static_cast<uint32_t>(types_.size())};
+  types_.push_back(type);
   const int fence = scopes_.back().fence;
   Scope& scope = scopes_.emplace_back();
+  depths_.push_back(depth());  // a loop's index exists inside only
+  scope.opener = Pending{v.id, {std::move(payload), {arg}, type}};
   scope.fence = fence;
   scope.id = ++num_scopes_;
-  return scope;
+  return v;
 }
 
-Var ScopedBuilder::open_range(Var bound) {
-  const Var index = here(Range{}, {bound}, types_[bound.id]);
-  open();
-  depths_[index.id] = depth();  // the index exists inside only
-  return index;
-}
+Var ScopedBuilder::open_range(Var bound) { return open(Range{}, bound, types_[bound.id]); }
 
 void ScopedBuilder::open_if(Var condition) {
-  here(If{}, {condition}, {});
-  open().fence = depth();
+  open(If{}, condition, {});
+  scopes_.back().fence = depth();
 }
 
 void ScopedBuilder::close(Payload end) {
@@ -68,6 +67,7 @@ void ScopedBuilder::close(Payload end) {
   scopes_.pop_back();
   for (const std::string& key : scope.numbered) numbering_.erase(key);
   std::vector<Pending>& outer = scopes_.back().instrs;
+  outer.push_back(std::move(*scope.opener));
   std::move(scope.instrs.begin(), scope.instrs.end(), std::back_inserter(outer));
   here(std::move(end), {}, {});
 }

@@ -61,6 +61,7 @@ class ScopedBuilder {
   struct Scope {
     std::vector<Pending> instrs;
     std::vector<std::string> numbered;  // keys to forget when the scope closes
+    std::optional<Pending> opener;      // the Range or If; what is hoisted meanwhile comes before it
     int fence = 0;                      // loads stay at this depth or deeper
     uint64_t id = 0;
   };
@@ -72,7 +73,8 @@ class ScopedBuilder {
   Type alu_type(AluOp op, const std::vector<Var>& args) const;
   Type load_type(Var memory, int lanes) const;
 
-  Scope& open();
+  // Opens a scope whose first instruction is this one.
+  Var open(Payload payload, Var arg, Type type);
 
   std::vector<Scope> scopes_;
   uint64_t num_scopes_ = 0;

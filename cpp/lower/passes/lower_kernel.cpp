@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "alu/eval.h"
@@ -129,10 +130,10 @@ class KernelLowerer {
       for (int64_t u = 0; u * lanes < count; ++u) {
         Point next = point;
         Expr at = base + Expr(u * lanes);
-        if (lanes > 1) at = at + values_.lane();
+        const int64_t used = std::min(lanes, count - u * lanes);
+        if (lanes > 1) at = at + values_.lane(used);
+        if (used < lanes) next.mask.require_between(values_.lane(lanes), 0, used);
         next.axes[axis] = at;
-        const int64_t left = count - u * lanes;
-        if (left < lanes) next.mask.require_between(values_.lane(), 0, left);
         if (into_slots) next.slot = u;
         result.push_back(std::move(next));
       }
@@ -219,16 +220,18 @@ class KernelLowerer {
     full_axis(axis, points, into_slots, inner);
   }
 
-  Expr thread_number() {
+  // The thread's number in its group, of which only the first `used` matter.
+  Expr thread_number(int64_t used) {
+    const auto known = thread_.find(used);
+    if (known != thread_.end()) return known->second;
     const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_dtype_);
-    if (!thread_) thread_ = values_.bind(number, {0, threads_ - 1});
-    return *thread_;
+    return thread_[used] = values_.bind(number, {0, used - 1});
   }
 
   // An axis dealt to the threads of the group, round robin.
   void thread_axis(int64_t axis, const Points& points, const Body& body) {
     const int64_t size = extent(axis), rest = size % threads_;
-    const Expr thread = thread_number();
+    const Expr thread = thread_number(threads_);
     const auto at = [&](const Expr& position) {
       Points extended = points;
       for (Point& point : extended) point.axes[axis] = position;
@@ -236,7 +239,7 @@ class KernelLowerer {
     };
     if (size >= threads_) loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
     if (!rest) return;
-    Points last = at(Expr(size - rest) + thread);
+    Points last = at(Expr(size - rest) + thread_number(rest));
     for (Point& point : last) point.mask.require_between(thread, 0, rest);
     body(last);
   }
@@ -266,7 +269,7 @@ class KernelLowerer {
   // Where all threads of a group have one result, one stores it.
   void require_first_thread(Mask& mask) {
     if (kernel_.reduce->inter_thread == schedule::InterThread::SharedTree)
-      mask.require_between(thread_number(), 0, 1);
+      mask.require_between(thread_number(threads_), 0, 1);
   }
 
   // Reduce stages.
@@ -433,13 +436,13 @@ class KernelLowerer {
   // A tree over the threads of the group, through shared memory; all threads get the result.
   Var combine_threads(Var x, ReduceOp op) {
     const Var shared = builder_.local(builder_.type(x).dtype, threads_);
-    const Var thread = values_.emit(thread_number());
+    const Var thread = values_.emit(thread_number(threads_));
     builder_.store(shared, thread, x, {}, false);
     builder_.barrier();
     for (int64_t half = threads_ / 2; half > 0; half /= 2) {
       builder_.open_if(builder_.alu(AluOp::Cmplt, {thread, values_.index_constant(half)}));
       const Var mine = builder_.load_here(shared, thread, 1, {});
-      const Var other = builder_.load_here(shared, values_.emit(thread_number() + Expr(half)), 1, {});
+      const Var other = builder_.load_here(shared, values_.emit(thread_number(threads_) + Expr(half)), 1, {});
       builder_.store(shared, thread, builder_.alu_here(alu_of(op), {mine, other}), {}, false);
       builder_.close_if();
       builder_.barrier();
@@ -456,7 +459,7 @@ class KernelLowerer {
   ValueEmitter values_;
   const Ints outer_;
   const int64_t threads_;
-  std::optional<Expr> thread_;
+  std::map<int64_t, Expr> thread_;
   std::set<uint32_t> nontemporal_;
 };
 

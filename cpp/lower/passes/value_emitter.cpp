@@ -16,8 +16,25 @@ using sym::Mask;
 
 namespace {
 
+bool is_lane(uint32_t variable) { return variable >= kFirstLaneVariable; }
+
+// The lane variable that an expression depends on, if any; ids are sorted.
+std::optional<uint32_t> lane_variable(const Expr& expr) {
+  const std::vector<uint32_t> variables = expr.variables();
+  if (variables.empty() || !is_lane(variables.back())) return std::nullopt;
+  return variables.back();
+}
+
+bool depends_on_lane(const Expr& expr) { return lane_variable(expr).has_value(); }
+
+// How far one lane moves the expression: 0 without lanes, nothing if that differs between lanes.
+std::optional<int64_t> lane_stride(const Expr& expr) {
+  const auto variable = lane_variable(expr);
+  return variable ? expr.coefficient_of(*variable) : 0;
+}
+
 std::optional<Expr> lane_as(uint32_t variable, const Expr& replacement) {
-  if (variable != kLaneVariable) return std::nullopt;
+  if (!is_lane(variable)) return std::nullopt;
   return replacement;
 }
 
@@ -46,11 +63,10 @@ size_t ValueEmitter::Hash::operator()(const Access& access) const {
 ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
                            const schedule::Kernel& kernel, DType index_dtype, int lanes)
     : builder_(builder), graph_(graph), index_dtype_(index_dtype), lanes_(lanes) {
-  lane_ = Expr::variable(kLaneVariable, {0, lanes - 1});
   if (lanes > 1) {
     std::vector<Scalar> numbers;
     for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
-    variables_[kLaneVariable] = builder.vconst(std::move(numbers));
+    lane_numbers_ = builder.vconst(std::move(numbers));
   }
   int64_t index = 0;
   for (const Value v : kernel_arguments(kernel)) {
@@ -61,6 +77,10 @@ ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
   for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
 }
 
+Expr ValueEmitter::lane(int64_t used) const {
+  return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), {0, used - 1});
+}
+
 Expr ValueEmitter::bind(Var value, sym::Bounds bounds) {
   const uint32_t id = next_variable_++;
   variables_[id] = value;
@@ -68,7 +88,8 @@ Expr ValueEmitter::bind(Var value, sym::Bounds bounds) {
 }
 
 Var ValueEmitter::emit_atom(const sym::Atom& atom) {
-  if (atom.kind == sym::Atom::Kind::Variable) return variables_.at(atom.variable);
+  if (atom.kind == sym::Atom::Kind::Variable)
+    return is_lane(atom.variable) ? lane_numbers_ : variables_.at(atom.variable);
   const Var inner = emit(atom.inner);
   const Var divisor = builder_.splat(index_constant(atom.divisor), builder_.type(inner).lanes);
   // Truncation equals rounding down where nothing is negative, and is cheaper.
@@ -112,12 +133,11 @@ Var ValueEmitter::emit(const Expr& expr) {
 
 Var ValueEmitter::emit_condition(const Expr& expr) {
   // rest - lane >= 0 and rest + lane >= 0 compare the lane numbers themselves.
-  const auto along_lane = expr.coefficient_of(kLaneVariable);
-  if (lanes_ > 1 && along_lane && (*along_lane == 1 || *along_lane == -1)) {
+  const auto stride = lane_stride(expr);
+  if (stride && (*stride == 1 || *stride == -1)) {
     const Expr rest = with_lane(expr, Expr(0));
-    const Var numbers = variables_.at(kLaneVariable);
-    if (*along_lane == -1) return builder_.alu(AluOp::Cmple, {numbers, builder_.splat(emit(rest), lanes_)});
-    return builder_.alu(AluOp::Cmple, {builder_.splat(emit(rest * -1), lanes_), numbers});
+    if (*stride == -1) return builder_.alu(AluOp::Cmple, {lane_numbers_, builder_.splat(emit(rest), lanes_)});
+    return builder_.alu(AluOp::Cmple, {builder_.splat(emit(rest * -1), lanes_), lane_numbers_});
   }
   const Var value = emit(expr);
   const Var zero = builder_.splat(index_constant(0), builder_.type(value).lanes);
@@ -272,9 +292,7 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   const graph::Node& node = graph_[access.value];
   const auto* reduce = node.as<graph::Reduce_Axis>();
   const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
-  const bool by_lane = lanes_ > 1 && std::any_of(access.index.begin(), access.index.end(), [](const Expr& expr) {
-    return expr.depends_on(kLaneVariable);
-  });
+  const bool by_lane = std::any_of(access.index.begin(), access.index.end(), depends_on_lane);
   const Var acc = builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? lanes_ : 1));
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
   Index inner;
@@ -299,16 +317,16 @@ Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mas
   Mask any;
   std::vector<Expr> by_lane;
   for (const Expr& expr : mask.conditions()) {
-    if (expr.depends_on(kLaneVariable)) {
+    if (depends_on_lane(expr)) {
       by_lane.push_back(expr);
     } else {
       any.require_nonnegative(expr);
     }
   }
-  if (by_lane.size() > 1 || (by_lane.size() == 1 && !by_lane[0].coefficient_of(kLaneVariable)))
+  if (by_lane.size() > 1 || (by_lane.size() == 1 && !lane_stride(by_lane[0])))
     return builder_.load(memory, builder_.splat(emit(position), lanes_), lanes_, emit(mask));
   if (by_lane.size() == 1) {
-    const int64_t at = *by_lane[0].coefficient_of(kLaneVariable) < 0 ? 0 : lanes_ - 1;
+    const int64_t at = *lane_stride(by_lane[0]) < 0 ? 0 : lanes_ - 1;
     any.require_nonnegative(with_lane(by_lane[0], Expr(at)));
   }
   return builder_.load(memory, emit(position), 1, emit(any));
@@ -317,8 +335,8 @@ Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mas
 Var ValueEmitter::load(const Access& access) {
   const Var memory = memory_.at(access.value.id);
   const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
-  if (!position.depends_on(kLaneVariable)) return load_uniform(memory, position, access.mask);
-  const auto along = position.coefficient_of(kLaneVariable);
+  if (!depends_on_lane(position)) return load_uniform(memory, position, access.mask);
+  const auto along = lane_stride(position);
   const auto full = [&](const Mask& mask) {
     const Var valid = emit(mask);
     return valid.valid() ? builder_.splat(valid, lanes_) : valid;
@@ -326,7 +344,7 @@ Var ValueEmitter::load(const Access& access) {
   if (along && *along == 1)
     return builder_.load(memory, emit(with_lane(position, Expr(0))), lanes_, full(access.mask));
   if (along && *along == -1) {
-    const Expr backwards = Expr(lanes_ - 1) - lane_;
+    const Expr backwards = Expr(lanes_ - 1) - lane(lanes_);
     const Var loaded = builder_.load(memory, emit(with_lane(position, Expr(lanes_ - 1))), lanes_,
                                      full(with_lane(access.mask, backwards)));
     return builder_.gep(loaded, reversed(lanes_));
@@ -337,12 +355,12 @@ Var ValueEmitter::load(const Access& access) {
 void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask, bool nontemporal) {
   const Var memory = memory_.at(v.id);
   Var valid = emit(mask);
-  if (!position.depends_on(kLaneVariable)) {
+  if (!depends_on_lane(position)) {
     RUNE_CHECK(builder_.type(value).lanes == 1, "a vector is stored to one element");
     builder_.store(memory, emit(position), value, valid, false);
     return;
   }
-  const auto along = position.coefficient_of(kLaneVariable);
+  const auto along = lane_stride(position);
   value = builder_.splat(value, lanes_);
   if (valid.valid()) valid = builder_.splat(valid, lanes_);
   if (!along || *along != 1) {

@@ -15,18 +15,20 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
-// The variable that numbers a vector's lanes.
-inline constexpr uint32_t kLaneVariable = ~uint32_t{0};
+// Variables from here on number a vector's lanes.
+inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
 
 class ValueEmitter {
  public:
-  // Values may depend on the lane variable, 0 .. lanes-1; then they are vectors.
+  // Values may depend on a lane variable; then they are vectors.
   ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph, const schedule::Kernel& kernel,
                DType index_dtype, int lanes);
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
-  const sym::Expr& lane() const { return lane_; }
+  // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the value
+  // is the same.
+  sym::Expr lane(int64_t used) const;
   int lanes() const { return lanes_; }
 
   // An index expression: a scalar, or a vector if it depends on the lane.
@@ -82,7 +84,7 @@ class ValueEmitter {
   const schedule::Graph& graph_;
   const DType index_dtype_;
   const int lanes_;
-  sym::Expr lane_;
+  Var lane_numbers_;
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
   std::map<uint32_t, Var> memory_;  // by buffer
