@@ -1,0 +1,278 @@
+// Rules whose root is an elementwise operation. NaN results may differ in sign and payload only
+// where the operation itself leaves them open; no rule turns a NaN into a number or back.
+#include <cmath>
+#include <initializer_list>
+
+#include "alu/eval.h"
+#include "graph/passes/simplify_rules.h"
+
+namespace rune::graph::rules {
+
+namespace {
+
+bool one_of(AluOp op, std::initializer_list<AluOp> ops) {
+  for (const AluOp candidate : ops)
+    if (op == candidate) return true;
+  return false;
+}
+
+bool is(const std::optional<Scalar>& value, const Scalar& wanted) {
+  return value && *value == wanted;
+}
+
+// -1, or true.
+Scalar all_ones(DType dtype) {
+  return Scalar::of(dtype, int64_t{-1});
+}
+
+// The operation of a node if it is Unary.
+std::optional<AluOp> unary_op(const Node& node) {
+  if (const auto* n = node.as<Unary>()) return n->op;
+  return std::nullopt;
+}
+
+std::optional<AluOp> binary_op(const Node& node) {
+  if (const auto* n = node.as<Binop>()) return n->op;
+  return std::nullopt;
+}
+
+// The c for which `x op c` is x, for every x of the dtype.
+std::optional<Scalar> identity_of(AluOp op, DType dtype) {
+  const bool real = is_float(dtype);
+  switch (op) {
+    case AluOp::Add: return real ? Scalar::of(dtype, -0.0) : Scalar::zero(dtype);  // -0 + 0 is 0
+    case AluOp::Sub: return Scalar::zero(dtype);
+    case AluOp::Mul:
+    case AluOp::Pow:
+    case AluOp::Fdiv:
+    case AluOp::Div: return Scalar::one(dtype);
+    case AluOp::Idiv: return real ? std::nullopt : std::optional(Scalar::one(dtype));  // rounds
+    case AluOp::Max: return Scalar::lowest(dtype);
+    case AluOp::Min: return Scalar::highest(dtype);
+    case AluOp::Xor:
+    case AluOp::Or:
+    case AluOp::Shl:
+    case AluOp::Shr: return Scalar::zero(dtype);
+    case AluOp::And: return all_ones(dtype);
+    case AluOp::Cmpeq: return is_bool(dtype) ? std::optional(Scalar::one(dtype)) : std::nullopt;
+    case AluOp::Cmpne: return is_bool(dtype) ? std::optional(Scalar::zero(dtype)) : std::nullopt;
+    default: return std::nullopt;  // the others have none
+  }
+}
+
+// The c for which `x op c` is c, for every x of the dtype. Floats have none: NaN and inf get in.
+std::optional<Scalar> absorber_of(AluOp op, DType dtype) {
+  if (is_float(dtype)) return std::nullopt;
+  switch (op) {
+    case AluOp::Mul:
+    case AluOp::And:
+    case AluOp::Div:
+    case AluOp::Idiv:
+    case AluOp::Mod:
+    case AluOp::Fmod: return Scalar::zero(dtype);  // division by zero gives 0
+    case AluOp::Or: return all_ones(dtype);
+    case AluOp::Max: return Scalar::highest(dtype);
+    case AluOp::Min: return Scalar::lowest(dtype);
+    default: return std::nullopt;  // the others have none
+  }
+}
+
+}  // namespace
+
+Value constant_to_the_right(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  if (!info(op).has(alu_flags::Commutative)) return {};
+  if (!s.splat(node.inputs[0]) || s.splat(node.inputs[1])) return {};
+  return s.alu(op, {node.inputs[1], node.inputs[0]});
+}
+
+Value right_identity(Simplifier& s, const Node& node) {
+  const auto c = s.splat(node.inputs[1]);
+  if (!c) return {};
+  const auto identity = identity_of(node.as<Binop>()->op, c->dtype());
+  return identity && *c == *identity ? node.inputs[0] : Value{};
+}
+
+Value right_absorber(Simplifier& s, const Node& node) {
+  const auto c = s.splat(node.inputs[1]);
+  if (!c) return {};
+  const auto absorber = absorber_of(node.as<Binop>()->op, c->dtype());
+  return absorber && *c == *absorber ? node.inputs[1] : Value{};
+}
+
+Value known_result(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  const auto left = s.splat(node.inputs[0]), right = s.splat(node.inputs[1]);
+  const DType dtype = s[node.inputs[0]].dtype();
+  // x ** 0 is 1, of NaN too; so is 1 ** x.
+  if (op == AluOp::Pow) {
+    if (right && right->as_double() == 0) return s.full(Scalar::one(dtype), node.shape());
+    if (is(left, Scalar::one(dtype))) return node.inputs[0];
+  }
+  if (one_of(op, {AluOp::Mod, AluOp::Fmod}) && is_integer(dtype) && is(right, Scalar::one(dtype)))
+    return s.full(Scalar::zero(dtype), node.shape());
+  const bool non_negative = kind(dtype) == Kind::Uint || is_bool(dtype);
+  if (op == AluOp::Cmplt && non_negative && is(right, Scalar::zero(dtype)))
+    return s.full(Scalar::of(DType::Bool, false), node.shape());
+  return {};
+}
+
+Value equal_operands(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  if (node.inputs[0] != node.inputs[1]) return {};
+  if (info(op).has(alu_flags::Idempotent)) return node.inputs[0];
+  // NaN < NaN is false as 1 < 1 is.
+  if (op == AluOp::Cmplt) return s.full(Scalar::of(DType::Bool, false), node.shape());
+  if (is_float(s[node.inputs[0]].dtype())) return {};
+  if (one_of(op, {AluOp::Sub, AluOp::Xor, AluOp::Cmpne}))
+    return s.full(Scalar::zero(node.dtype()), node.shape());
+  if (one_of(op, {AluOp::Cmpeq, AluOp::Cmple}))
+    return s.full(Scalar::of(DType::Bool, true), node.shape());
+  return {};
+}
+
+Value power_to_product(Simplifier& s, const Node& node) {
+  const DType dtype = node.dtype();
+  if (node.as<Binop>()->op != AluOp::Pow) return {};
+  if (!is(s.splat(node.inputs[1]), Scalar::of(dtype, 2))) return {};
+  return s.alu(AluOp::Mul, {node.inputs[0], node.inputs[0]});
+}
+
+// x / 2^k is the rounding of the same real number as x * 2^-k, if 2^-k is exact.
+Value quotient_to_product(Simplifier& s, const Node& node) {
+  const auto c = s.splat(node.inputs[1]);
+  if (node.as<Binop>()->op != AluOp::Fdiv || !c) return {};
+  int exponent;
+  const double value = c->as_double();
+  if (!std::isfinite(value) || std::fabs(std::frexp(value, &exponent)) != 0.5) return {};
+  // Subnormal reciprocals stay quotients, since a target may flush them. Exponents of the smallest
+  // normal numbers: 2^-14 (float16), 2^-126 (float32, bfloat16), 2^-1022.
+  const int lowest = node.dtype() == DType::Float16   ? -14
+                     : node.dtype() == DType::Float64 ? -1022
+                                                      : -126;
+  if (1 - exponent < lowest || exponent - 1 < lowest) return {};
+  return s.alu(AluOp::Mul,
+               {node.inputs[0], s.full(Scalar::of(node.dtype(), 1 / value), node.shape())});
+}
+
+// Wrapping makes integer operations associative; floats are left in the user's order.
+Value merge_constants(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  if (is_float(node.dtype()) || !info(op).has(alu_flags::Associative)) return {};
+  const auto outer = s.splat(node.inputs[1]);
+  const Node& inner = s[node.inputs[0]];
+  if (!outer || binary_op(inner) != op) return {};
+  const auto c = s.splat(inner.inputs[1]);
+  if (!c) return {};
+  const Value x = inner.inputs[0];
+  const Scalar both[] = {*c, *outer};
+  return s.alu(op, {x, s.full(evaluate(op, both), node.shape())});
+}
+
+Value subtraction(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  if (!is_integer(node.dtype()) || !one_of(op, {AluOp::Add, AluOp::Sub})) return {};
+  const Value x = node.inputs[0], y = node.inputs[1];
+  if (unary_op(s[y]) == AluOp::Neg)
+    return s.alu(op == AluOp::Add ? AluOp::Sub : AluOp::Add, {x, s[y].inputs[0]});
+  if (op == AluOp::Add) return {};
+  if (const auto c = s.splat(y)) {
+    const Scalar operand[] = {*c};
+    return s.alu(AluOp::Add, {x, s.full(evaluate(AluOp::Neg, operand), node.shape())});
+  }
+  return is(s.splat(x), Scalar::zero(node.dtype())) ? s.alu(AluOp::Neg, {y}) : Value{};
+}
+
+Value comparison_with_bool(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Binop>()->op;
+  const auto c = s.splat(node.inputs[1]);
+  if (!c) return {};
+  const DType dtype = c->dtype();
+  const bool inverts =
+      is_bool(dtype) ? (op == AluOp::Cmpne && c->as_bool()) || (op == AluOp::Cmpeq && !c->as_bool())
+                     : false;
+  const bool flips = op == AluOp::Xor && *c == all_ones(dtype);
+  return inverts || flips ? s.alu(AluOp::Not, {node.inputs[0]}) : Value{};
+}
+
+Value involution(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Unary>()->op;
+  const Node& inner = s[node.inputs[0]];
+  if (!one_of(op, {AluOp::Neg, AluOp::Not}) || unary_op(inner) != op) return {};
+  return inner.inputs[0];
+}
+
+Value projection(Simplifier& s, const Node& node) {
+  const AluOp op = node.as<Unary>()->op;
+  const auto inner = unary_op(s[node.inputs[0]]);
+  if (op == AluOp::Abs && kind(node.dtype()) == Kind::Uint) return node.inputs[0];
+  if (!inner) return {};
+  const auto rounds = [](AluOp o) {
+    return one_of(o, {AluOp::Floor, AluOp::Ceil, AluOp::Trunc, AluOp::Rint});
+  };
+  const bool same = op == *inner && one_of(op, {AluOp::Abs, AluOp::Sign});
+  return same || (rounds(op) && rounds(*inner)) ? node.inputs[0] : Value{};
+}
+
+Value abs_of_neg(Simplifier& s, const Node& node) {
+  const Node& inner = s[node.inputs[0]];
+  if (node.as<Unary>()->op != AluOp::Abs || unary_op(inner) != AluOp::Neg) return {};
+  return is_signed(node.dtype()) ? s.alu(AluOp::Abs, {inner.inputs[0]}) : Value{};
+}
+
+Value not_of_comparison(Simplifier& s, const Node& node) {
+  const auto inner = binary_op(s[node.inputs[0]]);
+  if (node.as<Unary>()->op != AluOp::Not || !inner) return {};
+  const std::vector<Value> operands = s[node.inputs[0]].inputs;
+  if (*inner == AluOp::Cmpeq) return s.alu(AluOp::Cmpne, operands);
+  if (*inner == AluOp::Cmpne) return s.alu(AluOp::Cmpeq, operands);
+  if (is_float(s[operands[0]].dtype())) return {};  // NaN is neither less nor not less
+  if (*inner == AluOp::Cmplt) return s.alu(AluOp::Cmple, {operands[1], operands[0]});
+  if (*inner == AluOp::Cmple) return s.alu(AluOp::Cmplt, {operands[1], operands[0]});
+  return {};
+}
+
+Value where_chosen(Simplifier& s, const Node& node) {
+  if (node.as<Ternary>()->op != AluOp::Where) return {};
+  if (node.inputs[1] == node.inputs[2]) return node.inputs[1];
+  const auto c = s.splat(node.inputs[0]);
+  return c ? node.inputs[c->as_bool() ? 1 : 2] : Value{};
+}
+
+Value where_not(Simplifier& s, const Node& node) {
+  const Node& condition = s[node.inputs[0]];
+  if (node.as<Ternary>()->op != AluOp::Where || unary_op(condition) != AluOp::Not) return {};
+  return s.alu(AluOp::Where, {condition.inputs[0], node.inputs[2], node.inputs[1]});
+}
+
+Value where_of_bools(Simplifier& s, const Node& node) {
+  if (node.as<Ternary>()->op != AluOp::Where || !is_bool(node.dtype())) return {};
+  const auto a = s.splat(node.inputs[1]), b = s.splat(node.inputs[2]);
+  if (!a || !b || a->as_bool() == b->as_bool()) return {};
+  return a->as_bool() ? node.inputs[0] : s.alu(AluOp::Not, {node.inputs[0]});
+}
+
+Value where_nested(Simplifier& s, const Node& node) {
+  if (node.as<Ternary>()->op != AluOp::Where) return {};
+  const Value condition = node.inputs[0];
+  std::vector<Value> inputs = node.inputs;
+  for (const size_t branch : {1, 2}) {
+    const auto* inner = s[inputs[branch]].as<Ternary>();
+    if (inner && inner->op == AluOp::Where && s[inputs[branch]].inputs[0] == condition)
+      inputs[branch] = s[inputs[branch]].inputs[branch];
+  }
+  return inputs == node.inputs ? Value{} : s.alu(AluOp::Where, inputs);
+}
+
+Value mulacc_of_constant(Simplifier& s, const Node& node) {
+  if (node.as<Ternary>()->op != AluOp::Mulacc) return {};
+  const Value a = node.inputs[0], b = node.inputs[1], c = node.inputs[2];
+  const DType dtype = node.dtype();
+  if (s.splat(a) && !s.splat(b)) return s.alu(AluOp::Mulacc, {b, a, c});
+  // One factor 1, or a neutral addend: the other operation rounds once, as the whole does.
+  if (is(s.splat(b), Scalar::one(dtype))) return s.alu(AluOp::Add, {a, c});
+  if (is(s.splat(c), *identity_of(AluOp::Add, dtype))) return s.alu(AluOp::Mul, {a, b});
+  return is_integer(dtype) && is(s.splat(b), Scalar::zero(dtype)) ? c : Value{};
+}
+
+}  // namespace rune::graph::rules

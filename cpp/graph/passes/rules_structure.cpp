@@ -1,0 +1,203 @@
+// Rules whose root is a conversion, a movement, a reduction, or a mark.
+#include <algorithm>
+#include <numeric>
+
+#include "graph/passes/simplify_rules.h"
+
+namespace rune::graph::rules {
+
+namespace {
+
+// Bits of the integers that a float dtype holds exactly.
+int mantissa_bits(DType dtype) {
+  switch (dtype) {
+    case DType::Float16: return 11;
+    case DType::Bfloat16: return 8;
+    case DType::Float32: return 24;
+    default: return 53;
+  }
+}
+
+// Whether every value of `from` is one of `to`, so that converting there loses nothing.
+bool is_lossless(DType from, DType to) {
+  if (from == to || is_bool(from)) return true;
+  if (is_bool(to)) return false;
+  if (is_float(from)) return is_float(to) && promote(from, to) == to;
+  const int value_bits = bits_of(from) - (kind(from) == Kind::Int ? 1 : 0);
+  if (is_float(to)) return value_bits <= mantissa_bits(to);
+  if (kind(from) == Kind::Int && kind(to) == Kind::Uint) return false;
+  return value_bits <= bits_of(to) - (kind(to) == Kind::Int ? 1 : 0);
+}
+
+Ints merged_permutation(const Ints& inner, const Ints& outer) {
+  Ints axes;
+  for (const int64_t axis : outer) axes.push_back(inner[axis]);
+  return axes;
+}
+
+Pairs merged_limits(const Pairs& inner, const Pairs& outer) {
+  Pairs limits;
+  for (size_t i = 0; i < inner.size(); ++i)
+    limits.emplace_back(inner[i].first + outer[i].first, inner[i].first + outer[i].second);
+  return limits;
+}
+
+Pairs merged_widths(const Pairs& inner, const Pairs& outer) {
+  Pairs widths;
+  for (size_t i = 0; i < inner.size(); ++i)
+    widths.emplace_back(inner[i].first + outer[i].first, inner[i].second + outer[i].second);
+  return widths;
+}
+
+Ints merged_flips(const Ints& inner, const Ints& outer) {
+  Ints a = inner, b = outer, axes;
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(axes));
+  return axes;
+}
+
+// The two trackers as one: the outer's views index the inner's last.
+ShapeTracker merged_trackers(const ShapeTracker& inner, const ShapeTracker& outer) {
+  ShapeTracker result = inner;
+  result.views.insert(result.views.end(), outer.views.begin(), outer.views.end());
+  return result;
+}
+
+bool is_identity_view(const ShapeTracker& tracker, const Shape& shape) {
+  if (tracker.views.size() != 1) return false;
+  const rune::View& view = tracker.views[0];
+  return view.shape == shape && view.offset == 0 && !view.mask &&
+         view.strides == contiguous_strides(shape);
+}
+
+// The payload that does what `inner` and then `outer` do, if they are of one kind that merges.
+std::optional<Payload> merged(const Node& inner, const Node& outer) {
+  if (inner.kind() != outer.kind()) return std::nullopt;
+  if (outer.as<Reshape>() || outer.as<Expand>()) return outer.payload;
+  if (const auto* n = outer.as<Permute>())
+    return Permute{merged_permutation(inner.as<Permute>()->axes, n->axes)};
+  if (const auto* n = outer.as<Pad>())
+    return Pad{merged_widths(inner.as<Pad>()->widths, n->widths)};
+  if (const auto* n = outer.as<Shrink>())
+    return Shrink{merged_limits(inner.as<Shrink>()->limits, n->limits)};
+  if (const auto* n = outer.as<Flip>()) return Flip{merged_flips(inner.as<Flip>()->axes, n->axes)};
+  if (const auto* n = outer.as<View>())
+    return View{merged_trackers(inner.as<View>()->tracker, n->tracker)};
+  if (const auto* n = outer.as<Buffer_View>())
+    return Buffer_View{n->size, inner.as<Buffer_View>()->offset + n->offset};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Value cast_same(Simplifier& s, const Node& node) {
+  return s[node.inputs[0]].dtype() == node.dtype() ? node.inputs[0] : Value{};
+}
+
+Value cast_chain(Simplifier& s, const Node& node) {
+  const Node& inner = s[node.inputs[0]];
+  if (!inner.as<Cast>()) return {};
+  const Value x = inner.inputs[0];
+  const DType from = s[x].dtype(), between = inner.dtype(), to = node.dtype();
+  // Wrapping to fewer bits forgets what wrapping to more bits did before.
+  const bool wraps =
+      is_integer(from) && is_integer(between) && is_integer(to) && bits_of(between) >= bits_of(to);
+  if (!is_lossless(from, between) && !wraps) return {};
+  // From an integer, the way through a float does not wrap.
+  if (!is_float(from) && is_float(between) && is_integer(to) && !is_lossless(from, to)) return {};
+  return s.emit(Cast{to}, {x});
+}
+
+Value bitcast_chain(Simplifier& s, const Node& node) {
+  const Node& inner = s[node.inputs[0]];
+  // Bool keeps one bit of its operand's.
+  if (!inner.as<Bitcast>() || is_bool(inner.dtype())) return {};
+  return s.emit(Bitcast{node.dtype()}, {inner.inputs[0]});
+}
+
+Value identity_movement(Simplifier& s, const Node& node) {
+  const Value x = node.inputs[0];
+  const Shape& shape = s.shape(x);
+  bool same = false;
+  if (node.as<Reshape>() || node.as<Expand>() || node.as<Shrink>() || node.as<Pad>() ||
+      node.as<Buffer_View>())
+    same = node.shape() == shape;  // equal sizes leave no other elements to choose or add
+  if (const auto* n = node.as<Permute>()) same = std::is_sorted(n->axes.begin(), n->axes.end());
+  if (const auto* n = node.as<Flip>()) same = n->axes.empty();
+  if (const auto* n = node.as<View>()) same = is_identity_view(n->tracker, shape);
+  return same ? x : Value{};
+}
+
+Value merge_movement(Simplifier& s, const Node& node) {
+  const Node& inner = s[node.inputs[0]];
+  std::optional<Payload> payload = merged(inner, node);
+  if (!payload) return {};
+  const Value x = inner.inputs[0];
+  return s.emit(std::move(*payload), {x});
+}
+
+Value movement_of_constant(Simplifier& s, const Node& node) {
+  return s.moved_splat(node);
+}
+
+Value flip_of_one(Simplifier& s, const Node& node) {
+  Ints axes;
+  for (const int64_t axis : node.as<Flip>()->axes)
+    if (node.shape()[axis] > 1) axes.push_back(axis);
+  if (axes.size() == node.as<Flip>()->axes.size()) return {};
+  return s.emit(Flip{axes}, {node.inputs[0]});
+}
+
+Value reduce_of_one(Simplifier& s, const Node& node) {
+  const auto* reduce = node.as<Reduce_Axis>();
+  Ints axes;
+  for (const int64_t axis : reduce->axes)
+    if (s.shape(node.inputs[0])[axis] != 1) axes.push_back(axis);
+  if (axes.empty()) return node.inputs[0];
+  if (axes.size() == reduce->axes.size()) return {};
+  return s.emit(Reduce_Axis{reduce->op, axes}, {node.inputs[0]});
+}
+
+// Only where nothing else uses the inner reduction, which would else be computed twice.
+Value merge_reduces(Simplifier& s, const Node& node) {
+  const auto* outer = node.as<Reduce_Axis>();
+  const auto* inner = s[node.inputs[0]].as<Reduce_Axis>();
+  if (!inner || inner->op != outer->op || !s.single_use(node.inputs[0])) return {};
+  Ints axes = inner->axes;
+  axes.insert(axes.end(), outer->axes.begin(), outer->axes.end());
+  std::sort(axes.begin(), axes.end());
+  return s.emit(Reduce_Axis{outer->op, std::move(axes)}, {s[node.inputs[0]].inputs[0]});
+}
+
+Value forward_operand(Simplifier&, const Node& node) {
+  return node.inputs.empty() ? Value{} : node.inputs[0];
+}
+
+Value contiguous_twice(Simplifier& s, const Node& node) {
+  return s[node.inputs[0]].as<Contiguous>() ? node.inputs[0] : Value{};
+}
+
+Value copy_in_place(Simplifier& s, const Node& node) {
+  const bool same = s[node.inputs[0]].meta.device == node.meta.device;
+  return same && !node.as<Copy>()->clone ? node.inputs[0] : Value{};
+}
+
+Value cat_parts(Simplifier& s, const Node& node) {
+  const auto* cat = node.as<Cat>();
+  std::vector<Value> parts;
+  for (const Value v : node.inputs)
+    if (s.shape(v)[cat->axis] != 0) parts.push_back(v);
+  if (parts.empty()) parts.push_back(node.inputs[0]);
+  if (parts.size() == 1) return parts[0];
+  return parts.size() == node.inputs.size() ? Value{} : s.emit(Cat{cat->axis}, std::move(parts));
+}
+
+Value gep_of_all(Simplifier& s, const Node& node) {
+  const Ints& lanes = node.as<Gep>()->indices;
+  Ints all(s.shape(node.inputs[0]).back());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return lanes == all ? node.inputs[0] : Value{};
+}
+
+}  // namespace rune::graph::rules
