@@ -1,5 +1,6 @@
 // Scalar operations for the LLVM IR renderer.
-#include <array>
+#include <bit>
+#include <optional>
 
 #include "alu/alu.h"
 #include "render/llvm_ir_writer.h"
@@ -66,14 +67,27 @@ Value intrinsic(Writer& w, const char* name, const std::vector<Value>& args) {
 
 Value bool_not(Writer& w, const Value& x) { return w.binary("xor", x, constant(DType::Bool, 1, x.lanes)); }
 
+// The bits of a float constant that is the same in all lanes, as the double that equals it.
+std::optional<double> constant_of(const Value& x) {
+  const size_t at = x.text.find("0x");
+  if (at == std::string::npos || x.text[0] == '%' || x.text[0] == '<') return std::nullopt;
+  return std::bit_cast<double>(static_cast<uint64_t>(std::stoull(x.text.substr(at, 18), nullptr, 16)));
+}
+
 // `a op b ? a : b` is one instruction on x86, which gives b for NaN and for two zeros, as NumPy does;
 // llvm.maximum would order the zeros at twice the cost. `checked` is the operand returned if it is NaN
-// (maximum) or whose being NaN gives the other (fmax).
+// (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs no check, on
+// whichever side it is, unless it is a zero, whose sign depends on the order.
 Value extremum(Writer& w, AluOp op, const Value& a, const Value& b) {
-  const bool larger = op == AluOp::Max || op == AluOp::Fmax;
-  const Value first = w.select(w.compare(larger ? "fcmp ogt" : "fcmp olt", a, b), a, b);
+  const char* before = op == AluOp::Max || op == AluOp::Fmax ? "fcmp ogt" : "fcmp olt";
   const bool propagates = op == AluOp::Max || op == AluOp::Min;
+  const std::optional<double> limit = constant_of(b);
+  if (propagates && limit && *limit == *limit && *limit != 0)
+    return w.select(w.compare(before, b, a), b, a);
+  const Value first = w.select(w.compare(before, a, b), a, b);
   const Value& checked = propagates ? a : b;
+  const std::optional<double> known = constant_of(checked);
+  if (known && *known == *known) return first;
   return w.select(w.compare("fcmp uno", checked, checked), a, first);
 }
 

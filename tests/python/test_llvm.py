@@ -495,6 +495,29 @@ def test_max_and_min_of_zeros_as_numpy():
         np.testing.assert_array_equal(bits(ours), bits(function(a, b)))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("op", ["max", "min", "fmax", "fmin"])
+@pytest.mark.parametrize("limit", ["0.0", "-0.0", "1.5", "-inf", "inf", "nan"])
+@pytest.mark.parametrize("limit_first", [False, True])
+def test_extremum_with_constant(dtype, op, limit, limit_first):
+    (x,) = padded([specials(dtype)], 16)
+    k = Text(len(x) // 16)
+    out, source = k.memory(dtype, 0, len(x), True), k.memory(dtype, 1, len(x))
+    at = k(f"alu mul {k.task()} {k.const(16)} : i64")
+    value, constant = k(f"load {source} {at} : {dtype}x16"), k.const(limit, dtype, 16)
+    first, second = (constant, value) if limit_first else (value, constant)
+    k.store(out, at, k(f"alu {op} {first} {second} : {dtype}x16"))
+    ours = np.zeros_like(x)
+    call(compiled(k), [ours, x], 0, len(x) // 16)
+    functions = {"max": np.maximum, "min": np.minimum, "fmax": np.fmax, "fmin": np.fmin}
+    constants = np.full_like(x, float(limit))
+    expected = functions[op](*((constants, x) if limit_first else (x, constants)))
+    assert (same(ours, expected) | (ours == expected)).all()
+    if op in ("max", "min"):  # the sign of zeros, too
+        bulk = slice(0, 16)  # NumPy's scalar remainder differs
+        assert same(ours[bulk], expected[bulk]).all()
+
+
 def cast_inputs(dtype):
     rng = np.random.default_rng(5)
     values = [specials(dtype)]
