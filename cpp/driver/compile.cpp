@@ -145,6 +145,8 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const
   if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device);
   auto executable = std::make_shared<runtime::Executable>();
   executable->device = open_device(device);
+  executable->num_inputs = lowered.graph.inputs().size();
+  executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
   const std::vector<KernelSource> sources = kernel_sources(lowered);
   const auto programs = executable->device->compiler().compile(sources);
@@ -154,11 +156,12 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const
     const schedule::Kernel* kernel = item.kernel();
     if (!kernel)
       user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id, " (it is not a kernel)");
-    runtime::Step step;
-    step.program = programs[next++];
-    for (const schedule::Value v : lower::kernel_arguments(*kernel)) step.arguments.push_back(slots[v]);
-    executable->steps.push_back(std::move(step));
+    runtime::Launch launch;
+    launch.program = programs[next++];
+    for (const schedule::Value v : lower::kernel_arguments(*kernel)) launch.arguments.push_back(slots[v]);
+    executable->steps.push_back(std::move(launch));
   }
+  executable->validate();
   return executable;
 }
 

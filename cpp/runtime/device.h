@@ -33,7 +33,8 @@ struct KernelSource {
   double estimated_ns = 0;                // of one launch on one core
 };
 
-struct Launch {
+// The arguments of one launch.
+struct LaunchArguments {
   std::span<void* const> buffers;
   std::span<const int64_t> vars;
 };
@@ -42,7 +43,7 @@ struct Launch {
 class Program {
  public:
   virtual ~Program() = default;
-  virtual void launch(const Launch& launch) = 0;
+  virtual void launch(const LaunchArguments& arguments) = 0;
 };
 
 class Compiler {
@@ -64,6 +65,8 @@ class Device {
   // Copies between host memory and this device's.
   virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
+  // Copies within this device's memory, after the launches so far.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
 };
 
 }  // namespace rune::runtime

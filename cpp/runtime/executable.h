@@ -1,35 +1,60 @@
-// A compiled program: launches in order over a table of buffers.
+// A compiled program: steps in order over a table of buffers.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "runtime/device.h"
 
 namespace rune::runtime {
 
-// Where a kernel's argument lives.
+// Where a step's argument lives.
 struct Slot {
   enum class Kind : uint8_t { Input, Output, Temporary, Constant } kind = Kind::Input;
   int64_t index = 0;   // of Input, Output, Constant
   int64_t offset = 0;  // bytes into the arena, of Temporary; bytes into the buffer otherwise
 };
 
-struct Step {
+struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
 };
+
+// Copies bytes within the device's memory.
+struct Memory_Transfer {
+  Slot destination;
+  Slot source;
+  size_t bytes = 0;
+};
+
+// Waits until all earlier steps have run.
+struct Synchronization {};
+
+// Calls a function of the host on the arguments' memory, after all earlier steps have run.
+struct Host_Callback {
+  std::string name;
+  std::function<void(std::span<void* const>)> function;
+  std::vector<Slot> arguments;
+};
+
+using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback>;
 
 // Immutable once built; safe to run from several threads at once (each run has its own arena).
 class Executable {
  public:
   std::shared_ptr<Device> device;
   std::vector<Step> steps;
+  size_t num_inputs = 0;
+  size_t num_outputs = 0;
   size_t arena_bytes = 0;
   std::vector<std::vector<uint8_t>> constants;
+
+  // Throws InternalError if a step names a slot that does not exist. Call once, after building.
+  void validate() const;
 
   // Runs every step in order; `inputs` and `outputs` are memory of the device, aligned to their
   // dtype. Returns when the launches have been issued; `device->synchronize()` waits.

@@ -19,8 +19,7 @@ class HostAllocator : public Allocator {
  public:
   void* allocate(size_t bytes) override {
     void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
-    if (!memory)
-      user_error(ErrorKind::Runtime, "interpreter: cannot allocate ", bytes, " bytes");
+    if (!memory) user_error(ErrorKind::Runtime, "interpreter: cannot allocate ", bytes, " bytes");
     return memory;
   }
   void deallocate(void* memory, size_t) override { ::operator delete(memory, kAlignment); }
@@ -31,7 +30,7 @@ class InterpreterProgram : public Program {
   InterpreterProgram(const KernelSource& source, lower::Kernel kernel)
       : name_(source.name), sizes_(source.buffer_sizes), interpreter_(std::move(kernel)) {}
 
-  void launch(const Launch& launch) override {
+  void launch(const LaunchArguments& launch) override {
     if (launch.buffers.size() != sizes_.size())
       user_error(ErrorKind::Runtime, "interpreter: cannot launch kernel ", name_, " with ",
                  launch.buffers.size(), " buffers (it has ", sizes_.size(), ")");
@@ -103,6 +102,9 @@ class InterpreterDevice : public Device {
   void copy_out(void* host, const void* device, size_t bytes) override {
     if (bytes) std::memcpy(host, device, bytes);
   }
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes) std::memmove(to, from, bytes);
+  }
 
  private:
   Capabilities capabilities_ = interpreter_capabilities();
@@ -112,7 +114,9 @@ class InterpreterDevice : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> make_interpreter_device() { return std::make_shared<InterpreterDevice>(); }
+std::shared_ptr<Device> make_interpreter_device() {
+  return std::make_shared<InterpreterDevice>();
+}
 
 Capabilities interpreter_capabilities() {
   Capabilities caps;

@@ -25,7 +25,7 @@ class HostAllocator : public Allocator {
 class NullProgram : public Program {
  public:
   explicit NullProgram(std::string name) : name_(std::move(name)) {}
-  void launch(const Launch&) override {
+  void launch(const LaunchArguments&) override {
     user_error(ErrorKind::Runtime, "null: cannot launch kernel ", name_,
                " (the null device compiles and plans, but runs nothing)\nhint: choose another "
                "device, such as `cpu`");
@@ -58,6 +58,9 @@ class NullDevice : public Device {
   void copy_out(void* host, const void* device, size_t bytes) override {
     if (bytes) std::memcpy(host, device, bytes);
   }
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes) std::memmove(to, from, bytes);
+  }
 
  private:
   Capabilities capabilities_ = null_capabilities();
@@ -67,7 +70,9 @@ class NullDevice : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> make_null_device() { return std::make_shared<NullDevice>(); }
+std::shared_ptr<Device> make_null_device() {
+  return std::make_shared<NullDevice>();
+}
 
 Capabilities null_capabilities() {
   Capabilities caps;

@@ -103,30 +103,32 @@ Var ValueEmitter::emit(const Expr& expr) {
   struct Part {
     Var value;
     int64_t coefficient;
-    int rank;  // vectors last, then by depth: what is known first is added first, and hoisted
+    int rank;
   };
+  // What is known in outer scopes is added first, and so hoisted; the constant after all scalars, so
+  // that neighbouring elements share a base; vectors last.
+  constexpr int kConstant = 1 << 16, kVectors = 1 << 17;
   std::vector<Part> parts;
   for (const Expr::Term& term : expr.terms()) {
     const Var value = emit_atom(*term.atom);
     const bool vector = builder_.type(value).lanes > 1;
-    parts.push_back({value, term.coefficient, builder_.depth_of(value) + (vector ? 1 << 16 : 0)});
+    parts.push_back({value, term.coefficient, builder_.depth_of(value) + (vector ? kVectors : 0)});
   }
+  if (expr.constant() != 0 || parts.empty()) parts.push_back({index_constant(expr.constant()), 1, kConstant});
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
-  Var sum = index_constant(expr.constant());
-  bool is_zero = expr.constant() == 0;
+  Var sum;
   for (const Part& part : parts) {
     Var value = part.value;
     const int lanes = builder_.type(value).lanes;
-    const bool negate = part.coefficient == -1;
-    if (part.coefficient != 1 && !negate)
+    const bool subtract = part.coefficient == -1 && sum.valid();
+    if (part.coefficient != 1 && !subtract)
       value = builder_.alu(AluOp::Mul, {value, builder_.splat(index_constant(part.coefficient), lanes)});
-    if (is_zero && !negate) {
+    if (!sum.valid()) {
       sum = value;
     } else {
       const Var left = builder_.type(sum).lanes == lanes ? sum : builder_.splat(sum, lanes);
-      sum = builder_.alu(negate ? AluOp::Sub : AluOp::Add, {left, value});
+      sum = builder_.alu(subtract ? AluOp::Sub : AluOp::Add, {left, value});
     }
-    is_zero = false;
   }
   return sum;
 }

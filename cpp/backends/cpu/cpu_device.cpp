@@ -1,0 +1,92 @@
+#include "backends/cpu/cpu_device.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "backends/cpu/cpu_capabilities.h"
+#include "base/error.h"
+#include "runtime/caching_allocator.h"
+#include "runtime/thread_pool.h"
+
+namespace rune::runtime {
+
+namespace {
+
+using Entry = void (*)(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end);
+
+std::mutex hook_mutex;
+CompileHook& hook() {
+  static CompileHook instance;
+  return instance;
+}
+
+class CpuProgram : public Program {
+ public:
+  CpuProgram(Entry entry, const KernelSource& source, std::shared_ptr<void> keep_alive)
+      : entry_(entry), tasks_(source.grid[0] * source.grid[1] * source.grid[2]),
+        estimated_ns_(source.estimated_ns), keep_alive_(std::move(keep_alive)) {}
+
+  void launch(const LaunchArguments& arguments) override {
+    parallel_for(tasks_, estimated_ns_, [&](int64_t begin, int64_t end) {
+      entry_(arguments.buffers.data(), arguments.vars.data(), begin, end);
+    });
+  }
+
+ private:
+  const Entry entry_;
+  const int64_t tasks_;
+  const double estimated_ns_;
+  const std::shared_ptr<void> keep_alive_;
+};
+
+class CpuCompiler : public Compiler {
+ public:
+  std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) override {
+    if (sources.empty()) return {};
+    std::vector<std::string> names;
+    for (const KernelSource& source : sources) names.push_back(source.name);
+    CompileHook compile_module;
+    {
+      const std::lock_guard<std::mutex> lock(hook_mutex);
+      compile_module = hook();
+    }
+    if (!compile_module)
+      user_error(ErrorKind::Runtime, "cpu: cannot compile a program (no LLVM compiler is registered)");
+    const CompiledModule module = compile_module(sources[0].text, names);
+    RUNE_CHECK(module.entry_points.size() == sources.size(), "the compiler returned other functions");
+    std::vector<std::shared_ptr<Program>> programs;
+    for (size_t i = 0; i < sources.size(); ++i)
+      programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(module.entry_points[i]),
+                                                      sources[i], module.keep_alive));
+    return programs;
+  }
+};
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(int ordinal) : name_(ordinal == 0 ? "cpu" : concat("cpu:", ordinal)) {}
+  const std::string& name() const override { return name_; }
+  const Capabilities& capabilities() const override { return cpu_capabilities(); }
+  Allocator& allocator() override { return caching_allocator(); }
+  Compiler& compiler() override { return compiler_; }
+  // Launches have run when they return.
+  void synchronize() override {}
+  void copy_in(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
+  void copy_out(void* host, const void* device, size_t bytes) override { std::memcpy(host, device, bytes); }
+  void copy(void* to, const void* from, size_t bytes) override { std::memmove(to, from, bytes); }
+
+ private:
+  const std::string name_;
+  CpuCompiler compiler_;
+};
+
+}  // namespace
+
+void set_compile_hook(CompileHook compile_module) {
+  const std::lock_guard<std::mutex> lock(hook_mutex);
+  hook() = std::move(compile_module);
+}
+
+std::shared_ptr<Device> cpu_device(int ordinal) { return std::make_shared<CpuDevice>(ordinal); }
+
+}  // namespace rune::runtime

@@ -1,0 +1,30 @@
+// The CPU: kernels compiled from LLVM IR, run over the cores.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace rune::runtime {
+
+// Machine code of a module: one entry point a name, alive as long as keep_alive.
+//   void entry(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end)
+struct CompiledModule {
+  std::vector<void*> entry_points;
+  std::shared_ptr<void> keep_alive;
+};
+
+// Compiles a module of LLVM IR text to machine code. The Python package sets it (llvmlite); the hook
+// throws UserError(Runtime) for a module that LLVM refuses.
+using CompileHook =
+    std::function<CompiledModule(const std::string& module_text, const std::vector<std::string>& names)>;
+void set_compile_hook(CompileHook hook);
+
+// CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its compiler
+// takes all kernels of a program as one module, the text of the first source; the others' are empty.
+std::shared_ptr<Device> cpu_device(int ordinal = 0);
+
+}  // namespace rune::runtime
