@@ -1,0 +1,253 @@
+#include "schedule/text.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "graph/text.h"
+
+namespace rune::schedule {
+
+namespace {
+
+using text::Codec;
+using text::Lexer;
+
+// Structs of which each field goes on a line of its own.
+template <class T>
+inline constexpr bool kIsBlock = false;
+template <>
+inline constexpr bool kIsBlock<IterSpace> = true;
+
+template <class T>
+struct Element {
+  using Type = void;
+  static constexpr bool kIsList = false, kIsOptional = false;
+};
+template <class T>
+struct Element<std::vector<T>> {
+  using Type = T;
+  static constexpr bool kIsList = true, kIsOptional = false;
+};
+template <class T>
+struct Element<std::optional<T>> {
+  using Type = T;
+  static constexpr bool kIsList = false, kIsOptional = true;
+};
+
+// Structs that print as `word fields`; a value prints as `%id` and is not one.
+template <class T>
+inline constexpr bool kIsRecord = text::Reflected<T> && !kIsBlock<T>;
+
+// The word before one entry of a list: `stages` lists lines that begin with `stage`.
+std::string_view singular(std::string_view key) {
+  if (key == "axes") return "axis";
+  return key.ends_with('s') ? key.substr(0, key.size() - 1) : key;
+}
+
+// Prints the fields of a struct line by line: structs as `word fields`, lists of structs as one
+// such line an entry, everything else as `key=value`.
+class LinePrinter {
+ public:
+  LinePrinter(std::string& out, int indent) : out_(out), indent_(indent, ' ') {}
+
+  template <class T>
+  void operator()(std::string_view key, const T& member) {
+    using Entry = typename Element<T>::Type;
+    if constexpr (kIsBlock<T>) {
+      const_cast<T&>(member).fields(*this);
+    } else if constexpr (kIsRecord<T>) {
+      record(key, member);
+    } else if constexpr (Element<T>::kIsList && kIsRecord<Entry>) {
+      for (const Entry& entry : member) record(singular(key), entry);
+    } else if constexpr (Element<T>::kIsOptional) {
+      if (!member) return;
+      if constexpr (kIsRecord<Entry>) {
+        record(key, *member);
+      } else {
+        attribute(key, *member);
+      }
+    } else {
+      attribute(key, member);
+    }
+  }
+
+ private:
+  template <class T>
+  void record(std::string_view word, const T& value) {
+    out_ += indent_;
+    out_ += word;
+    text::print_fields(out_, value);
+    out_ += '\n';
+  }
+
+  template <class T>
+  void attribute(std::string_view key, const T& value) {
+    out_ += indent_;
+    out_ += key;
+    out_ += '=';
+    Codec<T>::print(out_, value);
+    out_ += '\n';
+  }
+
+  std::string& out_;
+  const std::string indent_;
+};
+
+// Reads what LinePrinter writes.
+class LineParser {
+ public:
+  explicit LineParser(Lexer& lexer) : lexer_(lexer) {}
+
+  template <class T>
+  void operator()(std::string_view key, T& member) {
+    using Entry = typename Element<T>::Type;
+    if constexpr (kIsBlock<T>) {
+      member.fields(*this);
+    } else if constexpr (kIsRecord<T>) {
+      lexer_.expect_ident(key);
+      text::parse_fields(lexer_, member);
+    } else if constexpr (Element<T>::kIsList && kIsRecord<Entry>) {
+      while (at_record(singular(key))) member.push_back(record<Entry>());
+    } else if constexpr (Element<T>::kIsOptional) {
+      if constexpr (kIsRecord<Entry>) {
+        if (at_record(key)) member = record<Entry>();
+      } else {
+        if (at_attribute(key)) member = attribute<Entry>();
+      }
+    } else {
+      if (!at_attribute(key)) lexer_.fail(concat("expected the attribute ", key, "="));
+      member = attribute<T>();
+    }
+  }
+
+ private:
+  bool at_record(std::string_view word) const {
+    return lexer_.lookahead_ident() == word && !lexer_.peek_attribute();
+  }
+  bool at_attribute(std::string_view key) const {
+    return lexer_.lookahead_ident() == key && lexer_.peek_attribute();
+  }
+
+  template <class T>
+  T record() {
+    T result{};
+    lexer_.ident();
+    text::parse_fields(lexer_, result);
+    return result;
+  }
+
+  template <class T>
+  T attribute() {
+    lexer_.ident();
+    lexer_.expect("=");
+    return Codec<T>::parse(lexer_);
+  }
+
+  Lexer& lexer_;
+};
+
+// The kinds of items, in the order of Operation's alternatives.
+constexpr std::string_view kKinds[] = {"kernel", "transfer", "synchronization", "callback"};
+static_assert(std::size(kKinds) == std::variant_size_v<Operation>);
+
+void print_item(std::string& out, const ScheduleItem& item) {
+  out += concat("  item ", item.item_id, " ", kKinds[item.operation.index()], " depends_on=");
+  Codec<Ints>::print(out, item.depends_on);
+  out += " dependents=";
+  Codec<Ints>::print(out, item.dependents);
+  out += " {\n";
+  std::visit(
+      [&](const auto& operation) {
+        using T = std::remove_cvref_t<decltype(operation)>;
+        const_cast<T&>(operation).fields(LinePrinter(out, 4));
+      },
+      item.operation);
+  out += "  }\n";
+}
+
+template <class T>
+Operation parse_as(Lexer& lexer) {
+  T operation;
+  operation.fields(LineParser(lexer));
+  return operation;
+}
+
+Operation parse_operation(Lexer& lexer, const std::string& kind) {
+  if (kind == kKinds[0]) return parse_as<Kernel>(lexer);
+  if (kind == kKinds[1]) return parse_as<Memory_Transfer>(lexer);
+  if (kind == kKinds[2]) return parse_as<Synchronization>(lexer);
+  return parse_as<Host_Callback>(lexer);
+}
+
+ScheduleItem parse_item(Lexer& lexer) {
+  ScheduleItem item;
+  lexer.expect_ident("item");
+  item.item_id = lexer.integer();
+  const Lexer start = lexer;
+  const std::string kind = lexer.ident();
+  if (std::find(std::begin(kKinds), std::end(kKinds), kind) == std::end(kKinds))
+    start.fail("unknown kind of item `" + kind + "`");
+  LineParser header(lexer);
+  header("depends_on", item.depends_on);
+  header("dependents", item.dependents);
+  lexer.expect("{");
+  item.operation = parse_operation(lexer, kind);
+  lexer.expect("}");
+  return item;
+}
+
+// All of a schedule but its graph and items.
+template <class T, class F>
+void plan_fields(T& schedule, F&& f) {
+  f("outputs", schedule.outputs);
+  f("dependency", schedule.dependencies);
+  f("fusion", schedule.fusion_opportunities);
+  f("cost", schedule.analysis);
+  f("critical_path", schedule.critical_path);
+  f("arena_bytes", schedule.arena_bytes);
+  f("total_memory_usage", schedule.total_memory_usage);
+  f("estimated_runtime_ns", schedule.estimated_runtime_ns);
+}
+
+std::string indented(const std::string& text) {
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    result += "  " + text.substr(begin, end - begin) + '\n';
+    begin = end == std::string::npos ? text.size() : end + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string print(const Schedule& schedule) {
+  std::string out = "schedule {\n" + indented(graph::print(schedule.graph));
+  for (const ScheduleItem& item : schedule.items) print_item(out, item);
+  plan_fields(schedule, LinePrinter(out, 2));
+  return out + "}\n";
+}
+
+Schedule parse(std::string_view source) {
+  Lexer lexer(source);
+  Schedule schedule;
+  lexer.expect_ident("schedule");
+  lexer.expect("{");
+  schedule.graph = graph::parse(lexer);
+  while (lexer.lookahead_ident() == "item") schedule.items.push_back(parse_item(lexer));
+  plan_fields(schedule, LineParser(lexer));
+  lexer.expect("}");
+  if (!lexer.at_end()) lexer.fail("expected the end of the text");
+  return schedule;
+}
+
+bool equal(const Schedule& a, const Schedule& b) {
+  return graph::equal(a.graph, b.graph) && a.items == b.items && a.outputs == b.outputs &&
+         a.dependencies == b.dependencies && a.fusion_opportunities == b.fusion_opportunities &&
+         a.analysis == b.analysis && a.critical_path == b.critical_path &&
+         a.arena_bytes == b.arena_bytes && a.total_memory_usage == b.total_memory_usage &&
+         a.estimated_runtime_ns == b.estimated_runtime_ns;
+}
+
+}  // namespace rune::schedule
