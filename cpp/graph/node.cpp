@@ -22,8 +22,10 @@ std::vector<Value> Graph::inputs() const {
   std::vector<Value> result;
   for (uint32_t i = 0; i < nodes.size(); ++i)
     if (nodes[i].as<Placeholder>()) result.push_back({i});
-  std::stable_sort(result.begin(), result.end(), [&](Value a, Value b) {
-    return nodes[a.id].as<Placeholder>()->index < nodes[b.id].as<Placeholder>()->index;
+  std::sort(result.begin(), result.end(), [&](Value a, Value b) {
+    const int64_t x = nodes[a.id].as<Placeholder>()->index;
+    const int64_t y = nodes[b.id].as<Placeholder>()->index;
+    return x != y ? x < y : a < b;
   });
   return result;
 }
