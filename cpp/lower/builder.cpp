@@ -19,8 +19,12 @@ Var Builder::add(Payload payload, std::vector<Var> args, Type type) {
 Var Builder::define_global(DType dtype, int64_t index, int64_t size, bool writable) {
   return add(Define_Global{index, size, writable}, {}, {dtype, 1, true});
 }
-Var Builder::local(DType dtype, int64_t size) { return add(Local{size}, {}, {dtype, 1, true}); }
-Var Builder::buffer(DType dtype, int64_t size) { return add(Buffer{size}, {}, {dtype, 1, true}); }
+Var Builder::local(DType dtype, int64_t size) {
+  return add(Local{size}, {}, {dtype, 1, true});
+}
+Var Builder::buffer(DType dtype, int64_t size) {
+  return add(Buffer{size}, {}, {dtype, 1, true});
+}
 
 Var Builder::acc(Var initial) {
   const Type t = type(initial);
@@ -59,23 +63,32 @@ Var Builder::unroll(int64_t iterations, DType dtype) {
   RUNE_CHECK(is_integer(dtype), name_of(dtype));
   return add(Unroll{iterations}, {}, {dtype});
 }
-void Builder::end_range() { add(EndRange{}, {}, {}); }
+void Builder::end_range() {
+  add(EndRange{}, {}, {});
+}
 
 void Builder::if_(Var condition) {
   RUNE_CHECK(type(condition) == Type{DType::Bool}, "a condition is a scalar bool");
   add(If{}, {condition}, {});
 }
-void Builder::end_if() { add(EndIf{}, {}, {}); }
-void Builder::barrier() { add(Barrier{}, {}, {}); }
-void Builder::block(int64_t id, bool start) { add(Block{id, start}, {}, {}); }
+void Builder::end_if() {
+  add(EndIf{}, {}, {});
+}
+void Builder::barrier() {
+  add(Barrier{}, {}, {});
+}
+void Builder::block(int64_t id, bool start) {
+  add(Block{id, start}, {}, {});
+}
 
 namespace {
 
-// Lanes of an access with this index type, checked against the type of its mask.
-void check_access(const Type& memory, const Type& index, const Type* valid, int lanes) {
+// Checks what Load and Store have in common.
+void check_access(const Type& memory, const Type& index, std::optional<Type> valid, int lanes) {
   RUNE_CHECK(memory.pointer, "the first operand of an access is memory");
   RUNE_CHECK(is_integer(index.dtype) && !index.pointer, "an index is an integer");
-  RUNE_CHECK(index.lanes == 1 || index.lanes == lanes, index.lanes, " indices of ", lanes, " lanes");
+  RUNE_CHECK(index.lanes == 1 || index.lanes == lanes, index.lanes, " indices of ", lanes,
+             " lanes");
   if (!valid) return;
   RUNE_CHECK(is_bool(valid->dtype) && !valid->pointer, "a mask is bool");
   RUNE_CHECK(valid->lanes == 1 || valid->lanes == lanes, valid->lanes, " masks of ", lanes,
@@ -84,17 +97,20 @@ void check_access(const Type& memory, const Type& index, const Type* valid, int 
 
 }  // namespace
 
+std::optional<Type> Builder::mask_type(Var valid) const {
+  return valid.valid() ? std::optional<Type>(type(valid)) : std::nullopt;
+}
+
 Var Builder::load(Var memory, Var index, int lanes, Var valid) {
   if (lanes == 1) lanes = type(index).lanes;
-  check_access(type(memory), type(index), valid.valid() ? &type(valid) : nullptr, lanes);
+  check_access(type(memory), type(index), mask_type(valid), lanes);
   std::vector<Var> args{memory, index};
   if (valid.valid()) args.push_back(valid);
   return add(Load{}, std::move(args), {type(memory).dtype, lanes});
 }
 
 void Builder::store(Var memory, Var index, Var value, Var valid, bool nontemporal) {
-  check_access(type(memory), type(index), valid.valid() ? &type(valid) : nullptr,
-               type(value).lanes);
+  check_access(type(memory), type(index), mask_type(valid), type(value).lanes);
   RUNE_CHECK(type(value).dtype == type(memory).dtype && !type(value).pointer, "cannot store ",
              name_of(type(value).dtype), " to memory of ", name_of(type(memory).dtype));
   std::vector<Var> args{memory, index, value};
@@ -107,7 +123,7 @@ Var Builder::alu(AluOp op, std::vector<Var> args) {
              name_of(op));
   std::vector<DType> dtypes;
   for (const Var arg : args) {
-    const Type& t = type(arg);
+    const Type t = type(arg);
     RUNE_CHECK(!t.pointer && t.lanes == type(args[0]).lanes, "operands of ", name_of(op), " have ",
                type(args[0]).lanes, " and ", t.lanes, " lanes");
     dtypes.push_back(t.dtype);
@@ -130,8 +146,8 @@ Var Builder::cast(Var x, DType dtype) {
 
 Var Builder::bitcast(Var x, DType dtype) {
   const Type t = type(x);
-  RUNE_CHECK(!t.pointer && size_of(t.dtype) == size_of(dtype), "cannot bitcast ",
-             name_of(t.dtype), " to ", name_of(dtype));
+  RUNE_CHECK(!t.pointer && size_of(t.dtype) == size_of(dtype), "cannot bitcast ", name_of(t.dtype),
+             " to ", name_of(dtype));
   return t.dtype == dtype ? x : add(Bitcast{}, {x}, {dtype, t.lanes});
 }
 
@@ -146,8 +162,7 @@ Var Builder::splat(Var x, int lanes) {
 Var Builder::gep(Var x, Ints indices) {
   const Type t = type(x);
   RUNE_CHECK(!indices.empty() && !t.pointer, "gep needs a vector and lanes of it");
-  for (const int64_t i : indices)
-    RUNE_CHECK(i >= 0 && i < t.lanes, "lane ", i, " of ", t.lanes);
+  for (const int64_t i : indices) RUNE_CHECK(i >= 0 && i < t.lanes, "lane ", i, " of ", t.lanes);
   const int lanes = static_cast<int>(indices.size());
   return add(Gep{std::move(indices)}, {x}, {t.dtype, lanes});
 }

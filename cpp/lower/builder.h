@@ -49,11 +49,13 @@ class Builder {
              bool inlined = true);
   void block(int64_t id, bool start);
 
-  const Type& type(Var v) const { return kernel_.body[v.id].type; }
+  Type type(Var v) const { return kernel_.body[v.id].type; }
   const Kernel& kernel() const { return kernel_; }
   Kernel take() { return std::move(kernel_); }
 
  private:
+  std::optional<Type> mask_type(Var valid) const;
+
   Kernel kernel_;
 };
 

@@ -18,14 +18,24 @@ constexpr Row kRows[] = {
 #undef RUNE_INSTR
 };
 
-const Row& row(InstrKind kind) { return kRows[static_cast<int>(kind)]; }
+const Row& row(InstrKind kind) {
+  return kRows[static_cast<int>(kind)];
+}
 
 }  // namespace
 
-const char* name_of(InstrKind kind) { return row(kind).text; }
-bool has_value(InstrKind kind) { return row(kind).value; }
-int min_args(InstrKind kind) { return row(kind).least; }
-int max_args(InstrKind kind) { return row(kind).most; }
+const char* name_of(InstrKind kind) {
+  return row(kind).text;
+}
+bool has_value(InstrKind kind) {
+  return row(kind).value;
+}
+int min_args(InstrKind kind) {
+  return row(kind).least;
+}
+int max_args(InstrKind kind) {
+  return row(kind).most;
+}
 
 const char* name_of(SpecialKind kind) {
   switch (kind) {
@@ -40,8 +50,10 @@ std::vector<Var> Kernel::globals() const {
   std::vector<Var> result;
   for (uint32_t i = 0; i < body.size(); ++i)
     if (body[i].as<Define_Global>()) result.push_back({i});
-  std::stable_sort(result.begin(), result.end(), [&](Var a, Var b) {
-    return body[a.id].as<Define_Global>()->index < body[b.id].as<Define_Global>()->index;
+  std::sort(result.begin(), result.end(), [&](Var a, Var b) {
+    const int64_t first = body[a.id].as<Define_Global>()->index;
+    const int64_t second = body[b.id].as<Define_Global>()->index;
+    return first != second ? first < second : a.id < b.id;
   });
   return result;
 }

@@ -19,14 +19,19 @@ Point unflatten(int64_t position, const Point& extents) {
           position / extents[0] / extents[1]};
 }
 
-std::string text_of(const Point& p) { return concat("[", p[0], ",", p[1], ",", p[2], "]"); }
+std::string text_of(const Point& p) {
+  return concat("[", p[0], ",", p[1], ",", p[2], "]");
+}
 
-// One run of a program. The threads of a group run one after the other, each up to the next barrier.
+// One run of a program. The threads of a group run one after the other, each up to the next
+// barrier.
 class Runner {
  public:
   Runner(const Program& program, std::span<const Memory> globals, std::span<const int64_t> vars,
          const InterpreterOptions& options)
-      : program_(program), kernel_(program.kernel), options_(options),
+      : program_(program),
+        kernel_(program.kernel),
+        options_(options),
         groups_(kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2]),
         threads_(kernel_.local[0] * kernel_.local[1] * kernel_.local[2]),
         // Races need two threads.
@@ -56,9 +61,7 @@ class Runner {
   }
 
  private:
-  int64_t thread_in_order(int64_t t) const {
-    return options_.reverse_order ? threads_ - 1 - t : t;
-  }
+  int64_t thread_in_order(int64_t t) const { return options_.reverse_order ? threads_ - 1 - t : t; }
   uint64_t* registers_of(int64_t thread) { return registers_.data() + thread * words_; }
 
   void run_stepwise() {
@@ -75,7 +78,8 @@ class Runner {
     }
   }
 
-  // All threads wait at the barrier where thread 0 waits, in the same iterations of the loops around.
+  // All threads wait at the barrier where thread 0 waits, in the same iterations of the loops
+  // around.
   void compare_barriers(const std::vector<uint32_t>& position) {
     for (int64_t t = 1; t < threads_; ++t) {
       if (position[t] != position[0]) fail_barrier(position, t);
@@ -87,8 +91,7 @@ class Runner {
         if (here != there)
           user_error(ErrorKind::Runtime, "barrier: cannot wait in different iterations (thread ",
                      text_of(unflatten(t, kernel_.local)), " is in iteration ", here, ", thread ",
-                     text_of(unflatten(0, kernel_.local)), " in ", there, ") at ",
-                     where(op));
+                     text_of(unflatten(0, kernel_.local)), " in ", there, ") at ", where(op));
       }
     }
   }
@@ -111,8 +114,8 @@ class Runner {
 
   // `instruction` of kernel, with the workgroup.
   std::string where(const Op& op) const {
-    return concat("`", print_instr(kernel_, Var{op.source}), "` of kernel ", kernel_.name, ", workgroup ",
-                  text_of(group_));
+    return concat("`", print_instr(kernel_, Var{op.source}), "` of kernel ", kernel_.name,
+                  ", workgroup ", text_of(group_));
   }
 
   // Runs from op `position` to the next barrier or the end, whose position is returned.
@@ -257,8 +260,8 @@ class Runner {
     for (const uint32_t part : program_.pointers[op.extra]) size += memories_.regions[part].size;
     const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
     user_error(ErrorKind::Runtime, verb, " element ", index, " of %",
-               kernel_.body[op.source].args[0].id, " (it has ", size, " elements) in ",
-               where(op), ", ", this_thread());
+               kernel_.body[op.source].args[0].id, " (it has ", size, " elements) in ", where(op),
+               ", ", this_thread());
   }
 
   [[noreturn]] void fail_race(const Op& op, const Region& region, int64_t index,
@@ -294,7 +297,9 @@ class Runner {
 Interpreter::Interpreter(Kernel kernel)
     : program_(std::make_shared<interpreter::Program>(interpreter::decode(std::move(kernel)))) {}
 
-const Kernel& Interpreter::kernel() const { return program_->kernel; }
+const Kernel& Interpreter::kernel() const {
+  return program_->kernel;
+}
 
 void Interpreter::run(std::span<const Memory> globals, std::span<const int64_t> vars,
                       const InterpreterOptions& options) const {

@@ -16,7 +16,8 @@ struct Memory {
 
 struct InterpreterOptions {
   bool check_races = true;
-  bool reverse_order = false;  // run groups, and threads between barriers, from the last to the first
+  bool reverse_order =
+      false;  // run groups, and threads between barriers, from the last to the first
 };
 
 namespace interpreter {
@@ -38,14 +39,14 @@ class Interpreter {
 };
 
 // Runs all workgroups. `globals` holds one memory per Define_Global, by index, of which at most the
-// Define_Global's size is accessible; `vars` the values of the kernel's symbolic variables, in order
-// of first definition, each within its bounds. Local and Buffer memory of each group starts as NaN
-// (floats) or bytes 0xa5. Throws UserError(Runtime) that names the kernel and the instruction for: an
-// access out of bounds, a barrier that not all threads of a group reach (or at which they differ), two
-// threads of a group that access the same element between barriers, one of them writing, and two
-// groups of which one writes an element that the other accesses. Two writes of equal bits are no
-// race: the element's value does not depend on their order.
-void interpret(const Kernel& kernel, std::span<const Memory> globals, std::span<const int64_t> vars = {},
-               const InterpreterOptions& options = {});
+// Define_Global's size is accessible; `vars` the values of the kernel's symbolic variables, in
+// order of first definition, each within its bounds. Local and Buffer memory of each group starts
+// as NaN (floats) or bytes 0xa5. Throws UserError(Runtime) that names the kernel and the
+// instruction for: an access out of bounds, a barrier that not all threads of a group reach (or at
+// which they differ), two threads of a group that access the same element between barriers, one of
+// them writing, and two groups of which one writes an element that the other accesses. Two writes
+// of equal bits are no race: the element's value does not depend on their order.
+void interpret(const Kernel& kernel, std::span<const Memory> globals,
+               std::span<const int64_t> vars = {}, const InterpreterOptions& options = {});
 
 }  // namespace rune::lower

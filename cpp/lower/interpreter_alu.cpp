@@ -1,6 +1,7 @@
-// Scalar operations on the interpreter's words. What is frequent has a function of its own per dtype,
-// with the arithmetic of alu/eval.cpp (whose float32 results, computed in double and rounded, equal
-// those of float32 arithmetic for + - * / sqrt); everything else goes through evaluate().
+// Scalar operations on the interpreter's words. What is frequent has a function of its own per
+// dtype, with the arithmetic of alu/eval.cpp (whose float32 results, computed in double and
+// rounded, equal those of float32 arithmetic for + - * / sqrt); everything else goes through
+// evaluate().
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -84,24 +85,42 @@ template <AluOp kOp, class T>
 auto binary(T a, T b) {
   using U = uint64_t;
   constexpr bool kFloat = std::is_floating_point_v<T>;
-  if constexpr (kOp == AluOp::Cmplt) return a < b;
-  else if constexpr (kOp == AluOp::Cmple) return a <= b;
-  else if constexpr (kOp == AluOp::Cmpeq) return a == b;
-  else if constexpr (kOp == AluOp::Cmpne) return a != b;
-  else if constexpr (kOp == AluOp::Max) return larger(a, b);
-  else if constexpr (kOp == AluOp::Min) return smaller(a, b);
-  else if constexpr (kFloat && kOp == AluOp::Add) return a + b;
-  else if constexpr (kFloat && kOp == AluOp::Sub) return a - b;
-  else if constexpr (kFloat && kOp == AluOp::Mul) return a * b;
-  else if constexpr (kFloat && kOp == AluOp::Fdiv) return a / b;
-  else if constexpr (kOp == AluOp::Add) return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-  else if constexpr (kOp == AluOp::Sub) return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
-  else if constexpr (kOp == AluOp::Mul) return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
-  else if constexpr (kOp == AluOp::Xor) return static_cast<T>(a ^ b);
-  else if constexpr (kOp == AluOp::Or) return static_cast<T>(a | b);
-  else if constexpr (kOp == AluOp::And) return static_cast<T>(a & b);
-  else if constexpr (kOp == AluOp::Shl || kOp == AluOp::Shr) return shift<kOp>(a, b);
-  else return divide<kOp>(a, b);
+  if constexpr (kOp == AluOp::Cmplt)
+    return a < b;
+  else if constexpr (kOp == AluOp::Cmple)
+    return a <= b;
+  else if constexpr (kOp == AluOp::Cmpeq)
+    return a == b;
+  else if constexpr (kOp == AluOp::Cmpne)
+    return a != b;
+  else if constexpr (kOp == AluOp::Max)
+    return larger(a, b);
+  else if constexpr (kOp == AluOp::Min)
+    return smaller(a, b);
+  else if constexpr (kFloat && kOp == AluOp::Add)
+    return a + b;
+  else if constexpr (kFloat && kOp == AluOp::Sub)
+    return a - b;
+  else if constexpr (kFloat && kOp == AluOp::Mul)
+    return a * b;
+  else if constexpr (kFloat && kOp == AluOp::Fdiv)
+    return a / b;
+  else if constexpr (kOp == AluOp::Add)
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  else if constexpr (kOp == AluOp::Sub)
+    return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
+  else if constexpr (kOp == AluOp::Mul)
+    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+  else if constexpr (kOp == AluOp::Xor)
+    return static_cast<T>(a ^ b);
+  else if constexpr (kOp == AluOp::Or)
+    return static_cast<T>(a | b);
+  else if constexpr (kOp == AluOp::And)
+    return static_cast<T>(a & b);
+  else if constexpr (kOp == AluOp::Shl || kOp == AluOp::Shr)
+    return shift<kOp>(a, b);
+  else
+    return divide<kOp>(a, b);
 }
 
 template <AluOp kOp, class T>
@@ -112,14 +131,22 @@ void binary_lanes(uint64_t* dst, const uint64_t* a, const uint64_t* b, const uin
 
 template <AluOp kOp, class T>
 T unary(T a) {
-  if constexpr (kOp == AluOp::Sqrt) return std::sqrt(a);
-  else if constexpr (kOp == AluOp::Recip) return 1 / a;
-  else if constexpr (kOp == AluOp::Floor) return std::floor(a);
-  else if constexpr (kOp == AluOp::Trunc) return std::trunc(a);
-  else if constexpr (kOp == AluOp::Rint) return std::nearbyint(a);
-  else if constexpr (kOp == AluOp::Not) return std::is_same_v<T, bool> ? !a : static_cast<T>(~static_cast<uint64_t>(a));
-  else if constexpr (std::is_floating_point_v<T>) return kOp == AluOp::Neg ? -a : std::fabs(a);
-  else return kOp == AluOp::Neg || a < 0 ? static_cast<T>(-static_cast<uint64_t>(a)) : a;
+  if constexpr (kOp == AluOp::Sqrt)
+    return std::sqrt(a);
+  else if constexpr (kOp == AluOp::Recip)
+    return 1 / a;
+  else if constexpr (kOp == AluOp::Floor)
+    return std::floor(a);
+  else if constexpr (kOp == AluOp::Trunc)
+    return std::trunc(a);
+  else if constexpr (kOp == AluOp::Rint)
+    return std::nearbyint(a);
+  else if constexpr (kOp == AluOp::Not)
+    return std::is_same_v<T, bool> ? !a : static_cast<T>(~static_cast<uint64_t>(a));
+  else if constexpr (std::is_floating_point_v<T>)
+    return kOp == AluOp::Neg ? -a : std::fabs(a);
+  else
+    return kOp == AluOp::Neg || a < 0 ? static_cast<T>(-static_cast<uint64_t>(a)) : a;
 }
 
 template <AluOp kOp, class T>
@@ -300,8 +327,10 @@ uint64_t to_word(const Scalar& value) {
 uint64_t word_of_bits(DType dtype, uint64_t bits) {
   return with_type(dtype, [&](auto zero) -> uint64_t {
     using T = Stored<decltype(zero)>;
-    if constexpr (std::is_same_v<T, bool>) return (bits & 0xff) != 0;
-    else return put(get<T>(bits));
+    if constexpr (std::is_same_v<T, bool>)
+      return (bits & 0xff) != 0;
+    else
+      return put(get<T>(bits));
   });
 }
 
@@ -325,7 +354,9 @@ LaneFn cast_function(DType from, DType to) {
   });
 }
 
-LaneFn bitcast_function() { return bitcast_lanes; }
+LaneFn bitcast_function() {
+  return bitcast_lanes;
+}
 
 void read_elements(DType dtype, const std::byte* from, uint64_t* to, uint32_t count) {
   with_type(dtype, [&](auto zero) {
@@ -335,8 +366,10 @@ void read_elements(DType dtype, const std::byte* from, uint64_t* to, uint32_t co
     for (uint32_t i = 0; i < count; ++i) {
       Raw raw;
       std::memcpy(&raw, from + i * sizeof(Raw), sizeof(Raw));
-      if constexpr (std::is_same_v<T, bool>) to[i] = raw != 0;
-      else to[i] = put(raw);
+      if constexpr (std::is_same_v<T, bool>)
+        to[i] = raw != 0;
+      else
+        to[i] = put(raw);
     }
   });
 }

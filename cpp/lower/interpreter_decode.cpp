@@ -189,9 +189,7 @@ class Decoder {
     Op& op = emit_lanes(alu_function(p.op, type_of(instr().args.back()).dtype));
     op.alu = p.op;
   }
-  void decode(const Cast&) {
-    emit_lanes(cast_function(type_of(arg(0)).dtype, instr().type.dtype));
-  }
+  void decode(const Cast&) { emit_lanes(cast_function(type_of(arg(0)).dtype, instr().type.dtype)); }
   void decode(const Bitcast&) { emit_lanes(bitcast_function()); }
 
   void emit_gather(std::vector<uint32_t> from) {
@@ -235,7 +233,8 @@ class Decoder {
   void decode(const Wmma& p) {
     const DType dtype = instr().type.dtype;
     WmmaInfo wmma{static_cast<uint32_t>(p.m), static_cast<uint32_t>(p.n),
-                  static_cast<uint32_t>(p.k), cast_of(arg(0), dtype), cast_of(arg(1), dtype), {}};
+                  static_cast<uint32_t>(p.k), cast_of(arg(0), dtype),
+                  cast_of(arg(1), dtype),     {}};
     wmma.mulacc.alu = AluOp::Mulacc;
     wmma.mulacc.from = wmma.mulacc.to = dtype;
     wmma.mulacc.fn = alu_function(AluOp::Mulacc, dtype);
@@ -262,6 +261,8 @@ class Decoder {
 
 }  // namespace
 
-Program decode(Kernel kernel) { return Decoder(std::move(kernel)).run(); }
+Program decode(Kernel kernel) {
+  return Decoder(std::move(kernel)).run();
+}
 
 }  // namespace rune::lower::interpreter

@@ -51,7 +51,7 @@ Conflict record_write(Region& region, int64_t index, uint64_t value, const Momen
 }
 
 Memories::Memories(const Program& program, std::span<const Memory> globals, bool check_races)
-    : scratch_(program.memories.size()), program_(program) {
+    : scratch_(program.memories.size()) {
   std::map<const void*, std::pair<bool, size_t>> by_address;  // written, bytes
   for (size_t i = 0; i < program.memories.size(); ++i) {
     const MemoryInfo& info = program.memories[i];

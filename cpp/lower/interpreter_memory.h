@@ -41,9 +41,9 @@ struct Region {
   int64_t size = 0;  // elements
   int element_bytes = 1;
   DType dtype = DType::Float32;
-  bool global = false;          // visible to all workgroups
-  Shadow* shadow = nullptr;     // by element; nullptr: not checked
-  uint32_t source = 0;          // the instruction that defines it
+  bool global = false;       // visible to all workgroups
+  Shadow* shadow = nullptr;  // by element; nullptr: not checked
+  uint32_t source = 0;       // the instruction that defines it
 };
 
 // Record an access and say with what earlier one it conflicts.
@@ -62,7 +62,6 @@ class Memories {
  private:
   std::vector<std::vector<std::byte>> scratch_;
   std::vector<std::vector<Shadow>> shadows_;
-  const Program& program_;
 };
 
 }  // namespace rune::lower::interpreter

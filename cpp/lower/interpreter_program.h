@@ -1,7 +1,8 @@
 // The interpreter's compact form of a kernel. Private to the interpreter.
 //
-// Each thread has a register file of 64-bit words, one word a lane. A word holds an integer extended
-// to 64 bits by its dtype's signedness, a bool as 0 or 1, a float as its bits, zero-extended.
+// Each thread has a register file of 64-bit words, one word a lane. A word holds an integer
+// extended to 64 bits by its dtype's signedness, a bool as 0 or 1, a float as its bits,
+// zero-extended.
 #pragma once
 
 #include <cstdint>

@@ -64,8 +64,7 @@ Payload payload_named(const std::string& name, const Lexer& lexer) {
   if constexpr (I == kNumInstrKinds) {
     lexer.fail(concat("unknown instruction `", name, "`"));
   } else {
-    if (name == name_of(static_cast<InstrKind>(I)))
-      return Payload(std::in_place_index<I>);
+    if (name == name_of(static_cast<InstrKind>(I))) return Payload(std::in_place_index<I>);
     return payload_named<I + 1>(name, lexer);
   }
 }
@@ -89,7 +88,8 @@ Instr parse_instr(Lexer& lexer, size_t id) {
   const Lexer here = lexer;
   Instr instr{payload_named(lexer.ident(), here), {}, {}};
   const bool value = has_value(instr.kind());
-  if (value && !named) here.fail(concat(name_of(instr.kind()), " has a value: expected %", id, " ="));
+  if (value && !named)
+    here.fail(concat(name_of(instr.kind()), " has a value: expected %", id, " ="));
   if (!value && named) here.fail(concat(name_of(instr.kind()), " has no value to name"));
   std::visit([&](auto& payload) { text::parse_fields(lexer, payload); }, instr.payload);
   while (lexer.peek("%") && !at_definition(lexer)) instr.args.push_back(Codec<Var>::parse(lexer));

@@ -4,8 +4,8 @@ namespace rune::lower {
 
 namespace {
 
-// Least fixed point: starts from "nothing depends on the thread" and adds dependences, once more for
-// each pass over the body in which an Acc turned out to carry one from a later Assign.
+// Least fixed point: starts from "nothing depends on the thread" and adds dependences, once more
+// for each pass over the body in which an Acc turned out to carry one from a later Assign.
 class Analysis {
  public:
   explicit Analysis(const Kernel& kernel) : kernel_(kernel) {
@@ -61,6 +61,8 @@ class Analysis {
 
 }  // namespace
 
-ThreadDependence thread_dependence(const Kernel& kernel) { return Analysis(kernel).run(); }
+ThreadDependence thread_dependence(const Kernel& kernel) {
+  return Analysis(kernel).run();
+}
 
 }  // namespace rune::lower

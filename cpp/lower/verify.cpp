@@ -159,9 +159,7 @@ class Verifier {
     expect(is_value(arg(0)), "holds memory");
     same_type(arg(0));
   }
-  void check(const Const& p) {
-    same_type({p.value.dtype(), type().lanes});
-  }
+  void check(const Const& p) { same_type({p.value.dtype(), type().lanes}); }
   void check(const Vconst& p) {
     if (p.values.empty()) return fail("has no values");
     for (const Scalar& v : p.values)
@@ -210,8 +208,8 @@ class Verifier {
     expect(value.dtype == arg(0).dtype && is_value(value), "moves ", type_text(value),
            " but the memory holds ", name_of(arg(0).dtype));
     expect(is_index(arg(1)), "the index is ", type_text(arg(1)), ", no integer");
-    expect(arg(1).lanes == 1 || arg(1).lanes == value.lanes, "has ", arg(1).lanes,
-           " indices for ", value.lanes, " lanes");
+    expect(arg(1).lanes == 1 || arg(1).lanes == value.lanes, "has ", arg(1).lanes, " indices for ",
+           value.lanes, " lanes");
     if (instr().args.size() <= mask_position) return;
     const Type& mask = arg(mask_position);
     expect(is_bool(mask.dtype) && is_value(mask), "the mask is ", type_text(mask), ", not bool");
@@ -271,8 +269,8 @@ class Verifier {
     const int64_t lanes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
     expect(p.m > 0 && p.n > 0 && p.k > 0, "has an empty tile");
     for (size_t i = 0; i < 3; ++i)
-      expect(arg(i).lanes == lanes[i] && is_value(arg(i)), "operand ", i, " is ",
-             type_text(arg(i)), ", not a tile of ", lanes[i], " lanes");
+      expect(arg(i).lanes == lanes[i] && is_value(arg(i)), "operand ", i, " is ", type_text(arg(i)),
+             ", not a tile of ", lanes[i], " lanes");
     expect(arg(0).dtype == arg(1).dtype, "multiplies ", name_of(arg(0).dtype), " and ",
            name_of(arg(1).dtype));
     expect(!is_bool(arg(2).dtype), "adds bool");
@@ -330,7 +328,8 @@ class Verifier {
   }
 
   const Kernel& kernel_;
-  std::vector<uint32_t> scope_of_;  // by instruction: number of the innermost open Range or If, or 0
+  std::vector<uint32_t>
+      scope_of_;  // by instruction: number of the innermost open Range or If, or 0
   std::vector<Scope> open_;
   uint32_t scopes_ = 0;
   uint32_t id_ = 0;

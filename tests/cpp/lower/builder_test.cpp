@@ -8,7 +8,9 @@
 namespace rune::lower {
 namespace {
 
-std::string text_of(const Builder& b, Var v) { return print_instr(b.kernel(), v); }
+std::string text_of(const Builder& b, Var v) {
+  return print_instr(b.kernel(), v);
+}
 
 TEST(Builder, InfersTypes) {
   Builder b;

@@ -7,10 +7,11 @@
 namespace rune::lower {
 namespace {
 
-// Values that are likely to go wrong, then random ones: of integers any bits, of floats of all sizes.
+// Values that are likely to go wrong, then random ones: of integers any bits, of floats of all
+// sizes.
 Scalar sample(DType dtype, std::mt19937_64& random) {
-  static const double kSpecial[] = {0,   -0.0, 1,    -1,    2,    0.5,   -2.5, 3,     7,
-                                    -8,  31,   32,   63,    64,   100,   1e-40, 65504, 1e30,
+  static const double kSpecial[] = {0,   -0.0, 1,    -1,    2,     0.5,   -2.5,  3,      7,
+                                    -8,  31,   32,   63,    64,    100,   1e-40, 65504,  1e30,
                                     127, 255,  -128, 32767, 65535, 2.5e9, -1e19, 1.8e19, 9.3e18};
   switch (random() % 8) {
     case 0: return Scalar::lowest(dtype);
@@ -90,7 +91,8 @@ TEST(InterpreterAlu, EveryCastEqualsScalarCast) {
     for (int t = 0; t < kNumDTypes; ++t) {
       const DType from = static_cast<DType>(f), to = static_cast<DType>(t);
       Builder b;
-      const Var in = b.define_global(from, 0, kCount, false), out = b.define_global(to, 1, kCount, true);
+      const Var in = b.define_global(from, 0, kCount, false),
+                out = b.define_global(to, 1, kCount, true);
       const Var zero = b.constant(i64(0));
       const Var x = b.load(in, zero, kCount);
       b.store(out, zero, b.add(Cast{}, {x}, {to, kCount}));
@@ -122,8 +124,8 @@ TEST(InterpreterAlu, EveryBitcastKeepsTheBits) {
     }
 }
 
-// A straight-line program of random operations, on random dtypes and lanes; `expected` holds the lanes
-// of each instruction that has a value, computed by evaluate().
+// A straight-line program of random operations, on random dtypes and lanes; `expected` holds the
+// lanes of each instruction that has a value, computed by evaluate().
 struct RandomProgram {
   Builder b;
   std::vector<std::vector<Scalar>> expected;
@@ -195,7 +197,8 @@ TEST(InterpreterAlu, RandomProgramsEqualEvaluate) {
     std::vector<Var> stored = p.values;
     for (const Var v : stored) {
       const Type type = p.b.type(v);
-      const Var g = p.b.define_global(type.dtype, static_cast<int64_t>(arrays.size()), type.lanes, true);
+      const Var g =
+          p.b.define_global(type.dtype, static_cast<int64_t>(arrays.size()), type.lanes, true);
       p.b.store(g, p.b.constant(i64(0)), v);
       arrays.emplace_back(type.dtype, type.lanes);
     }
@@ -208,7 +211,8 @@ TEST(InterpreterAlu, RandomProgramsEqualEvaluate) {
         const Scalar& expected = p.expected[stored[i].id][lane];
         ASSERT_TRUE(same_value(arrays[i].at(lane), expected))
             << "seed " << seed << ", lane " << lane << " of " << print_instr(k, stored[i]) << ": "
-            << arrays[i].at(lane).text() << ", not " << expected.text() << "\n" << print(k);
+            << arrays[i].at(lane).text() << ", not " << expected.text() << "\n"
+            << print(k);
       }
   }
 }

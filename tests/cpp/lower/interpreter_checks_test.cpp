@@ -19,8 +19,10 @@ TEST(InterpreterBounds, LoadAndStore) {
         Builder b;
         const Var g = b.define_global(DType::Float32, 0, 8, true);
         const Var n = b.define_var({"n", -100, 100});
-        if (store) b.store(g, n, b.constant(f32(1), lanes));
-        else b.load(g, n, lanes);
+        if (store)
+          b.store(g, n, b.constant(f32(1), lanes));
+        else
+          b.load(g, n, lanes);
         const Kernel k = launched(b, 1, 1);
         Array a(DType::Float32, 8);
         const std::string error = error_of(k, {&a}, {offset});
@@ -53,14 +55,16 @@ TEST(InterpreterBounds, GatherPtrcatLocalAndBuffer) {
   };
   const auto local = [](Builder& b) { return b.local(DType::Int8, 7); };
   const auto buffer = [](Builder& b) { return b.buffer(DType::Int8, 7); };
-  const auto both = [&](Builder& b) { return b.ptrcat({b.local(DType::Int8, 3), b.local(DType::Int8, 4)}); };
+  const auto both = [&](Builder& b) {
+    return b.ptrcat({b.local(DType::Int8, 3), b.local(DType::Int8, 4)});
+  };
   expect_part(error(local), "element 7 of %3 (it has 7 elements)");
   expect_part(error(buffer), "element 7 of %3 (it has 7 elements)");
   expect_part(error(both), "element 7 of %5 (it has 7 elements)");
 }
 
-// out[group] = sum of the group's `threads` elements, by a tree over Local memory. `skip` leaves out
-// one of the barriers (0: after filling, 1: in the loop).
+// out[group] = sum of the group's `threads` elements, by a tree over Local memory. `skip` leaves
+// out one of the barriers (0: after filling, 1: in the loop).
 Kernel tree_reduction(int64_t threads, int64_t groups, int skip = -1) {
   Builder b;
   const Var in = b.define_global(DType::Float32, 0, threads * groups, false);
@@ -199,14 +203,24 @@ std::string race_error(Space space, bool barrier, A first, B second, bool revers
   return error_of(launched(b, 1, 4), arrays, {}, {.reverse_order = reverse});
 }
 
-void write_own(Builder& b, Var memory, Var t) { b.store(memory, t, t); }
-void write_first(Builder& b, Var memory, Var t) { b.store(memory, b.constant(i64(0)), t); }
-void write_seven(Builder& b, Var memory, Var) { b.store(memory, b.constant(i64(0)), b.constant(i64(7))); }
-void read_own(Builder& b, Var memory, Var t) { b.load(memory, t); }
+void write_own(Builder& b, Var memory, Var t) {
+  b.store(memory, t, t);
+}
+void write_first(Builder& b, Var memory, Var t) {
+  b.store(memory, b.constant(i64(0)), t);
+}
+void write_seven(Builder& b, Var memory, Var) {
+  b.store(memory, b.constant(i64(0)), b.constant(i64(7)));
+}
+void read_own(Builder& b, Var memory, Var t) {
+  b.load(memory, t);
+}
 void read_next(Builder& b, Var memory, Var t) {
   b.load(memory, b.alu(AluOp::Add, {t, b.constant(i64(1))}));
 }
-void read_first(Builder& b, Var memory, Var) { b.load(memory, b.constant(i64(0))); }
+void read_first(Builder& b, Var memory, Var) {
+  b.load(memory, b.constant(i64(0)));
+}
 void write_from_the_end(Builder& b, Var memory, Var t) {
   b.store(memory, b.alu(AluOp::Sub, {b.constant(i64(3)), t}), t);
 }

@@ -15,8 +15,12 @@
 
 namespace rune::lower {
 
-inline Scalar i64(int64_t v) { return Scalar::of(DType::Int64, v); }
-inline Scalar f32(double v) { return Scalar::of(DType::Float32, v); }
+inline Scalar i64(int64_t v) {
+  return Scalar::of(DType::Int64, v);
+}
+inline Scalar f32(double v) {
+  return Scalar::of(DType::Float32, v);
+}
 
 // An array of one dtype.
 struct Array {
@@ -24,7 +28,8 @@ struct Array {
   std::vector<uint8_t> bytes;
 
   Array(DType d, int64_t size) : dtype(d), bytes(static_cast<size_t>(size) * size_of(d)) {}
-  Array(DType d, const std::vector<double>& values) : Array(d, static_cast<int64_t>(values.size())) {
+  Array(DType d, const std::vector<double>& values)
+      : Array(d, static_cast<int64_t>(values.size())) {
     for (size_t i = 0; i < values.size(); ++i) set(i, Scalar::of(d, values[i]));
   }
   int64_t size() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }

@@ -277,7 +277,8 @@ TEST(Interpreter, EveryDTypeInMemory) {
 
 TEST(Interpreter, ABoolIsAnyByteOtherThanZero) {
   Builder b;
-  const Var in = b.define_global(DType::Bool, 0, 3, false), out = b.define_global(DType::Bool, 1, 3, true);
+  const Var in = b.define_global(DType::Bool, 0, 3, false),
+            out = b.define_global(DType::Bool, 1, 3, true);
   b.store(out, b.constant(i64(0)), b.load(in, b.constant(i64(0)), 3));
   Array x(DType::Bool, 3), y(DType::Bool, 3);
   x.bytes = {0, 2, 255};

@@ -33,14 +33,15 @@ void expect_after_prefix(const std::string& rest, const std::string& instr,
 }
 
 TEST(Verify, AcceptsAValidKernel) {
-  EXPECT_EQ(violations(std::string(kPrefix) +
-                       "%4 = load %0 %1 : f32x4\n%5 = alu add %4 %2 : f32x4\n"
-                       "store nontemporal=false %0 %1 %5 %3"),
-            std::vector<std::string>{});
+  EXPECT_EQ(
+      violations(std::string(kPrefix) + "%4 = load %0 %1 : f32x4\n%5 = alu add %4 %2 : f32x4\n"
+                                        "store nontemporal=false %0 %1 %5 %3"),
+      std::vector<std::string>{});
 }
 
 TEST(Verify, Dominance) {
-  expect_one("%0 = alu neg %1 : f32\n%1 = const f32(1.0) : f32", "%0 = alu neg", "not defined before");
+  expect_one("%0 = alu neg %1 : f32\n%1 = const f32(1.0) : f32", "%0 = alu neg",
+             "not defined before");
   expect_one("%0 = alu neg %7 : f32", "%0 = alu neg", "%7 is not defined before");
   expect_one("%0 = alu neg %0 : f32", "%0 = alu neg", "%0 is not defined before");
   expect_after_prefix("%4 = range %1 : i64\n%5 = alu neg %4 : i64\nendrange\n%7 = alu neg %5 : i64",
@@ -59,7 +60,8 @@ TEST(Verify, Nesting) {
   expect_after_prefix("endif", "endif", "closes nothing");
   expect_after_prefix("if %3\nendrange", "endrange", "no Range");
   expect_after_prefix("%4 = unroll iterations=2 : i64\nendif", "endif", "no If");
-  const auto crossed = violations(std::string(kPrefix) + "if %3\n%5 = range %1 : i64\nendif\nendrange");
+  const auto crossed =
+      violations(std::string(kPrefix) + "if %3\n%5 = range %1 : i64\nendif\nendrange");
   EXPECT_EQ(crossed.size(), 2u) << testing::PrintToString(crossed);
 }
 
@@ -89,14 +91,16 @@ TEST(Verify, TypesOfLeaves) {
   expect_one("%0 = vconst [] : i64", "%0", "has no values");
   expect_one("%0 = special Workgroup_idx dim=0 bound=4 : f32", "%0", "no scalar integer");
   expect_one("%0 = special Workgroup_idx dim=3 bound=4 : i32", "%0", "dimension 3");
-  expect_one("%0 = special Workgroup_idx dim=0 bound=3 : i32", "%0", "bound 3, but the launch has 4");
+  expect_one("%0 = special Workgroup_idx dim=0 bound=3 : i32", "%0",
+             "bound 3, but the launch has 4");
   expect_one("%0 = special Local_thread_idx dim=0 bound=7 : i32", "%0", "the launch has 8");
   expect_one("%0 = special Global_task_idx dim=0 bound=31 : i32", "%0", "the launch has 32");
   expect_one("%0 = define_var {name=\"n\" min=1 max=4} : i64x2", "%0", "no scalar integer");
   expect_one("%0 = define_var {name=\"n\" min=5 max=4} : i64", "%0", "bounds 5 to 4");
-  expect_one("%0 = define_var {name=\"n\" min=1 max=4} : i64\n"
-             "%1 = define_var {name=\"n\" min=1 max=5} : i64",
-             "%1", "other bounds");
+  expect_one(
+      "%0 = define_var {name=\"n\" min=1 max=4} : i64\n"
+      "%1 = define_var {name=\"n\" min=1 max=5} : i64",
+      "%1", "other bounds");
 }
 
 TEST(Verify, TypesOfControl) {
@@ -116,13 +120,15 @@ TEST(Verify, TypesOfAccesses) {
   expect_after_prefix("%4 = vectorize %3 %3 : boolx2\n%5 = load %0 %1 %4 : f32x4", "%5 = load",
                       "2 masks for 4 lanes");
   expect_after_prefix("store nontemporal=false %0 %1 %1", "store", "moves i64");
-  expect_one("%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
-             "store nontemporal=false %0 %1 %1",
-             "store", "%0 is read-only");
-  expect_one("%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
-             "%2 = local size=4 : ptr i64\n%3 = ptrcat %2 %0 : ptr i64\n"
-             "store nontemporal=false %3 %1 %1",
-             "store", "%0 is read-only");
+  expect_one(
+      "%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
+      "store nontemporal=false %0 %1 %1",
+      "store", "%0 is read-only");
+  expect_one(
+      "%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
+      "%2 = local size=4 : ptr i64\n%3 = ptrcat %2 %0 : ptr i64\n"
+      "store nontemporal=false %3 %1 %1",
+      "store", "%0 is read-only");
 }
 
 TEST(Verify, TypesOfValues) {
@@ -146,9 +152,10 @@ TEST(Verify, TypesOfValues) {
 
 TEST(Verify, GlobalsAreNumbered) {
   expect_one("%0 = define_global index=1 size=4 writable=false : ptr i64", "%0", "global number 0");
-  expect_one("%0 = define_global index=0 size=4 writable=false : ptr i64\n"
-             "%1 = define_global index=0 size=4 writable=false : ptr i64",
-             "%1", "global number 1");
+  expect_one(
+      "%0 = define_global index=0 size=4 writable=false : ptr i64\n"
+      "%1 = define_global index=0 size=4 writable=false : ptr i64",
+      "%1", "global number 1");
 }
 
 TEST(Verify, ConstantIndices) {
@@ -161,7 +168,8 @@ TEST(Verify, ConstantIndices) {
                       "element 64 of 64");
   EXPECT_TRUE(violations(kPrefix + at64 + "%5 = load %0 %4 %3 : f32").empty()) << "masked";
   EXPECT_TRUE(violations(kPrefix + at64 + "if %3\n%6 = load %0 %4 : f32\nendif").empty());
-  EXPECT_TRUE(violations(kPrefix + at64 + "%5 = ptrcat %0 %0 : ptr f32\n%6 = load %5 %4 : f32").empty());
+  EXPECT_TRUE(
+      violations(kPrefix + at64 + "%5 = ptrcat %0 %0 : ptr f32\n%6 = load %5 %4 : f32").empty());
 }
 
 const char* const kThread =
@@ -189,14 +197,17 @@ TEST(Verify, BarrierUnderThreadDependentControl) {
   expect_good("%4 = load %3 %1 : i64\n%5 = range %4 : i64\nbarrier\nendrange", launch);
   expect_bad("%4 = alu cmplt %0 %2 : bool\nif %4\n%6 = range %2 : i64\nbarrier\nendrange\nendif");
   // Through an Acc that a later iteration makes thread-dependent.
-  expect_bad("%4 = acc %2 : i64\n%5 = range %2 : i64\n%6 = range %4 : i64\nbarrier\nendrange\n"
-             "assign %4 %0\nendrange");
+  expect_bad(
+      "%4 = acc %2 : i64\n%5 = range %2 : i64\n%6 = range %4 : i64\nbarrier\nendrange\n"
+      "assign %4 %0\nendrange");
   // Through an Acc that only some threads assign.
-  expect_bad("%4 = acc %2 : i64\n%5 = alu cmplt %0 %2 : bool\nif %5\nassign %4 %1\nendif\n"
-             "%9 = range %4 : i64\nbarrier\nendrange");
-  expect_good("%4 = acc %2 : i64\n%5 = range %2 : i64\nassign %4 %5\nbarrier\nendrange\n"
-              "%9 = range %4 : i64\nbarrier\nendrange",
-              launch);
+  expect_bad(
+      "%4 = acc %2 : i64\n%5 = alu cmplt %0 %2 : bool\nif %5\nassign %4 %1\nendif\n"
+      "%9 = range %4 : i64\nbarrier\nendrange");
+  expect_good(
+      "%4 = acc %2 : i64\n%5 = range %2 : i64\nassign %4 %5\nbarrier\nendrange\n"
+      "%9 = range %4 : i64\nbarrier\nendrange",
+      launch);
 }
 
 TEST(Verify, Launch) {
@@ -206,12 +217,12 @@ TEST(Verify, Launch) {
 
 TEST(Verify, ReportsAllAtOnce) {
   const auto found = violations(std::string(kThread) +
-                                "%4 = alu exp %0 : i64\n"                // dtype
+                                "%4 = alu exp %0 : i64\n"  // dtype
                                 "%5 = const i64(64) : i64\n"
-                                "%6 = load %3 %5 : i64\n"                // bounds
+                                "%6 = load %3 %5 : i64\n"  // bounds
                                 "%7 = alu cmplt %0 %2 : bool\n"
-                                "if %7\nbarrier\nendif\n"                // divergence
-                                "store nontemporal=false %3 %0 %0");     // read-only
+                                "if %7\nbarrier\nendif\n"             // divergence
+                                "store nontemporal=false %3 %0 %0");  // read-only
   EXPECT_EQ(found.size(), 4u) << testing::PrintToString(found);
 }
 
