@@ -1,0 +1,564 @@
+#include "render/c_like.h"
+
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "lower/text.h"
+#include "render/identifier.h"
+
+namespace rune::render {
+
+namespace {
+
+using c_like::expand;
+using lower::Instr;
+using lower::InstrKind;
+using lower::Kernel;
+using lower::Type;
+using lower::Var;
+
+constexpr const char* kDimensions[] = {"x", "y", "z"};
+constexpr int64_t kMaxUnrolledWmma = 4096;  // multiply-adds
+
+// The expression without parentheses around the whole of it.
+std::string_view bare(std::string_view text) {
+  if (text.empty() || text.front() != '(') return text;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) {
+      // `(int)x` starts with one too, which ends before the last character.
+      return i + 1 == text.size() ? bare(text.substr(1, i - 1)) : text;
+    }
+  }
+  return text;
+}
+
+// Writes the function of one kernel.
+class KernelRenderer {
+ public:
+  KernelRenderer(const Kernel& kernel, const Dialect& dialect)
+      : kernel_(kernel),
+        dialect_(dialect),
+        exact_(c_like::exact_integers(kernel)),
+        values_(kernel.body.size()),
+        memories_(kernel.body.size()) {}
+
+  std::string render();
+
+ private:
+  // A stretch of memory that ends before element `end` of the whole.
+  struct Piece {
+    std::string name;
+    int64_t size;
+    bool global;
+  };
+  using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
+
+  void check_types();
+  std::string head();
+  void parameters(std::vector<std::string>& list);
+  void memory_declarations();
+  void instruction(uint32_t id);
+  void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
+  Lanes special(const Instr& instr) const;
+  Lanes operation(uint32_t id) const;
+  Lanes matrix_product(uint32_t id);
+  std::string custom(const Instr& instr) const;
+  void load(uint32_t id);
+  void load_run(uint32_t id, const std::string& index);
+  void store(const Instr& instr);
+  void store_run(const Instr& instr, const std::string& index);
+  void assign(const Instr& instr);
+  void open_loop(uint32_t id);
+  void open(const std::string& text) {
+    line(text, " {");
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    line("}");
+  }
+
+  std::string element(const std::vector<Piece>& memory, const std::string& index) const;
+  std::string zero(DType dtype) const { return c_like::literal(dialect_, Scalar::zero(dtype)); }
+  // The lanes of an operand; a single one serves all lanes.
+  const std::string& lane(Var v, int i) const {
+    const Lanes& lanes = values_[v.id];
+    return lanes.size() == 1 ? lanes[0] : lanes[static_cast<size_t>(i)];
+  }
+  // The index of lane i: its own, or the i-th after the first.
+  std::string index_of(Var index, int i) const {
+    if (kernel_[index].type.lanes > 1 || i == 0) return lane(index, i);
+    return lane(index, 0) + " + " + std::to_string(i);
+  }
+  // Lanes that one access may move, from `from` on, or 1.
+  int packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
+                   int lanes) const;
+
+  template <class... Args>
+  void line(const Args&... args) {
+    text_.append(static_cast<size_t>(2 * depth_), ' ');
+    ((text_ += args), ...);
+    text_ += '\n';
+  }
+  [[noreturn]] void unsupported(const std::string& what) const {
+    user_error(ErrorKind::Unsupported, dialect_.target, ": cannot render kernel ", kernel_.name,
+               ' ', what);
+  }
+
+  const Kernel& kernel_;
+  const Dialect& dialect_;
+  const std::vector<bool> exact_;
+  std::vector<Lanes> values_;                 // by instruction
+  std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
+  std::map<std::string, int64_t> var_slots_;
+  std::string text_;
+  int depth_ = 0;
+};
+
+std::string KernelRenderer::render() {
+  check_types();
+  for (const Instr& instr : kernel_.body)
+    if (const auto* var = instr.as<lower::Define_Var>())
+      var_slots_.emplace(var->var.name, static_cast<int64_t>(var_slots_.size()));
+  const auto& [gx, gy, gz] = kernel_.grid;
+  const auto& [lx, ly, lz] = kernel_.local;
+  line("// ",
+       concat(gx, " x ", gy, " x ", gz, " workgroups of ", lx, " x ", ly, " x ", lz, " threads"));
+  open(head());
+  memory_declarations();
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    try {
+      instruction(id);
+    } catch (const UserError& e) {
+      throw UserError(e.kind(), concat(e.what(), "\n  at ", lower::print_instr(kernel_, {id})));
+    }
+  }
+  close();
+  RUNE_CHECK(depth_ == 0, "c_like: kernel ", kernel_.name, " has an open Range or If");
+  return std::move(text_);
+}
+
+void KernelRenderer::check_types() {
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    const Instr& instr = kernel_.body[id];
+    if (!lower::has_value(instr.kind()) || dialect_.has(instr.type.dtype)) continue;
+    user_error(ErrorKind::DType, dialect_.target, ": cannot render ", numpy_name(instr.type.dtype),
+               " in kernel ", kernel_.name, " (", dialect_.name, " has no such type; ",
+               lower::print_instr(kernel_, {id}), ")\nhint: ", dialect_.float64_hint);
+  }
+}
+
+std::string KernelRenderer::head() {
+  std::vector<std::string> list;
+  parameters(list);
+  const int64_t threads = kernel_.local[0] * kernel_.local[1] * kernel_.local[2];
+  std::string out =
+      expand(dialect_.kernel, {{'n', identifier(kernel_.name)}, {'k', std::to_string(threads)}});
+  const std::string indent(out.size() - (out.rfind('\n') + 1) + 1, ' ');
+  out += '(';
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i) out += ",\n" + indent;
+    out += list[i];
+  }
+  return out + ')';
+}
+
+void KernelRenderer::parameters(std::vector<std::string>& list) {
+  for (const Var v : kernel_.globals()) {
+    const auto& global = *kernel_[v].as<lower::Define_Global>();
+    const std::string name = "b" + std::to_string(global.index);
+    list.push_back(expand(global.writable ? dialect_.write_parameter : dialect_.read_parameter,
+                          {{'T', dialect_.memory_type(kernel_[v].type.dtype)},
+                           {'n', name},
+                           {'i', std::to_string(global.index)}}));
+    memories_[v.id] = {{name, global.size, true}};
+  }
+  if (!var_slots_.empty())
+    list.push_back(expand(dialect_.vars_parameter, {{'i', std::to_string(list.size())},
+                                                    {'k', std::to_string(var_slots_.size())}}));
+  if (static_cast<int>(list.size()) > dialect_.max_parameters)
+    unsupported(concat("with ", list.size(), " arguments (", dialect_.name, " allows ",
+                       dialect_.max_parameters, ")"));
+  list.insert(list.end(), dialect_.builtin_parameters.begin(), dialect_.builtin_parameters.end());
+}
+
+// A group's scratch in device memory is as private to it as its shared memory, which is faster, and
+// the only one that a kernel can declare.
+void KernelRenderer::memory_declarations() {
+  int64_t bytes = 0;
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    const Instr& i = kernel_.body[id];
+    const auto* local = i.as<lower::Local>();
+    const auto* buffer = i.as<lower::Buffer>();
+    if (local || buffer) {
+      const int64_t size = local ? local->size : buffer->size;
+      bytes += size * size_of(i.type.dtype);
+      if (bytes > dialect_.shared_bytes)
+        unsupported(concat("with ", bytes, " bytes of workgroup memory (", dialect_.name,
+                           " allows ", dialect_.shared_bytes, ")"));
+      const std::string name = "m" + std::to_string(id);
+      line(expand(dialect_.shared, {{'T', dialect_.memory_type(i.type.dtype)},
+                                    {'n', name},
+                                    {'k', std::to_string(size > 0 ? size : 1)}}));
+      memories_[id] = {{name, size, false}};
+    } else if (i.kind() == InstrKind::Ptrcat) {
+      for (const Var arg : i.args)
+        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(),
+                             memories_[arg.id].end());
+    }
+  }
+}
+
+void KernelRenderer::define(uint32_t id, const Lanes& expressions, const char* qualifier) {
+  const std::string& type = dialect_.type(kernel_.body[id].type.dtype);
+  const std::string name = (*qualifier ? "v" : "a") + std::to_string(id);
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const std::string variable = expressions.size() == 1 ? name : name + '_' + std::to_string(i);
+    line(qualifier, type, ' ', variable, " = ", bare(expressions[i]), ';');
+    values_[id].push_back(variable);
+  }
+}
+
+KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
+  const auto& special = *instr.as<lower::Special>();
+  const auto dim = static_cast<size_t>(special.dim);
+  const std::string type = '(' + dialect_.type(instr.type.dtype) + ')';
+  const auto index = [&](const std::string& pattern, int64_t extent) {
+    return extent == 1 ? "0" : type + expand(pattern, {{'d', kDimensions[dim]}});
+  };
+  const std::string group = index(dialect_.workgroup_index, kernel_.grid[dim]);
+  const std::string thread = index(dialect_.thread_index, kernel_.local[dim]);
+  switch (special.kind) {
+    case lower::SpecialKind::Workgroup_idx: return {group};
+    case lower::SpecialKind::Local_thread_idx: return {thread};
+    case lower::SpecialKind::Global_task_idx: {
+      if (kernel_.local[dim] == 1) return {group};
+      if (kernel_.grid[dim] == 1) return {thread};
+      return {group + " * " + std::to_string(kernel_.local[dim]) + " + " + thread};
+    }
+  }
+  RUNE_UNREACHABLE();
+}
+
+KernelRenderer::Lanes KernelRenderer::operation(uint32_t id) const {
+  const Instr& instr = kernel_.body[id];
+  const DType from = kernel_[instr.args.back()].type.dtype;
+  Lanes result;
+  for (int i = 0; i < instr.type.lanes; ++i) {
+    Lanes operands;
+    for (const Var arg : instr.args) operands.push_back(lane(arg, i));
+    if (const auto* alu = instr.as<lower::Alu>()) {
+      result.push_back(c_like::alu(dialect_, alu->op, from, operands, exact_[id]));
+    } else if (instr.kind() == InstrKind::Cast) {
+      result.push_back(c_like::cast(dialect_, operands[0], from, instr.type.dtype));
+    } else {
+      result.push_back(c_like::bitcast(dialect_, operands[0], from, instr.type.dtype));
+    }
+  }
+  return result;
+}
+
+// Every thread holds whole tiles, so that the product is its own multiply-adds.
+KernelRenderer::Lanes KernelRenderer::matrix_product(uint32_t id) {
+  const Instr& instr = kernel_.body[id];
+  const auto [m, n, k] = *instr.as<lower::Wmma>();
+  if (m * n * k > kMaxUnrolledWmma)
+    unsupported(concat("with a tile product of ", m, " x ", n, " x ", k, " in one thread"));
+  const DType from = kernel_[instr.args[0]].type.dtype, to = instr.type.dtype;
+  const auto operand = [&](size_t arg, int64_t at) {
+    return c_like::cast(dialect_, values_[instr.args[arg].id][static_cast<size_t>(at)], from, to);
+  };
+  Lanes result;
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column) {
+      std::string sum = values_[instr.args[2].id][static_cast<size_t>(row * n + column)];
+      for (int64_t inner = 0; inner < k; ++inner) {
+        const Lanes operands = {operand(0, row * k + inner), operand(1, inner * n + column), sum};
+        sum = c_like::alu(dialect_, AluOp::Mulacc, to, operands, false);
+      }
+      result.push_back(sum);
+    }
+  return result;
+}
+
+std::string KernelRenderer::custom(const Instr& instr) const {
+  const auto& custom = *instr.as<lower::Custom>();
+  if (instr.type.lanes != 1)
+    unsupported("with the custom operation " + custom.op_name + " on vectors");
+  std::string out;
+  for (size_t i = 0; i < custom.text.size(); ++i) {
+    const char next = i + 1 < custom.text.size() ? custom.text[i + 1] : ' ';
+    if (custom.text[i] != '$' || next < '0' || next > '9') {
+      out += custom.text[i];
+      continue;
+    }
+    size_t operand = 0;
+    while (i + 1 < custom.text.size() && custom.text[i + 1] >= '0' && custom.text[i + 1] <= '9')
+      operand = operand * 10 + static_cast<size_t>(custom.text[++i] - '0');
+    if (operand >= instr.args.size())
+      unsupported(concat("with the custom operation ", custom.op_name, ", whose text uses $",
+                         operand, " of ", instr.args.size(), " operands"));
+    const Var arg = instr.args[operand];
+    if (kernel_[arg].type.lanes != 1)
+      unsupported("with the custom operation " + custom.op_name + " on vectors");
+    if (kernel_[arg].type.pointer && memories_[arg.id].size() != 1)
+      unsupported("with the custom operation " + custom.op_name + " on joined memory");
+    out += kernel_[arg].type.pointer ? memories_[arg.id][0].name : values_[arg.id][0];
+  }
+  return out;
+}
+
+std::string KernelRenderer::element(const std::vector<Piece>& memory,
+                                    const std::string& index) const {
+  std::string out;
+  int64_t start = 0;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const std::string at = start ? '(' + index + ") - " + std::to_string(start) : index;
+    start += memory[i].size;
+    if (i + 1 < memory.size()) out += '(' + index + ") < " + std::to_string(start) + " ? ";
+    out += memory[i].name + '[' + at + ']';
+    if (i + 1 < memory.size()) out += " : ";
+  }
+  return memory.size() == 1 ? out : '(' + out + ')';
+}
+
+int KernelRenderer::packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
+                                 int lanes) const {
+  if (kernel_[index].type.lanes > 1 || memory.size() != 1 || !memory[0].global) return 1;
+  const DType stored = is_bool(dtype) ? DType::Uint8 : dtype;
+  if (dialect_.packed[static_cast<int>(stored)].empty()) return 1;
+  for (const int width : dialect_.packed_lanes)
+    if (from + width <= lanes) return width;
+  return 1;
+}
+
+void KernelRenderer::load(uint32_t id) {
+  const Instr& instr = kernel_.body[id];
+  const DType dtype = instr.type.dtype;
+  const int lanes = instr.type.lanes;
+  const Var index = instr.args[1];
+  const bool masked = instr.args.size() > 2;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool packed = packed_width(memory, dtype, index, 0, lanes) > 1;
+  if (packed && (!masked || kernel_[instr.args[2]].type.lanes == 1))
+    return load_run(id, lane(index, 0));
+  Lanes result;
+  for (int i = 0; i < lanes; ++i) {
+    std::string value = element(memory, index_of(index, i));
+    if (is_bool(dtype)) value = '(' + value + " != 0)";
+    if (masked) value = lane(instr.args[2], i) + " ? " + value + " : " + zero(dtype);
+    result.push_back(std::move(value));
+  }
+  define(id, result);
+}
+
+// Consecutive elements, by packed vectors; under a mask, within an If.
+void KernelRenderer::load_run(uint32_t id, const std::string& index) {
+  const Instr& instr = kernel_.body[id];
+  const DType dtype = instr.type.dtype, stored = is_bool(dtype) ? DType::Uint8 : dtype;
+  const int lanes = instr.type.lanes;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool masked = instr.args.size() > 2;
+  if (masked) {
+    define(id, Lanes(static_cast<size_t>(lanes), zero(dtype)), "");
+    open("if (" + lane(instr.args[2], 0) + ')');
+  }
+  Lanes elements;
+  for (int from = 0; from < lanes;) {
+    const int width = packed_width(memory, dtype, instr.args[1], from, lanes);
+    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    if (width == 1) {
+      elements.push_back(memory[0].name + '[' + at + ']');
+    } else {
+      const std::string type = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      const std::string name = concat('p', id, '_', from);
+      line("const ", type, ' ', name, " = ",
+           expand(dialect_.packed_read, {{'V', type}, {'p', memory[0].name}, {'i', at}}), ';');
+      for (int i = 0; i < width; ++i) elements.push_back(name + '[' + std::to_string(i) + ']');
+    }
+    from += width;
+  }
+  if (is_bool(dtype))
+    for (std::string& e : elements) e = '(' + e + " != 0)";
+  if (!masked) return define(id, elements);
+  for (int i = 0; i < lanes; ++i) line(lane({id}, i), " = ", elements[static_cast<size_t>(i)], ';');
+  close();
+}
+
+void KernelRenderer::store(const Instr& instr) {
+  const Type& type = kernel_[instr.args[2]].type;
+  const Var index = instr.args[1];
+  const bool masked = instr.args.size() > 3;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool packed = packed_width(memory, type.dtype, index, 0, type.lanes) > 1;
+  if (packed && (!masked || kernel_[instr.args[3]].type.lanes == 1))
+    return store_run(instr, lane(index, 0));
+  for (int i = 0; i < type.lanes; ++i) {
+    const std::string at = index_of(index, i);
+    if (masked) open("if (" + lane(instr.args[3], i) + ')');
+    int64_t start = 0;
+    for (size_t p = 0; p < memory.size(); ++p) {
+      const std::string place = start ? '(' + at + ") - " + std::to_string(start) : at;
+      start += memory[p].size;
+      const std::string guard =
+          p + 1 < memory.size() ? concat("if ((", at, ") < ", start, ") ") : "";
+      line(p ? "else " : "", guard, memory[p].name, '[', place, "] = ", lane(instr.args[2], i),
+           ';');
+    }
+    if (masked) close();
+  }
+}
+
+void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
+  const Type& type = kernel_[instr.args[2]].type;
+  const DType stored = is_bool(type.dtype) ? DType::Uint8 : type.dtype;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool masked = instr.args.size() > 3;
+  if (masked) open("if (" + lane(instr.args[3], 0) + ')');
+  for (int from = 0; from < type.lanes;) {
+    const int width = packed_width(memory, type.dtype, instr.args[1], from, type.lanes);
+    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    if (width == 1) {
+      line(memory[0].name, '[', at, "] = ", lane(instr.args[2], from), ';');
+    } else {
+      const std::string vector = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      std::string list;
+      for (int i = 0; i < width; ++i) {
+        if (i) list += ", ";
+        if (is_bool(type.dtype)) list += '(' + dialect_.memory_type(type.dtype) + ')';
+        list += lane(instr.args[2], from + i);
+      }
+      line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory[0].name}, {'i', at}}), " = ",
+           vector, '(', list, ");");
+    }
+    from += width;
+  }
+  if (masked) close();
+}
+
+void KernelRenderer::assign(const Instr& instr) {
+  const Lanes &to = values_[instr.args[0].id], &from = values_[instr.args[1].id];
+  for (size_t i = 0; i < to.size(); ++i)
+    if (to[i] != lane(instr.args[1], static_cast<int>(i)))
+      line(to[i], " = ", from.size() == 1 ? from[0] : from[i], ';');
+}
+
+void KernelRenderer::open_loop(uint32_t id) {
+  const Instr& instr = kernel_.body[id];
+  const std::string name = "i" + std::to_string(id);
+  const std::string& type = dialect_.type(instr.type.dtype);
+  std::string bound;
+  if (const auto* unroll = instr.as<lower::Unroll>()) {
+    bound = std::to_string(unroll->iterations);
+    if (!dialect_.unroll.empty()) line(dialect_.unroll);
+  } else {
+    bound = lane(instr.args[0], 0);
+    if (kernel_[instr.args[0]].kind() == InstrKind::Acc) {  // the body may change it
+      line("const ", type, " n", std::to_string(id), " = ", bound, ';');
+      bound = "n" + std::to_string(id);
+    }
+  }
+  values_[id] = {name};
+  open("for (" + type + ' ' + name + " = 0; " + name + " < " + bound + "; ++" + name + ')');
+}
+
+void KernelRenderer::instruction(uint32_t id) {
+  const Instr& i = kernel_.body[id];
+  const auto lanes = static_cast<size_t>(i.type.lanes);
+  // Lanes by another name, unless an Acc among them may change later.
+  const auto rename = [&](Lanes named) {
+    bool mutable_operand = false;
+    for (const Var arg : i.args) mutable_operand |= kernel_[arg].kind() == InstrKind::Acc;
+    if (mutable_operand) return define(id, named);
+    values_[id] = std::move(named);
+  };
+  switch (i.kind()) {
+    case InstrKind::Buffer:
+    case InstrKind::Local:
+    case InstrKind::Define_Global:
+    case InstrKind::Ptrcat: return;  // declared in front
+    case InstrKind::Noop: return;
+    case InstrKind::Block: {
+      const auto& block = *i.as<lower::Block>();
+      line("// block ", std::to_string(block.block_id), block.start ? "" : " ends");
+      return;
+    }
+    case InstrKind::Const:
+      values_[id].assign(lanes, c_like::literal(dialect_, i.as<lower::Const>()->value));
+      return;
+    case InstrKind::Vconst:
+      for (const Scalar& v : i.as<lower::Vconst>()->values)
+        values_[id].push_back(c_like::literal(dialect_, v));
+      return;
+    case InstrKind::Special: return define(id, special(i));
+    case InstrKind::Define_Var: {
+      const int64_t slot = var_slots_.at(i.as<lower::Define_Var>()->var.name);
+      return define(id, {c_like::cast(dialect_, expand(dialect_.var, {{'i', std::to_string(slot)}}),
+                                      DType::Int64, i.type.dtype)});
+    }
+    case InstrKind::Acc: {
+      Lanes initial;
+      for (size_t l = 0; l < lanes; ++l) initial.push_back(lane(i.args[0], static_cast<int>(l)));
+      return define(id, initial, "");
+    }
+    case InstrKind::Assign: return assign(i);
+    case InstrKind::Range:
+    case InstrKind::Unroll: return open_loop(id);
+    case InstrKind::If: return open("if (" + lane(i.args[0], 0) + ')');
+    case InstrKind::EndRange:
+    case InstrKind::EndIf: return close();
+    case InstrKind::Barrier: return line(dialect_.barrier);
+    case InstrKind::Load: return load(id);
+    case InstrKind::Store: return store(i);
+    case InstrKind::Alu:
+    case InstrKind::Cast:
+    case InstrKind::Bitcast: return define(id, operation(id));
+    case InstrKind::Gep: {
+      Lanes named;
+      for (const int64_t l : i.as<lower::Gep>()->indices)
+        named.push_back(lane(i.args[0], static_cast<int>(l)));
+      return rename(std::move(named));
+    }
+    case InstrKind::Vectorize: {
+      Lanes named;
+      for (size_t l = 0; l < lanes; ++l)
+        named.push_back(lane(i.args[i.args.size() == 1 ? 0 : l], 0));
+      return rename(std::move(named));
+    }
+    case InstrKind::Wmma: return define(id, matrix_product(id));
+    case InstrKind::Custom: return define(id, {custom(i)});
+  }
+}
+
+bool mentions(const std::string& text, const std::string& name) {
+  const auto is_word = [](char c) {
+    return c == '_' || std::isalnum(static_cast<unsigned char>(c));
+  };
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end])))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string render_c_like_library(std::span<const lower::Kernel> kernels, const Dialect& dialect) {
+  std::string functions;
+  std::set<std::string> names;
+  for (const Kernel& kernel : kernels) {
+    RUNE_CHECK(names.insert(identifier(kernel.name)).second, "c_like: two kernels are named ",
+               identifier(kernel.name));
+    functions += '\n' + KernelRenderer(kernel, dialect).render();
+  }
+  for (auto helper = dialect.helpers.rbegin(); helper != dialect.helpers.rend(); ++helper)
+    if (mentions(functions, helper->name)) functions = '\n' + helper->text + functions;
+  return dialect.preamble + functions;
+}
+
+}  // namespace rune::render

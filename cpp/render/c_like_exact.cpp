@@ -1,0 +1,164 @@
+// Which integer operations cannot overflow: interval arithmetic over a kernel's instructions.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "render/c_like.h"
+
+namespace rune::render::c_like {
+
+namespace {
+
+using lower::Instr;
+using lower::InstrKind;
+using lower::Kernel;
+using lower::Var;
+
+struct Interval {
+  int64_t low, high;
+};
+
+Interval all_of(DType dtype) {
+  if (is_bool(dtype)) return {0, 1};
+  // uint64's upper half is not represented: its values count as unknown, see `known`.
+  if (dtype == DType::Uint64) return {0, std::numeric_limits<int64_t>::max()};
+  return {Scalar::lowest(dtype).as_int64(), Scalar::highest(dtype).as_int64()};
+}
+
+bool contains(Interval outer, Interval inner) {
+  return outer.low <= inner.low && inner.high <= outer.high;
+}
+
+using Maybe = std::optional<Interval>;
+
+Maybe add(Interval a, Interval b) {
+  Interval r;
+  if (__builtin_add_overflow(a.low, b.low, &r.low) ||
+      __builtin_add_overflow(a.high, b.high, &r.high))
+    return {};
+  return r;
+}
+
+Maybe subtract(Interval a, Interval b) {
+  Interval r;
+  if (__builtin_sub_overflow(a.low, b.high, &r.low) ||
+      __builtin_sub_overflow(a.high, b.low, &r.high))
+    return {};
+  return r;
+}
+
+Maybe multiply(Interval a, Interval b) {
+  Interval r{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  for (const int64_t x : {a.low, a.high})
+    for (const int64_t y : {b.low, b.high}) {
+      int64_t product;
+      if (__builtin_mul_overflow(x, y, &product)) return {};
+      r = {std::min(r.low, product), std::max(r.high, product)};
+    }
+  return r;
+}
+
+class Analysis {
+ public:
+  explicit Analysis(const Kernel& kernel) : kernel_(kernel), intervals_(kernel.body.size()) {}
+
+  std::vector<bool> run() {
+    std::vector<bool> exact(kernel_.body.size(), false);
+    for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+      const Instr& instr = kernel_.body[id];
+      if (!lower::has_value(instr.kind()) || instr.type.pointer || is_float(instr.type.dtype))
+        continue;
+      const Maybe result = evaluate(instr);
+      const Interval range = all_of(instr.type.dtype);
+      exact[id] = instr.as<lower::Alu>() && result && contains(range, *result);
+      if (result && contains(range, *result)) {
+        intervals_[id] = result;
+      } else if (instr.type.dtype != DType::Uint64) {
+        intervals_[id] = range;
+      }
+    }
+    return exact;
+  }
+
+ private:
+  const Maybe& arg(const Instr& instr, size_t i) const { return intervals_[instr.args[i].id]; }
+
+  Maybe scalars(std::span<const Scalar> values) const {
+    Interval r{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+    for (const Scalar& v : values) {
+      const int64_t x = v.as_int64();
+      if (v.dtype() == DType::Uint64 && x < 0) return {};
+      r = {std::min(r.low, x), std::max(r.high, x)};
+    }
+    return r;
+  }
+
+  Maybe join(const Instr& instr, size_t first) const {
+    Maybe r = arg(instr, first);
+    for (size_t i = first + 1; i < instr.args.size(); ++i) {
+      const Maybe& x = arg(instr, i);
+      if (!r || !x) return {};
+      r = Interval{std::min(r->low, x->low), std::max(r->high, x->high)};
+    }
+    return r;
+  }
+
+  Maybe evaluate(const Instr& instr) const {
+    if (const auto* c = instr.as<lower::Const>()) return scalars({&c->value, 1});
+    if (const auto* c = instr.as<lower::Vconst>()) return scalars(c->values);
+    if (const auto* s = instr.as<lower::Special>()) return Interval{0, s->bound - 1};
+    if (const auto* v = instr.as<lower::Define_Var>())
+      return Interval{v->var.min_val, v->var.max_val};
+    if (const auto* u = instr.as<lower::Unroll>())
+      return Interval{0, std::max<int64_t>(u->iterations - 1, 0)};
+    if (const auto* a = instr.as<lower::Alu>()) return operation(instr, a->op);
+    switch (instr.kind()) {
+      case InstrKind::Range:
+        if (!arg(instr, 0)) return {};
+        return Interval{0, std::max<int64_t>(arg(instr, 0)->high - 1, 0)};
+      case InstrKind::Gep: return arg(instr, 0);
+      case InstrKind::Vectorize: return join(instr, 0);
+      case InstrKind::Cast:
+        if (is_float(kernel_[instr.args[0]].type.dtype)) return {};
+        return arg(instr, 0);  // what does not fit wraps, and is replaced by the dtype's range
+      default: return {};
+    }
+  }
+
+  Maybe operation(const Instr& instr, AluOp op) const {
+    if (op == AluOp::Where) return join(instr, 1);
+    for (size_t i = 0; i < instr.args.size(); ++i)
+      if (!arg(instr, i)) return {};
+    const Interval a = *arg(instr, 0), b = *arg(instr, instr.args.size() > 1 ? 1 : 0);
+    switch (op) {
+      case AluOp::Add: return add(a, b);
+      case AluOp::Sub: return subtract(a, b);
+      case AluOp::Mul: return multiply(a, b);
+      case AluOp::Neg: return subtract({0, 0}, a);
+      case AluOp::Mulacc: {
+        const Maybe product = multiply(a, b);
+        return product ? add(*product, *arg(instr, 2)) : Maybe();
+      }
+      case AluOp::Max: return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+      case AluOp::Min: return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+      case AluOp::Div:
+        if (b.low <= 0) return {};
+        return Interval{std::min(a.low, a.low / b.low), std::max(a.high, a.high / b.low)};
+      case AluOp::Fmod:
+        if (b.low <= 0) return {};
+        return Interval{a.low < 0 ? 1 - b.high : 0, a.high > 0 ? b.high - 1 : 0};
+      default: return {};
+    }
+  }
+
+  const Kernel& kernel_;
+  std::vector<Maybe> intervals_;  // by instruction; none: no integer, or unknown
+};
+
+}  // namespace
+
+std::vector<bool> exact_integers(const Kernel& kernel) {
+  return Analysis(kernel).run();
+}
+
+}  // namespace rune::render::c_like

@@ -1,0 +1,247 @@
+#include "render/cuda.h"
+
+#include "render/c_like.h"
+#include "render/identifier.h"
+
+namespace rune::render {
+
+namespace {
+
+constexpr const char* kBitcast = R"(template <class To, class From>
+__device__ inline To rune_bitcast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "sizes differ");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+)";
+constexpr const char* kHalf = "struct rune_half { unsigned short bits; };\n";
+constexpr const char* kBfloat = "struct rune_bfloat { unsigned short bits; };\n";
+constexpr const char* kVars = "template <int N>\nstruct rune_vars { long long v[N]; };\n";
+constexpr const char* kFromHalf = R"(__device__ inline float rune_from_half(rune_half x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+)";
+constexpr const char* kToHalf = R"(__device__ inline rune_half rune_to_half(float x) {
+  rune_half y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+}
+__device__ inline rune_half rune_to_half(double x) {
+  rune_half y;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.bits) : "d"(x));
+  return y;
+}
+)";
+constexpr const char* kFromBfloat = R"(__device__ inline float rune_from_bfloat(rune_bfloat x) {
+  return rune_bitcast<float>((unsigned)x.bits << 16);
+}
+)";
+// Rounds to nearest even; every NaN becomes the quiet one.
+constexpr const char* kToBfloat = R"(__device__ inline rune_bfloat rune_to_bfloat(float x) {
+  const unsigned bits = rune_bitcast<unsigned>(x);
+  if (x != x) return rune_bfloat{(unsigned short)((bits >> 16 & 0x8000u) | 0x7fc0u)};
+  return rune_bfloat{(unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+)";
+constexpr const char* kMax = R"(template <class T>
+__device__ inline T rune_max(T a, T b) {
+  if (a != a || a > b) return a;
+  if (b != b || b > a) return b;
+  return signbit(a) ? b : a;
+}
+)";
+constexpr const char* kMin = R"(template <class T>
+__device__ inline T rune_min(T a, T b) {
+  if (a != a || a < b) return a;
+  if (b != b || b < a) return b;
+  return signbit(a) ? a : b;
+}
+)";
+constexpr const char* kFmax = R"(template <class T>
+__device__ inline T rune_fmax(T a, T b) { return a != a ? b : b != b ? a : rune_max(a, b); }
+)";
+constexpr const char* kFmin = R"(template <class T>
+__device__ inline T rune_fmin(T a, T b) { return a != a ? b : b != b ? a : rune_min(a, b); }
+)";
+// NumPy's conversions: the lowest integer for NaN and what does not fit.
+constexpr const char* kToInt = R"(template <class T>
+__device__ inline int rune_to_int(T x) {
+  return x > (T)-2147483648.0 && x < (T)2147483648.0 ? (int)x : (int)0x80000000u;
+}
+)";
+constexpr const char* kToLong = R"(template <class T>
+__device__ inline long long rune_to_long(T x) {
+  return x > (T)-9223372036854775808.0 && x < (T)9223372036854775808.0 ? (long long)x
+                                                                       : (long long)0x8000000000000000ull;
+}
+)";
+constexpr const char* kToUlong = R"(template <class T>
+__device__ inline unsigned long long rune_to_ulong(T x) {
+  if (x >= (T)9223372036854775808.0)
+    return (unsigned long long)rune_to_long(x - (T)9223372036854775808.0) ^ 0x8000000000000000ull;
+  return (unsigned long long)rune_to_long(x);
+}
+)";
+
+template <class T>
+void set(PerDType<T>& table, DType dtype, T value) {
+  table[static_cast<int>(dtype)] = std::move(value);
+}
+
+void set_types(Dialect& d) {
+  constexpr std::pair<DType, const char*> kTypes[] = {
+      {DType::Bool, "bool"},
+      {DType::Int8, "signed char"},
+      {DType::Int16, "short"},
+      {DType::Int32, "int"},
+      {DType::Int64, "long long"},
+      {DType::Uint8, "unsigned char"},
+      {DType::Uint16, "unsigned short"},
+      {DType::Uint32, "unsigned"},
+      {DType::Uint64, "unsigned long long"},
+      {DType::Float16, "rune_half"},
+      {DType::Bfloat16, "rune_bfloat"},
+      {DType::Float32, "float"},
+      {DType::Float64, "double"},
+  };
+  for (const auto& [dtype, name] : kTypes) set<std::string>(d.types, dtype, name);
+  d.wrap32 = "unsigned";
+  d.wrap64 = "unsigned long long";
+  d.storage_only.set(static_cast<int>(DType::Float16));
+  d.storage_only.set(static_cast<int>(DType::Bfloat16));
+}
+
+void set_literals_and_casts(Dialect& d) {
+  set<std::string>(d.integer_suffix, DType::Uint32, "u");
+  set<std::string>(d.integer_suffix, DType::Int64, "ll");
+  set<std::string>(d.integer_suffix, DType::Uint64, "ull");
+  set<std::string>(d.float_literal, DType::Float32, "$xf");
+  set<std::string>(d.float_literal, DType::Float64, "$x");
+  set<std::string>(d.float_bits, DType::Float32, "rune_bitcast<float>(0x$xu)");
+  set<std::string>(d.float_bits, DType::Float64, "rune_bitcast<double>(0x$xull)");
+  set<std::string>(d.float_bits, DType::Float16, "rune_half{0x$x}");
+  set<std::string>(d.float_bits, DType::Bfloat16, "rune_bfloat{0x$x}");
+  d.bitcast = "rune_bitcast<$T>($0)";
+  d.casts[{DType::Float16, DType::Float32}] = "rune_from_half($0)";
+  d.casts[{DType::Float32, DType::Float16}] = "rune_to_half($0)";
+  d.casts[{DType::Float64, DType::Float16}] = "rune_to_half($0)";
+  d.casts[{DType::Bfloat16, DType::Float32}] = "rune_from_bfloat($0)";
+  d.casts[{DType::Float32, DType::Bfloat16}] = "rune_to_bfloat($0)";
+}
+
+// The math library has a float function of every double function, with an f behind its name.
+void set_spellings(Dialect& d) {
+  for (const auto& [op, name] : {std::pair{AluOp::Hypot, "hypot($0, $1)"},
+                                 {AluOp::Cbrt, "cbrt($0)"},
+                                 {AluOp::Expm1, "expm1($0)"},
+                                 {AluOp::Log1p, "log1p($0)"},
+                                 {AluOp::Erf, "erf($0)"}})
+    d.spellings[{op, DType::Float64}] = name;
+  for (const AluInfo& row : all_alu_ops()) {
+    const auto own = d.spellings.find({row.op, DType::Float64});
+    std::string text = own == d.spellings.end() ? row.c : own->second;
+    if (!row.accepts(DType::Float32) || text.empty() || text[0] == '(' ||
+        row.result == AluResult::Bool)
+      continue;
+    d.spellings[{row.op, DType::Float32}] = text.insert(text.find('('), "f");
+  }
+}
+
+Dialect make_dialect() {
+  Dialect d;
+  d.name = "CUDA C++";
+  d.target = "cuda";
+  d.helpers = {{"rune_half", kHalf},
+               {"rune_bfloat", kBfloat},
+               {"rune_vars", kVars},
+               {"rune_bitcast", kBitcast},
+               {"rune_from_half", kFromHalf},
+               {"rune_to_half", kToHalf},
+               {"rune_from_bfloat", kFromBfloat},
+               {"rune_to_bfloat", kToBfloat},
+               {"rune_max", kMax},
+               {"rune_min", kMin},
+               {"rune_fmax", kFmax},
+               {"rune_fmin", kFmin},
+               {"rune_to_int", kToInt},
+               {"rune_to_long", kToLong},
+               {"rune_to_ulong", kToUlong}};
+  set_types(d);
+  d.kernel = "extern \"C\" __global__ void __launch_bounds__($k)\n$n";
+  d.read_parameter = "const $T* $n";
+  d.write_parameter = "$T* $n";
+  d.vars_parameter = "const rune_vars<$k> vars";
+  d.var = "vars.v[$i]";
+  d.max_parameters = 256;
+  d.workgroup_index = "blockIdx.$d";
+  d.thread_index = "threadIdx.$d";
+  d.shared = "__shared__ $T $n[$k];";
+  d.shared_bytes = 48 << 10;
+  d.barrier = "__syncthreads();";
+  d.unroll = "#pragma unroll";
+  set_literals_and_casts(d);
+  set_spellings(d);
+  return d;
+}
+
+// float32 functions with an error above 2 ulp in the CUDA programming guide's table.
+constexpr AluOp kInaccurate[] = {AluOp::Pow,  AluOp::Tan,   AluOp::Atan2, AluOp::Hypot,
+                                 AluOp::Sinh, AluOp::Asinh, AluOp::Acosh, AluOp::Atanh};
+
+}  // namespace
+
+const Dialect& cuda_dialect() {
+  static const Dialect dialect = make_dialect();
+  return dialect;
+}
+
+Capabilities cuda_capabilities() {
+  Capabilities caps;
+  caps.name = "cuda";
+  caps.model = ExecutionModel::Grid;
+  caps.num_cores = 80;
+  caps.vector_bits = 128;
+  caps.num_vector_registers = 128;
+  caps.max_threads_per_group = 1024;
+  caps.simd_width = 32;
+  caps.shared_memory_bytes = cuda_dialect().shared_bytes;
+  caps.l1_bytes = 128 << 10;
+  caps.l2_bytes = 4 << 20;
+  caps.last_level_bytes = 4 << 20;
+  caps.max_buffers = cuda_dialect().max_parameters - 1;
+  caps.max_grid = (int64_t{1} << 16) - 1;  // of y and z; x allows more
+  caps.bandwidth_bytes_per_ns = 600;
+  caps.flops_per_ns = 15000;
+  caps.launch_ns = 4000;
+  for (int d = 0; d < kNumDTypes; ++d) {
+    caps.dtypes.set(static_cast<size_t>(d));
+    if (!cuda_dialect().storage_only[static_cast<size_t>(d)])
+      caps.arithmetic.set(static_cast<size_t>(d));
+  }
+  set_all_native(caps);
+  for (const AluOp op : kInaccurate) set_native(caps, op, DType::Float32, false);
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    for (const AluOp op : {AluOp::Idiv, AluOp::Mod})
+      if (!is_bool(dtype)) set_native(caps, op, dtype, false);
+    for (const AluOp op : {AluOp::Div, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
+      if (is_integer(dtype)) set_native(caps, op, dtype, false);
+  }
+  return caps;
+}
+
+std::string cuda_function_name(const std::string& kernel_name) {
+  return identifier(kernel_name);
+}
+
+std::string render_cuda(const lower::Kernel& kernel) {
+  return render_c_like(kernel, cuda_dialect());
+}
+std::string render_cuda_library(std::span<const lower::Kernel> kernels) {
+  return render_c_like_library(kernels, cuda_dialect());
+}
+
+}  // namespace rune::render

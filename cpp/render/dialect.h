@@ -1,0 +1,83 @@
+// A C-like target language, as data: words, patterns and small tables.
+//
+// Patterns are text with `$` and one character, which the emitter replaces: $T a type, $U the
+// unsigned type in which integers of type $T wrap, $n a name, $i an index or position, $k a count,
+// $d a dimension's letter, $x digits, $p a pointer, $V a packed vector type, $a a list of values,
+// $0 $1 $2 operands.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "alu/alu.h"
+
+namespace rune::render {
+
+// A function or type that rendered text may use; printed before the kernels if its name occurs in
+// them or in a helper that is printed. Helpers come after those that they use.
+struct Helper {
+  std::string name;
+  std::string text;
+};
+
+template <class T>
+using PerDType = std::array<T, kNumDTypes>;
+
+struct Dialect {
+  std::string name;          // of the language, for messages
+  std::string target;        // of the device, for messages
+  std::string float64_hint;  // what to do where float64 is missing
+
+  std::string preamble;  // includes and pragmas
+  std::vector<Helper> helpers;
+
+  // Types of values; empty where the language has none. Bool is held as uint8 in memory.
+  PerDType<std::string> types;
+  std::string wrap32, wrap64;  // $U of integers up to 32 bits, and of 64 bits
+  // Dtypes that are only stored, converted and chosen between: arithmetic on them is widened
+  // before.
+  std::bitset<kNumDTypes> storage_only;
+
+  // A kernel's head: $n its name, $k the threads of a group.
+  std::string kernel;
+  std::string read_parameter, write_parameter;  // a buffer: $T $n $i
+  // All symbolic variables of a kernel as one parameter ($i its position, $k their number), and the
+  // value of variable $i.
+  std::string vars_parameter, var;
+  std::vector<std::string> builtin_parameters;
+  int max_parameters = 1 << 16;               // buffers and the variables' parameter
+  std::string workgroup_index, thread_index;  // along $d: x, y or z
+
+  std::string shared;  // declares $k elements $T $n of a workgroup's memory
+  int64_t shared_bytes = 0;
+  std::string barrier;  // a statement
+  std::string unroll;   // the line before a loop that is to be unrolled, or empty
+
+  // Names of vector types aligned as one element, less the number of lanes; empty where accesses
+  // are made element by element. packed_read and packed_write are the places $p + $i in global
+  // memory.
+  PerDType<std::string> packed;
+  std::string packed_read, packed_write;
+  std::vector<int> packed_lanes;  // widest first
+
+  PerDType<std::string> integer_suffix;  // of literals
+  PerDType<std::string> float_literal;   // a normal number of decimal digits $x; empty: by its bits
+  PerDType<std::string> float_bits;      // a float of hexadecimal digits $x
+  std::string bitcast;                   // $0 as $T, of equal size
+  std::map<std::pair<DType, DType>, std::string> casts;  // from, to; others as `($T)$0`
+
+  // What differs from the emitter's table, which differs from alu.def where the dtype matters.
+  std::map<std::pair<AluOp, DType>, std::string> spellings;
+
+  bool has(DType d) const { return !types[static_cast<int>(d)].empty(); }
+  const std::string& type(DType d) const { return types[static_cast<int>(d)]; }
+  const std::string& memory_type(DType d) const { return type(is_bool(d) ? DType::Uint8 : d); }
+  const std::string& wrap_type(DType d) const { return size_of(d) == 8 ? wrap64 : wrap32; }
+};
+
+}  // namespace rune::render

@@ -1,0 +1,219 @@
+#include "render/msl.h"
+
+#include "base/error.h"
+#include "render/c_like.h"
+#include "render/identifier.h"
+
+namespace rune::render {
+
+namespace {
+
+constexpr const char* kPreamble = R"(#include <metal_stdlib>
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+#endif
+using namespace metal;
+)";
+
+// Of equal operands, zeros of both signs may be one of each: or and and of their bits choose the
+// sign.
+constexpr const char* kMax = R"(inline float rune_max(float a, float b) {
+  if (a != a || a > b) return a;
+  if (b != b || b > a) return b;
+  return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
+}
+inline half rune_max(half a, half b) {
+  if (a != a || a > b) return a;
+  if (b != b || b > a) return b;
+  return as_type<half>((ushort)(as_type<ushort>(a) & as_type<ushort>(b)));
+}
+)";
+constexpr const char* kMin = R"(inline float rune_min(float a, float b) {
+  if (a != a || a < b) return a;
+  if (b != b || b < a) return b;
+  return as_type<float>(as_type<uint>(a) | as_type<uint>(b));
+}
+inline half rune_min(half a, half b) {
+  if (a != a || a < b) return a;
+  if (b != b || b < a) return b;
+  return as_type<half>((ushort)(as_type<ushort>(a) | as_type<ushort>(b)));
+}
+)";
+constexpr const char* kFmax =
+    R"(inline float rune_fmax(float a, float b) { return a != a ? b : b != b ? a : rune_max(a, b); }
+inline half rune_fmax(half a, half b) { return a != a ? b : b != b ? a : rune_max(a, b); }
+)";
+constexpr const char* kFmin =
+    R"(inline float rune_fmin(float a, float b) { return a != a ? b : b != b ? a : rune_min(a, b); }
+inline half rune_fmin(half a, half b) { return a != a ? b : b != b ? a : rune_min(a, b); }
+)";
+
+// NumPy's conversions: the lowest integer for NaN and what does not fit.
+constexpr const char* kToInt =
+    R"(inline int rune_to_int(float x) { return fabs(x) < 2147483648.0f ? (int)x : (int)0x80000000u; }
+)";
+constexpr const char* kToLong = R"(inline long rune_to_long(float x) {
+  return fabs(x) < 9223372036854775808.0f ? (long)x : (long)0x8000000000000000ul;
+}
+)";
+constexpr const char* kToUlong = R"(inline ulong rune_to_ulong(float x) {
+  if (x >= 9223372036854775808.0f)
+    return (ulong)rune_to_long(x - 9223372036854775808.0f) ^ 0x8000000000000000ul;
+  return (ulong)rune_to_long(x);
+}
+)";
+
+template <class T>
+void set(PerDType<T>& table, DType dtype, T value) {
+  table[static_cast<int>(dtype)] = std::move(value);
+}
+
+void set_types(Dialect& d) {
+  set<std::string>(d.types, DType::Bool, "bool");
+  constexpr std::pair<DType, const char*> kTypes[] = {
+      {DType::Int8, "char"},    {DType::Int16, "short"},     {DType::Int32, "int"},
+      {DType::Uint8, "uchar"},  {DType::Uint16, "ushort"},   {DType::Uint32, "uint"},
+      {DType::Float16, "half"}, {DType::Bfloat16, "bfloat"}, {DType::Float32, "float"},
+  };
+  for (const auto& [dtype, name] : kTypes) {
+    set<std::string>(d.types, dtype, name);
+    set<std::string>(d.packed, dtype, concat("packed_", name));
+  }
+  set<std::string>(d.types, DType::Int64, "long");
+  set<std::string>(d.types, DType::Uint64, "ulong");
+  d.wrap32 = "uint";
+  d.wrap64 = "ulong";
+  d.storage_only.set(static_cast<int>(DType::Bfloat16));
+}
+
+void set_literals(Dialect& d) {
+  set<std::string>(d.integer_suffix, DType::Uint32, "u");
+  set<std::string>(d.integer_suffix, DType::Int64, "L");
+  set<std::string>(d.integer_suffix, DType::Uint64, "UL");
+  set<std::string>(d.float_literal, DType::Float32, "$xf");
+  set<std::string>(d.float_literal, DType::Float16, "(half)$xf");
+  set<std::string>(d.float_bits, DType::Float32, "as_type<float>(0x$xu)");
+  set<std::string>(d.float_bits, DType::Float16, "as_type<half>((ushort)0x$x)");
+  set<std::string>(d.float_bits, DType::Bfloat16, "as_type<bfloat>((ushort)0x$x)");
+  d.bitcast = "as_type<$T>($0)";
+}
+
+// precise:: names Metal's accurate variants of what has several; half goes through float, whose
+// exact or correctly rounded results round to the correctly rounded half.
+void set_spellings(Dialect& d) {
+  constexpr AluOp kPrecise[] = {
+      AluOp::Pow,   AluOp::Fmod,  AluOp::Atan2, AluOp::Sqrt, AluOp::Exp,  AluOp::Exp2,
+      AluOp::Log,   AluOp::Log2,  AluOp::Log10, AluOp::Sin,  AluOp::Cos,  AluOp::Tan,
+      AluOp::Asin,  AluOp::Acos,  AluOp::Atan,  AluOp::Sinh, AluOp::Cosh, AluOp::Tanh,
+      AluOp::Asinh, AluOp::Acosh, AluOp::Atanh,
+  };
+  for (const AluOp op : kPrecise) {
+    const std::string name = std::string("precise::") + name_of(op);
+    const bool binary = info(op).arity == 2;
+    d.spellings[{op, DType::Float32}] = name + (binary ? "($0, $1)" : "($0)");
+    d.spellings[{op, DType::Float16}] =
+        "((half)" + name + (binary ? "((float)$0, (float)$1))" : "((float)$0))");
+  }
+  d.spellings[{AluOp::Fdiv, DType::Float16}] = "((half)((float)$0 / (float)$1))";
+  d.spellings[{AluOp::Recip, DType::Float16}] = "((half)(1.0f / (float)$0))";
+  d.spellings[{AluOp::Recip, DType::Float32}] = "(1.0f / $0)";
+}
+
+Dialect make_dialect() {
+  Dialect d;
+  d.name = "MSL";
+  d.target = "metal";
+  d.float64_hint =
+      "cast to float32 with .astype(numpy.float32), or run on the CPU with device=\"cpu\"";
+  d.preamble = kPreamble;
+  d.helpers = {{"rune_max", kMax},         {"rune_min", kMin},      {"rune_fmax", kFmax},
+               {"rune_fmin", kFmin},       {"rune_to_int", kToInt}, {"rune_to_long", kToLong},
+               {"rune_to_ulong", kToUlong}};
+  set_types(d);
+  d.kernel = "kernel void $n";
+  d.read_parameter = "device const $T* $n [[buffer($i)]]";
+  d.write_parameter = "device $T* $n [[buffer($i)]]";
+  d.vars_parameter = "constant long* vars [[buffer($i)]]";
+  d.var = "vars[$i]";
+  d.builtin_parameters = {"uint3 gid [[threadgroup_position_in_grid]]",
+                          "uint3 lid [[thread_position_in_threadgroup]]"};
+  d.max_parameters = 31;
+  d.workgroup_index = "gid.$d";
+  d.thread_index = "lid.$d";
+  d.shared = "threadgroup $T $n[$k];";
+  d.shared_bytes = 32 << 10;
+  d.barrier = "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);";
+  d.unroll = "#pragma clang loop unroll(full)";
+  d.packed_read = "*(device const $V*)($p + $i)";
+  d.packed_write = "*(device $V*)($p + $i)";
+  d.packed_lanes = {4, 2};
+  set_literals(d);
+  set_spellings(d);
+  return d;
+}
+
+// Within the float contract: exact or correctly rounded in the specification's tables of accuracy.
+constexpr AluOp kNativeFloat[] = {
+    AluOp::Add,   AluOp::Sub,      AluOp::Mul,     AluOp::Fdiv,  AluOp::Fmod,   AluOp::Max,
+    AluOp::Min,   AluOp::Fmax,     AluOp::Fmin,    AluOp::Cmplt, AluOp::Cmple,  AluOp::Cmpeq,
+    AluOp::Cmpne, AluOp::Copysign, AluOp::Neg,     AluOp::Abs,   AluOp::Sign,   AluOp::Recip,
+    AluOp::Sqrt,  AluOp::Floor,    AluOp::Ceil,    AluOp::Trunc, AluOp::Rint,   AluOp::Isnan,
+    AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit, AluOp::Where, AluOp::Mulacc,
+};
+
+}  // namespace
+
+const Dialect& msl_dialect() {
+  static const Dialect dialect = make_dialect();
+  return dialect;
+}
+
+Capabilities metal_capabilities() {
+  Capabilities caps;
+  caps.name = "metal";
+  caps.model = ExecutionModel::Grid;
+  caps.num_cores = 10;
+  caps.vector_bits = 128;  // the widest access of one thread
+  caps.num_vector_registers = 96;
+  caps.max_threads_per_group = 1024;
+  caps.simd_width = 32;
+  caps.shared_memory_bytes = msl_dialect().shared_bytes;
+  caps.l1_bytes = 8 << 10;
+  caps.l2_bytes = 768 << 10;
+  caps.last_level_bytes = 8 << 20;
+  caps.max_buffers = msl_dialect().max_parameters - 1;  // one slot holds the symbolic variables
+  caps.bandwidth_bytes_per_ns = 100;
+  caps.flops_per_ns = 3500;
+  caps.launch_ns = 5000;
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (!msl_dialect().has(dtype)) continue;
+    caps.dtypes.set(static_cast<size_t>(d));
+    if (!msl_dialect().storage_only[static_cast<size_t>(d)])
+      caps.arithmetic.set(static_cast<size_t>(d));
+  }
+  set_all_native(caps);
+  for (const DType dtype : {DType::Float16, DType::Float32}) {
+    caps.native_ops[static_cast<int>(dtype)].reset();
+    for (const AluOp op : kNativeFloat) set_native(caps, op, dtype);
+  }
+  for (int d = 0; d < kNumDTypes; ++d)
+    for (const AluOp op :
+         {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
+      if (is_integer(static_cast<DType>(d))) set_native(caps, op, static_cast<DType>(d), false);
+  return caps;
+}
+
+std::string msl_function_name(const std::string& kernel_name) {
+  return identifier(kernel_name);
+}
+
+std::string render_msl(const lower::Kernel& kernel) {
+  return render_c_like(kernel, msl_dialect());
+}
+std::string render_msl_library(std::span<const lower::Kernel> kernels) {
+  return render_c_like_library(kernels, msl_dialect());
+}
+
+}  // namespace rune::render

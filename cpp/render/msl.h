@@ -1,0 +1,42 @@
+// Renders kernels in the Metal Shading Language, version 3.1 or later.
+//
+// A kernel becomes `kernel void <name>(b0 [[buffer(0)]], ..., vars [[buffer(n)]], gid, lid)`: its n
+// globals by index, then, if it has symbolic variables, all of them as one array `constant long*`
+// (int64, by first definition). It is to be dispatched with exactly `grid` threadgroups of `local`
+// threads.
+//
+// Compile with the safe math mode (never fast math): results follow the float contract then, but
+// for denormal float32, which Apple's GPUs flush to zero.
+//
+// The text keeps to a small part of the language: scalars, packed vectors `packed_T2` and
+// `packed_T4` that are loaded from and stored to device memory and indexed by [], if, for, plain
+// functions, `as_type`, `precise::` and common math functions, one threadgroup barrier a line;
+// kernels have no return.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "lower/instr.h"
+#include "render/dialect.h"
+#include "types/capabilities.h"
+
+namespace rune::render {
+
+const Dialect& msl_dialect();
+
+// An Apple-silicon GPU in general, for rendering on machines that have none. Native are the
+// operations that Metal rounds correctly or computes exactly; functions for which its specification
+// allows more error than the float contract are decomposed.
+Capabilities metal_capabilities();
+
+// The name of a kernel's function in the rendered text.
+std::string msl_function_name(const std::string& kernel_name);
+
+// Throws UserError(DType) for float64, UserError(Unsupported) for more than 31 buffer slots or 32
+// KiB of threadgroup memory; see c_like.h.
+std::string render_msl(const lower::Kernel& kernel);
+// One source text with all kernels. Throws InternalError if two kernels have one function name.
+std::string render_msl_library(std::span<const lower::Kernel> kernels);
+
+}  // namespace rune::render
