@@ -27,14 +27,19 @@ constexpr int64_t kMaxStackBytes = 256 << 10;
 bool opens(InstrKind kind) {
   return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
 }
-bool closes(InstrKind kind) { return kind == InstrKind::EndRange || kind == InstrKind::EndIf; }
+bool closes(InstrKind kind) {
+  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
+}
 
-// Writes the function of one kernel. An Acc has no storage: its current value is known at each point,
-// and joins in phis where loops and Ifs that assign it meet.
+// Writes the function of one kernel. An Acc has no storage: its current value is known at each
+// point, and joins in phis where loops and Ifs that assign it meet.
 class KernelRenderer {
  public:
   KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations)
-      : kernel_(kernel), w_(declarations), values_(kernel.body.size()), memories_(kernel.body.size()) {}
+      : kernel_(kernel),
+        w_(declarations),
+        values_(kernel.body.size()),
+        memories_(kernel.body.size()) {}
 
   std::string render();
 
@@ -46,7 +51,7 @@ class KernelRenderer {
     std::string before;       // the text up to the header
     std::string predecessor;  // the block that enters
     std::string bound;
-    bool guarded = false;     // the bound may be 0 or less
+    bool guarded = false;  // the bound may be 0 or less
     std::vector<uint32_t> accs;
     std::vector<std::string> entry_values;  // of the accs
   };
@@ -74,8 +79,8 @@ class KernelRenderer {
 
   const Kernel& kernel_;
   Writer w_;
-  std::vector<Value> values_;                         // by instruction; of an Acc, its value now
-  std::vector<std::vector<MemoryPiece>> memories_;    // by instruction that gives memory
+  std::vector<Value> values_;                       // by instruction; of an Acc, its value now
+  std::vector<std::vector<MemoryPiece>> memories_;  // by instruction that gives memory
   std::map<std::string, int64_t> var_slots_;
   std::string task_[3] = {"0", "0", "0"};
   std::vector<Scope> scopes_;
@@ -96,8 +101,9 @@ std::string KernelRenderer::render() {
   RUNE_CHECK(scopes_.empty(), "llvm_ir: kernel ", kernel_.name, " has an open Range or If");
   const std::string body = w_.take();
   const std::string last = w_.block();
-  w_.append_text("define void @" + llvm_symbol(kernel_.name) +
-                 "(ptr noalias readonly %buffers, ptr noalias readonly %vars, i64 %begin, i64 %end) #0 {\n");
+  w_.append_text(
+      "define void @" + llvm_symbol(kernel_.name) +
+      "(ptr noalias readonly %buffers, ptr noalias readonly %vars, i64 %begin, i64 %end) #0 {\n");
   w_.append_text(body);
   w_.line("%task.next = add i64 %task, 1");
   w_.line("%task.more = icmp slt i64 %task.next, %end");
@@ -121,7 +127,8 @@ void KernelRenderer::prologue() {
     if (!var) continue;
     const auto [slot, added] = var_slots_.emplace(var->var.name, var_slots_.size());
     const std::string address = w_.emit("getelementptr i64, ptr %vars, i64 ", slot->second);
-    const Value raw = w_.value(DType::Int64, 1, "load i64, ptr ", address, ", align 8, !invariant.load !0");
+    const Value raw =
+        w_.value(DType::Int64, 1, "load i64, ptr ", address, ", align 8, !invariant.load !0");
     values_[id] = emit_cast(w_, raw, kernel_.body[id].type.dtype);
   }
   w_.line("%task.any = icmp slt i64 %begin, %end");
@@ -141,16 +148,17 @@ void KernelRenderer::define_memories() {
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
       memories_[id] = {{name, global->size, !global->writable}};
     } else if (i.kind() == InstrKind::Local || i.kind() == InstrKind::Buffer) {
-      const int64_t size = i.kind() == InstrKind::Local ? i.as<lower::Local>()->size
-                                                        : i.as<lower::Buffer>()->size;
+      const int64_t size =
+          i.kind() == InstrKind::Local ? i.as<lower::Local>()->size : i.as<lower::Buffer>()->size;
       stack_bytes += size * size_of(i.type.dtype);
-      RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name, " needs more than ",
-                 kMaxStackBytes, " bytes of scratch memory");
+      RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name,
+                 " needs more than ", kMaxStackBytes, " bytes of scratch memory");
       w_.line(name, " = alloca [", size, " x ", memory_type_text(i.type.dtype), "], align 64");
       memories_[id] = {{name, size, false}};
     } else if (i.kind() == InstrKind::Ptrcat) {
       for (const Var arg : i.args)
-        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(), memories_[arg.id].end());
+        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(),
+                             memories_[arg.id].end());
     }
   }
 }
@@ -197,7 +205,8 @@ Value KernelRenderer::compute(const Instr& i) {
     }
     case InstrKind::Store: {
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
-      emit_store(w_, memories_[i.args[0].id], args[0], args[1], valid, i.as<lower::Store>()->nontemporal);
+      emit_store(w_, memories_[i.args[0].id], args[0], args[1], valid,
+                 i.as<lower::Store>()->nontemporal);
       return {};
     }
     case InstrKind::Alu: return emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
@@ -268,7 +277,12 @@ std::vector<uint32_t> KernelRenderer::assigned_within(uint32_t id) const {
 void KernelRenderer::open_loop(uint32_t id) {
   const Instr& i = kernel_.body[id];
   const std::string n = std::to_string(id);
-  Scope scope{.id = id, .before = {}, .predecessor = w_.block(), .bound = {}, .accs = assigned_within(id), .entry_values = {}};
+  Scope scope{.id = id,
+              .before = {},
+              .predecessor = w_.block(),
+              .bound = {},
+              .accs = assigned_within(id),
+              .entry_values = {}};
   if (const auto* unroll = i.as<lower::Unroll>()) {
     scope.bound = std::to_string(unroll->iterations);
     scope.guarded = unroll->iterations <= 0;
@@ -310,13 +324,13 @@ void KernelRenderer::close_loop() {
   phi("%i" + n, type, "0", scope.predecessor, "%next" + n, latch);
   for (size_t k = 0; k < scope.accs.size(); ++k) {
     const uint32_t acc = scope.accs[k];
-    phi("%a" + std::to_string(acc) + ".loop" + n, acc_type(acc), scope.entry_values[k], scope.predecessor,
-        values_[acc].text, latch);
+    phi("%a" + std::to_string(acc) + ".loop" + n, acc_type(acc), scope.entry_values[k],
+        scope.predecessor, values_[acc].text, latch);
   }
   w_.append_text(body);
   w_.line("%next", n, " = add ", type, " %i", n, ", 1");
-  const std::string more = w_.emit(is_signed(i.type.dtype) ? "icmp slt " : "icmp ult ", type, " %next", n,
-                                   ", ", scope.bound);
+  const std::string more = w_.emit(is_signed(i.type.dtype) ? "icmp slt " : "icmp ult ", type,
+                                   " %next", n, ", ", scope.bound);
   w_.line("br i1 ", more, ", label %loop", n, ", label %end", n);
   w_.label("end" + n);
   if (!scope.guarded) return;
@@ -330,7 +344,12 @@ void KernelRenderer::close_loop() {
 
 void KernelRenderer::open_if(uint32_t id) {
   const std::string n = std::to_string(id);
-  Scope scope{.id = id, .before = {}, .predecessor = w_.block(), .bound = {}, .accs = assigned_within(id), .entry_values = {}};
+  Scope scope{.id = id,
+              .before = {},
+              .predecessor = w_.block(),
+              .bound = {},
+              .accs = assigned_within(id),
+              .entry_values = {}};
   for (const uint32_t acc : scope.accs) scope.entry_values.push_back(values_[acc].text);
   w_.line("br i1 ", value(kernel_.body[id].args[0]).text, ", label %then", n, ", label %endif", n);
   w_.label("then" + n);
@@ -372,10 +391,13 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
     text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
   }
   for (const std::string& declaration : declarations) text += declaration + '\n';
-  text += "\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n!0 = !{}\n!1 = !{i32 1}\n";
+  text +=
+      "\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n!0 = !{}\n!1 = !{i32 1}\n";
   return text;
 }
 
-std::string render_llvm(const lower::Kernel& kernel) { return render_llvm_module({&kernel, 1}); }
+std::string render_llvm(const lower::Kernel& kernel) {
+  return render_llvm_module({&kernel, 1});
+}
 
 }  // namespace rune::render

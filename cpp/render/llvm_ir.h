@@ -1,20 +1,23 @@
-// Renders kernels as LLVM IR text: explicit vector code in SSA form, meant for code generation without
-// any IR optimisation pass.
+// Renders kernels as LLVM IR text: explicit vector code in SSA form, meant for code generation
+// without any IR optimisation pass.
 //
-// A kernel becomes `void @symbol(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`. `buffers` is an array
-// of pointers by Define_Global index, `vars` an array of i64 by first definition of each symbolic
-// variable. The function runs tasks begin <= t < end of the grid, numbered with x fastest. Tasks of one
-// kernel may run in any order and on any threads; the IR names no CPU and no triple.
+// A kernel becomes `void @symbol(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`. `buffers` is an
+// array of pointers by Define_Global index, `vars` an array of i64 by first definition of each
+// symbolic variable. The function runs tasks begin <= t < end of the grid, numbered with x fastest.
+// Tasks of one kernel may run in any order and on any threads; the IR names no CPU and no triple.
 //
 // What callers guarantee:
-//  - local is (1, 1, 1), and Buffer and Local memory of a kernel fit 256 KiB (InternalError otherwise);
-//  - operations that the CPU's Capabilities do not list as native are decomposed (InternalError); integer
+//  - local is (1, 1, 1), and Buffer and Local memory of a kernel fit 256 KiB (InternalError
+//  otherwise);
+//  - operations that the CPU's Capabilities do not list as native are decomposed (InternalError);
+//  integer
 //    Div and Fmod see no zero divisor and no INT_MIN / -1, shifts stay within the width;
 //  - nontemporal vector stores are aligned to the vector's size;
-//  - memory that a kernel loads through a read-only global and writes through another is, element by
+//  - memory that a kernel loads through a read-only global and writes through another is, element
+//  by
 //    element, read before it is written and never after.
-// Bool is i1 in registers and a byte in memory. float16 and bfloat16 are held as their bits; arithmetic on
-// them widens to float32.
+// Bool is i1 in registers and a byte in memory. float16 and bfloat16 are held as their bits;
+// arithmetic on them widens to float32.
 #pragma once
 
 #include <span>

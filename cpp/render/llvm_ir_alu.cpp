@@ -65,19 +65,22 @@ Value intrinsic(Writer& w, const char* name, const std::vector<Value>& args) {
   return w.call(concat("llvm.", name, '.', mangled(x.dtype, x.lanes)), x.dtype, x.lanes, args);
 }
 
-Value bool_not(Writer& w, const Value& x) { return w.binary("xor", x, constant(DType::Bool, 1, x.lanes)); }
+Value bool_not(Writer& w, const Value& x) {
+  return w.binary("xor", x, constant(DType::Bool, 1, x.lanes));
+}
 
 // The bits of a float constant that is the same in all lanes, as the double that equals it.
 std::optional<double> constant_of(const Value& x) {
   const size_t at = x.text.find("0x");
   if (at == std::string::npos || x.text[0] == '%' || x.text[0] == '<') return std::nullopt;
-  return std::bit_cast<double>(static_cast<uint64_t>(std::stoull(x.text.substr(at, 18), nullptr, 16)));
+  return std::bit_cast<double>(
+      static_cast<uint64_t>(std::stoull(x.text.substr(at, 18), nullptr, 16)));
 }
 
-// `a op b ? a : b` is one instruction on x86, which gives b for NaN and for two zeros, as NumPy does;
-// llvm.maximum would order the zeros at twice the cost. `checked` is the operand returned if it is NaN
-// (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs no check, on
-// whichever side it is, unless it is a zero, whose sign depends on the order.
+// `a op b ? a : b` is one instruction on x86, which gives b for NaN and for two zeros, as NumPy
+// does; llvm.maximum would order the zeros at twice the cost. `checked` is the operand returned if
+// it is NaN (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs
+// no check, on whichever side it is, unless it is a zero, whose sign depends on the order.
 Value extremum(Writer& w, AluOp op, const Value& a, const Value& b) {
   const char* before = op == AluOp::Max || op == AluOp::Fmax ? "fcmp ogt" : "fcmp olt";
   const bool propagates = op == AluOp::Max || op == AluOp::Min;
@@ -91,8 +94,9 @@ Value extremum(Writer& w, AluOp op, const Value& a, const Value& b) {
   return w.select(w.compare("fcmp uno", checked, checked), a, first);
 }
 
-// Vector division of integers below 64 bits by way of floats that hold the operands exactly: the rounded
-// quotient truncates to the true one, since it differs from the next integer by at least 1 / divisor.
+// Vector division of integers below 64 bits by way of floats that hold the operands exactly: the
+// rounded quotient truncates to the true one, since it differs from the next integer by at least 1
+// / divisor.
 Value divide(Writer& w, const Value& a, const Value& b) {
   const bool is_constant = b.text[0] != '%';
   if (a.lanes == 1 || size_of(a.dtype) == 8 || is_constant)
@@ -103,8 +107,7 @@ Value divide(Writer& w, const Value& a, const Value& b) {
 }
 
 Value remainder(Writer& w, const Value& a, const Value& b) {
-  if (a.lanes == 1 || b.text[0] != '%')
-    return w.binary(is_signed(a.dtype) ? "srem" : "urem", a, b);
+  if (a.lanes == 1 || b.text[0] != '%') return w.binary(is_signed(a.dtype) ? "srem" : "urem", a, b);
   return w.binary("sub", a, w.binary("mul", divide(w, a, b), b));
 }
 
@@ -185,7 +188,8 @@ Value float_predicate(Writer& w, AluOp op, const Value& x) {
 Value float_sign(Writer& w, const Value& x) {
   const Value zero = constant(x.dtype, 0, x.lanes);
   const Value rest = w.binary("fadd", x, zero);
-  const Value below = w.select(w.compare("fcmp olt", x, zero), constant(x.dtype, -1, x.lanes), rest);
+  const Value below =
+      w.select(w.compare("fcmp olt", x, zero), constant(x.dtype, -1, x.lanes), rest);
   return w.select(w.compare("fcmp ogt", x, zero), constant(x.dtype, 1, x.lanes), below);
 }
 

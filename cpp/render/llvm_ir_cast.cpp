@@ -1,5 +1,5 @@
-// Conversions between dtypes for the LLVM IR renderer. LLVM's fptosi is poison out of range, so every
-// result of it is selected by a range check.
+// Conversions between dtypes for the LLVM IR renderer. LLVM's fptosi is poison out of range, so
+// every result of it is selected by a range check.
 #include "render/llvm_ir_writer.h"
 
 namespace rune::render::llvm {
@@ -9,7 +9,9 @@ namespace {
 constexpr double kTwo31 = 2147483648.0;
 constexpr double kTwo63 = 9223372036854775808.0;
 
-bool is_small_float(DType dtype) { return dtype == DType::Float16 || dtype == DType::Bfloat16; }
+bool is_small_float(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::Bfloat16;
+}
 
 Value bits_constant(DType dtype, uint64_t bits, int lanes) {
   return constant(Scalar::from_bits(dtype, bits), lanes);
@@ -19,8 +21,8 @@ Value magnitude(Writer& w, const Value& x) {
   return w.call("llvm.fabs." + mangled(x.dtype, x.lanes), x.dtype, x.lanes, {x});
 }
 
-// float32 or float64 to int32 or int64; INT_MIN for NaN and values out of range. One comparison serves
-// both ends, since -2^31 itself gives INT_MIN either way.
+// float32 or float64 to int32 or int64; INT_MIN for NaN and values out of range. One comparison
+// serves both ends, since -2^31 itself gives INT_MIN either way.
 Value to_signed(Writer& w, const Value& x, DType to) {
   const double limit = to == DType::Int32 ? kTwo31 : kTwo63;
   const Value in_range = w.compare("fcmp olt", magnitude(w, x), constant(x.dtype, limit, x.lanes));
@@ -52,8 +54,9 @@ Value float_to_integer(Writer& w, const Value& x, DType to) {
   }
 }
 
-// Rounds float64 to float32 such that a second rounding to fewer bits gives what one rounding of the
-// float64 would: towards zero, with the last bit set if anything was lost (Boldo and Melquiond 2008).
+// Rounds float64 to float32 such that a second rounding to fewer bits gives what one rounding of
+// the float64 would: towards zero, with the last bit set if anything was lost (Boldo and Melquiond
+// 2008).
 Value round_to_odd(Writer& w, const Value& x) {
   const Value narrow = w.convert("fptrunc", x, DType::Float32);
   const Value back = w.convert("fpext", narrow, DType::Float64);
@@ -68,8 +71,7 @@ Value round_to_odd(Writer& w, const Value& x) {
 Value half_from(Writer& w, const Value& x) {
   const Value source = x.dtype == DType::Float64 ? round_to_odd(w, x) : x;
   const std::string half = vector_type("half", x.lanes);
-  const std::string narrow =
-      w.emit("fptrunc ", type_text(source), ' ', source.text, " to ", half);
+  const std::string narrow = w.emit("fptrunc ", type_text(source), ' ', source.text, " to ", half);
   return w.value(DType::Float16, x.lanes, "bitcast ", half, ' ', narrow, " to ",
                  type_text(DType::Float16, x.lanes));
 }
@@ -81,8 +83,8 @@ Value half_to_float(Writer& w, const Value& x) {
                  type_text(DType::Float32, x.lanes));
 }
 
-// To nearest even by integer arithmetic on the float32's bits; every NaN becomes the quiet one. A float64
-// rounds to float32 first, as ml_dtypes does.
+// To nearest even by integer arithmetic on the float32's bits; every NaN becomes the quiet one. A
+// float64 rounds to float32 first, as ml_dtypes does.
 Value bfloat16_from(Writer& w, const Value& x) {
   const int n = x.lanes;
   const Value f = x.dtype == DType::Float64 ? w.convert("fptrunc", x, DType::Float32) : x;

@@ -9,8 +9,8 @@ Value wide_index(Writer& w, const Value& index) {
 }
 
 std::string offset(Writer& w, const std::string& pointer, DType dtype, const Value& index) {
-  return w.emit("getelementptr ", memory_type_text(dtype), ", ptr ", pointer, ", ", type_text(index), ' ',
-                index.text);
+  return w.emit("getelementptr ", memory_type_text(dtype), ", ptr ", pointer, ", ",
+                type_text(index), ' ', index.text);
 }
 
 // The address of each index. In several pieces: of the last piece that starts at or before it.
@@ -25,8 +25,8 @@ std::string addresses(Writer& w, const std::vector<MemoryPiece>& memory, DType d
     const Value first = constant(DType::Int64, start, index.lanes);
     const Value here = w.compare("icmp sge", index, first);
     const std::string other = offset(w, memory[i].pointer, dtype, w.binary("sub", index, first));
-    address = w.emit("select ", type_text(here), ' ', here.text, ", ", type, ' ', other, ", ", type, ' ',
-                     address);
+    address = w.emit("select ", type_text(here), ' ', here.text, ", ", type, ' ', other, ", ", type,
+                     ' ', address);
   }
   return address;
 }
@@ -37,18 +37,26 @@ bool is_read_only(const std::vector<MemoryPiece>& memory) {
   return true;
 }
 
-bool has_elements(const std::vector<MemoryPiece>& memory) { return memory[0].size > 0; }
+bool has_elements(const std::vector<MemoryPiece>& memory) {
+  return memory[0].size > 0;
+}
 
-Value zero_of(DType dtype, int lanes) { return constant(Scalar::zero(dtype), lanes); }
+Value zero_of(DType dtype, int lanes) {
+  return constant(Scalar::zero(dtype), lanes);
+}
 
 // A dtype of the type in memory.
-DType memory_dtype(DType dtype) { return is_bool(dtype) ? DType::Uint8 : dtype; }
+DType memory_dtype(DType dtype) {
+  return is_bool(dtype) ? DType::Uint8 : dtype;
+}
 
 Value from_memory(Writer& w, const Value& raw, DType dtype) {
   return is_bool(dtype) ? emit_cast(w, raw, dtype) : raw;
 }
 
-std::string alignment(DType dtype) { return std::to_string(size_of(dtype)); }
+std::string alignment(DType dtype) {
+  return std::to_string(size_of(dtype));
+}
 
 // Masked elements read element 0 instead, and give 0 by a select: no branch.
 Value load_scalar(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index,
@@ -56,8 +64,9 @@ Value load_scalar(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype
   const DType raw_dtype = memory_dtype(dtype);
   if (valid) index = w.select(*valid, index, zero_of(index.dtype, 1));
   const std::string address = addresses(w, memory, dtype, index);
-  const Value raw = w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
-                            alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : "");
+  const Value raw =
+      w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
+              alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : "");
   const Value result = from_memory(w, raw, dtype);
   return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
 }
@@ -68,18 +77,22 @@ Value load_contiguous(Writer& w, const std::vector<MemoryPiece>& memory, DType d
   const std::string address = addresses(w, memory, dtype, index);
   const std::string type = type_text(raw_dtype, lanes);
   if (!valid)
-    return from_memory(w, w.value(raw_dtype, lanes, "load ", type, ", ptr ", address, ", align ",
-                                  alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : ""),
-                       dtype);
+    return from_memory(
+        w,
+        w.value(raw_dtype, lanes, "load ", type, ", ptr ", address, ", align ", alignment(dtype),
+                is_read_only(memory) ? ", !invariant.load !0" : ""),
+        dtype);
   const Value mask = w.splat(*valid, lanes);
-  const std::string raw = w.call_raw(
-      "llvm.masked.load." + mangled(raw_dtype, lanes) + ".p0", type,
-      {{"ptr", address}, {"i32", alignment(dtype)}, {type_text(mask), mask.text}, {type, "zeroinitializer"}});
+  const std::string raw = w.call_raw("llvm.masked.load." + mangled(raw_dtype, lanes) + ".p0", type,
+                                     {{"ptr", address},
+                                      {"i32", alignment(dtype)},
+                                      {type_text(mask), mask.text},
+                                      {type, "zeroinitializer"}});
   return from_memory(w, {raw, raw_dtype, lanes}, dtype);
 }
 
-// x86 gathers elements of 32 and 64 bits; narrower ones would become a branch a lane, so they are loaded
-// one by one, without branches.
+// x86 gathers elements of 32 and 64 bits; narrower ones would become a branch a lane, so they are
+// loaded one by one, without branches.
 Value gather(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, const Value& index,
              const Value* valid) {
   const int lanes = index.lanes;
@@ -117,7 +130,8 @@ Value consecutive(Writer& w, const Value& index, int lanes) {
 
 void store_scalar(Writer& w, const std::string& address, const Value& raw, const Value* valid) {
   const auto write = [&] {
-    w.line("store ", type_text(raw), ' ', raw.text, ", ptr ", address, ", align ", alignment(raw.dtype));
+    w.line("store ", type_text(raw), ' ', raw.text, ", ptr ", address, ", align ",
+           alignment(raw.dtype));
   };
   if (!valid) return write();
   const std::string n = address.substr(1);  // unique in the function
@@ -155,12 +169,13 @@ void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& 
   if (scatters) {
     const Value all = index.lanes > 1 ? index : consecutive(w, index, lanes);
     const Value mask = valid ? w.splat(*valid, lanes) : constant(DType::Bool, 1, lanes);
-    w.call_raw("llvm.masked.scatter." + mangled(value.dtype, lanes) + ".v" + std::to_string(lanes) + "p0",
-               "void",
-               {{type, value.text},
-                {vector_type("ptr", lanes), addresses(w, memory, dtype, all)},
-                {"i32", alignment(dtype)},
-                {type_text(mask), mask.text}});
+    w.call_raw(
+        "llvm.masked.scatter." + mangled(value.dtype, lanes) + ".v" + std::to_string(lanes) + "p0",
+        "void",
+        {{type, value.text},
+         {vector_type("ptr", lanes), addresses(w, memory, dtype, all)},
+         {"i32", alignment(dtype)},
+         {type_text(mask), mask.text}});
     return;
   }
   const std::string address = addresses(w, memory, dtype, index);
@@ -168,13 +183,17 @@ void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& 
   if (valid) {
     const Value mask = w.splat(*valid, lanes);
     w.call_raw("llvm.masked.store." + mangled(value.dtype, lanes) + ".p0", "void",
-               {{type, value.text}, {"ptr", address}, {"i32", alignment(dtype)}, {type_text(mask), mask.text}});
+               {{type, value.text},
+                {"ptr", address},
+                {"i32", alignment(dtype)},
+                {type_text(mask), mask.text}});
     return;
   }
   const int64_t bytes = int64_t{lanes} * size_of(dtype);
   const bool streams = nontemporal && bytes >= 16 && (bytes & (bytes - 1)) == 0;
   w.line("store ", type, ' ', value.text, ", ptr ", address, ", align ",
-         streams ? std::to_string(bytes < 64 ? bytes : 64) : alignment(dtype), streams ? ", !nontemporal !1" : "");
+         streams ? std::to_string(bytes < 64 ? bytes : 64) : alignment(dtype),
+         streams ? ", !nontemporal !1" : "");
 }
 
 }  // namespace rune::render::llvm

@@ -8,7 +8,7 @@ namespace rune::render::llvm {
 // A stretch of memory; a Ptrcat is several, one after the other.
 struct MemoryPiece {
   std::string pointer;
-  int64_t size = 0;       // elements
+  int64_t size = 0;  // elements
   bool read_only = false;
 };
 

@@ -40,7 +40,9 @@ std::string vector_type(const std::string& element, int lanes) {
   return lanes == 1 ? element : '<' + std::to_string(lanes) + " x " + element + '>';
 }
 
-std::string type_text(DType dtype, int lanes) { return vector_type(element_type(dtype), lanes); }
+std::string type_text(DType dtype, int lanes) {
+  return vector_type(element_type(dtype), lanes);
+}
 
 std::string memory_type_text(DType dtype, int lanes) {
   return vector_type(is_bool(dtype) ? "i8" : element_type(dtype), lanes);
@@ -101,7 +103,8 @@ std::string Writer::call_raw(const std::string& name, const std::string& result_
   return emit("call ", result_type, " @", name, '(', operands, ')');
 }
 
-Value Writer::call(const std::string& name, DType dtype, int lanes, const std::vector<Value>& args) {
+Value Writer::call(const std::string& name, DType dtype, int lanes,
+                   const std::vector<Value>& args) {
   std::vector<std::pair<std::string, std::string>> raw;
   for (const Value& arg : args) raw.emplace_back(type_text(arg), arg.text);
   return {call_raw(name, type_text(dtype, lanes), raw), dtype, lanes};
@@ -109,12 +112,13 @@ Value Writer::call(const std::string& name, DType dtype, int lanes, const std::v
 
 Value Writer::extract(const Value& vector, int lane) {
   if (vector.lanes == 1) return vector;
-  return value(vector.dtype, 1, "extractelement ", type_text(vector), ' ', vector.text, ", i32 ", lane);
+  return value(vector.dtype, 1, "extractelement ", type_text(vector), ' ', vector.text, ", i32 ",
+               lane);
 }
 
 Value Writer::insert(const Value& vector, const Value& scalar, int lane) {
-  return value(vector.dtype, vector.lanes, "insertelement ", type_text(vector), ' ', vector.text, ", ",
-               type_text(scalar), ' ', scalar.text, ", i32 ", lane);
+  return value(vector.dtype, vector.lanes, "insertelement ", type_text(vector), ' ', vector.text,
+               ", ", type_text(scalar), ' ', scalar.text, ", i32 ", lane);
 }
 
 Value Writer::splat(const Value& scalar, int lanes) {

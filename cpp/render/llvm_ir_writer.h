@@ -1,4 +1,5 @@
-// What the parts of the LLVM IR renderer share: values, types, constants and the text of one function.
+// What the parts of the LLVM IR renderer share: values, types, constants and the text of one
+// function.
 #pragma once
 
 #include <set>
@@ -21,7 +22,9 @@ struct Value {
 std::string vector_type(const std::string& element, int lanes);
 // The type in registers: i1 for bool, i16 for float16 and bfloat16.
 std::string type_text(DType dtype, int lanes = 1);
-inline std::string type_text(const Value& v) { return type_text(v.dtype, v.lanes); }
+inline std::string type_text(const Value& v) {
+  return type_text(v.dtype, v.lanes);
+}
 // The type in memory: i8 for bool.
 std::string memory_type_text(DType dtype, int lanes = 1);
 // The suffix of an overloaded intrinsic: v16f32.
@@ -88,7 +91,8 @@ class Writer {
   }
   // An LLVM conversion opcode: sext, fpext, bitcast ...
   Value convert(const char* opcode, const Value& a, DType to) {
-    return value(to, a.lanes, opcode, ' ', type_text(a), ' ', a.text, " to ", type_text(to, a.lanes));
+    return value(to, a.lanes, opcode, ' ', type_text(a), ' ', a.text, " to ",
+                 type_text(to, a.lanes));
   }
   Value extract(const Value& vector, int lane);
   Value insert(const Value& vector, const Value& scalar, int lane);

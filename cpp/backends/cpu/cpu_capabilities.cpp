@@ -58,7 +58,8 @@ int64_t system_value(const char* name, int64_t fallback) {
 // A data cache of the first core by level, bytes; the fallback if the system does not tell.
 int64_t linux_cache_bytes(int level, int64_t fallback) {
   for (int index = 0; index < 8; ++index) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + '/';
+    const std::string folder =
+        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + '/';
     int found = 0;
     std::string type, size;
     std::ifstream(folder + "level") >> found;
@@ -79,9 +80,12 @@ void read_caches(Capabilities& caps) {
   caps.l2_bytes = linux_cache_bytes(2, caps.l2_bytes);
   caps.last_level_bytes = linux_cache_bytes(3, std::max(caps.last_level_bytes, caps.l2_bytes));
 #elif defined(__APPLE__)
-  caps.l1_bytes = system_value("hw.perflevel0.l1dcachesize", system_value("hw.l1dcachesize", caps.l1_bytes));
-  caps.l2_bytes = system_value("hw.perflevel0.l2cachesize", system_value("hw.l2cachesize", caps.l2_bytes));
-  caps.last_level_bytes = system_value("hw.l3cachesize", std::max(caps.last_level_bytes, caps.l2_bytes));
+  caps.l1_bytes =
+      system_value("hw.perflevel0.l1dcachesize", system_value("hw.l1dcachesize", caps.l1_bytes));
+  caps.l2_bytes =
+      system_value("hw.perflevel0.l2cachesize", system_value("hw.l2cachesize", caps.l2_bytes));
+  caps.last_level_bytes =
+      system_value("hw.l3cachesize", std::max(caps.last_level_bytes, caps.l2_bytes));
 #endif
 }
 
@@ -91,10 +95,10 @@ constexpr AluOp kNotNativeOnIntegers[] = {AluOp::Div, AluOp::Idiv, AluOp::Mod, A
 constexpr AluOp kNotNativeOnFloats[] = {AluOp::Idiv, AluOp::Mod, AluOp::Hypot};
 // In float32 these have vector expansions; in float64 they are one call of the C library a lane.
 constexpr AluOp kExpandedInFloat32[] = {
-    AluOp::Pow,  AluOp::Atan2, AluOp::Cbrt,  AluOp::Exp,   AluOp::Exp2, AluOp::Expm1, AluOp::Log,
-    AluOp::Log2, AluOp::Log10, AluOp::Log1p, AluOp::Sin,   AluOp::Cos,  AluOp::Tan,   AluOp::Asin,
-    AluOp::Acos, AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,  AluOp::Tanh, AluOp::Asinh, AluOp::Acosh,
-    AluOp::Atanh, AluOp::Erf};
+    AluOp::Pow,  AluOp::Atan2, AluOp::Cbrt,  AluOp::Exp,   AluOp::Exp2, AluOp::Expm1,
+    AluOp::Log,  AluOp::Log2,  AluOp::Log10, AluOp::Log1p, AluOp::Sin,  AluOp::Cos,
+    AluOp::Tan,  AluOp::Asin,  AluOp::Acos,  AluOp::Atan,  AluOp::Sinh, AluOp::Cosh,
+    AluOp::Tanh, AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
 
 Capabilities read_capabilities() {
   Capabilities caps;

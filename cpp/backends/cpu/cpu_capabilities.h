@@ -5,8 +5,8 @@
 
 namespace rune::runtime {
 
-// Read once from the processor and the operating system. num_cores counts the cores that this process may
-// run on. Bandwidth and peak are rough: per machine, from the number of cores.
+// Read once from the processor and the operating system. num_cores counts the cores that this
+// process may run on. Bandwidth and peak are rough: per machine, from the number of cores.
 const Capabilities& cpu_capabilities();
 
 // Marks the operations that the LLVM renderer computes itself; the others go through `decompose`.

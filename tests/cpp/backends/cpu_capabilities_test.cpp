@@ -29,7 +29,8 @@ TEST(CpuCapabilities, ListWhatTheRendererComputes) {
   EXPECT_TRUE(is_native(caps, AluOp::Mulacc, DType::Float32));
   EXPECT_TRUE(is_native(caps, AluOp::Exp, DType::Float64));
   EXPECT_FALSE(is_native(caps, AluOp::Exp, DType::Float32));
-  for (const AluOp op : {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
+  for (const AluOp op :
+       {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
     EXPECT_FALSE(is_native(caps, op, DType::Int32)) << name_of(op);
 }
 

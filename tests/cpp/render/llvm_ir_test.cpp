@@ -27,7 +27,9 @@ void expect_lacks(const std::string& text, const std::string& part) {
   EXPECT_EQ(text.find(part), std::string::npos) << "`" << part << "` in\n" << text;
 }
 
-Var i64(Builder& b, int64_t value) { return b.constant(Scalar::of(DType::Int64, value)); }
+Var i64(Builder& b, int64_t value) {
+  return b.constant(Scalar::of(DType::Int64, value));
+}
 
 TEST(LlvmIr, SymbolsAreIdentifiersAndNotLibm) {
   EXPECT_EQ(llvm_symbol("fused_add_0"), "fused_add_0");
@@ -83,13 +85,16 @@ TEST(LlvmIr, OnlyUnmaskedVectorsStream) {
     Builder b = named("stream");
     const Var out = b.define_global(DType::Float32, 0, 64, true);
     const Var value = b.constant(Scalar::of(DType::Float32, 1.0), 16);
-    const Var valid = masked ? b.alu(AluOp::Cmplt, {i64(b, 0), b.load(b.define_global(DType::Int64, 1, 1, false),
-                                                                     i64(b, 0))})
-                             : Var{};
+    const Var valid =
+        masked ? b.alu(AluOp::Cmplt,
+                       {i64(b, 0), b.load(b.define_global(DType::Int64, 1, 1, false), i64(b, 0))})
+               : Var{};
     b.store(out, i64(b, 16), value, valid, true);
     const std::string text = render_llvm(b.take());
-    if (masked) expect_lacks(text, "!nontemporal");
-    else expect_contains(text, "align 64, !nontemporal !1");
+    if (masked)
+      expect_lacks(text, "!nontemporal");
+    else
+      expect_contains(text, "align 64, !nontemporal !1");
   }
 }
 
@@ -167,7 +172,8 @@ TEST(LlvmIr, ModulesHoldKernelsOfDifferentNames) {
 TEST(LlvmIr, SymbolicVariablesAreNumberedByFirstDefinition) {
   Builder b = named("k");
   const Var memory = b.define_global(DType::Int64, 0, 64, true);
-  const Var n = b.define_var({"n", 0, 8}), m = b.define_var({"m", 0, 8}), again = b.define_var({"n", 0, 8});
+  const Var n = b.define_var({"n", 0, 8}), m = b.define_var({"m", 0, 8}),
+            again = b.define_var({"n", 0, 8});
   b.store(memory, n, b.alu(AluOp::Add, {m, again}));
   const std::string text = render_llvm(b.take());
   expect_contains(text, "ptr %vars, i64 0");
