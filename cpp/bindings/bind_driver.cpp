@@ -37,7 +37,7 @@ PyLowered lower(const graph::Graph& g, const std::string& device) {
 std::string explain(const PyLowered& l) {
   const schedule::Schedule& s = l.lowered.schedule;
   std::ostringstream out;
-  out << l.lowered.target.name << ": " << l.lowered.kernels.size() << " kernels, about "
+  out << l.lowered.target->name << ": " << l.lowered.kernels.size() << " kernels, about "
       << s.estimated_runtime_ns << " ns, peak " << s.total_memory_usage << " bytes\n";
   for (size_t i = 0; i < s.items.size(); ++i) {
     const schedule::Kernel* kernel = s.items[i].kernel();
@@ -75,7 +75,7 @@ std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
 void bind_driver(py::module_& m) {
   py::class_<PyLowered, std::shared_ptr<PyLowered>>(m, "Lowered", "A program lowered for a device.")
       .def_property_readonly(
-          "graph", [](const PyLowered& l) { return graph::print(l.lowered.graph); },
+          "graph", [](const PyLowered& l) { return graph::print(l.lowered.schedule.graph); },
           "Text of the graph after the graph passes.")
       .def_property_readonly(
           "schedule", [](const PyLowered& l) { return schedule::print(l.lowered.schedule); },
@@ -94,7 +94,7 @@ void bind_driver(py::module_& m) {
           "source",
           [](const PyLowered& l, const std::optional<std::string>& target) {
             const py::gil_scoped_release release;
-            return driver::source(l.lowered, target.value_or(l.lowered.target.name));
+            return driver::source(l.lowered, target.value_or(l.lowered.target->name));
           },
           py::arg("target") = py::none(), "The kernels' source for a target.")
       .def("cost_analysis", [](const PyLowered& l) { return driver::cost_analysis(l.lowered); })

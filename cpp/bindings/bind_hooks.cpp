@@ -71,7 +71,7 @@ void bind_hooks(py::module_& m) {
       [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },
       py::arg("kernel"), "LLVM IR of a kernel's text.");
   m.def(
-      "render_msl", [](const std::string& kernel) { return render::msl(lower::parse(kernel)); },
+      "render_msl", [](const std::string& kernel) { return render::render_msl(lower::parse(kernel)); },
       py::arg("kernel"), "Metal source of a kernel's text.");
 }
 

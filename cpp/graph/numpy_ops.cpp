@@ -91,6 +91,17 @@ DType NumpyBuilder::result_type(const Operands& operands) const {
   return weak ? promote_weak(*strong, *weak) : *strong;
 }
 
+DType NumpyBuilder::float_type(const Operands& operands) const {
+  // Each operand must be castable to the loop's dtype, which may be less than what their common
+  // dtype needs: int8 and uint8 have float16 loops, int16 alone float32.
+  std::optional<DType> result;
+  for (const Operand& x : operands) {
+    if (x.weak) return float_of(result_type(operands));
+    result = result ? promote(*result, float_of(dtype(x))) : float_of(dtype(x));
+  }
+  return *result;
+}
+
 Value NumpyBuilder::value_of(const Operand& x) {
   return x.literal ? as(x, default_dtype(*x.weak), "value") : x.value;
 }

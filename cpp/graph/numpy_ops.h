@@ -85,6 +85,8 @@ class NumpyBuilder {
   DType dtype(const Operand& x) const;
   // numpy.result_type.
   DType result_type(const Operands& operands) const;
+  // The dtype in which NumPy's float-only loops compute on these operands.
+  DType float_type(const Operands& operands) const;
   // The operand as a value, in its own dtype (of weak operands and literals the default one).
   Value value_of(const Operand& x);
 

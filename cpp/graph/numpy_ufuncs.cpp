@@ -47,7 +47,7 @@ struct UfuncTable {
 
   // The operands in the float dtype that NumPy's float-only loops use.
   static std::vector<Value> floats(NumpyBuilder& n, const Operands& xs, const char* op) {
-    const DType dtype = float_of(n.result_type(xs));
+    const DType dtype = n.float_type(xs);
     std::vector<Value> values;
     for (const Operand& x : xs) values.push_back(n.as(x, dtype, op));
     return n.broadcast_all(op, std::move(values));
@@ -273,7 +273,7 @@ Operand NumpyBuilder::alu_ufunc(AluOp op, const Operands& operands) {
   DType dtype = result_type(operands);
   const std::string_view kinds = row.operands;
   if (kinds == "f") {
-    dtype = float_of(dtype);
+    dtype = float_type(operands);
   } else if (kinds == "bi" || kinds == "i") {
     if (is_float(dtype)) no_loop(row.numpy, dtype);
     if (kinds == "i") dtype = widen_bool(dtype);

@@ -107,7 +107,6 @@ class JitFunction(Generic[P, R]):
             self._signature = None
         self._static_names = self._resolve_statics(static_argnums, static_argnames)
         self._resolve_argnums(donate_argnums, "donate_argnums")
-        # The first argument of a method: an object, keyed by identity if it cannot be hashed.
         self._lock = threading.Lock()
         self._cache: dict[Any, Any] = {}  # key -> CompiledCall or _Fallback
         self._in_flight: dict[Any, threading.Event] = {}
@@ -234,13 +233,15 @@ class JitFunction(Generic[P, R]):
             arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
         else:
             bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
+            # Defaults that are not given stay constants of the function.
             arguments = dict(bound.arguments)
-        statics = {name: arguments.pop(name) for name in self._static_names}
+        statics = {
+            name: arguments.pop(name) for name in self._static_names if name in arguments
+        }
         leaves, treedef = optree.tree_flatten(list(arguments.values()))
         leaf_key, static_leaves = _core.key_leaves(leaves)
         first = next(iter(arguments.values()), None)
-        static_keys = []
+        static_keys = []  # the first argument may be `self`, keyed by identity if it has no hash
         for position in static_leaves:
             leaf = leaves[position]
             if isinstance(leaf, (np.ndarray, np.generic)):
@@ -410,9 +411,9 @@ class JitFunction(Generic[P, R]):
 
 
 class _BoundJit:
-    """A jitted method of an object."""
-
     __slots__ = ("__self__", "_jit")
+    # The method's own documentation; a docstring here would hide it.
+    __doc__ = property(lambda self: self._jit.__doc__)  # type: ignore[assignment]
 
     def __init__(self, function: JitFunction[Any, Any], instance: Any) -> None:
         self._jit = function

@@ -1,0 +1,146 @@
+"""dtypes of results, with NumPy as the oracle: every ufunc on every pair of dtypes and Python
+scalars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import rune_jit
+from rune_jit import _core
+
+DTYPES = [
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64",
+]
+SCALARS = {"True": True, "2": 2, "2.5": 2.5}
+UFUNCS = [
+    f for f in vars(np).values()
+    if isinstance(f, np.ufunc) and f.signature is None and _core.has_ufunc(f.__name__)
+]
+UNARY = sorted({f for f in UFUNCS if f.nin == 1}, key=lambda f: f.__name__)
+BINARY = sorted({f for f in UFUNCS if f.nin == 2}, key=lambda f: f.__name__)
+
+# Traced functions refuse these by design: a sign that is known only at run time decides whether NumPy
+# raises, and NumPy's integer reciprocal is a division by zero for 0.
+_REFUSED = {"power", "reciprocal"}
+
+
+def _outcome(function: Any, *args: Any) -> Any:
+    """dtypes of the results, or the type of the exception."""
+    try:
+        with np.errstate(all="ignore"):
+            results = function(*args)
+    except rune_jit.UnsupportedOpError:
+        return "unsupported"
+    except (TypeError, OverflowError, ValueError) as error:
+        return TypeError if isinstance(error, TypeError) else type(error)
+    return [r.dtype for r in results] if isinstance(results, (tuple, list)) else [results.dtype]
+
+
+def _traced(function: Any, *args: Any) -> Any:
+    def call(*xs: Any) -> Any:
+        results = function(*xs)
+        return results if isinstance(results, tuple) else (results,)
+
+    def types(*xs: Any) -> list[np.dtype]:
+        seen: list[np.dtype] = []
+
+        def record(*tracers: Any) -> Any:
+            results = call(*tracers)
+            seen.extend(r.dtype for r in results)
+            return results
+
+        rune_jit.jit(record, fallback="error").trace(*xs)
+        return seen
+
+    try:
+        return types(*args)
+    except rune_jit.UnsupportedOpError:
+        return "unsupported"
+    except (TypeError, OverflowError, ValueError) as error:
+        return TypeError if isinstance(error, TypeError) else type(error)
+
+
+def _check(function: Any, name: str, *args: Any) -> None:
+    expected, actual = _outcome(function, *args), _traced(function, *args)
+    if actual == "unsupported" and name in _REFUSED:
+        return
+    assert actual == expected, (name, [getattr(a, "dtype", a) for a in args])
+
+
+@pytest.mark.parametrize("ufunc", UNARY, ids=lambda f: f.__name__)
+def test_unary_ufunc(ufunc: np.ufunc) -> None:
+    for dtype in DTYPES:
+        _check(ufunc, ufunc.__name__, np.ones(2, dtype))
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda f: f.__name__)
+def test_binary_ufunc(ufunc: np.ufunc) -> None:
+    for a in DTYPES:
+        for b in DTYPES:
+            _check(ufunc, ufunc.__name__, np.ones(2, a), np.ones(2, b))
+
+
+@pytest.mark.parametrize("scalar", SCALARS.values(), ids=SCALARS)
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda f: f.__name__)
+def test_ufunc_with_a_python_scalar(ufunc: np.ufunc, scalar: Any) -> None:
+    for dtype in DTYPES:
+        x = np.ones(2, dtype)
+        _check(lambda v: ufunc(v, scalar), ufunc.__name__, x)
+        _check(lambda v: ufunc(scalar, v), ufunc.__name__, x)
+
+
+@pytest.mark.parametrize("scalar", [2, 2.5])
+@pytest.mark.parametrize("ufunc", [np.add, np.divide, np.maximum, np.less], ids=lambda f: f.__name__)
+def test_ufunc_with_a_python_argument(ufunc: np.ufunc, scalar: Any) -> None:
+    """Python numbers that are arguments are weak too, though their values are not known."""
+    for dtype in DTYPES:
+        _check(ufunc, ufunc.__name__, np.ones(2, dtype), scalar)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.any, np.argmax],
+                         ids=lambda f: f.__name__)
+def test_reduction(function: Any) -> None:
+    for dtype in DTYPES:
+        _check(function, function.__name__, np.ones((2, 3), dtype))
+
+
+@pytest.mark.parametrize("function", [np.concatenate, lambda ab: np.where(True, *ab), lambda ab: np.matmul(*ab),
+                                      lambda ab: np.stack(ab)], ids=["concatenate", "where", "matmul", "stack"])
+def test_joining(function: Any) -> None:
+    for a in DTYPES:
+        for b in DTYPES:
+            _check(lambda x, y: function([x, y]), "join", np.ones((2, 2), a), np.ones((2, 2), b))
+
+
+def test_three_operands_promote_together() -> None:
+    """int16 and uint16 alone are int32, which with float32 would be float64."""
+    arrays = [np.ones(2, d) for d in ("int16", "uint16", "float32")]
+    _check(lambda *xs: np.concatenate(xs), "concatenate", *arrays)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "float16", "float32", "float64"])
+def test_bfloat16_as_ml_dtypes(dtype: str) -> None:
+    a, b = np.ones(2, ml_dtypes.bfloat16), np.ones(2, dtype)
+    _check(np.add, "add", a, b)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("uint8", 300), ("uint8", -1), ("int8", 128), ("uint64", -1),
+                                               ("int64", 2**63)])
+def test_python_ints_out_of_range_raise(dtype: str, number: int) -> None:
+    x = np.ones(2, dtype)
+    with pytest.raises(OverflowError):
+        np.add(x, number)
+    with pytest.raises(OverflowError, match="out of bounds"):
+        rune_jit.jit(lambda v: v + number).trace(x)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "datetime64[s]", "U3", "object", ">f4"])
+def test_unsupported_dtypes_are_named(dtype: str) -> None:
+    x = np.zeros(2, dtype)
+    with pytest.raises(rune_jit.UnsupportedOpError, match=r"cannot trace an argument of"):
+        rune_jit.jit(lambda v: v, fallback="error")(x)
