@@ -281,7 +281,8 @@ class Mapper {
       kernel_.context.global_dims[0] = outer_points();
     } else {
       mapping.thread = outer_;
-      const int64_t threads = group_threads(outer_points());
+      // A single point has no axis that threads could share.
+      const int64_t threads = outer_.empty() ? 1 : group_threads(outer_points());
       kernel_.context.local_dims[0] = threads;
       kernel_.context.global_dims[0] = ceil_div(outer_points(), threads);
       for (const Stage& stage : kernel_.stages)

@@ -1,0 +1,414 @@
+#include "schedule/verify_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "schedule/iteration.h"
+
+namespace rune::schedule::detail {
+
+namespace {
+
+bool contains(const Ints& list, int64_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+int64_t round_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b * b;
+}
+
+class KernelVerifier {
+ public:
+  KernelVerifier(const Graph& graph, const Kernel& kernel)
+      : graph_(graph), kernel_(kernel), iter_(kernel.iter), mapping_(kernel.iter.mapping) {}
+
+  std::vector<std::string> run() {
+    if (!check_references()) return std::move(violations_);
+    check_axes();
+    check_buffers();
+    if (!violations_.empty()) return std::move(violations_);
+    check_mapping();
+    check_hints();
+    check_reduction_plan();
+    check_stages();
+    if (violations_.empty()) check_tiles();
+    if (violations_.empty()) check_launch();
+    if (violations_.empty()) check_accesses();
+    return std::move(violations_);
+  }
+
+ private:
+  template <class... Args>
+  void report(const Args&... args) {
+    violations_.push_back(concat(args...));
+  }
+
+  static std::string text(Value v) { return text::to_text(v); }
+  int64_t num_axes() const { return static_cast<int64_t>(iter_.axes.size()); }
+  bool is_axis(int64_t axis) const { return axis >= 0 && axis < num_axes(); }
+  int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
+  std::string axis_text(int64_t axis) const {
+    return concat("axis ", axis, " (`", iter_.axes[axis].name, "`)");
+  }
+
+  // References.
+
+  void check_value(Value v, const char* what) {
+    if (v.id >= graph_.size()) report("the ", what, " ", text(v), " does not exist");
+  }
+
+  void check_axis_list(const Ints& axes, const char* what) {
+    std::set<int64_t> seen;
+    for (const int64_t axis : axes) {
+      if (!is_axis(axis)) {
+        report("the ", what, " names axis ", axis, ", which does not exist (there are ", num_axes(),
+               ")");
+      } else if (!seen.insert(axis).second) {
+        report("the ", what, " names ", axis_text(axis), " twice");
+      }
+    }
+  }
+
+  // That all values and axes exist. The other checks rely on it.
+  bool check_references() {
+    for (const Value v : kernel_.ops) check_value(v, "op");
+    for (const BufferInfo& buffer : kernel_.inputs) check_value(buffer.buf_var, "input");
+    for (const BufferInfo& buffer : kernel_.outputs) check_value(buffer.buf_var, "output");
+    check_axis_list(mapping_.block, "block mapping");
+    check_axis_list(mapping_.thread, "thread mapping");
+    check_axis_list(mapping_.vec, "vec mapping");
+    check_axis_list(mapping_.serial, "serial mapping");
+    if (kernel_.reduce) check_axis_list(kernel_.reduce->axes, "reduction plan");
+    for (const LoopHint& hint : kernel_.hints) {
+      if (hint.axis && !is_axis(*hint.axis))
+        report("the ", name_of(hint.kind), " hint names axis ", *hint.axis,
+               ", which does not exist (there are ", num_axes(), ")");
+      if (hint.var) check_value(*hint.var, "hint's value");
+    }
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const std::string what = concat("stage ", s);
+      check_axis_list(kernel_.stages[s].axes, what.c_str());
+      for (const StageValue& value : kernel_.stages[s].values) {
+        check_value(value.value, "stage value");
+        if (value.strides.size() != iter_.axes.size())
+          report(what, " gives ", text(value.value), " ", value.strides.size(), " strides for ",
+                 num_axes(), " axes");
+      }
+    }
+    return violations_.empty();
+  }
+
+  // Axes, mapping, tiles.
+
+  void check_axes() {
+    std::set<int64_t> reduced;
+    for (const Stage& stage : kernel_.stages)
+      if (stage.kind == StageKind::Reduce) reduced.insert(stage.axes.begin(), stage.axes.end());
+    for (int64_t i = 0; i < num_axes(); ++i) {
+      const Axis& axis = iter_.axes[i];
+      if (!axis.size && !axis.sym) {
+        report(axis_text(i), " has no size");
+        continue;
+      }
+      if (axis.extent() < 1) report(axis_text(i), " has size ", axis.extent());
+      const AxisRole role = reduced.count(i) ? AxisRole::Reduction : AxisRole::Normal;
+      if (axis.role != role)
+        report(axis_text(i), " has the role ", name_of(axis.role), ", but ",
+               reduced.count(i) ? "a stage reduces it" : "no stage reduces it");
+    }
+  }
+
+  void check_mapping() {
+    outer_ = outer_axes(kernel_);
+    for (int64_t i = 0; i < num_axes(); ++i) {
+      const bool block = contains(mapping_.block, i), thread = contains(mapping_.thread, i);
+      const bool vec = contains(mapping_.vec, i), serial = contains(mapping_.serial, i);
+      if (!block && !thread && !serial) report(axis_text(i), " is mapped nowhere");
+      if (thread && (serial || vec))
+        report(axis_text(i), " is mapped twice: to threads and to loops");
+      if (vec && !serial) report(axis_text(i), " has vectors but no loop");
+      if (block && !contains(outer_, i))
+        report(axis_text(i), " is a block axis, but a stage's own");
+      if (thread && contains(outer_, i) && !block)
+        report(axis_text(i), " is an outer thread axis, but no block axis");
+    }
+    const bool outer_threads = std::any_of(mapping_.thread.begin(), mapping_.thread.end(),
+                                           [&](int64_t axis) { return contains(outer_, axis); });
+    if (outer_threads && mapping_.thread != mapping_.block)
+      report("threads over outer axes must run over all block axes, in their order");
+  }
+
+  void check_tiles() {
+    if (iter_.tiles.size() != iter_.axes.size())
+      return report("there are tiles for ", iter_.tiles.size(), " axes, not for ", num_axes());
+    for (int64_t i = 0; i < num_axes(); ++i) {
+      const Ints& tiles = iter_.tiles[i];
+      if (tiles.empty() || *std::min_element(tiles.begin(), tiles.end()) < 1) {
+        report(axis_text(i), " has the tiles ", text::to_text(tiles));
+        continue;
+      }
+      for (size_t t = 1; t < tiles.size(); ++t)
+        if (tiles[t - 1] % tiles[t] != 0)
+          report(axis_text(i), " has a tile of ", tiles[t - 1], ", not a multiple of the next, ",
+                 tiles[t]);
+      const int64_t lanes = contains(mapping_.vec, i) ? kernel_.lanes() : 1;
+      if (tiles.back() != kernel_.unroll(i) * lanes)
+        report(axis_text(i), " has an innermost tile of ", tiles.back(),
+               ", not unroll factor times lanes, ", kernel_.unroll(i) * lanes);
+      if (tiles.front() > round_up(extent(i), tiles.back()))
+        report(axis_text(i), " has a tile of ", tiles.front(), " for a size of ", extent(i));
+      const bool looped = contains(mapping_.serial, i) || contains(mapping_.thread, i);
+      if (!looped && tiles.front() != 1)
+        report(axis_text(i), " has no loop, but tiles of ", tiles.front(), " for a workgroup");
+    }
+  }
+
+  void check_launch() {
+    const ScheduleContext& context = kernel_.context;
+    for (const Ints* dims : {&context.global_dims, &context.local_dims})
+      if (dims->size() != 3 || *std::min_element(dims->begin(), dims->end()) < 1)
+        return report("launch dimensions are ", text::to_text(*dims));
+    const bool outer_threads = !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
+    const int64_t threads = num_elements(context.local_dims);
+    int64_t groups = 1;
+    for (const int64_t axis : mapping_.block)
+      groups *= outer_threads ? extent(axis)
+                              : round_up(extent(axis), iter_.tiles[axis][0]) / iter_.tiles[axis][0];
+    if (outer_threads) groups = round_up(groups, threads) / threads;
+    if (num_elements(context.global_dims) != groups)
+      report("the launch has ", num_elements(context.global_dims),
+             " workgroups, but the block axes need ", groups);
+    if (threads > 1 && mapping_.thread.empty())
+      report("workgroups have ", threads, " threads, but no axis is mapped to threads");
+  }
+
+  // Hints and the reduction plan.
+
+  bool is_buffer(const std::vector<BufferInfo>& buffers, Value v) const {
+    return std::any_of(buffers.begin(), buffers.end(),
+                       [&](const BufferInfo& b) { return b.buf_var == v; });
+  }
+
+  void check_hints() {
+    std::set<std::pair<HintKind, int64_t>> seen;
+    std::set<int64_t> vectorized;
+    for (const LoopHint& hint : kernel_.hints) {
+      const char* name = name_of(hint.kind);
+      const bool of_axis = hint.kind == HintKind::Vectorize || hint.kind == HintKind::Unroll ||
+                           hint.kind == HintKind::Pipeline;
+      if (hint.amount < 1) report("a ", name, " hint has the amount ", hint.amount);
+      if (of_axis != hint.axis.has_value() || of_axis == hint.var.has_value()) {
+        report("a ", name, " hint needs ", of_axis ? "an axis" : "a value", " and nothing else");
+        continue;
+      }
+      if (of_axis && !seen.insert({hint.kind, *hint.axis}).second)
+        report(axis_text(*hint.axis), " has two ", name, " hints");
+      if (hint.kind == HintKind::Vectorize) {
+        vectorized.insert(*hint.axis);
+        if (hint.amount != kernel_.lanes())
+          report(axis_text(*hint.axis), " has vectors of ", hint.amount, " lanes, others of ",
+                 kernel_.lanes());
+      }
+      if (hint.var && !is_buffer(kernel_.outputs, *hint.var) &&
+          (hint.kind == HintKind::Nontemporal || !is_buffer(kernel_.inputs, *hint.var)))
+        report("a ", name, " hint names ", text(*hint.var),
+               ", which is no buffer that it could be for");
+    }
+    if (vectorized != std::set<int64_t>(mapping_.vec.begin(), mapping_.vec.end()))
+      report("the vec mapping ", text::to_text(mapping_.vec),
+             " does not match the Vectorize hints");
+  }
+
+  void check_reduction_plan() {
+    std::set<int64_t> reduced;
+    for (const Stage& stage : kernel_.stages)
+      if (stage.kind == StageKind::Reduce) reduced.insert(stage.axes.begin(), stage.axes.end());
+    if (!kernel_.reduce) {
+      if (!reduced.empty()) report("stages reduce, but there is no reduction plan");
+      return;
+    }
+    const ReductionPlan& plan = *kernel_.reduce;
+    if (std::set<int64_t>(plan.axes.begin(), plan.axes.end()) != reduced)
+      report("the reduction plan is for the axes ", text::to_text(plan.axes),
+             ", but the stages reduce ", text::to_text(Ints(reduced.begin(), reduced.end())));
+    const bool across = std::any_of(plan.axes.begin(), plan.axes.end(),
+                                    [&](int64_t axis) { return contains(mapping_.thread, axis); });
+    if (across != (plan.inter_thread != InterThread::None))
+      report("the reduction plan combines threads by ", name_of(plan.inter_thread), ", but ",
+             across ? "threads share a reduction" : "each thread has reductions of its own");
+  }
+
+  // Stages.
+
+  struct Step {
+    int64_t stride, extent;
+    auto operator<=>(const Step&) const = default;
+  };
+
+  // Whether sums of strides hit each of 0 .. count-1 once: sorted, each stride must be the number
+  // of positions that the smaller ones reach. Returns "" or what is wrong.
+  static std::string coverage(std::vector<Step> steps, int64_t count) {
+    std::sort(steps.begin(), steps.end());
+    int64_t reached = 1;
+    for (const Step& step : steps) {
+      if (step.extent == 1) continue;
+      if (step.stride < reached) return "reach some elements twice";
+      if (step.stride > reached)
+        return concat("leave gaps between ", reached, " and ", step.stride);
+      reached *= step.extent;
+    }
+    if (reached > count)
+      return concat("leave the value: ", reached, " positions for ", count, " elements");
+    if (reached < count) return concat("reach only ", reached, " of ", count, " elements");
+    return "";
+  }
+
+  void check_coverage(size_t s, const StageValue& value, const Ints& axes, int64_t count,
+                      const char* what) {
+    std::vector<Step> steps;
+    for (const int64_t axis : axes) {
+      if (!iter_.axes[axis].size) return;  // symbolic sizes are known when the program runs
+      steps.push_back({value.strides[axis], extent(axis)});
+    }
+    const std::string wrong = coverage(std::move(steps), count);
+    if (!wrong.empty())
+      report("stage ", s, ": the ", what, "strides ", text::to_text(value.strides), " of ",
+             text(value.value), " ", wrong);
+  }
+
+  void check_stage_value(size_t s, const Stage& stage, const StageValue& value) {
+    const graph::Node& node = graph_[value.value];
+    const bool reduces =
+        node.kind() == graph::NodeKind::Reduce_Axis || node.kind() == graph::NodeKind::Contract;
+    for (int64_t i = 0; i < num_axes(); ++i)
+      if (value.strides[i] != 0 && !contains(stage.axes, i) && !contains(outer_, i))
+        report("stage ", s, ": ", text(value.value), " has a stride along ", axis_text(i),
+               ", which is another stage's");
+    if (stage.kind == StageKind::Map) {
+      Ints axes = outer_;
+      axes.insert(axes.end(), stage.axes.begin(), stage.axes.end());
+      return check_coverage(s, value, axes, num_elements(node.shape()), "");
+    }
+    if (!reduces)
+      return report("stage ", s, " reduces ", text(value.value), ", which is no reduction");
+    check_coverage(s, value, outer_, num_elements(node.shape()), "outer ");
+    check_coverage(s, value, stage.axes, num_elements(reduced_shape(graph_, value.value)),
+                   "inner ");
+  }
+
+  void check_stages() {
+    if (kernel_.stages.empty()) report("there are no stages");
+    std::set<std::pair<StageKind, Value>> seen;
+    std::set<Value> stored;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      if (stage.values.empty()) report("stage ", s, " has no values");
+      for (const StageValue& value : stage.values) {
+        check_stage_value(s, stage, value);
+        if (!seen.insert({stage.kind, value.value}).second)
+          report(text(value.value),
+                 stage.kind == StageKind::Map ? " is written twice" : " is reduced twice");
+        if (stage.kind != StageKind::Map) continue;
+        stored.insert(value.value);
+        if (!is_buffer(kernel_.outputs, value.value))
+          report("stage ", s, " stores ", text(value.value), ", which is missing from the outputs");
+      }
+    }
+    for (const BufferInfo& buffer : kernel_.outputs)
+      if (!stored.count(buffer.buf_var))
+        report("no stage stores the output ", text(buffer.buf_var));
+  }
+
+  // Buffers.
+
+  void check_buffers() {
+    for (const auto* buffers : {&kernel_.inputs, &kernel_.outputs}) {
+      const bool input = buffers == &kernel_.inputs;
+      std::set<Value> seen;
+      for (const BufferInfo& buffer : *buffers) {
+        const std::string name = concat(input ? "the input " : "the output ", text(buffer.buf_var));
+        const graph::Metadata& meta = graph_[buffer.buf_var].meta;
+        if (!seen.insert(buffer.buf_var).second) report(name, " is listed twice");
+        if (!(input ? buffer.is_input : buffer.is_output)) report(name, " is not marked as such");
+        if (buffer.dtype != meta.dtype)
+          report(name, " is ", name_of(buffer.dtype), ", but the graph has ", name_of(meta.dtype));
+        if (buffer.layout.shape != meta.shape)
+          report(name, " has the shape ", shape_text(buffer.layout.shape), ", but the graph has ",
+                 shape_text(meta.shape));
+        if (buffer.layout.strides.size() != buffer.layout.shape.size())
+          report(name, " has ", buffer.layout.strides.size(), " strides for ",
+                 buffer.layout.shape.size(), " dimensions");
+        if (buffer.alloc.size_bytes < num_elements(meta.shape) * size_of(meta.dtype))
+          report(name, " has ", buffer.alloc.size_bytes, " bytes, but needs ",
+                 num_elements(meta.shape) * size_of(meta.dtype));
+      }
+    }
+  }
+
+  // Follows every stage down to what it reads.
+  void check_accesses() {
+    std::set<uint32_t> inputs, all_reductions, done, computed, read;
+    for (const BufferInfo& buffer : kernel_.inputs) inputs.insert(buffer.buf_var.id);
+    for (const Stage& stage : kernel_.stages)
+      if (stage.kind == StageKind::Reduce)
+        for (const StageValue& value : stage.values) all_reductions.insert(value.value.id);
+    const std::vector<sym::Expr> axes = axis_variables(iter_);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      const auto use_reduction = [&](Value v) {
+        if (!done.count(v.id))
+          report("stage ", s, " uses the reduction ", text(v), " before it is complete");
+      };
+      std::vector<Seed> seeds;
+      for (Seed& seed : stage_seeds(graph_, stage, axes)) {
+        computed.insert(seed.value.id);
+        if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
+          use_reduction(seed.value);
+        } else {
+          seeds.push_back(std::move(seed));
+        }
+      }
+      walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
+        if (all_reductions.count(v.id)) return use_reduction(v), true;
+        if (inputs.count(v.id)) return read.insert(v.id), true;
+        if (evaluation_of(graph_[v]) == Evaluation::Memory)
+          return report("stage ", s, " reads ", text(v), ", which is missing from the inputs"),
+                 true;
+        computed.insert(v.id);
+        return false;
+      });
+      if (stage.kind == StageKind::Reduce)
+        for (const StageValue& value : stage.values) done.insert(value.value.id);
+    }
+    check_lists(computed, read);
+  }
+
+  void check_lists(const std::set<uint32_t>& computed, const std::set<uint32_t>& read) {
+    std::set<uint32_t> ops;
+    for (const Value v : kernel_.ops) {
+      if (!ops.insert(v.id).second) report("the op ", text(v), " is listed twice");
+      if (!computed.count(v.id)) report("the op ", text(v), " is not computed by any stage");
+    }
+    for (const uint32_t id : computed)
+      if (!ops.count(id)) report(text(Value{id}), " is computed, but missing from the ops");
+    for (const BufferInfo& buffer : kernel_.inputs)
+      if (!read.count(buffer.buf_var.id)) report("no stage reads the input ", text(buffer.buf_var));
+  }
+
+  const Graph& graph_;
+  const Kernel& kernel_;
+  const IterSpace& iter_;
+  const Mapping& mapping_;
+  Ints outer_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_kernel(const Graph& graph, const Kernel& kernel) {
+  return KernelVerifier(graph, kernel).run();
+}
+
+}  // namespace rune::schedule::detail
