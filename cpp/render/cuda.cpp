@@ -143,9 +143,10 @@ void set_spellings(Dialect& d) {
   for (const AluInfo& row : all_alu_ops()) {
     const auto own = d.spellings.find({row.op, DType::Float64});
     std::string text = own == d.spellings.end() ? row.c : own->second;
-    if (!row.accepts(DType::Float32) || text.empty() || text[0] == '(' ||
-        row.result == AluResult::Bool)
-      continue;
+    // What the emitter spells itself, and what is overloaded.
+    const bool other = text.empty() || text[0] == '(' || row.result == AluResult::Bool ||
+                       row.op == AluOp::Fmax || row.op == AluOp::Fmin;
+    if (!row.accepts(DType::Float32) || other) continue;
     d.spellings[{row.op, DType::Float32}] = text.insert(text.find('('), "f");
   }
 }
