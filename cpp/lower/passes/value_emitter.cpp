@@ -78,6 +78,8 @@ ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
+  // With one lane it would be the constant 0, and what depends on it no vector.
+  used = std::max<int64_t>(used, 2);
   return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), {0, used - 1});
 }
 
