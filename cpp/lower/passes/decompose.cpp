@@ -1,0 +1,83 @@
+#include "lower/passes/decompose.h"
+
+#include "base/error.h"
+#include "lower/passes/decompose_emitter.h"
+
+namespace rune::lower {
+
+namespace {
+
+using decomposition::Emitter;
+using decomposition::Value;
+
+// A builder for a kernel of the same launch, without a body.
+Builder builder_like(const Kernel& kernel) {
+  Kernel result;
+  result.name = kernel.name;
+  result.grid = kernel.grid;
+  result.local = kernel.local;
+  return Builder(std::move(result));
+}
+
+bool opens_scope(InstrKind kind) {
+  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
+}
+bool closes_scope(InstrKind kind) {
+  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
+}
+
+// Copies a kernel, replacing each Alu instruction by what `rewrite(emitter, op, operands)` appends.
+template <class Rewrite>
+Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewrite) {
+  Builder builder = builder_like(kernel);
+  Emitter emitter(builder, caps);
+  std::vector<Var> moved;
+  moved.reserve(kernel.body.size());
+  for (const Instr& instr : kernel.body) {
+    if (closes_scope(instr.kind())) emitter.leave_scope();
+    std::vector<Var> args;
+    for (const Var arg : instr.args) args.push_back(moved[arg.id]);
+    if (const Alu* alu = instr.as<Alu>()) {
+      std::vector<Value> operands;
+      for (const Var arg : args) operands.push_back(emitter.value(arg));
+      moved.push_back(rewrite(emitter, alu->op, operands).var);
+    } else {
+      moved.push_back(builder.add(instr.payload, std::move(args), instr.type));
+    }
+    if (opens_scope(instr.kind())) emitter.enter_scope();
+  }
+  return builder.take();
+}
+
+bool is_narrow_float(DType dtype) {
+  return is_float(dtype) && size_of(dtype) == 2;
+}
+
+}  // namespace
+
+Kernel decompose(const Kernel& kernel, const Capabilities& caps) {
+  return rewrite_alu(kernel, caps,
+                     [](Emitter& emitter, AluOp op, const std::vector<Value>& operands) {
+                       return emitter.alu(op, operands);
+                     });
+}
+
+Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
+  // Runs before decompose: here every operation is appended as it is.
+  return rewrite_alu(kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<Value> operands) {
+    const DType dtype = operands.back().dtype();
+    const bool widen = is_narrow_float(dtype) && !caps.has_arithmetic(dtype) && op != AluOp::Where;
+    if (widen)
+      for (Value& v : operands) v = emitter.cast(v, DType::Float32);
+    const Value result = emitter.raw(op, operands);
+    return widen && !is_bool(result.dtype()) ? emitter.cast(result, dtype) : result;
+  });
+}
+
+Capabilities without(const Capabilities& caps, std::initializer_list<AluOp> ops, DType dtype) {
+  Capabilities result = caps;
+  for (const AluOp op : ops) set_native(result, op, dtype, false);
+  return result;
+}
+
+}  // namespace rune::lower
