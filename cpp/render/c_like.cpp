@@ -1,23 +1,21 @@
 #include "render/c_like.h"
 
 #include <cctype>
-#include <map>
 #include <set>
 
-#include "base/error.h"
 #include "lower/text.h"
+#include "render/c_like_kernel.h"
 #include "render/identifier.h"
 
 namespace rune::render {
 
-namespace {
+namespace c_like {
 
-using c_like::expand;
 using lower::Instr;
 using lower::InstrKind;
-using lower::Kernel;
-using lower::Type;
 using lower::Var;
+
+namespace {
 
 constexpr const char* kDimensions[] = {"x", "y", "z"};
 constexpr int64_t kMaxUnrolledWmma = 4096;  // multiply-adds
@@ -36,88 +34,7 @@ std::string_view bare(std::string_view text) {
   return text;
 }
 
-// Writes the function of one kernel.
-class KernelRenderer {
- public:
-  KernelRenderer(const Kernel& kernel, const Dialect& dialect)
-      : kernel_(kernel),
-        dialect_(dialect),
-        exact_(c_like::exact_integers(kernel)),
-        values_(kernel.body.size()),
-        memories_(kernel.body.size()) {}
-
-  std::string render();
-
- private:
-  // A stretch of memory that ends before element `end` of the whole.
-  struct Piece {
-    std::string name;
-    int64_t size;
-    bool global;
-  };
-  using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
-
-  void check_types();
-  std::string head();
-  void parameters(std::vector<std::string>& list);
-  void memory_declarations();
-  void instruction(uint32_t id);
-  void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
-  Lanes special(const Instr& instr) const;
-  Lanes operation(uint32_t id) const;
-  Lanes matrix_product(uint32_t id);
-  std::string custom(const Instr& instr) const;
-  void load(uint32_t id);
-  void load_run(uint32_t id, const std::string& index);
-  void store(const Instr& instr);
-  void store_run(const Instr& instr, const std::string& index);
-  void assign(const Instr& instr);
-  void open_loop(uint32_t id);
-  void open(const std::string& text) {
-    line(text, " {");
-    ++depth_;
-  }
-  void close() {
-    --depth_;
-    line("}");
-  }
-
-  std::string element(const std::vector<Piece>& memory, const std::string& index) const;
-  std::string zero(DType dtype) const { return c_like::literal(dialect_, Scalar::zero(dtype)); }
-  // The lanes of an operand; a single one serves all lanes.
-  const std::string& lane(Var v, int i) const {
-    const Lanes& lanes = values_[v.id];
-    return lanes.size() == 1 ? lanes[0] : lanes[static_cast<size_t>(i)];
-  }
-  // The index of lane i: its own, or the i-th after the first.
-  std::string index_of(Var index, int i) const {
-    if (kernel_[index].type.lanes > 1 || i == 0) return lane(index, i);
-    return lane(index, 0) + " + " + std::to_string(i);
-  }
-  // Lanes that one access may move, from `from` on, or 1.
-  int packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
-                   int lanes) const;
-
-  template <class... Args>
-  void line(const Args&... args) {
-    text_.append(static_cast<size_t>(2 * depth_), ' ');
-    ((text_ += args), ...);
-    text_ += '\n';
-  }
-  [[noreturn]] void unsupported(const std::string& what) const {
-    user_error(ErrorKind::Unsupported, dialect_.target, ": cannot render kernel ", kernel_.name,
-               ' ', what);
-  }
-
-  const Kernel& kernel_;
-  const Dialect& dialect_;
-  const std::vector<bool> exact_;
-  std::vector<Lanes> values_;                 // by instruction
-  std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
-  std::map<std::string, int64_t> var_slots_;
-  std::string text_;
-  int depth_ = 0;
-};
+}  // namespace
 
 std::string KernelRenderer::render() {
   check_types();
@@ -312,134 +229,6 @@ std::string KernelRenderer::custom(const Instr& instr) const {
   return out;
 }
 
-std::string KernelRenderer::element(const std::vector<Piece>& memory,
-                                    const std::string& index) const {
-  std::string out;
-  int64_t start = 0;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    const std::string at = start ? '(' + index + ") - " + std::to_string(start) : index;
-    start += memory[i].size;
-    if (i + 1 < memory.size()) out += '(' + index + ") < " + std::to_string(start) + " ? ";
-    out += memory[i].name + '[' + at + ']';
-    if (i + 1 < memory.size()) out += " : ";
-  }
-  return memory.size() == 1 ? out : '(' + out + ')';
-}
-
-int KernelRenderer::packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
-                                 int lanes) const {
-  if (kernel_[index].type.lanes > 1 || memory.size() != 1 || !memory[0].global) return 1;
-  const DType stored = is_bool(dtype) ? DType::Uint8 : dtype;
-  if (dialect_.packed[static_cast<int>(stored)].empty()) return 1;
-  for (const int width : dialect_.packed_lanes)
-    if (from + width <= lanes) return width;
-  return 1;
-}
-
-void KernelRenderer::load(uint32_t id) {
-  const Instr& instr = kernel_.body[id];
-  const DType dtype = instr.type.dtype;
-  const int lanes = instr.type.lanes;
-  const Var index = instr.args[1];
-  const bool masked = instr.args.size() > 2;
-  const auto& memory = memories_[instr.args[0].id];
-  const bool packed = packed_width(memory, dtype, index, 0, lanes) > 1;
-  if (packed && (!masked || kernel_[instr.args[2]].type.lanes == 1))
-    return load_run(id, lane(index, 0));
-  Lanes result;
-  for (int i = 0; i < lanes; ++i) {
-    std::string value = element(memory, index_of(index, i));
-    if (is_bool(dtype)) value = '(' + value + " != 0)";
-    if (masked) value = lane(instr.args[2], i) + " ? " + value + " : " + zero(dtype);
-    result.push_back(std::move(value));
-  }
-  define(id, result);
-}
-
-// Consecutive elements, by packed vectors; under a mask, within an If.
-void KernelRenderer::load_run(uint32_t id, const std::string& index) {
-  const Instr& instr = kernel_.body[id];
-  const DType dtype = instr.type.dtype, stored = is_bool(dtype) ? DType::Uint8 : dtype;
-  const int lanes = instr.type.lanes;
-  const auto& memory = memories_[instr.args[0].id];
-  const bool masked = instr.args.size() > 2;
-  if (masked) {
-    define(id, Lanes(static_cast<size_t>(lanes), zero(dtype)), "");
-    open("if (" + lane(instr.args[2], 0) + ')');
-  }
-  Lanes elements;
-  for (int from = 0; from < lanes;) {
-    const int width = packed_width(memory, dtype, instr.args[1], from, lanes);
-    const std::string at = from ? index + " + " + std::to_string(from) : index;
-    if (width == 1) {
-      elements.push_back(memory[0].name + '[' + at + ']');
-    } else {
-      const std::string type = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
-      const std::string name = concat('p', id, '_', from);
-      line("const ", type, ' ', name, " = ",
-           expand(dialect_.packed_read, {{'V', type}, {'p', memory[0].name}, {'i', at}}), ';');
-      for (int i = 0; i < width; ++i) elements.push_back(name + '[' + std::to_string(i) + ']');
-    }
-    from += width;
-  }
-  if (is_bool(dtype))
-    for (std::string& e : elements) e = '(' + e + " != 0)";
-  if (!masked) return define(id, elements);
-  for (int i = 0; i < lanes; ++i) line(lane({id}, i), " = ", elements[static_cast<size_t>(i)], ';');
-  close();
-}
-
-void KernelRenderer::store(const Instr& instr) {
-  const Type& type = kernel_[instr.args[2]].type;
-  const Var index = instr.args[1];
-  const bool masked = instr.args.size() > 3;
-  const auto& memory = memories_[instr.args[0].id];
-  const bool packed = packed_width(memory, type.dtype, index, 0, type.lanes) > 1;
-  if (packed && (!masked || kernel_[instr.args[3]].type.lanes == 1))
-    return store_run(instr, lane(index, 0));
-  for (int i = 0; i < type.lanes; ++i) {
-    const std::string at = index_of(index, i);
-    if (masked) open("if (" + lane(instr.args[3], i) + ')');
-    int64_t start = 0;
-    for (size_t p = 0; p < memory.size(); ++p) {
-      const std::string place = start ? '(' + at + ") - " + std::to_string(start) : at;
-      start += memory[p].size;
-      const std::string guard =
-          p + 1 < memory.size() ? concat("if ((", at, ") < ", start, ") ") : "";
-      line(p ? "else " : "", guard, memory[p].name, '[', place, "] = ", lane(instr.args[2], i),
-           ';');
-    }
-    if (masked) close();
-  }
-}
-
-void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
-  const Type& type = kernel_[instr.args[2]].type;
-  const DType stored = is_bool(type.dtype) ? DType::Uint8 : type.dtype;
-  const auto& memory = memories_[instr.args[0].id];
-  const bool masked = instr.args.size() > 3;
-  if (masked) open("if (" + lane(instr.args[3], 0) + ')');
-  for (int from = 0; from < type.lanes;) {
-    const int width = packed_width(memory, type.dtype, instr.args[1], from, type.lanes);
-    const std::string at = from ? index + " + " + std::to_string(from) : index;
-    if (width == 1) {
-      line(memory[0].name, '[', at, "] = ", lane(instr.args[2], from), ';');
-    } else {
-      const std::string vector = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
-      std::string list;
-      for (int i = 0; i < width; ++i) {
-        if (i) list += ", ";
-        if (is_bool(type.dtype)) list += '(' + dialect_.memory_type(type.dtype) + ')';
-        list += lane(instr.args[2], from + i);
-      }
-      line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory[0].name}, {'i', at}}), " = ",
-           vector, '(', list, ");");
-    }
-    from += width;
-  }
-  if (masked) close();
-}
-
 void KernelRenderer::assign(const Instr& instr) {
   const Lanes &to = values_[instr.args[0].id], &from = values_[instr.args[1].id];
   for (size_t i = 0; i < to.size(); ++i)
@@ -534,6 +323,10 @@ void KernelRenderer::instruction(uint32_t id) {
   }
 }
 
+}  // namespace c_like
+
+namespace {
+
 bool mentions(const std::string& text, const std::string& name) {
   const auto is_word = [](char c) {
     return c == '_' || std::isalnum(static_cast<unsigned char>(c));
@@ -551,10 +344,10 @@ bool mentions(const std::string& text, const std::string& name) {
 std::string render_c_like_library(std::span<const lower::Kernel> kernels, const Dialect& dialect) {
   std::string functions;
   std::set<std::string> names;
-  for (const Kernel& kernel : kernels) {
+  for (const lower::Kernel& kernel : kernels) {
     RUNE_CHECK(names.insert(identifier(kernel.name)).second, "c_like: two kernels are named ",
                identifier(kernel.name));
-    functions += '\n' + KernelRenderer(kernel, dialect).render();
+    functions += '\n' + c_like::KernelRenderer(kernel, dialect).render();
   }
   for (auto helper = dialect.helpers.rbegin(); helper != dialect.helpers.rend(); ++helper)
     if (mentions(functions, helper->name)) functions = '\n' + helper->text + functions;

@@ -1,9 +1,9 @@
 """Checks Metal source text with clang, on machines without Metal.
 
-The text is parsed against `tests/metal_stub/metal_stdlib`. With clang 17 or later, in C++ for OpenCL
-mode, whose address spaces are Metal's: a pointer without or with a wrong address space, a write to const
-memory, `double`, and functions that Metal lacks are errors. An older clang checks the text as plain C++,
-without the address spaces.
+The text is parsed against `tests/metal_stub/metal_stdlib`. With clang 17 or later, in C++ for
+OpenCL mode, whose address spaces are Metal's: a pointer without or with a wrong address space, a
+write to const memory, `double`, and functions that Metal lacks are errors. An older clang checks
+the text as plain C++, without the address spaces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLAIN = ["-x", "c++", "-std=c++17", "-Wno-unknown-pragmas"]
 
 @functools.cache
 def clang() -> tuple[str, bool]:
-    """The compiler, and whether it is new enough for the strict check. Skips the test without one."""
+    """The compiler, and whether it can do the strict check. Skips the test without one."""
     for name in ("clang++-19", "clang++-18", "clang++-17", "clang++"):
         path = shutil.which(name)
         if path is None:
@@ -85,7 +85,7 @@ def check_msl(source: str) -> None:
 
 
 def check_many(sources: Iterable[str]) -> None:
-    """check_msl for many texts in one run of clang; each alone only if they do not pass together."""
+    """check_msl for many texts in one run of clang; each alone if they do not pass together."""
     fresh = [s for s in sources if _key(s) not in _passed]
     if not fresh:
         return

@@ -1,0 +1,96 @@
+// The renderer of one kernel, which c_like.cpp and c_like_memory.cpp implement.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "render/c_like.h"
+
+namespace rune::render::c_like {
+
+// Writes the function of one kernel.
+class KernelRenderer {
+ public:
+  KernelRenderer(const lower::Kernel& kernel, const Dialect& dialect)
+      : kernel_(kernel),
+        dialect_(dialect),
+        exact_(c_like::exact_integers(kernel)),
+        values_(kernel.body.size()),
+        memories_(kernel.body.size()) {}
+
+  std::string render();
+
+ private:
+  // A stretch of memory that ends before element `end` of the whole.
+  struct Piece {
+    std::string name;
+    int64_t size;
+    bool global;
+  };
+  using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
+
+  void check_types();
+  std::string head();
+  void parameters(std::vector<std::string>& list);
+  void memory_declarations();
+  void instruction(uint32_t id);
+  void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
+  Lanes special(const lower::Instr& instr) const;
+  Lanes operation(uint32_t id) const;
+  Lanes matrix_product(uint32_t id);
+  std::string custom(const lower::Instr& instr) const;
+  void load(uint32_t id);
+  void load_run(uint32_t id, const std::string& index);
+  void store(const lower::Instr& instr);
+  void store_run(const lower::Instr& instr, const std::string& index);
+  void assign(const lower::Instr& instr);
+  void open_loop(uint32_t id);
+  void open(const std::string& text) {
+    line(text, " {");
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    line("}");
+  }
+
+  std::string element(const std::vector<Piece>& memory, const std::string& index) const;
+  std::string zero(DType dtype) const { return c_like::literal(dialect_, Scalar::zero(dtype)); }
+  // The lanes of an operand; a single one serves all lanes.
+  const std::string& lane(lower::Var v, int i) const {
+    const Lanes& lanes = values_[v.id];
+    return lanes.size() == 1 ? lanes[0] : lanes[static_cast<size_t>(i)];
+  }
+  // The index of lane i: its own, or the i-th after the first.
+  std::string index_of(lower::Var index, int i) const {
+    if (kernel_[index].type.lanes > 1 || i == 0) return lane(index, i);
+    return lane(index, 0) + " + " + std::to_string(i);
+  }
+  // Lanes that one access may move, from `from` on, or 1.
+  int packed_width(const std::vector<Piece>& memory, DType dtype, lower::Var index, int from,
+                   int lanes) const;
+
+  template <class... Args>
+  void line(const Args&... args) {
+    text_.append(static_cast<size_t>(2 * depth_), ' ');
+    ((text_ += args), ...);
+    text_ += '\n';
+  }
+  [[noreturn]] void unsupported(const std::string& what) const {
+    user_error(ErrorKind::Unsupported, dialect_.target, ": cannot render kernel ", kernel_.name,
+               ' ', what);
+  }
+
+  const lower::Kernel& kernel_;
+  const Dialect& dialect_;
+  const std::vector<bool> exact_;
+  std::vector<Lanes> values_;                 // by instruction
+  std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
+  std::map<std::string, int64_t> var_slots_;
+  std::string text_;
+  int depth_ = 0;
+};
+
+}  // namespace rune::render::c_like

@@ -1,0 +1,139 @@
+// Loads and stores of the C-like renderer: element by element, or by packed vectors where the
+// dialect has them.
+#include "render/c_like_kernel.h"
+
+namespace rune::render::c_like {
+
+using lower::Instr;
+using lower::Type;
+using lower::Var;
+
+std::string KernelRenderer::element(const std::vector<Piece>& memory,
+                                    const std::string& index) const {
+  std::string out;
+  int64_t start = 0;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const std::string at = start ? '(' + index + ") - " + std::to_string(start) : index;
+    start += memory[i].size;
+    if (i + 1 < memory.size()) out += '(' + index + ") < " + std::to_string(start) + " ? ";
+    out += memory[i].name + '[' + at + ']';
+    if (i + 1 < memory.size()) out += " : ";
+  }
+  return memory.size() == 1 ? out : '(' + out + ')';
+}
+
+int KernelRenderer::packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
+                                 int lanes) const {
+  if (kernel_[index].type.lanes > 1 || memory.size() != 1 || !memory[0].global) return 1;
+  const DType stored = is_bool(dtype) ? DType::Uint8 : dtype;
+  if (dialect_.packed[static_cast<int>(stored)].empty()) return 1;
+  for (const int width : dialect_.packed_lanes)
+    if (from + width <= lanes) return width;
+  return 1;
+}
+
+void KernelRenderer::load(uint32_t id) {
+  const Instr& instr = kernel_.body[id];
+  const DType dtype = instr.type.dtype;
+  const int lanes = instr.type.lanes;
+  const Var index = instr.args[1];
+  const bool masked = instr.args.size() > 2;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool packed = packed_width(memory, dtype, index, 0, lanes) > 1;
+  if (packed && (!masked || kernel_[instr.args[2]].type.lanes == 1))
+    return load_run(id, lane(index, 0));
+  Lanes result;
+  for (int i = 0; i < lanes; ++i) {
+    std::string value = element(memory, index_of(index, i));
+    if (is_bool(dtype)) value = '(' + value + " != 0)";
+    if (masked) value = lane(instr.args[2], i) + " ? " + value + " : " + zero(dtype);
+    result.push_back(std::move(value));
+  }
+  define(id, result);
+}
+
+// Consecutive elements, by packed vectors; under a mask, within an If.
+void KernelRenderer::load_run(uint32_t id, const std::string& index) {
+  const Instr& instr = kernel_.body[id];
+  const DType dtype = instr.type.dtype, stored = is_bool(dtype) ? DType::Uint8 : dtype;
+  const int lanes = instr.type.lanes;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool masked = instr.args.size() > 2;
+  if (masked) {
+    define(id, Lanes(static_cast<size_t>(lanes), zero(dtype)), "");
+    open("if (" + lane(instr.args[2], 0) + ')');
+  }
+  Lanes elements;
+  for (int from = 0; from < lanes;) {
+    const int width = packed_width(memory, dtype, instr.args[1], from, lanes);
+    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    if (width == 1) {
+      elements.push_back(memory[0].name + '[' + at + ']');
+    } else {
+      const std::string type = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      const std::string name = concat('p', id, '_', from);
+      line("const ", type, ' ', name, " = ",
+           expand(dialect_.packed_read, {{'V', type}, {'p', memory[0].name}, {'i', at}}), ';');
+      for (int i = 0; i < width; ++i) elements.push_back(name + '[' + std::to_string(i) + ']');
+    }
+    from += width;
+  }
+  if (is_bool(dtype))
+    for (std::string& e : elements) e = '(' + e + " != 0)";
+  if (!masked) return define(id, elements);
+  for (int i = 0; i < lanes; ++i) line(lane({id}, i), " = ", elements[static_cast<size_t>(i)], ';');
+  close();
+}
+
+void KernelRenderer::store(const Instr& instr) {
+  const Type& type = kernel_[instr.args[2]].type;
+  const Var index = instr.args[1];
+  const bool masked = instr.args.size() > 3;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool packed = packed_width(memory, type.dtype, index, 0, type.lanes) > 1;
+  if (packed && (!masked || kernel_[instr.args[3]].type.lanes == 1))
+    return store_run(instr, lane(index, 0));
+  for (int i = 0; i < type.lanes; ++i) {
+    const std::string at = index_of(index, i);
+    if (masked) open("if (" + lane(instr.args[3], i) + ')');
+    int64_t start = 0;
+    for (size_t p = 0; p < memory.size(); ++p) {
+      const std::string place = start ? '(' + at + ") - " + std::to_string(start) : at;
+      start += memory[p].size;
+      const std::string guard =
+          p + 1 < memory.size() ? concat("if ((", at, ") < ", start, ") ") : "";
+      line(p ? "else " : "", guard, memory[p].name, '[', place, "] = ", lane(instr.args[2], i),
+           ';');
+    }
+    if (masked) close();
+  }
+}
+
+void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
+  const Type& type = kernel_[instr.args[2]].type;
+  const DType stored = is_bool(type.dtype) ? DType::Uint8 : type.dtype;
+  const auto& memory = memories_[instr.args[0].id];
+  const bool masked = instr.args.size() > 3;
+  if (masked) open("if (" + lane(instr.args[3], 0) + ')');
+  for (int from = 0; from < type.lanes;) {
+    const int width = packed_width(memory, type.dtype, instr.args[1], from, type.lanes);
+    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    if (width == 1) {
+      line(memory[0].name, '[', at, "] = ", lane(instr.args[2], from), ';');
+    } else {
+      const std::string vector = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      std::string list;
+      for (int i = 0; i < width; ++i) {
+        if (i) list += ", ";
+        if (is_bool(type.dtype)) list += '(' + dialect_.memory_type(type.dtype) + ')';
+        list += lane(instr.args[2], from + i);
+      }
+      line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory[0].name}, {'i', at}}), " = ",
+           vector, '(', list, ");");
+    }
+    from += width;
+  }
+  if (masked) close();
+}
+
+}  // namespace rune::render::c_like
