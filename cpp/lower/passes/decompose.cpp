@@ -66,7 +66,8 @@ Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
   // Runs before decompose: here every operation is appended as it is.
   return rewrite_alu(kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<Value> operands) {
     const DType dtype = operands.back().dtype();
-    const bool widen = is_narrow_float(dtype) && !caps.has_arithmetic(dtype) && op != AluOp::Where;
+    const bool narrow = caps.has_arithmetic(dtype) && is_native(caps, op, dtype);
+    const bool widen = is_narrow_float(dtype) && !narrow && op != AluOp::Where;
     if (widen)
       for (Value& v : operands) v = emitter.cast(v, DType::Float32);
     const Value result = emitter.raw(op, operands);

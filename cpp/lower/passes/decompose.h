@@ -13,8 +13,9 @@ namespace rune::lower {
 // rare operands of some functions (sine of huge angles), executed only if a lane needs them.
 //
 // Results follow the float contract: NumPy's answer on NaN, infinities, -0.0 and denormals; float32
-// functions within 2 ulp, float64 ones within 2 ulp too, where a rule exists. Integers wrap;
-// division and remainder by zero give 0; shifts by the width or more give 0 or -1.
+// and float64 functions within 2 ulp (tan of float32: 2.1) where a rule exists. Integers wrap;
+// division and remainder by zero give 0; shifts by the width or more give 0 or -1. The rules need
+// native add, subtract, multiply, divide, sqrt, fused mulacc, comparisons and where on the float.
 //
 // Raw operations: on integers, a Div, Fmod, Shl or Shr that is not native on the target appears in
 // the result only with safe operands: the divisor is neither 0 nor (signed) -1, the shift amount is
@@ -25,9 +26,9 @@ namespace rune::lower {
 // Throws UserError(Unsupported) that names operation, dtype and target if there is no rule.
 Kernel decompose(const Kernel& kernel, const Capabilities& caps);
 
-// Makes arithmetic on float16 and bfloat16, where `caps.arithmetic` lacks them, run in float32:
-// operands are cast, the operation is done once in float32, its result is cast back. Loads, stores,
-// Where, Cast and Bitcast keep the narrow dtype.
+// Makes operations on float16 and bfloat16 that are not native, all where `caps.arithmetic` lacks
+// the dtype, run in float32: operands are cast, the operation is done once in float32, its result
+// is cast back. Loads, stores, Where, Cast and Bitcast keep the narrow dtype.
 Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps);
 
 // `caps` with these operations of `dtype` not native.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "c_like_testing.h"
+#include "lower/passes/decompose.h"
+#include "render/c_like.h"
+#include "render/cuda.h"
 
 namespace rune::render {
 namespace {
@@ -174,6 +177,27 @@ TEST(Msl, LibrariesHoldEachNameOnce) {
   const std::string text = render_msl_library(both);
   EXPECT_EQ(text.find("#include"), text.rfind("#include"));
   expect_contains(text, "kernel void other(");
+}
+
+// What the passes leave over for a target's capabilities, its dialect can spell.
+TEST(Msl, EveryOperationRendersAfterDecomposition) {
+  for (const auto& [caps, dialect] :
+       {std::pair{metal_capabilities(), &msl_dialect()}, {cuda_capabilities(), &cuda_dialect()}})
+    for (const AluInfo& row : all_alu_ops())
+      for (int d = 0; d < kNumDTypes; ++d) {
+        const auto dtype = static_cast<DType>(d);
+        if (!row.accepts(dtype) || !caps.has_dtype(dtype)) continue;
+        Builder b = kernel_named("k");
+        const Var memory = b.define_global(dtype, 0, 64, true);
+        const Var x = b.load(memory, index_constant(b, 0), 2);
+        std::vector<Var> operands(static_cast<size_t>(row.arity), x);
+        if (row.result == AluResult::Select) operands[0] = b.cast(x, DType::Bool);
+        const Var y = b.cast(b.alu(row.op, operands), dtype);
+        b.store(memory, index_constant(b, 2), y);
+        const lower::Kernel native =
+            lower::decompose(lower::widen_narrow_floats(b.take(), caps), caps);
+        EXPECT_NO_THROW(render_c_like(native, *dialect)) << row.text << ' ' << name_of(dtype);
+      }
 }
 
 TEST(Msl, CapabilitiesGuardIntegerDivision) {
