@@ -1,10 +1,10 @@
 """rune_jit turns Python functions over NumPy arrays into fused, compiled kernels.
 
-    import numpy as np, rune_jit
+import numpy as np, rune_jit
 
-    @rune_jit.jit
-    def gelu(x):
-        return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+@rune_jit.jit
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
 """
 
 from __future__ import annotations

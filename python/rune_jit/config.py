@@ -39,7 +39,10 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
         raise ValueError(f'show_config: cannot use mode={mode!r} ("print" or "dicts")')
     for key, value in config.items():
         text = str(value)
-        print(f"{key}:" + ("\n  " + text.strip().replace("\n", "\n  ") if "\n" in text else f" {text}"))
+        print(
+            f"{key}:"
+            + ("\n  " + text.strip().replace("\n", "\n  ") if "\n" in text else f" {text}")
+        )
     return None
 
 

@@ -11,7 +11,17 @@ import numpy as np
 
 # What a name is compared by at each call: identity, or value for numbers and strings.
 _GUARDED = (
-    bool, int, float, complex, str, bytes, tuple, type(None), np.ndarray, np.generic, np.dtype,
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    tuple,
+    type(None),
+    np.ndarray,
+    np.generic,
+    np.dtype,
     types.FunctionType,
 )
 _MOST_FUNCTIONS = 64  # reached through globals and closures

@@ -1,4 +1,4 @@
-"""jit: traces a function once for each signature of its arguments, and runs the compiled program."""
+"""jit: traces a function once for each signature of its arguments and runs the program."""
 
 from __future__ import annotations
 
@@ -92,8 +92,14 @@ class JitFunction(Generic[P, R]):
     """A function that runs as compiled programs; what `jit` returns."""
 
     def __init__(
-        self, fn: Callable[P, R], *, device: str | None, static_argnums: int | Iterable[int],
-        static_argnames: str | Iterable[str], donate_argnums: int | Iterable[int], fallback: str,
+        self,
+        fn: Callable[P, R],
+        *,
+        device: str | None,
+        static_argnums: int | Iterable[int],
+        static_argnames: str | Iterable[str],
+        donate_argnums: int | Iterable[int],
+        fallback: str,
     ) -> None:
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
@@ -172,9 +178,7 @@ class JitFunction(Generic[P, R]):
         with self._lock:
             entries = list(self._cache.values())
         fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
-        return CacheInfo(
-            self._hits + self._dispatcher.hits, self._misses, fallbacks, len(entries)
-        )
+        return CacheInfo(self._hits + self._dispatcher.hits, self._misses, fallbacks, len(entries))
 
     def clear_cache(self) -> None:
         """Forgets every signature."""
@@ -235,9 +239,7 @@ class JitFunction(Generic[P, R]):
             bound = self._signature.bind(*args, **kwargs)
             # Defaults that are not given stay constants of the function.
             arguments = dict(bound.arguments)
-        statics = {
-            name: arguments.pop(name) for name in self._static_names if name in arguments
-        }
+        statics = {name: arguments.pop(name) for name in self._static_names if name in arguments}
         leaves, treedef = optree.tree_flatten(list(arguments.values()))
         leaf_key, static_leaves = _core.key_leaves(leaves)
         first = next(iter(arguments.values()), None)
@@ -303,9 +305,13 @@ class JitFunction(Generic[P, R]):
     @staticmethod
     def _bind(traced: _Traced, executable: Any) -> Any:
         return _core.CompiledCall(
-            executable, traced.input_leaves if executable else [],
-            traced.captured if executable else [], traced.outputs, traced.unflatten,
-            traced.leaf_guards, traced.name_guards,
+            executable,
+            traced.input_leaves if executable else [],
+            traced.captured if executable else [],
+            traced.outputs,
+            traced.unflatten,
+            traced.leaf_guards,
+            traced.name_guards,
         )
 
     def _fall_back(self, error: UnsupportedOpError) -> _Fallback:
@@ -334,7 +340,9 @@ class JitFunction(Generic[P, R]):
                 continue
             input_leaves.append(position)
             traced_leaves.append(_input_tracer(trace, leaf))
-        values = dict(zip(call.names, optree.tree_unflatten(call.treedef, traced_leaves), strict=True))
+        values = dict(
+            zip(call.names, optree.tree_unflatten(call.treedef, traced_leaves), strict=True)
+        )
         values.update(call.statics)
         if call.bound is None:
             args, kwargs = values["args"], values["kwargs"]
@@ -366,8 +374,10 @@ class JitFunction(Generic[P, R]):
         name_guards = collect_guards(self._fn, static_objects)
         unflatten: Any = None
         if not treedef.is_leaf():
-            unflatten = tuple if _is_flat_tuple(result) else functools.partial(
-                optree.tree_unflatten, treedef
+            unflatten = (
+                tuple
+                if _is_flat_tuple(result)
+                else functools.partial(optree.tree_unflatten, treedef)
             )
         graph = trace.builder.finish(computed) if computed else None
         return _Traced(
@@ -478,24 +488,39 @@ def _site_of(error: BaseException) -> tuple[str, int] | None:
 
 @overload
 def jit(
-    fn: Callable[P, R], *, device: str | None = ..., static_argnums: int | Iterable[int] = ...,
-    static_argnames: str | Iterable[str] = ..., donate_argnums: int | Iterable[int] = ...,
-    fallback: str = ..., dynamic: Any = ...,
+    fn: Callable[P, R],
+    *,
+    device: str | None = ...,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ...,
+    dynamic: Any = ...,
 ) -> JitFunction[P, R]: ...
 
 
 @overload
 def jit(
-    fn: None = ..., *, device: str | None = ..., static_argnums: int | Iterable[int] = ...,
-    static_argnames: str | Iterable[str] = ..., donate_argnums: int | Iterable[int] = ...,
-    fallback: str = ..., dynamic: Any = ...,
+    fn: None = ...,
+    *,
+    device: str | None = ...,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ...,
+    dynamic: Any = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
 def jit(
-    fn: Callable[..., Any] | None = None, *, device: str | None = None,
-    static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
-    donate_argnums: int | Iterable[int] = (), fallback: str = "warn", dynamic: Any = None,
+    fn: Callable[..., Any] | None = None,
+    *,
+    device: str | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    fallback: str = "warn",
+    dynamic: Any = None,
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
@@ -529,8 +554,12 @@ def jit(
         if not callable(function):
             raise TypeError(f"jit: cannot compile a {type(function).__name__} (it is not callable)")
         return JitFunction(
-            function, device=device, static_argnums=static_argnums,
-            static_argnames=static_argnames, donate_argnums=donate_argnums, fallback=fallback,
+            function,
+            device=device,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            fallback=fallback,
         )
 
     return wrap if fn is None else wrap(fn)

@@ -1,5 +1,5 @@
-"""What NumPy's functions do on traced arrays: arguments are put in order here, the rules of shapes and
-dtypes are in the core (cpp/graph/numpy_*.cpp)."""
+"""What NumPy's functions do on traced arrays: arguments are put in order here, the rules of shapes
+and dtypes are in the core (cpp/graph/numpy_*.cpp)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Tracer:
     return _tracer(trace, trace.builder.operator(ufunc, [trace.operand(x) for x in operands]))
 
 
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_ufunc(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """numpy.ufunc calls and methods."""
     if kwargs.get("out") is not None and any(o is not None for o in kwargs["out"]):
         raise UnsupportedOpError(
@@ -116,14 +118,23 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 
 _REDUCTIONS = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
-    np.logical_and: "all", np.logical_or: "any",
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
 }
 
 
 def _reduce_ufunc(
-    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False,
-    initial: Any = _NoValue, where: Any = True,
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = _NoValue,
+    where: Any = True,
 ) -> Tracer:
     name = _REDUCTIONS.get(ufunc)
     if name is None:
@@ -178,15 +189,22 @@ def _reduction(name: str) -> Callable[..., Tracer]:
     if name in ("sum", "prod"):
 
         def handler(
-            a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
-            initial: Any = _NoValue, where: Any = _NoValue,
+            a: Any,
+            axis: Any = None,
+            dtype: Any = None,
+            keepdims: Any = False,
+            initial: Any = _NoValue,
+            where: Any = _NoValue,
         ) -> Tracer:
             return _reduce(name, a, axis, dtype, keepdims, initial, where)
 
         return handler
 
     def handler_without_dtype(
-        a: Any, axis: Any = None, keepdims: Any = False, initial: Any = _NoValue,
+        a: Any,
+        axis: Any = None,
+        keepdims: Any = False,
+        initial: Any = _NoValue,
         where: Any = _NoValue,
     ) -> Tracer:
         return _reduce(name, a, axis, None, keepdims, initial, where)
@@ -207,13 +225,18 @@ def _mean(
 ) -> Tracer:
     _refuse_unless(where is _NoValue, "mean with where=")
     trace = require_trace()
-    return _tracer(
-        trace, trace.builder.mean(trace.operand(a), _axes(axis), _flag(keepdims), dtype)
-    )
+    return _tracer(trace, trace.builder.mean(trace.operand(a), _axes(axis), _flag(keepdims), dtype))
 
 
 def _variance(
-    root: bool, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any,
+    root: bool,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    mean: Any,
     correction: Any,
 ) -> Tracer:
     _refuse_unless(where is _NoValue and mean is _NoValue, "var with where= or mean=")
@@ -232,16 +255,30 @@ def _variance(
 
 @implements(np.var)
 def _var(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = _NoValue, mean: Any = _NoValue, correction: Any = _NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = _NoValue,
+    mean: Any = _NoValue,
+    correction: Any = _NoValue,
 ) -> Tracer:
     return _variance(False, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
 @implements(np.std)
 def _std(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = _NoValue, mean: Any = _NoValue, correction: Any = _NoValue,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = _NoValue,
+    mean: Any = _NoValue,
+    correction: Any = _NoValue,
 ) -> Tracer:
     return _variance(True, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
@@ -286,7 +323,11 @@ def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Trace
 
 @implements(np.average)
 def _average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
     keepdims: Any = _NoValue,
 ) -> Tracer:
     _refuse_unless(weights is None and not returned, "average with weights= or returned=")
@@ -299,7 +340,9 @@ def _average(
 @implements(np.where)
 def _where(condition: Any, x: Any = _NoValue, y: Any = _NoValue) -> Tracer:
     if x is _NoValue or y is _NoValue:
-        raise UnsupportedOpError("where: cannot trace one argument (the result's shape depends on data)")
+        raise UnsupportedOpError(
+            "where: cannot trace one argument (the result's shape depends on data)"
+        )
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
     return _tracer(trace, trace.builder.where(*operands))
@@ -307,8 +350,13 @@ def _where(condition: Any, x: Any = _NoValue, y: Any = _NoValue) -> Tracer:
 
 @implements(np.clip)
 def _clip(
-    a: Any, a_min: Any = _NoValue, a_max: Any = _NoValue, *, min: Any = _NoValue,
-    max: Any = _NoValue, dtype: Any = None,
+    a: Any,
+    a_min: Any = _NoValue,
+    a_max: Any = _NoValue,
+    *,
+    min: Any = _NoValue,
+    max: Any = _NoValue,
+    dtype: Any = None,
 ) -> Tracer:
     low = a_min if min is _NoValue else min
     high = a_max if max is _NoValue else max
@@ -364,17 +412,13 @@ def _nan_to_num(
 
 
 @implements(np.isclose)
-def _isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
     return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
 
 
 @implements(np.allclose)
-def _allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     return np.all(np.isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -439,9 +483,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
     _refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     _refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
     trace = require_trace()
-    return _tracer(
-        trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands])
-    )
+    return _tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
 
 
 @implements(np.linalg.norm)
@@ -464,9 +506,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 def _unary(name: str, *arguments: Any) -> Tracer:
     """The builder's method of this name on the first argument."""
     trace = require_trace()
-    return _tracer(
-        trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:])
-    )
+    return _tracer(trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:]))
 
 
 def _c_order(order: Any, name: str) -> None:
@@ -531,7 +571,6 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = np.broadcast_shapes(*(np.shape(x) for x in args))
     return tuple(np.broadcast_to(x, shape) for x in args)
-
 
 
 def _atleast(dimensions: int) -> Callable[..., Any]:
@@ -718,15 +757,15 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     _refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
     fill = kwargs.pop("constant_values", 0)
     _refuse_unless(isinstance(fill, numbers.Number), "pad with an array of constant_values")
-    _refuse_unless(not kwargs or kwargs == {"reflect_type": "even"}, f"pad with {', '.join(kwargs)}")
+    _refuse_unless(
+        not kwargs or kwargs == {"reflect_type": "even"}, f"pad with {', '.join(kwargs)}"
+    )
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
     if widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     trace = require_trace()
     pairs = [(int(before), int(after)) for before, after in widths]
-    return _tracer(
-        trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill))
-    )
+    return _tracer(trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill)))
 
 
 @implements(np.diff)
@@ -774,9 +813,7 @@ def _triu(m: Any, k: int = 0) -> Any:
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     _refuse_unless(mode == "raise", f"take with mode={mode!r}")
     trace = require_trace()
-    return _tracer(
-        trace, trace.builder.take(trace.operand(a), trace.array(indices), _axis(axis))
-    )
+    return _tracer(trace, trace.builder.take(trace.operand(a), trace.array(indices), _axis(axis)))
 
 
 # Arrays like another.
@@ -790,7 +827,12 @@ def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) ->
 
 @implements(np.zeros_like, np.empty_like)
 def _zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
     device: Any = None,
 ) -> Tracer:
     return _full_like_value(require_trace(), a, 0, dtype, shape)
@@ -798,7 +840,12 @@ def _zeros_like(
 
 @implements(np.ones_like)
 def _ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
     device: Any = None,
 ) -> Tracer:
     return _full_like_value(require_trace(), a, 1, dtype, shape)
@@ -806,8 +853,14 @@ def _ones_like(
 
 @implements(np.full_like)
 def _full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
-    shape: Any = None, *, device: Any = None,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Tracer:
     return _full_like_value(require_trace(), a, fill_value, dtype, shape)
 
@@ -826,7 +879,9 @@ def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> 
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     trace = require_trace()
     plain = [x for x in arrays_and_dtypes if isinstance(x, (type, str, np.dtype))]
-    operands = [trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))]
+    operands = [
+        trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))
+    ]
     operands += [trace.builder.constant(np.zeros((), x)[()]) for x in plain]
     return trace.builder.result_type(operands)  # type: ignore[no-any-return]
 
@@ -850,9 +905,7 @@ def _may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 @implements(np.meshgrid)
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     count = len(xi)
-    outputs = [
-        np.reshape(x, (1,) * i + (-1,) + (1,) * (count - 1 - i)) for i, x in enumerate(xi)
-    ]
+    outputs = [np.reshape(x, (1,) * i + (-1,) + (1,) * (count - 1 - i)) for i, x in enumerate(xi)]
     if indexing == "xy" and count > 1:
         outputs[:2] = [np.swapaxes(x, 0, 1) for x in outputs[:2]]
     return tuple(outputs) if sparse else tuple(np.broadcast_arrays(*outputs))

@@ -15,8 +15,7 @@ from rune_jit import _core
 from rune_jit.errors import TracerLeakError, UnsupportedOpError
 
 _OWN_FOLDERS = tuple(
-    os.path.join(os.path.dirname(os.path.abspath(path)), "")
-    for path in (__file__, np.__file__)
+    os.path.join(os.path.dirname(os.path.abspath(path)), "") for path in (__file__, np.__file__)
 )
 
 

@@ -179,7 +179,11 @@ class Tracer:
     # Methods: NumPy's functions with this array first.
 
     def astype(
-        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
         copy: bool = True,
     ) -> Tracer:
         if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -220,10 +224,33 @@ class Tracer:
 
 
 # Methods that are NumPy's functions of the same name.
-_METHODS = (
-    "all any argmax argmin cumprod cumsum diagonal max mean min nonzero prod ptp ravel repeat round"
-    " searchsorted sort squeeze std sum swapaxes take trace var"
-).split()
+_METHODS = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "diagonal",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "prod",
+    "ptp",
+    "ravel",
+    "repeat",
+    "round",
+    "searchsorted",
+    "sort",
+    "squeeze",
+    "std",
+    "sum",
+    "swapaxes",
+    "take",
+    "trace",
+    "var",
+]
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -241,14 +268,27 @@ for _name in _METHODS:
     setattr(Tracer, _name, _method(_name))
 
 
-# Operators: (method, ufunc). Each has a reflected form, but comparisons, which Python mirrors itself.
+# Operators: (method, ufunc). Each has a reflected form; comparisons Python mirrors itself.
 _BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
 }
 _COMPARISONS = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
     "ne": "not_equal",
 }
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}

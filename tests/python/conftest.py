@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
-from graph_reference import evaluate
-
 import rune_jit
+from graph_reference import evaluate
 
 DEVICES = ["reference", "interpreter", "cpu"]
 

@@ -1,5 +1,5 @@
-"""A reference evaluator of high-level graphs in NumPy, from their text: it checks what tracing builds
-without any stage below it."""
+"""A reference evaluator of high-level graphs in NumPy, from their text: it checks what tracing
+builds without any stage below it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-
 from rune_jit import _core
 
 DTYPES = {
-    "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+    "bool": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
 }
 _ALU = {row["name"]: row["numpy"] for row in _core.alu_ops()}
 _LINE = re.compile(r"%(\d+) = (\w+)(.*) : (\w+)\[([\d,]*)\]$")
@@ -50,7 +59,9 @@ def _contract(a: np.ndarray, b: np.ndarray, pairs: Any, batch: Any) -> np.ndarra
     return np.einsum(a, la, b, lb, out)
 
 
-def _evaluate(kind: str, bare: list[str], attrs: dict[str, Any], xs: list[np.ndarray], dtype: Any) -> Any:
+def _evaluate(
+    kind: str, bare: list[str], attrs: dict[str, Any], xs: list[np.ndarray], dtype: Any
+) -> Any:
     x = xs[0] if xs else None
     if kind in ("binop", "unary", "ternary"):
         return _alu(bare[0], xs)

@@ -8,17 +8,27 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-
 import rune_jit
 from rune_jit import _core
 
 DTYPES = [
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
 ]
 SCALARS = {"True": True, "2": 2, "2.5": 2.5}
 UFUNCS = [
-    f for f in vars(np).values()
+    f
+    for f in vars(np).values()
     if isinstance(f, np.ufunc) and f.signature is None and _core.has_ufunc(f.__name__)
 ]
 UNARY = sorted({f for f in UFUNCS if f.nin == 1}, key=lambda f: f.__name__)
@@ -95,22 +105,35 @@ def test_ufunc_with_a_python_scalar(ufunc: np.ufunc, scalar: Any) -> None:
 
 
 @pytest.mark.parametrize("scalar", [2, 2.5])
-@pytest.mark.parametrize("ufunc", [np.add, np.divide, np.maximum, np.less], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.divide, np.maximum, np.less], ids=lambda f: f.__name__
+)
 def test_ufunc_with_a_python_argument(ufunc: np.ufunc, scalar: Any) -> None:
     """Python numbers that are arguments are weak too, though their values are not known."""
     for dtype in DTYPES:
         _check(ufunc, ufunc.__name__, np.ones(2, dtype), scalar)
 
 
-@pytest.mark.parametrize("function", [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.any, np.argmax],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [np.sum, np.prod, np.mean, np.var, np.std, np.max, np.any, np.argmax],
+    ids=lambda f: f.__name__,
+)
 def test_reduction(function: Any) -> None:
     for dtype in DTYPES:
         _check(function, function.__name__, np.ones((2, 3), dtype))
 
 
-@pytest.mark.parametrize("function", [np.concatenate, lambda ab: np.where(True, *ab), lambda ab: np.matmul(*ab),
-                                      lambda ab: np.stack(ab)], ids=["concatenate", "where", "matmul", "stack"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.concatenate,
+        lambda ab: np.where(True, *ab),
+        lambda ab: np.matmul(*ab),
+        lambda ab: np.stack(ab),
+    ],
+    ids=["concatenate", "where", "matmul", "stack"],
+)
 def test_joining(function: Any) -> None:
     for a in DTYPES:
         for b in DTYPES:
@@ -129,8 +152,10 @@ def test_bfloat16_as_ml_dtypes(dtype: str) -> None:
     _check(np.add, "add", a, b)
 
 
-@pytest.mark.parametrize(("dtype", "number"), [("uint8", 300), ("uint8", -1), ("int8", 128), ("uint64", -1),
-                                               ("int64", 2**63)])
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [("uint8", 300), ("uint8", -1), ("int8", 128), ("uint64", -1), ("int64", 2**63)],
+)
 def test_python_ints_out_of_range_raise(dtype: str, number: int) -> None:
     x = np.ones(2, dtype)
     with pytest.raises(OverflowError):
@@ -139,7 +164,9 @@ def test_python_ints_out_of_range_raise(dtype: str, number: int) -> None:
         rune_jit.jit(lambda v: v + number).trace(x)
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128", "datetime64[s]", "U3", "object", ">f4"])
+@pytest.mark.parametrize(
+    "dtype", ["complex64", "complex128", "datetime64[s]", "U3", "object", ">f4"]
+)
 def test_unsupported_dtypes_are_named(dtype: str) -> None:
     x = np.zeros(2, dtype)
     with pytest.raises(rune_jit.UnsupportedOpError, match=r"cannot trace an argument of"):

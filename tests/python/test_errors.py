@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import rune_jit
 from rune_jit import ConcretizationError, JitFallbackWarning, TracerLeakError, UnsupportedOpError
 
@@ -66,7 +65,11 @@ def test_leaked_tracers_say_where_they_were_made() -> None:
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
-        (lambda x: x + np.zeros((4, 3)), ValueError, r"\[2,3\] with \[4,3\].*dimension -2: 2 and 4"),
+        (
+            lambda x: x + np.zeros((4, 3)),
+            ValueError,
+            r"\[2,3\] with \[4,3\].*dimension -2: 2 and 4",
+        ),
         (lambda x: x.reshape(4), ValueError, r"reshape: cannot reshape \[2,3\] to \[4\]"),
         (lambda x: x.sum(axis=2), np.exceptions.AxisError, "axis 2 of an array with 2 dimensions"),
         (lambda x: x.sum(axis=(0, 0)), ValueError, "duplicate"),

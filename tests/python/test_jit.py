@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import rune_jit
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -125,8 +124,13 @@ def test_keywords_defaults_and_variadics(jit: Any) -> None:
     def f(a: Any, b: Any = 2, *rest: Any, scale: Any = 1, **more: Any) -> Any:
         return a * b * scale + sum(rest) + sum(more.values())
 
-    for args, kwargs in [((X,), {}), ((X, 3), {}), ((X,), {"b": 3}), ((X, 3, 4, 5), {"scale": 2}),
-                         ((), {"a": X, "z": 1, "y": 2})]:
+    for args, kwargs in [
+        ((X,), {}),
+        ((X, 3), {}),
+        ((X,), {"b": 3}),
+        ((X, 3, 4, 5), {"scale": 2}),
+        ((), {"a": X, "z": 1, "y": 2}),
+    ]:
         expected = f.__wrapped__(*args, **kwargs)
         np.testing.assert_array_equal(f(*args, **kwargs), expected)
         np.testing.assert_array_equal(f(*args, **kwargs), expected)
@@ -320,7 +324,9 @@ def test_disabled_by_the_environment() -> None:
         "print(f(np.ones(2)))"
     )
     environment = {**os.environ, "RUNE_JIT_DISABLE": "1"}
-    out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert out.stdout.strip() == "ndarray"
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import rune_jit
 from rune_jit import _core
 
@@ -31,7 +30,9 @@ def test_softmax() -> None:
         e = np.exp(x - x.max(axis=-1, keepdims=True))
         return e / e.sum(axis=-1, keepdims=True)
 
-    assert _graph(softmax, X) == """graph {
+    assert (
+        _graph(softmax, X)
+        == """graph {
   %0 = placeholder index=0 : f32[4,3]
   %1 = reduce_axis max axes=[1] %0 : f32[4,1]
   %2 = expand shape=[4,3] %1 : f32[4,3]
@@ -43,6 +44,7 @@ def test_softmax() -> None:
   return %7
 }
 """
+    )
 
 
 def test_small_powers_are_products() -> None:
