@@ -84,7 +84,7 @@ class _Collector:
 
 
 def collect_guards(function: Any, statics: list[Any]) -> list[Guard]:
-    """Guards on the globals and closure cells that a Python function and those it calls name, and on
+    """Guards on the globals and closure cells that a function and those it calls name, and on
     the attributes of its static arguments (such as `self`) that it names."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):

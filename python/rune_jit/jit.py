@@ -524,8 +524,8 @@ def jit(
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
-    The function is traced at its first call with arguments of new types: arrays and NumPy scalars by
-    dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy), and
+    The function is traced at its first call with arguments of new types: arrays and NumPy scalars
+    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy), and
     all else (str, bool, None, any hashable object) by value. Arguments and results may be nested in
     lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function takes from
     globals and closures are read again at each call; side effects happen while tracing only.
@@ -533,7 +533,7 @@ def jit(
     Args:
       fn: the function; without it, a decorator is returned.
       device: "cpu", "metal", "interpreter" ...; default: RUNE_JIT_DEVICE.
-      static_argnums, static_argnames: parameters whose values (hashable) the trace may look at; each
+      static_argnums, static_argnames: parameters with hashable values that the trace may use; each
         value is traced on its own.
       donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
         the CPU does not make use of.

@@ -91,7 +91,7 @@ def call_ufunc(
     """numpy.ufunc calls and methods."""
     if kwargs.get("out") is not None and any(o is not None for o in kwargs["out"]):
         raise UnsupportedOpError(
-            f"{ufunc.__name__}: cannot trace out= (writes to an array)\nhint: use the returned array"
+            f"{ufunc.__name__}: cannot trace out= (a write)\nhint: use the returned array"
         )
     kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     if method == "reduce":

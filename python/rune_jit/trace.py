@@ -157,7 +157,7 @@ def contains_tracer(x: Any) -> bool:
 
 
 def require_trace() -> Trace:
-    """The current trace, with the user's line noted in it. Raises TracerLeakError if there is none."""
+    """The current trace, with the user's line noted. Raises TracerLeakError if there is none."""
     trace = current_trace()
     if trace is None:
         raise TracerLeakError(

@@ -15,8 +15,8 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 class Tracer:
     """Stands for an array (or a Python number) in a traced function.
 
-    Operators, methods and NumPy's functions on it build the graph; results have the shapes and dtypes
-    that NumPy gives. Asking for its values (``bool``, ``float``, ``numpy.asarray`` ...) raises
+    Operators, methods and NumPy's functions on it build the graph; results have the shapes and
+    dtypes that NumPy gives. Asking for its values (``bool``, ``float``, ``numpy.asarray`` ...) raises
     ConcretizationError.
     """
 
@@ -112,8 +112,8 @@ class Tracer:
     def __bool__(self) -> bool:
         self._concretization(
             "bool",
-            "write np.where(condition, a, b) instead of if/and/or, or pass the argument that decides"
-            " as static: jit(static_argnums=...)",
+            "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
+            " static: jit(static_argnums=...)",
         )
 
     def __float__(self) -> float:

@@ -96,7 +96,7 @@ def _evaluate(
 
 
 def evaluate(text: str, inputs: list[Any]) -> list[np.ndarray]:
-    """The outputs of a graph on these inputs. Asserts that each node has the type that it states."""
+    """The outputs of a graph on these inputs. Asserts the type that each node states."""
     values: dict[int, np.ndarray] = {}
     with np.errstate(all="ignore"):
         for line in text.splitlines()[1:]:

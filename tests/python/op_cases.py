@@ -19,7 +19,7 @@ FEW = ("bool", "int8", "int32", "uint8", "float16", "float32", "float64")
 
 @dataclass(frozen=True)
 class OpCase:
-    """One operation: `function` on arrays of `shapes` with values in [low, high), for each dtype."""
+    """One operation: `function` on arrays of `shapes`, values in [low, high), for each dtype."""
 
     name: str
     function: Callable[..., Any]

@@ -34,7 +34,7 @@ UFUNCS = [
 UNARY = sorted({f for f in UFUNCS if f.nin == 1}, key=lambda f: f.__name__)
 BINARY = sorted({f for f in UFUNCS if f.nin == 2}, key=lambda f: f.__name__)
 
-# Traced functions refuse these by design: a sign that is known only at run time decides whether NumPy
+# Traced functions refuse these by design: a sign known only at run time decides whether NumPy
 # raises, and NumPy's integer reciprocal is a division by zero for 0.
 _REFUSED = {"power", "reciprocal"}
 
