@@ -161,7 +161,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const
     for (const schedule::Value v : lower::kernel_arguments(*kernel)) launch.arguments.push_back(slots[v]);
     executable->steps.push_back(std::move(launch));
   }
-  executable->validate();
+  executable->prepare();
   return executable;
 }
 

@@ -2,27 +2,46 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/options.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RUNE_POISONS_MEMORY
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define RUNE_POISONS_MEMORY
+#endif
+#ifdef RUNE_POISONS_MEMORY
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace rune::runtime {
 
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr size_t kPageAligned = size_t{64} << 10;  // sizes from here on are aligned to pages
 constexpr size_t kHugePage = size_t{2} << 20;
-// Sizes up to here are cached in classes 64 bytes apart.
+constexpr size_t kLargest = size_t{1} << 47;  // of a user's address space
+// Sizes up to here have classes 64 bytes apart, and every thread keeps some of each.
 constexpr size_t kSmall = 4096;
 constexpr int kSmallClasses = kSmall / kAlignment + 1;
+constexpr int kKeptPerThread = 16;
 // Above, four classes to every doubling.
-constexpr int kClasses = kSmallClasses + 4 * 52;
+constexpr int kClasses = kSmallClasses + 4 * (47 - 12);
 
 struct SizeClass {
   int index;
@@ -37,108 +56,313 @@ SizeClass class_of(size_t bytes) {
   const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent+1)
   const size_t quarter = size_t{1} << (exponent - 2);
   const size_t steps = (bytes - (size_t{1} << exponent) + quarter - 1) / quarter;  // 1 .. 4
-  size_t rounded = (size_t{1} << exponent) + steps * quarter;
-  if (rounded >= kHugePage) rounded = (rounded + kHugePage - 1) / kHugePage * kHugePage;
-  return {kSmallClasses + 4 * (exponent - 12) + static_cast<int>(steps) - 1, rounded};
+  return {kSmallClasses + 4 * (exponent - 12) + static_cast<int>(steps) - 1,
+          (size_t{1} << exponent) + steps * quarter};
 }
 
-void* system_allocate(size_t bytes) {
-  const bool huge = bytes >= kHugePage;
-  void* memory = std::aligned_alloc(huge ? kHugePage : kAlignment, bytes);
-  if (!memory)
-    user_error(ErrorKind::Runtime, "allocate: cannot get ", bytes, " bytes of memory from the system");
-#if defined(__linux__)
-  if (huge && options().huge_pages) madvise(memory, bytes, MADV_HUGEPAGE);
+// A cached block may not be touched, nor what lies beyond the bytes that were asked for.
+void poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef RUNE_POISONS_MEMORY
+  ASAN_POISON_MEMORY_REGION(memory, bytes);
 #endif
-  return memory;
+}
+
+void unpoison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef RUNE_POISONS_MEMORY
+  ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+#endif
+}
+
+// Memory aligned to huge pages: what the mapping has too much at both ends goes back.
+void* map_huge(size_t bytes) {
+  void* const mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(mapped);
+  const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  if (before > 0) munmap(begin, before);
+  if (before < kHugePage) munmap(begin + before + bytes, kHugePage - before);
+#if defined(__linux__)
+  // Without huge pages in the kernel this fails, and small ones serve.
+  if (options().huge_pages) madvise(begin + before, bytes, MADV_HUGEPAGE);
+#endif
+  return begin + before;
+}
+
+// `bytes` is the size of a class. Null if there is no memory.
+void* system_allocate(size_t bytes) {
+  if (bytes >= kHugePage) return map_huge(bytes);
+  static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::aligned_alloc(bytes >= kPageAligned ? std::min(page, kPageAligned / 4) : kAlignment, bytes);
+}
+
+void system_free(void* memory, size_t bytes) {
+  unpoison(memory, bytes);
+  if (bytes >= kHugePage) {
+    munmap(memory, bytes);
+  } else {
+    std::free(memory);
+  }
+}
+
+// A counter that one thread changes and others read.
+class OwnedCounter {
+ public:
+  void add(int64_t amount) { value_.store(get() + amount, std::memory_order_relaxed); }
+  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
+// The small blocks that one thread keeps, without locks.
+struct ThreadCache {
+  std::array<uint8_t, kSmallClasses> counts{};
+  std::array<std::array<void*, kKeptPerThread>, kSmallClasses> blocks;
+  OwnedCounter in_use;  // allocated less freed by this thread: may be negative
+  OwnedCounter cached;
+  uint64_t trims = 0;  // that this cache has followed
+
+  void* pop(SizeClass size) {
+    if (counts[size.index] == 0) return nullptr;
+    cached.add(-static_cast<int64_t>(size.bytes));
+    return blocks[size.index][--counts[size.index]];
+  }
+  void push(SizeClass size, void* memory) {
+    cached.add(static_cast<int64_t>(size.bytes));
+    blocks[size.index][counts[size.index]++] = memory;
+  }
+};
+
+// What all threads share.
+class Central {
+ public:
+  // Null if nothing is cached. A thread's cache takes some more small blocks along.
+  void* take(SizeClass size, ThreadCache* cache) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    void* const memory = pop(size);
+    if (!cache || !memory) return memory;
+    while (cache->counts[size.index] < kKeptPerThread / 2) {
+      void* const more = pop(size);
+      if (!more) break;
+      cache->push(size, more);
+    }
+    return memory;
+  }
+
+  // Keeps blocks of one size, and evicts what has been unused for longest beyond the limit.
+  void give(SizeClass size, void* const* blocks, int count) {
+    const int64_t limit = static_cast<int64_t>(options().allocator_cache_mib) << 20;
+    std::vector<std::pair<void*, size_t>> evicted;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (int i = 0; i < count; ++i) {
+        free_[size.index].push_back({blocks[i], ++clock_});
+        cached_ += static_cast<int64_t>(size.bytes);
+      }
+      if (cached_ > limit) evict(limit, evicted);
+    }
+    for (const auto& [memory, bytes] : evicted) system_free(memory, bytes);
+  }
+
+  void trim() {
+    trims_.fetch_add(1, std::memory_order_relaxed);
+    std::vector<std::pair<void*, size_t>> evicted;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (int i = 0; i < kClasses; ++i) {
+        for (const Block& block : free_[i]) evicted.push_back({block.memory, bytes_of(i)});
+        free_[i].clear();
+      }
+      cached_ = 0;
+    }
+    for (const auto& [memory, bytes] : evicted) system_free(memory, bytes);
+  }
+
+  uint64_t trims() const { return trims_.load(std::memory_order_relaxed); }
+
+  void count_in_use(int64_t bytes) { in_use_.fetch_add(bytes, std::memory_order_relaxed); }
+
+  void enter(ThreadCache* cache) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cache->trims = trims();
+    caches_.push_back(cache);
+  }
+
+  void leave(ThreadCache* cache) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    count_in_use(cache->in_use.get());
+    caches_.erase(std::find(caches_.begin(), caches_.end(), cache));
+  }
+
+  AllocatorStatistics statistics() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    AllocatorStatistics sum{in_use_.load(std::memory_order_relaxed), cached_};
+    for (const ThreadCache* cache : caches_) {
+      sum.bytes_in_use += cache->in_use.get();
+      sum.bytes_cached += cache->cached.get();
+    }
+    return sum;
+  }
+
+  // Around a fork: the child must not inherit the lock of a thread that it does not have.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  struct Block {
+    void* memory;
+    uint64_t freed_at;
+  };
+
+  void* pop(SizeClass size) {
+    std::deque<Block>& free = free_[size.index];
+    if (free.empty()) return nullptr;
+    void* const memory = free.back().memory;
+    free.pop_back();
+    cached_ -= static_cast<int64_t>(size.bytes);
+    return memory;
+  }
+
+  void evict(int64_t limit, std::vector<std::pair<void*, size_t>>& evicted) {
+    while (cached_ > limit) {
+      int oldest = -1;
+      for (int i = 0; i < kClasses; ++i)
+        if (!free_[i].empty() &&
+            (oldest < 0 || free_[i].front().freed_at < free_[oldest].front().freed_at))
+          oldest = i;
+      const size_t bytes = bytes_of(oldest);
+      evicted.push_back({free_[oldest].front().memory, bytes});
+      free_[oldest].pop_front();
+      cached_ -= static_cast<int64_t>(bytes);
+    }
+  }
+
+  static size_t bytes_of(int index) {
+    if (index < kSmallClasses) return index * kAlignment;
+    const int exponent = 12 + (index - kSmallClasses) / 4;
+    return (size_t{4} + (index - kSmallClasses) % 4 + 1) << (exponent - 2);
+  }
+
+  std::mutex mutex_;
+  std::array<std::deque<Block>, kClasses> free_;  // by class, freed last at the back
+  uint64_t clock_ = 0;
+  int64_t cached_ = 0;
+  std::atomic<int64_t> in_use_{0};
+  std::atomic<uint64_t> trims_{0};
+  std::vector<ThreadCache*> caches_;
+};
+
+Central& central() {
+  static Central* const instance = [] {
+    pthread_atfork([] { central().lock(); }, [] { central().unlock(); }, [] { central().unlock(); });
+    return new Central;
+  }();
+  return *instance;
+}
+
+void drop(ThreadCache& cache) {
+  cache.trims = central().trims();
+  for (int i = 1; i < kSmallClasses; ++i) {
+    const SizeClass size{i, i * kAlignment};
+    while (void* const memory = cache.pop(size)) system_free(memory, size.bytes);
+  }
+}
+
+// Plain data, so that blocks freed while a thread's other variables are destroyed find it.
+thread_local ThreadCache* this_cache = nullptr;
+thread_local bool thread_ends = false;
+
+struct CacheOwner {
+  ~CacheOwner() {
+    thread_ends = true;
+    drop(*this_cache);
+    central().leave(this_cache);
+    delete std::exchange(this_cache, nullptr);
+  }
+};
+
+ThreadCache* start_cache() {
+  if (thread_ends) return nullptr;
+  this_cache = new ThreadCache;
+  central().enter(this_cache);
+  static thread_local CacheOwner owner;
+  (void)owner;
+  return this_cache;
+}
+
+// Null in a thread that is ending.
+ThreadCache* thread_cache() { return this_cache ? this_cache : start_cache(); }
+
+void count_in_use(ThreadCache* cache, int64_t bytes) {
+  if (cache) {
+    cache->in_use.add(bytes);
+  } else {
+    central().count_in_use(bytes);
+  }
+}
+
+[[noreturn]] void out_of_memory(size_t bytes) {
+  user_error(ErrorKind::Runtime, "allocate: cannot get ", bytes, " bytes of memory from the system");
+}
+
+void* allocate_new(SizeClass size, size_t bytes) {
+  if (void* const memory = system_allocate(size.bytes)) return memory;
+  // What other sizes keep may be what is missing.
+  caching_allocator().trim();
+  if (void* const memory = system_allocate(size.bytes)) return memory;
+  out_of_memory(bytes);
 }
 
 }  // namespace
 
-struct CachingAllocator::State {
-  mutable std::mutex mutex;
-  std::array<std::vector<void*>, kClasses> free;
-  AllocatorStatistics statistics;
-};
-
-CachingAllocator::CachingAllocator() : state_(new State) {}
-
-CachingAllocator::~CachingAllocator() {
-  trim();
-  delete state_;
-}
-
 void* CachingAllocator::allocate(size_t bytes) {
-  // Beyond the largest class the system cannot serve it either.
-  if (bytes > size_t{1} << 48)
-    user_error(ErrorKind::Runtime, "allocate: cannot get ", bytes, " bytes of memory from the system");
+  if (bytes > kLargest) out_of_memory(bytes);
   const SizeClass size = class_of(bytes);
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->statistics.bytes_in_use += static_cast<int64_t>(size.bytes);
-    std::vector<void*>& free = state_->free[size.index];
-    if (!free.empty()) {
-      void* memory = free.back();
-      free.pop_back();
-      state_->statistics.bytes_cached -= static_cast<int64_t>(size.bytes);
-      return memory;
-    }
-  }
-  try {
-    return system_allocate(size.bytes);
-  } catch (const UserError&) {
-    // What other sizes keep may be what is missing.
-    try {
-      trim();
-      return system_allocate(size.bytes);
-    } catch (const UserError&) {
-      const std::lock_guard<std::mutex> lock(state_->mutex);
-      state_->statistics.bytes_in_use -= static_cast<int64_t>(size.bytes);
-      throw;
-    }
-  }
+  ThreadCache* const cache = thread_cache();
+  const bool small = size.index < kSmallClasses && cache;
+  void* memory = small ? cache->pop(size) : nullptr;
+  if (!memory) memory = central().take(size, small ? cache : nullptr);
+  if (!memory) memory = allocate_new(size, bytes);
+  count_in_use(cache, static_cast<int64_t>(size.bytes));
+  unpoison(memory, bytes);
+  poison(static_cast<char*>(memory) + bytes, size.bytes - bytes);
+  return memory;
 }
 
 void CachingAllocator::deallocate(void* memory, size_t bytes) {
   if (!memory) return;
   const SizeClass size = class_of(bytes);
-  const int64_t most = static_cast<int64_t>(options().allocator_cache_mib) << 20;
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    AllocatorStatistics& s = state_->statistics;
-    s.bytes_in_use -= static_cast<int64_t>(size.bytes);
-    if (s.bytes_cached + static_cast<int64_t>(size.bytes) <= most) {
-      state_->free[size.index].push_back(memory);
-      s.bytes_cached += static_cast<int64_t>(size.bytes);
-      return;
-    }
+  ThreadCache* const cache = thread_cache();
+  count_in_use(cache, -static_cast<int64_t>(size.bytes));
+  const int64_t limit = static_cast<int64_t>(options().allocator_cache_mib) << 20;
+  if (static_cast<int64_t>(size.bytes) > limit) {
+    system_free(memory, size.bytes);
+    return;
   }
-  std::free(memory);
+  poison(memory, size.bytes);
+  if (size.index >= kSmallClasses || !cache) {
+    central().give(size, &memory, 1);
+    return;
+  }
+  if (cache->trims != central().trims()) drop(*cache);
+  if (cache->counts[size.index] == kKeptPerThread) {
+    std::array<void*, kKeptPerThread / 2> spare;
+    for (void*& block : spare) block = cache->pop(size);
+    central().give(size, spare.data(), static_cast<int>(spare.size()));
+  }
+  cache->push(size, memory);
 }
 
 void CachingAllocator::trim() {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  for (std::vector<void*>& free : state_->free) {
-    for (void* memory : free) std::free(memory);
-    free.clear();
-  }
-  state_->statistics.bytes_cached = 0;
+  central().trim();
+  if (this_cache) drop(*this_cache);
 }
 
-AllocatorStatistics CachingAllocator::statistics() const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  return state_->statistics;
-}
+AllocatorStatistics CachingAllocator::statistics() const { return central().statistics(); }
 
 CachingAllocator& caching_allocator() {
-  static CachingAllocator* const instance = [] {
-    auto* made = new CachingAllocator;
-    // A child must not inherit the lock of a thread that it does not have.
-    pthread_atfork([] { caching_allocator().state_->mutex.lock(); },
-                   [] { caching_allocator().state_->mutex.unlock(); },
-                   [] { caching_allocator().state_->mutex.unlock(); });
-    return made;
-  }();
+  static CachingAllocator* const instance = new CachingAllocator;
   return *instance;
 }
 

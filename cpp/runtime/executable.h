@@ -28,7 +28,7 @@ struct Launch {
 struct Memory_Transfer {
   Slot destination;
   Slot source;
-  size_t bytes = 0;
+  size_t bytes = 0;  // the two may overlap
 };
 
 // Waits until all earlier steps have run.
@@ -43,7 +43,7 @@ struct Host_Callback {
 
 using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback>;
 
-// Immutable once built; safe to run from several threads at once (each run has its own arena).
+// Immutable once prepared; safe to run from several threads at once (each run has its own arena).
 class Executable {
  public:
   std::shared_ptr<Device> device;
@@ -51,15 +51,25 @@ class Executable {
   size_t num_inputs = 0;
   size_t num_outputs = 0;
   size_t arena_bytes = 0;
-  std::vector<std::vector<uint8_t>> constants;
+  std::vector<std::vector<uint8_t>> constants;  // bytes
 
-  // Throws InternalError if a step names a slot that does not exist. Call once, after building.
+  // Throws InternalError if a step names a slot that does not exist or a range outside it. To be
+  // called before prepare(), which calls it, too.
   void validate() const;
 
+  // Validates, and moves the constants to the device's memory: `constants` is empty then. Call once,
+  // after building and before the first run.
+  void prepare();
+
   // Runs every step in order; `inputs` and `outputs` are memory of the device, aligned to their
-  // dtype. Returns when the launches have been issued; `device->synchronize()` waits.
+  // dtype. Returns when the launches have been issued, if the program has temporaries when they have
+  // run; `device->synchronize()` waits. Throws what a step throws; later steps have not run then.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
+
+ private:
+  struct Run;
+  std::vector<std::shared_ptr<void>> device_constants_;  // by index
 };
 
 }  // namespace rune::runtime

@@ -2,13 +2,19 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <exception>
+#include <fstream>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/options.h"
 
@@ -21,13 +27,17 @@ namespace rune::runtime {
 namespace {
 
 // Less work than this runs on the caller alone: handing it over costs more.
-constexpr double kParallelNs = 20'000;
+constexpr double kParallelNs = 15'000;
 // A parked worker takes tens of microseconds to wake; only this much work is worth that.
 constexpr double kWakeNs = 100'000;
-// How long an idle worker spins before it parks.
-constexpr auto kSpin = std::chrono::microseconds(60);
+// The least work that is worth another thread.
+constexpr double kThreadNs = 7'500;
+// The least work that is worth a claim, which moves a cache line between cores.
+constexpr double kClaimNs = 2'000;
 // Claims per thread: enough to even out, few enough to be free.
 constexpr int64_t kClaimsPerThread = 8;
+// How long an idle worker spins before it parks.
+constexpr auto kSpin = std::chrono::microseconds(60);
 
 void pause() {
 #if defined(__x86_64__)
@@ -37,36 +47,70 @@ void pause() {
 #endif
 }
 
+void name_this_thread(const char* name) {
+#if defined(__APPLE__)
+  pthread_setname_np(name);
+#elif defined(__linux__)
+  pthread_setname_np(pthread_self(), name);
+#else
+  (void)name;
+#endif
+}
+
 thread_local bool inside_task = false;
 
+// Nested calls of a task run inline.
+class InsideTask {
+ public:
+  InsideTask() { inside_task = true; }
+  ~InsideTask() { inside_task = false; }
+};
+
+// Tasks per claim when `threads` share work that takes `estimated_ns` on one core.
+int64_t grain_of(int64_t tasks, double estimated_ns, int threads) {
+  const double worthwhile = std::ceil(static_cast<double>(tasks) * (kClaimNs / estimated_ns));
+  const int64_t even = tasks / (kClaimsPerThread * threads);
+  return std::clamp<int64_t>(std::max(even, static_cast<int64_t>(worthwhile)), 1, tasks);
+}
+
 // One parallel_for at a time. Workers join a job through `gate_`, which counts those inside and closes
-// when the caller has no more work, so that no worker sees a job that has ended.
+// when the caller finds no more work, so that no worker sees a job that has ended. The job's data are
+// written while the gate is closed and nobody is inside.
 class Pool {
  public:
-  explicit Pool(int workers) : workers_(workers) {
-    for (int i = 0; i < workers; ++i) std::thread([this] { work(); }).detach();
+  // Starts fewer workers if the system refuses more threads.
+  explicit Pool(int workers) {
+    // Signals belong to the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      for (; workers_ < workers; ++workers_) std::thread([this] { work(); }).detach();
+    } catch (const std::system_error&) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // False if another thread has the pool.
-  bool try_run(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {
+  // Runs the tasks from `first` on; false, and nothing has run, if another thread has the pool.
+  bool try_run(int64_t first, int64_t tasks, double estimated_ns,
+               FunctionRef<void(int64_t, int64_t)> body) {
     if (!owner_.try_lock()) return false;
     const std::lock_guard<std::mutex> lock(owner_, std::adopt_lock);
+    const int helpers =
+        static_cast<int>(std::min<double>(workers_, std::ceil(estimated_ns / kThreadNs) - 1));
     tasks_ = tasks;
-    grain_ = std::max<int64_t>(1, tasks / (kClaimsPerThread * (workers_ + 1)));
+    grain_ = grain_of(tasks - first, estimated_ns, helpers + 1);
     body_ = &body;
     error_ = nullptr;
     failed_.store(false, std::memory_order_relaxed);
-    next_.store(0, std::memory_order_relaxed);
-    const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
-    gate_.store(static_cast<uint64_t>(job) << 32, std::memory_order_release);
-    job_.store(job, std::memory_order_seq_cst);
-    if (estimated_ns >= kWakeNs && parked_.load(std::memory_order_seq_cst) > 0) job_.notify_all();
+    next_.store(first, std::memory_order_relaxed);
+    announce(helpers, estimated_ns);
     claim();
     gate_.fetch_or(kClosed, std::memory_order_acq_rel);
-    // Workers inside finish the range that they hold; one without a core is waited for politely.
+    // Workers inside finish the range that they hold; one without a core is given this one.
     for (int spins = 0; gate_.load(std::memory_order_acquire) & kCount; ++spins)
       spins < 1000 ? pause() : std::this_thread::yield();
-    if (error_) std::rethrow_exception(error_);
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return true;
   }
 
@@ -74,26 +118,40 @@ class Pool {
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
   static constexpr uint64_t kCount = kClosed - 1;
 
+  void announce(int helpers, double estimated_ns) {
+    helpers_.store(helpers, std::memory_order_relaxed);
+    const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+    gate_.store(static_cast<uint64_t>(job) << 32, std::memory_order_release);
+    // Sequentially consistent with the count of parked workers: one that is not counted yet sees this
+    // job before it sleeps.
+    job_.store(job, std::memory_order_seq_cst);
+    if (estimated_ns < kWakeNs) return;
+    const int parked = parked_.load(std::memory_order_seq_cst);
+    for (int awake = workers_ - parked; awake < helpers; ++awake) job_.notify_one();
+  }
+
   bool join(uint32_t job) {
     uint64_t gate = gate_.load(std::memory_order_acquire);
-    while (static_cast<uint32_t>(gate >> 32) == job && !(gate & kClosed))
-      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) return true;
+    while (static_cast<uint32_t>(gate >> 32) == job && !(gate & kClosed) &&
+           static_cast<int>(gate & kCount) < helpers_.load(std::memory_order_relaxed))
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+        return true;
     return false;
   }
 
   void claim() {
-    inside_task = true;
+    const InsideTask inside;
     for (;;) {
       const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-      if (begin >= tasks_) break;
+      if (begin >= tasks_) return;
       try {
-        (*body_)(begin, std::min(tasks_, begin + grain_));
+        (*body_)(begin, tasks_ - begin < grain_ ? tasks_ : begin + grain_);
       } catch (...) {
         if (!failed_.exchange(true)) error_ = std::current_exception();
         next_.store(tasks_, std::memory_order_relaxed);
       }
     }
-    inside_task = false;
   }
 
   // Waits for a job other than the last one seen.
@@ -111,7 +169,8 @@ class Pool {
     return job_.load(std::memory_order_acquire);
   }
 
-  void work() {
+  [[noreturn]] void work() {
+    name_this_thread("rune_jit");
     uint32_t last = 0;
     for (;;) {
       last = wait_for_job(last);
@@ -121,14 +180,15 @@ class Pool {
     }
   }
 
-  const int workers_;
+  int workers_ = 0;
   std::mutex owner_;
-  // The job; written by the owner while no worker is inside.
+  // The job.
   int64_t tasks_ = 0;
   int64_t grain_ = 1;
   const FunctionRef<void(int64_t, int64_t)>* body_ = nullptr;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
+  std::atomic<int> helpers_{0};
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) std::atomic<uint64_t> gate_{kClosed};  // job number, closed, workers inside
   alignas(64) std::atomic<uint32_t> job_{0};
@@ -158,12 +218,31 @@ Pool& pool() {
   return *made;
 }
 
+// Cores that a container's quota amounts to, rounded up; 0 without a quota.
+int quota_cores() {
+#if defined(__linux__)
+  std::string quota;
+  double period = 0;
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); !(v2 >> quota >> period)) {
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  }
+  const double microseconds = std::strtod(quota.c_str(), nullptr);  // 0 of `max`
+  if (microseconds > 0 && period > 0) return static_cast<int>(std::ceil(microseconds / period));
+#endif
+  return 0;
+}
+
 int available_cores() {
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
 #endif
-  return std::max(1u, std::thread::hardware_concurrency());
+  // A thread beyond the quota only uses it up sooner: the kernel then stops all of them.
+  if (const int quota = quota_cores(); quota > 0) cores = std::min(cores, quota);
+  return std::max(1, cores);
 }
 
 }  // namespace
@@ -175,8 +254,21 @@ int num_threads() {
 
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {
   if (tasks <= 0) return;
-  const bool alone = tasks == 1 || estimated_ns < kParallelNs || inside_task || num_threads() == 1;
-  if (alone || !pool().try_run(tasks, estimated_ns, body)) body(0, tasks);
+  if (tasks == 1 || !(estimated_ns >= kParallelNs) || inside_task || num_threads() == 1) {
+    body(0, tasks);
+    return;
+  }
+  Pool& shared = pool();
+  const double task_ns = estimated_ns / static_cast<double>(tasks);
+  const int64_t grain = grain_of(tasks, estimated_ns, 2);
+  // While another thread has the pool, this one works alone, and asks again between ranges.
+  for (int64_t done = 0; done < tasks;) {
+    const int64_t left = tasks - done;
+    if (shared.try_run(done, tasks, std::max(kParallelNs, task_ns * static_cast<double>(left)), body)) return;
+    const int64_t end = left < grain ? tasks : done + grain;
+    body(done, end);
+    done = end;
+  }
 }
 
 }  // namespace rune::runtime

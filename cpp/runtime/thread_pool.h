@@ -26,15 +26,17 @@ class FunctionRef<R(Args...)> {
 };
 
 // Threads that a parallel_for may use, the caller included: RUNE_JIT_NUM_THREADS, or the cores that
-// this process may run on.
+// this process may run on and that its container's quota pays for. At least 1; read once.
 int num_threads();
 
 // Calls body(begin, end) for ranges that together cover [0, tasks) once, on the calling thread and, if
 // `estimated_ns` (the work of all tasks on one core) is worth it, on others. Ranges are claimed one at a
 // time, so a thread that loses its core does not hold up the rest. Returns when all have run; rethrows
-// the first exception of a range, after which ranges that have not begun are dropped. Runs inline when
-// called from within a task or while another thread's parallel_for has the pool. After a fork the child
-// starts a pool of its own.
+// the first exception of a range, after which ranges that have not begun are dropped.
+//
+// Any number of threads may call it: one of them has the pool, the others work alone until it is free.
+// Calls from within a task run inline. After a fork the child starts a pool of its own; a task must not
+// fork.
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body);
 
 }  // namespace rune::runtime

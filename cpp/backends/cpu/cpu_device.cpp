@@ -23,8 +23,10 @@ CompileHook& hook() {
 class CpuProgram : public Program {
  public:
   CpuProgram(Entry entry, const KernelSource& source, std::shared_ptr<void> keep_alive)
-      : entry_(entry), tasks_(source.grid[0] * source.grid[1] * source.grid[2]),
-        estimated_ns_(source.estimated_ns), keep_alive_(std::move(keep_alive)) {}
+      : entry_(entry),
+        tasks_(source.grid[0] * source.grid[1] * source.grid[2]),
+        estimated_ns_(source.estimated_ns),
+        keep_alive_(std::move(keep_alive)) {}
 
   void launch(const LaunchArguments& arguments) override {
     parallel_for(tasks_, estimated_ns_, [&](int64_t begin, int64_t end) {
@@ -51,9 +53,14 @@ class CpuCompiler : public Compiler {
       compile_module = hook();
     }
     if (!compile_module)
-      user_error(ErrorKind::Runtime, "cpu: cannot compile a program (no LLVM compiler is registered)");
+      user_error(ErrorKind::Runtime, "cpu: cannot compile a program (no LLVM compiler is registered)",
+                 "\nhint: `import rune_jit` registers one");
     const CompiledModule module = compile_module(sources[0].text, names);
-    RUNE_CHECK(module.entry_points.size() == sources.size(), "the compiler returned other functions");
+    RUNE_CHECK(module.entry_points.size() == sources.size(), "the compiler returned ",
+               module.entry_points.size(), " functions of ", sources.size());
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (!module.entry_points[i])
+        user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i], " in the compiled module");
     std::vector<std::shared_ptr<Program>> programs;
     for (size_t i = 0; i < sources.size(); ++i)
       programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(module.entry_points[i]),
@@ -71,8 +78,12 @@ class CpuDevice : public Device {
   Compiler& compiler() override { return compiler_; }
   // Launches have run when they return.
   void synchronize() override {}
-  void copy_in(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
-  void copy_out(void* host, const void* device, size_t bytes) override { std::memcpy(host, device, bytes); }
+  void copy_in(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
   void copy(void* to, const void* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
  private:
@@ -87,6 +98,9 @@ void set_compile_hook(CompileHook compile_module) {
   hook() = std::move(compile_module);
 }
 
-std::shared_ptr<Device> cpu_device(int ordinal) { return std::make_shared<CpuDevice>(ordinal); }
+std::shared_ptr<Device> cpu_device(int ordinal) {
+  if (ordinal < 0) user_error(ErrorKind::Value, "cpu_device: cannot open cpu:", ordinal);
+  return std::make_shared<CpuDevice>(ordinal);
+}
 
 }  // namespace rune::runtime

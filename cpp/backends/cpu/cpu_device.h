@@ -25,6 +25,8 @@ void set_compile_hook(CompileHook hook);
 
 // CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its compiler
 // takes all kernels of a program as one module, the text of the first source; the others' are empty.
+// Launches have run when they return. The grid's groups, x fastest, are the entry point's tasks, dealt
+// to cores by parallel_for; `vars` may be null if there are none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime
