@@ -58,9 +58,9 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities(), render_cpu, render::llvm_symbol,
        [](int ordinal) { return runtime::cpu_device(ordinal); }},
-      {"metal", render::metal_capabilities(), render_each<render::render_msl>, nullptr,
+      {"metal", render::metal_capabilities(), render_each<render::render_msl>, render::msl_function_name,
        [](int) { return metal::make_device(); }},
-      {"cuda", render::cuda_capabilities(), render_each<render::render_cuda>, nullptr, nullptr},
+      {"cuda", render::cuda_capabilities(), render_each<render::render_cuda>, render::cuda_function_name, nullptr},
       {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_interpreter_device(); }},
       {"null", runtime::null_capabilities(), render_each<lower::print>, nullptr,

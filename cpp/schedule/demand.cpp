@@ -33,9 +33,12 @@ class Walker {
     for (const Access& access : seed_accesses(graph_, {v, demand.index, inner})) request(access, demand.mask);
   }
 
-  // Loop variables of a reduction that is folded where it is used.
+  // Loop variables of a reduction that is folded where it is used; the position that a gather loads.
   Index inner_index(Value v) {
-    const Shape shape = reduced_shape(graph_, v);
+    const Evaluation evaluation = evaluation_of(graph_[v]);
+    if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Gathered) return {};
+    const Shape shape = evaluation == Evaluation::Gathered ? Shape{gathered_extent(graph_, v)}
+                                                           : reduced_shape(graph_, v);
     const Index index = variable_index(shape, next_variable_);
     for (size_t i = 0; i < shape.size(); ++i) result.inner_extents[next_variable_++] = shape[i];
     return index;
@@ -48,6 +51,17 @@ class Walker {
   uint32_t next_variable_ = kFirstInnerVariable;
 };
 
+Walk follow(Walker walker, const Stop& stop) {
+  // Operands have smaller ids than their users, so a node is visited after all that demand it.
+  for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
+    const Value v{it->first};
+    if (stop(v, it->second)) continue;
+    const Index inner = walker.inner_index(v);
+    for (const Demand& demand : it->second) walker.expand(v, demand, inner);
+  }
+  return std::move(walker.result);
+}
+
 }  // namespace
 
 std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
@@ -56,33 +70,28 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
     case Evaluation::Forward:
     case Evaluation::Select: return operand_accesses(graph, seed.value, seed.index);
     case Evaluation::Reduction: return reduction_accesses(graph, seed.value, seed.index, seed.inner);
+    case Evaluation::Gathered: return gathered_accesses(graph, seed.value, seed.index, seed.inner[0]);
     case Evaluation::Constant:
     case Evaluation::Memory:
-    case Evaluation::Gathered:
     case Evaluation::Mask: break;
   }
   return {};
 }
 
 Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) {
-  std::vector<Access> wanted;
-  for (const Seed& seed : seeds)
-    for (Access& access : seed_accesses(graph, seed)) wanted.push_back(std::move(access));
-  return walk(graph, wanted, stop);
+  Walker walker(graph);
+  for (Seed seed : seeds) {
+    // A gather that is a kernel's own value has no variable for its position yet.
+    if (seed.inner.empty()) seed.inner = walker.inner_index(seed.value);
+    for (const Access& access : seed_accesses(graph, seed)) walker.request(access, {});
+  }
+  return follow(std::move(walker), stop);
 }
 
 Walk walk(const Graph& graph, const std::vector<Access>& wanted, const Stop& stop) {
   Walker walker(graph);
   for (const Access& access : wanted) walker.request(access, {});
-  // Operands have smaller ids than their users, so a node is visited after all that demand it.
-  for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
-    const Value v{it->first};
-    if (stop(v, it->second)) continue;
-    const bool reduces = evaluation_of(graph[v]) == Evaluation::Reduction;
-    const Index inner = reduces ? walker.inner_index(v) : Index{};
-    for (const Demand& demand : it->second) walker.expand(v, demand, inner);
-  }
-  return std::move(walker.result);
+  return follow(std::move(walker), stop);
 }
 
 }  // namespace rune::schedule

@@ -17,7 +17,8 @@ struct Demand {
   bool operator==(const Demand&) const = default;
 };
 
-// A value to be computed at `index`; of a reduction, folding over `inner`.
+// A value to be computed at `index`; of a reduction, folding over `inner`; of a gather, `inner` is the
+// position that it loads.
 struct Seed {
   graph::Value value;
   Index index;
@@ -27,7 +28,8 @@ struct Seed {
 struct Walk {
   // The distinct demands of each node reached; users before operands.
   std::map<uint32_t, std::vector<Demand>, std::greater<>> demands;
-  // Variables made for reductions that are folded inside another computation, with their extents.
+  // Variables made for reductions that are folded inside another computation and for positions that
+  // are data, with their extents.
   std::map<uint32_t, int64_t> inner_extents;
 };
 

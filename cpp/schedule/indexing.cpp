@@ -46,9 +46,9 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Placeholder:
     case NodeKind::Vconst: return Evaluation::Memory;
     case NodeKind::Valid: return Evaluation::Mask;
-    case NodeKind::Buffer:
     case NodeKind::Index:
-    case NodeKind::Gather:
+    case NodeKind::Gather: return Evaluation::Gathered;
+    case NodeKind::Buffer:
     case NodeKind::Gep:
     case NodeKind::Wmma:
     case NodeKind::Assign:
@@ -204,6 +204,32 @@ std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index&
     result.push_back(std::move(access));
   }
   return result;
+}
+
+std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& index, const Expr& position) {
+  const Node& node = graph[v];
+  const Value source = node.inputs[0];
+  const auto* gather = node.as<graph::Gather>();
+  if (!gather) {
+    std::vector<Access> result;
+    for (size_t i = 1; i < node.inputs.size(); ++i) result.push_back({node.inputs[i], index, {}});
+    result.push_back({source, sym::unflatten_index(position, graph[source].shape()), {}});
+    return result;
+  }
+  const size_t indices_rank = graph[node.inputs[1]].shape().size();
+  const auto first = index.begin() + gather->axis;
+  const auto last = first + static_cast<int64_t>(indices_rank);
+  Index at(index.begin(), first);
+  at.push_back(position);
+  at.insert(at.end(), last, index.end());
+  return {{node.inputs[1], Index(first, last), {}}, {source, std::move(at), {}}};
+}
+
+int64_t gathered_extent(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  const Shape& shape = graph[node.inputs[0]].shape();
+  const auto* gather = node.as<graph::Gather>();
+  return gather ? shape[gather->axis] : num_elements(shape);
 }
 
 Shape reduced_shape(const Graph& graph, Value v) {

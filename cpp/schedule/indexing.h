@@ -41,6 +41,13 @@ std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, 
 // the point `inner` of the reduced sub-shape.
 std::vector<Access> reduction_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
                                        const Index& inner);
+// Of a Gather or Index: first what gives the position (and, of an Index, whether it counts), last the
+// source's element there, `position` standing for the loaded and wrapped index.
+std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
+                                      const sym::Expr& position);
+// How many positions the node may load: the source's size along its axis, or all of it.
+int64_t gathered_extent(const graph::Graph& graph, graph::Value v);
+
 // Sizes of the axes that the node reduces, in order.
 Shape reduced_shape(const graph::Graph& graph, graph::Value v);
 

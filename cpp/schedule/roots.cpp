@@ -35,8 +35,20 @@ class RootFinder {
     result.uses.resize(graph.size());
   }
 
-  // Consumers first, so that a value made a root here is visited later.
+  // A value found cheaper to store may already have been followed through by the uses of roots after it,
+  // so these are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
+    find_uses(outputs);
+    if (!added_) return;
+    may_add_ = false;
+    find_uses(outputs);
+  }
+
+  Roots result;
+
+ private:
+  // Consumers first, so that a value made a root here is visited later.
+  void find_uses(const std::vector<Value>& outputs) {
     std::vector<bool> wanted(graph_.size(), false);
     for (const Value v : outputs) wanted[v.id] = true;
     for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
@@ -49,9 +61,6 @@ class RootFinder {
     }
   }
 
-  Roots result;
-
- private:
   void visit(Value root) {
     const graph::Node& node = graph_[root];
     const auto rank = static_cast<uint32_t>(node.shape().size());
@@ -63,9 +72,11 @@ class RootFinder {
       extents_.insert(extents_.end(), inner.begin(), inner.end());
     }
     std::vector<Use>& uses = result.uses[root.id];
+    uses.clear();
     walk(graph_, std::vector<Seed>{seed}, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
-      if (!in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands)) result.is_root[v.id] = true;
+      if (may_add_ && !in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands))
+        result.is_root[v.id] = added_ = true;
       if (in_memory || result.is_root[v.id]) {
         uses.push_back({v, demands});
         return true;
@@ -106,6 +117,7 @@ class RootFinder {
   const Graph& graph_;
   const Capabilities& caps_;
   const std::vector<double> operations_;
+  bool may_add_ = true, added_ = false;
   Shape extents_;  // of the visited root's variables
 };
 

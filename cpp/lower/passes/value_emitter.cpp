@@ -25,10 +25,18 @@ std::optional<uint32_t> lane_variable(const Expr& expr) {
   return variables.back();
 }
 
-bool depends_on_lane(const Expr& expr) { return lane_variable(expr).has_value(); }
+bool depends_on_vectors(const Expr& expr) {
+  for (const uint32_t v : expr.variables())
+    if (v >= kFirstVectorVariable && !is_lane(v)) return true;
+  return false;
+}
+
+// Whether the lanes of a vector have values of their own.
+bool depends_on_lane(const Expr& expr) { return lane_variable(expr) || depends_on_vectors(expr); }
 
 // How far one lane moves the expression: 0 without lanes, nothing if that differs between lanes.
 std::optional<int64_t> lane_stride(const Expr& expr) {
+  if (depends_on_vectors(expr)) return std::nullopt;
   const auto variable = lane_variable(expr);
   return variable ? expr.coefficient_of(*variable) : 0;
 }
@@ -84,7 +92,8 @@ Expr ValueEmitter::lane(int64_t used) const {
 }
 
 Expr ValueEmitter::bind(Var value, sym::Bounds bounds) {
-  const uint32_t id = next_variable_++;
+  const bool is_vector = builder_.type(value).lanes > 1;
+  const uint32_t id = is_vector ? next_vector_variable_++ : next_variable_++;
   variables_[id] = value;
   return Expr::variable(id, bounds);
 }
@@ -195,7 +204,8 @@ Var ValueEmitter::known_value(const Access& access) {
 
 std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
   const auto stop = [this](Value v, const std::vector<schedule::Demand>& demands) {
-    if (is_input(v) || evaluation_of(graph_[v]) == Evaluation::Reduction) return true;
+    const Evaluation evaluation = evaluation_of(graph_[v]);
+    if (is_input(v) || evaluation == Evaluation::Reduction || evaluation == Evaluation::Gathered) return true;
     return std::all_of(demands.begin(), demands.end(), [&](const schedule::Demand& demand) {
       return find({v, demand.index, demand.mask}) != nullptr;
     });
@@ -228,8 +238,8 @@ void ValueEmitter::compute(const Access& access) {
         if (!result.valid()) result = builder_.constant(Scalar::of(DType::Bool, true));
         break;
       }
-      case Evaluation::Memory:
-      case Evaluation::Gathered: RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
+      case Evaluation::Gathered: result = compute_gathered(access); break;
+      case Evaluation::Memory: RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
     }
   }
   known_[access] = {result, builder_.scope_id(builder_.depth_of(result))};
@@ -313,6 +323,33 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   builder_.assign(acc, next);
   for (size_t i = 0; i < sizes.size(); ++i) builder_.close_range();
   return acc;
+}
+
+// Negative positions count from the end. What lies outside even so is brought inside, so that no memory
+// but the source's is read; raising IndexError for it is the front end's part.
+Expr ValueEmitter::wrapped_position(Var index, int64_t extent) {
+  const int lanes = builder_.type(index).lanes;
+  const auto number = [&](int64_t n) { return builder_.splat(index_constant(n), lanes); };
+  index = builder_.cast(index, index_dtype_);
+  const Var negative = builder_.alu(AluOp::Cmplt, {index, number(0)});
+  index = where(negative, builder_.alu(AluOp::Add, {index, number(extent)}), index);
+  index = builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(extent - 1)}), number(0)});
+  return bind(index, {0, extent - 1});
+}
+
+Var ValueEmitter::compute_gathered(const Access& access) {
+  const auto with_mask = [&](std::vector<Access> accesses) {
+    for (Access& a : accesses) a.mask.require(access.mask);
+    return accesses;
+  };
+  std::vector<Access> first = with_mask(schedule::gathered_accesses(graph_, access.value, access.index, Expr(0)));
+  first.pop_back();
+  const std::vector<Var> loaded = evaluate(first);
+  const Expr position = wrapped_position(loaded[0], schedule::gathered_extent(graph_, access.value));
+  const Access source = with_mask(schedule::gathered_accesses(graph_, access.value, access.index, position)).back();
+  const Var value = evaluate_one(source);
+  if (loaded.size() == 1) return value;
+  return where(loaded[1], value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
 }
 
 Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask) {

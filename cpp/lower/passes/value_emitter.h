@@ -15,8 +15,10 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
-// Variables from here on number a vector's lanes.
+// Variables from here on number a vector's lanes; those before them, from the other constant on, stand
+// for vectors of data.
 inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
+inline constexpr uint32_t kFirstVectorVariable = uint32_t{1} << 31;
 
 class ValueEmitter {
  public:
@@ -73,6 +75,8 @@ class ValueEmitter {
   Var compute_forward(const Access& access);
   Var compute_select(const Access& access);
   Var compute_reduction(const Access& access);
+  Var compute_gathered(const Access& access);
+  sym::Expr wrapped_position(Var index, int64_t extent);
   Var fold_in_place(const Access& access);
   Var load(const Access& access);
   Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask);
@@ -87,6 +91,7 @@ class ValueEmitter {
   Var lane_numbers_;
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
+  uint32_t next_vector_variable_ = kFirstVectorVariable;
   std::map<uint32_t, Var> memory_;  // by buffer
   std::map<uint32_t, bool> inputs_;
   std::map<uint32_t, std::vector<std::pair<sym::Expr, Var>>> reduced_;
