@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Installs what the tests need, then runs them all: C++ unit tests, IR text tests, Python tests.
+#
+#   scripts/test.sh [--full]
+#
+# Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). GoogleTest, clang (which checks rendered Metal
+# source) and ccache come from apt-get where this user may install packages; what is missing is named in
+# the summary with the tests that were skipped for it. Everything is written under build/.
+#
+#   --full   also: the C++ tests under AddressSanitizer and UBSan, more fuzzing, and a plain
+#            `pip install .` into an empty environment.
+#
+# Environment: PYTHON (interpreter, default python3), JOBS (default: number of cores).
+set -u -o pipefail
+cd "$(dirname "$0")/.."
+
+full=0
+for argument in "$@"; do
+  case "$argument" in
+    --full) full=1 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test.sh: cannot understand \`$argument\`" >&2; exit 2 ;;
+  esac
+done
+
+python=${PYTHON:-python3}
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+venv=$PWD/build/venv
+tree=$PWD/build/test
+summary=()
+failed=0
+started=$SECONDS
+
+# step NAME COMMAND...: runs it, times it, remembers how it went.
+step() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  printf '\n==== %s\n' "$name"
+  "$@" || status=$?
+  if ((status == 0)); then
+    summary+=("ok       $name ($((SECONDS - begin)) s)")
+  else
+    summary+=("FAILED   $name (exit status $status, $((SECONDS - begin)) s)")
+    failed=1
+  fi
+  return $status
+}
+
+skip() {
+  printf '\n==== %s: skipped, %s\n' "$1" "$2"
+  summary+=("skipped  $1: $2")
+}
+
+finish() {
+  printf '\n==== summary (%d s)\n' $((SECONDS - started))
+  printf '%s\n' "${summary[@]}"
+  if ((failed)); then echo "FAILED"; else echo "passed"; fi
+  exit $failed
+}
+
+can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
+
+apt_updated=0
+# apt_install PACKAGE...: the first one that can be had.
+apt_install() {
+  can_install || return 1
+  if ((!apt_updated)); then
+    apt-get update -qq || echo "test.sh: apt-get update failed; trying with the lists at hand" >&2
+    apt_updated=1
+  fi
+  local package
+  for package in "$@"; do
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
+      >/dev/null && return 0
+  done
+  return 1
+}
+
+has_gtest() { echo '#include <gtest/gtest.h>' | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1; }
+has_clang() {
+  local name
+  for name in clang++-19 clang++-18 clang++-17 clang++; do command -v $name >/dev/null && return; done
+  return 1
+}
+
+install_system_packages() {
+  command -v ccache >/dev/null || apt_install ccache || true
+  has_gtest || apt_install libgtest-dev || true
+  has_clang || apt_install clang-19 clang-16 clang || true
+}
+
+check_tools() {
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || {
+    echo "test.sh: cannot run without Python >= 3.10 ($python is $("$python" -V 2>&1))" >&2
+    return 1
+  }
+  command -v "${CXX:-g++}" >/dev/null || {
+    echo "test.sh: cannot build without ${CXX:-g++} (apt-get install g++)" >&2
+    return 1
+  }
+}
+
+make_venv() {
+  [[ -x $venv/bin/pip ]] && return
+  "$python" -m venv --clear "$venv" || {
+    apt_install python3-venv && "$python" -m venv --clear "$venv"
+  } || {
+    echo "test.sh: cannot make a virtual environment (apt-get install python3-venv)" >&2
+    return 1
+  }
+}
+
+# The extension, rune-opt and the C++ tests come out of one CMake tree, so the library is built once,
+# lightly optimised and with assertions. Without isolation, because the tree then keeps its cmake and
+# ninja from run to run.
+install_package() {
+  local options=(-C build-dir="$tree" -C cmake.build-type=Release)
+  options+=(-C cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O1")
+  options+=(-C cmake.define.RUNE_BUILD_TOOLS=ON -C cmake.define.RUNE_WARNINGS_AS_ERRORS=ON)
+  options+=(-C cmake.define.RUNE_BUILD_TESTS="$1")
+  "$venv/bin/pip" install -q --disable-pip-version-check \
+    'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
+    PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \
+      --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples]'
+}
+
+run_ctest() { "$venv/bin/ctest" --test-dir "$tree" -j"$jobs" --output-on-failure --progress; }
+
+run_lit() { PATH=$venv/bin:$PATH RUNE_OPT=$tree/rune-opt "$venv/bin/lit" -q -j"$jobs" tests/ir; }
+
+run_pytest() {
+  local folders=(tests/python)
+  compgen -G 'tests/fuzz/*.py' >/dev/null && folders+=(tests/fuzz)
+  local options=(-n "$jobs" -r s)
+  ((full)) && options+=(--hypothesis-profile=full)
+  RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" "${folders[@]}"
+}
+
+run_sanitized() {
+  PATH=$venv/bin:$PATH && cmake --preset asan && cmake --build --preset asan -j "$jobs" &&
+    ctest --preset asan -j "$jobs"
+}
+
+run_plain_install() {
+  rm -rf build/plain && "$python" -m venv build/plain && build/plain/bin/pip install -q . &&
+    (cd build && plain/bin/python -c '
+import numpy as np, rune_jit
+x = np.arange(1000, dtype=np.float32)
+assert np.array_equal(rune_jit.jit(lambda x: 2 * x + 1)(x), 2 * x + 1)')
+}
+
+# Every pass of every program is verified.
+export RUNE_JIT_VERIFY=1
+
+step "tools" check_tools || finish
+step "system packages" install_system_packages
+step "virtual environment" make_venv || finish
+
+gtest=ON
+has_gtest || gtest=OFF
+step "build and install" install_package $gtest || finish
+
+if [[ $gtest == ON ]]; then
+  step "C++ tests (ctest)" run_ctest
+else
+  skip "C++ tests" "GoogleTest was not found and could not be installed (apt-get install libgtest-dev)"
+fi
+step "IR text tests (lit)" run_lit
+has_clang || skip "checks of Metal source" "no clang++ was found or could be installed (apt-get install clang-19)"
+step "Python tests (pytest)" run_pytest
+
+if ((full)); then
+  if [[ $gtest == ON ]]; then step "C++ tests with sanitizers" run_sanitized; fi
+  step "plain pip install" run_plain_install
+fi
+finish
