@@ -111,11 +111,11 @@ make_venv() {
 }
 
 # The extension, rune-opt and the C++ tests come out of one CMake tree, so the library is built once,
-# lightly optimised and with assertions. Without isolation, because the tree then keeps its cmake and
+# optimised but with assertions. Without isolation, because the tree then keeps its cmake and
 # ninja from run to run.
 install_package() {
   local options=(-C build-dir="$tree" -C cmake.build-type=Release)
-  options+=(-C cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O1")
+  options+=(-C cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
   options+=(-C cmake.define.RUNE_BUILD_TOOLS=ON -C cmake.define.RUNE_WARNINGS_AS_ERRORS=ON)
   options+=(-C cmake.define.RUNE_BUILD_TESTS="$1")
   "$venv/bin/pip" install -q --disable-pip-version-check \
