@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -37,7 +38,11 @@ class FakeDevice : public Device {
   Compiler& compiler() override { throw std::logic_error("nothing to compile"); }
   void synchronize() override {
     ++synchronizations;
-    const auto queue = std::exchange(queue_, {});
+    std::vector<std::function<void()>> queue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      queue.swap(queue_);
+    }
     for (const auto& work : queue) work();
   }
   void copy_in(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
@@ -47,6 +52,7 @@ class FakeDevice : public Device {
   }
   void enqueue(std::function<void()> work) {
     if (deferred) {
+      const std::lock_guard<std::mutex> lock(mutex_);
       queue_.push_back(std::move(work));
     } else {
       work();
@@ -60,6 +66,7 @@ class FakeDevice : public Device {
   std::string name_ = "fake";
   Capabilities capabilities_;
   CountingAllocator allocator_;
+  std::mutex mutex_;
   std::vector<std::function<void()>> queue_;
 };
 
