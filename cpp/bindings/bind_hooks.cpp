@@ -5,6 +5,8 @@
 #include "backends/cpu/cpu_device.h"
 #include "base/error.h"
 #include "bindings/bindings.h"
+#include "driver/pipeline.h"
+#include "driver/targets.h"
 #include "lower/interpreter.h"
 #include "lower/text.h"
 #include "render/llvm_ir.h"
@@ -59,6 +61,12 @@ void interpret(const std::string& text, const std::vector<py::array>& arrays, bo
   lower::interpret(kernel, globals, {}, options);
 }
 
+// A graph, schedule or kernels as text: read, verified and printed again.
+std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
+  const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities);
+  return {driver::print(state), driver::verify(state)};
+}
+
 }  // namespace
 
 void bind_hooks(py::module_& m) {
@@ -66,6 +74,8 @@ void bind_hooks(py::module_& m) {
         "Sets the compiler of LLVM IR: compile_module(ir, names) -> (addresses, keep_alive).");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
+  m.def("reprint", &reprint, py::arg("text"),
+        "IR text (graph, schedule or kernels) as it prints after reading, and the verifier's violations.");
   m.def(
       "render_llvm",
       [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },

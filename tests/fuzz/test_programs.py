@@ -1,0 +1,78 @@
+"""Random NumPy programs give NumPy's results on every device; what fails is printed with its seed, its
+code, its graph and its kernels (run it alone with tests/fuzz/reproduce.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import Expectation, Program, Step, generate
+from runner import MODES, check, failure
+
+_SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(seed=_SEEDS)
+def test_programs(mode: str, seed: int) -> None:
+    check(seed, mode)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpreter"))
+def test_long_programs(mode: str, full: bool) -> None:
+    for seed in range(1_000_000, 1_000_000 + (400 if full else 20)):
+        check(seed, mode, most_steps=60)
+
+
+# The instrument itself: it must be able to fail, and must let pass what may differ.
+
+
+def _program(expression: str, noise: str | None, *inputs: np.ndarray) -> Program:
+    program = Program(list(inputs), ["C"] * len(inputs))
+    program.steps = [Step(len(inputs), expression, noise)]
+    program.outputs = [len(inputs)]
+    if noise is None:
+        program.exact = program.signed_zeros = {len(inputs)}
+    return program
+
+
+def test_exact_results_must_have_the_same_bits() -> None:
+    x = np.array([1.5, -0.0, np.nan, np.inf], np.float32)
+    expectation = Expectation(_program("v0 * 1", None, x))
+    assert expectation.mismatch((x,)) is None
+    for i, wrong in ((0, 1.5000001), (1, 0.0), (2, 1.0), (3, np.nan), (3, -np.inf)):
+        y = x.copy()
+        y[i] = wrong
+        assert expectation.mismatch((y,)), (i, wrong)
+    assert "dtype" in (expectation.mismatch((x.astype(np.float64),)) or "")
+    assert "shape" in (expectation.mismatch((x[None],)) or "")
+    assert "results" in (expectation.mismatch((x, x)) or "")
+
+
+def test_sums_may_differ_by_rounding_only() -> None:
+    x = np.array([1e8, 1.0, -1e8, 1.0], np.float32)
+    expectation = Expectation(_program("np.sum(v0)", "eps * 6 * np.sum(magnitude(v0))", x))
+    assert expectation.mismatch((np.float32(2.0),)) is None
+    assert expectation.mismatch((np.float32(1e4),))
+    assert expectation.mismatch((np.float32(np.nan),))
+
+
+def test_a_wrong_compiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(program: Program, mode: str) -> tuple[np.ndarray, ...]:
+        return tuple(np.zeros_like(r) for r in Expectation(program).results)
+
+    monkeypatch.setattr("runner.run", wrong)
+    noticed = [seed for seed in range(30) if failure(generate(seed), "cpu")]
+    assert len(noticed) > 20
+    with pytest.raises(AssertionError, match=rf"seed {noticed[0]} on cpu: v\d+: .* instead of (?s:.*)graph \{{"):
+        check(noticed[0], "cpu")
+
+
+def test_seeds_make_the_same_program_again() -> None:
+    for seed in (1, 77):
+        first, second = generate(seed), generate(seed)
+        assert first.source() == second.source()
+        for a, b in zip(first.inputs, second.inputs, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len({generate(seed).source() for seed in range(50)}) > 45
