@@ -1,0 +1,168 @@
+"""Figures that do not depend on the machine: how many kernels a function takes, and that they move the
+fewest bytes: each input read once, each result written once, no intermediate stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+
+TARGETS = ("cpu", "metal", "cuda", "interpreter")
+
+
+def _array(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(0).random(shape).astype(dtype)
+
+
+X = _array(64, 128)
+GAIN, BIAS = _array(128), _array(128)
+
+
+def chain(x: Any, y: Any) -> Any:
+    return np.tanh(np.maximum(np.sqrt(np.abs((x + y) * 2 - x) / 3), 0.5) - y)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layernorm(x: Any, gain: Any, bias: Any) -> Any:
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5) * gain + bias
+
+
+def rmsnorm(x: Any, gain: Any) -> Any:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * gain
+
+
+def logsumexp(x: Any) -> Any:
+    largest = x.max(-1, keepdims=True)
+    return np.log(np.exp(x - largest).sum(-1, keepdims=True)) + largest
+
+
+def blur(x: Any) -> Any:
+    return (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] + x[1:-1, 1:-1]) / 5
+
+
+def movement(x: Any) -> Any:
+    y = np.pad(x.T[::-1], 1).reshape(-1)[5:-7]
+    return np.concatenate([y, y[::2]]) * 2
+
+
+def dense(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(x @ w + b, 0)
+
+
+ONE_KERNEL: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "chain of eight": (chain, (X, X + 1)),
+    "chain with broadcasts": (lambda x, g, b: (x * g + b) * x, (X, GAIN, BIAS)),
+    "chain of mixed types": (
+        lambda x, n, m: np.where(m, x * n, x), (X, _array(64, 128, dtype=np.int16), X > 0.5)),
+    "softmax of rows": (softmax, (X,)),
+    "layernorm": (layernorm, (X, GAIN, BIAS)),
+    "rmsnorm": (rmsnorm, (X, GAIN)),
+    "logsumexp": (logsumexp, (X,)),
+    "mean and variance": (lambda x: (x.mean(), x.var()), (X,)),
+    "mean and variance of rows": (lambda x: (x.mean(-1), x.var(-1)), (X,)),
+    "sum, largest and smallest": (lambda x: (x.sum(1), x.max(1), x.min(1)), (X,)),
+    "prologue and epilogue": (lambda x: np.sqrt((x * x).sum(1)) + 1, (X,)),
+    "blur by shifted slices": (blur, (X,)),
+    "movement": (movement, (X,)),
+    "matmul with epilogue": (dense, (X, _array(128, 96), _array(96))),
+    "several results": (lambda x: (x + 1, x * 2, -x), (X,)),
+}
+
+
+def _bytes(tree: Any) -> int:
+    arrays = tree if isinstance(tree, tuple) else (tree,)
+    return sum(np.asarray(a).nbytes for a in arrays)
+
+
+@pytest.mark.parametrize("device", TARGETS)
+@pytest.mark.parametrize("name", ONE_KERNEL)
+def test_one_kernel_moves_the_fewest_bytes(name: str, device: str) -> None:
+    function, arguments = ONE_KERNEL[name]
+    lowered = rune_jit.jit(function, device=device, fallback="error").lower(*arguments)
+    costs = lowered.cost_analysis()
+    assert len(lowered.kernels) == costs["kernels"] == 1
+    assert costs["bytes_read"] == _bytes(arguments)
+    assert costs["bytes_written"] == _bytes(function(*arguments))
+    assert costs["peak_bytes"] == costs["bytes_read"] + costs["bytes_written"]
+    if device == "cpu":
+        assert costs["barriers"] == 0
+
+
+@pytest.mark.parametrize("name", ONE_KERNEL)
+def test_what_is_one_kernel_computes_numpys_result(name: str) -> None:
+    function, arguments = ONE_KERNEL[name]
+    for device in ("cpu", "interpreter"):
+        actual = rune_jit.jit(function, device=device, fallback="error")(*arguments)
+        expected = function(*arguments)
+        for a, e in zip(np.atleast_1d(actual) if not isinstance(actual, tuple) else actual,
+                        np.atleast_1d(expected) if not isinstance(expected, tuple) else expected, strict=True):
+            np.testing.assert_allclose(a, e, rtol=3e-5, atol=1e-5)
+
+
+def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    return np.maximum(x @ w1 + b1, 0) @ w2 + b2
+
+
+@pytest.mark.parametrize("device", TARGETS)
+def test_an_mlp_takes_one_kernel_a_matmul(device: str) -> None:
+    arguments = X, _array(128, 96), _array(96), _array(96, 10), _array(10)
+    costs = rune_jit.jit(mlp, device=device).lower(*arguments).cost_analysis()
+    hidden = 64 * 96 * 4  # written by the first, read by the second
+    assert costs["kernels"] == 2
+    assert costs["bytes_read"] == _bytes(arguments) + hidden
+    assert costs["bytes_written"] == 64 * 10 * 4 + hidden
+
+
+@pytest.mark.parametrize("device", TARGETS)
+def test_long_rows_stay_one_kernel(device: str) -> None:
+    x = np.broadcast_to(np.float32(1), (4096, 1024))
+    for function in (softmax, logsumexp):
+        costs = rune_jit.jit(function, device=device).lower(x).cost_analysis()
+        assert costs["kernels"] == 1
+        assert costs["bytes_read"] == x.size * 4
+
+
+@pytest.mark.parametrize("device", TARGETS)
+def test_a_long_sum_is_split_and_still_reads_once(device: str) -> None:
+    x = np.broadcast_to(np.float32(1), (16_000_000,))
+    costs = rune_jit.jit(np.sum, device=device).lower(x).cost_analysis()
+    assert costs["kernels"] == 2
+    partial = costs["bytes_written"] - 4
+    assert costs["bytes_read"] == x.size * 4 + partial
+    assert partial < 16_384
+
+
+def test_results_that_are_not_used_cost_nothing() -> None:
+    def f(x: Any) -> Any:
+        np.exp(x).sum()
+        return x + 1
+
+    costs = rune_jit.jit(f).lower(X).cost_analysis()
+    assert costs["kernels"] == 1
+    assert costs["flops"] == X.size
+
+
+def test_equal_expressions_are_computed_once() -> None:
+    costs = rune_jit.jit(lambda x: (x + 1) * (x + 1)).lower(X).cost_analysis()
+    assert costs["flops"] == 2 * X.size
+
+
+def test_temporaries_share_memory() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(6):
+            x = np.tanh(x @ x)
+        return x
+
+    x = _array(64, 64)
+    costs = rune_jit.jit(f).lower(x).cost_analysis()
+    assert costs["kernels"] == 6
+    assert costs["peak_bytes"] <= 4 * x.nbytes  # the argument, the result, two that alternate
