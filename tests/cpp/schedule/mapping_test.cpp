@@ -1,0 +1,235 @@
+// Axes and where they run.
+#include <algorithm>
+
+#include "schedule_testing.h"
+
+namespace rune::schedule {
+namespace {
+
+class Map : public testing::Test {
+ protected:
+  const Kernel& on_cores(std::vector<Value> outputs) {
+    schedule = schedule_of(b, std::move(outputs), cores());
+    return kernel_at(schedule, 0);
+  }
+  const Kernel& on_grid(std::vector<Value> outputs) {
+    schedule = schedule_of(b, std::move(outputs), grid());
+    return kernel_at(schedule, 0);
+  }
+  Builder b;
+  Schedule schedule;
+};
+
+// Axes.
+
+TEST_F(Map, ContiguousElementwiseOperationHasOneAxis) {
+  const Value x = input(b, {4, 5, 6}), y = input(b, {4, 5, 6});
+  EXPECT_EQ(axis_sizes(on_cores({b.alu(AluOp::Add, {x, y})})), Ints{120});
+}
+
+TEST_F(Map, BroadcastKeepsTheAxesItNeeds) {
+  const Value x = input(b, {4, 5, 6}), y = b.expand(input(b, {4, 1, 1}), {4, 5, 6});
+  EXPECT_EQ(axis_sizes(on_cores({b.alu(AluOp::Add, {x, y})})), (Ints{4, 30}));
+}
+
+TEST_F(Map, RowBroadcastCollapsesTheLeadingAxes) {
+  const Value x = input(b, {4, 5, 6}), y = b.expand(input(b, {1, 1, 6}), {4, 5, 6});
+  EXPECT_EQ(axis_sizes(on_cores({b.alu(AluOp::Add, {x, y})})), (Ints{20, 6}));
+}
+
+TEST_F(Map, AxesOfSizeOneVanish) {
+  const Value x = input(b, {1, 7, 1});
+  EXPECT_EQ(axis_sizes(on_cores({b.alu(AluOp::Sin, {x})})), Ints{7});
+}
+
+TEST_F(Map, ReshapeBetweenOperationsCostsNoAxis) {
+  const Value x = b.alu(AluOp::Sin, {input(b, {6, 4})});
+  EXPECT_EQ(axis_sizes(on_cores({b.alu(AluOp::Exp, {b.reshape(x, {3, 8})})})), Ints{24});
+}
+
+TEST_F(Map, ReductionOverAdjacentAxesHasOneInnerAxis) {
+  const Kernel& k = on_cores({b.reduce(ReduceOp::Max, input(b, {4, 5, 6}), {1, 2})});
+  EXPECT_EQ(axis_sizes(k), (Ints{4, 30}));
+  EXPECT_EQ(k.iter.axes[0].role, AxisRole::Normal);
+  EXPECT_EQ(k.iter.axes[1].role, AxisRole::Reduction);
+  EXPECT_EQ(k.stages[0].axes, Ints{1});
+}
+
+// Vectors.
+
+TEST_F(Map, LanesRunAlongTheUnitStride) {
+  const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {1000})})});
+  EXPECT_EQ(k.iter.mapping.vec, Ints{0});
+  EXPECT_EQ(k.lanes(), 16);
+  EXPECT_EQ(k.iter.tiles[0].back(), 16 * k.unroll(0));
+}
+
+TEST_F(Map, TheWidestElementDecidesTheLanes) {
+  const Value x = b.placeholder(DType::Float64, {1000});
+  EXPECT_EQ(on_cores({b.cast(b.cast(x, DType::Float32), DType::Int8)}).lanes(), 8);
+  Builder narrow;
+  const Value y = narrow.placeholder(DType::Int8, {1000});
+  EXPECT_EQ(kernel_at(schedule_of(narrow, {narrow.alu(AluOp::Add, {y, y})}, cores()), 0).lanes(),
+            64);
+}
+
+TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
+  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
+  EXPECT_EQ(k.iter.mapping.vec, Ints{1});
+  EXPECT_GT(k.unroll(1), 1);
+  ASSERT_TRUE(k.reduce);
+  EXPECT_EQ(k.reduce->axes, Ints{1});
+  EXPECT_EQ(k.reduce->intra_thread, IntraThread::Tree);
+  EXPECT_EQ(k.reduce->inter_thread, InterThread::None);
+}
+
+TEST_F(Map, ColumnReductionRunsLanesAlongTheColumns) {
+  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {0})});
+  EXPECT_EQ(axis_sizes(k), (Ints{400, 300}));
+  EXPECT_EQ(k.iter.mapping.vec, Ints{0});
+}
+
+TEST_F(Map, TransposedCopyStoresInUnitStride) {
+  const Kernel& k = on_cores({b.permute(input(b, {64, 32}), {1, 0})});
+  EXPECT_EQ(axis_sizes(k), (Ints{32, 64}));
+  // Stores count more than loads.
+  EXPECT_EQ(k.iter.mapping.vec, Ints{1});
+}
+
+TEST_F(Map, SoftmaxRunsLanesAlongEveryStage) {
+  const Kernel& k = on_cores({softmax(b, input(b, {100, 256}), 1)});
+  EXPECT_EQ(k.iter.mapping.vec, (Ints{1, 2, 3}));
+}
+
+TEST_F(Map, AccumulatorsFillTheRegistersInAMatrixProduct) {
+  const Kernel& k =
+      on_cores({b.contract(input(b, {256, 128}), input(b, {128, 512}), {{1, 0}}, {})});
+  EXPECT_EQ(axis_sizes(k), (Ints{256, 512, 128}));
+  EXPECT_EQ(k.iter.mapping.vec, Ints{1});
+  const int64_t accumulators = k.unroll(0) * k.unroll(1);
+  EXPECT_GE(accumulators, 16);
+  EXPECT_LE(accumulators + k.unroll(1) + 1, 32);
+  EXPECT_EQ(k.context.upcasted, accumulators);
+  EXPECT_EQ(schedule.analysis[0].regs_per_thread, accumulators);
+}
+
+// Cores.
+
+TEST_F(Map, SmallKernelsStayOnOneCore) {
+  const Kernel& k = on_cores({b.alu(AluOp::Add, {input(b, {1000}), input(b, {1000})})});
+  EXPECT_TRUE(k.iter.mapping.block.empty());
+  EXPECT_EQ(k.context.global_dims, (Ints{1, 1, 1}));
+  EXPECT_EQ(schedule.analysis[0].occupancy, 0.5);
+}
+
+TEST_F(Map, LargeKernelsUseAllCores) {
+  const int64_t n = 1 << 22;
+  const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {n})})});
+  EXPECT_EQ(k.iter.mapping.block, Ints{0});
+  EXPECT_GE(k.context.global_dims[0], 2);
+  EXPECT_LE(k.context.global_dims[0], 16);
+  EXPECT_EQ(k.iter.tiles[0].size(), 2u);
+  EXPECT_GE(k.iter.tiles[0][0] * k.context.global_dims[0], n);
+  EXPECT_EQ(schedule.analysis[0].occupancy, 1);
+}
+
+TEST_F(Map, OutputsLargerThanTheCachesBypassThem) {
+  const Kernel& k = on_cores({b.alu(AluOp::Neg, {input(b, {8 << 20})})});
+  const auto nontemporal = [](const LoopHint& hint) { return hint.kind == HintKind::Nontemporal; };
+  const auto hint = std::find_if(k.hints.begin(), k.hints.end(), nontemporal);
+  ASSERT_NE(hint, k.hints.end());
+  EXPECT_EQ(hint->var, k.outputs[0].buf_var);
+  Builder small;
+  const Schedule s =
+      schedule_of(small, {small.alu(AluOp::Neg, {input(small, {1 << 20})})}, cores());
+  EXPECT_TRUE(
+      std::none_of(kernel_at(s, 0).hints.begin(), kernel_at(s, 0).hints.end(), nontemporal));
+}
+
+TEST_F(Map, LongSumsAreBlocked) {
+  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {4, 1 << 17}), {1})});
+  ASSERT_EQ(k.iter.tiles[1].size(), 2u);
+  EXPECT_EQ(k.iter.tiles[1][0], 256 * k.iter.tiles[1][1]);
+  Builder other;
+  const Schedule s =
+      schedule_of(other, {other.reduce(ReduceOp::Max, input(other, {4, 1 << 17}), {1})}, cores());
+  EXPECT_EQ(kernel_at(s, 0).iter.tiles[1].size(), 1u) << "a maximum has no rounding error";
+}
+
+// Grids.
+
+TEST_F(Map, ElementwiseOperationsHaveAThreadAPoint) {
+  const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {1000})})});
+  EXPECT_EQ(k.iter.mapping.block, Ints{0});
+  EXPECT_EQ(k.iter.mapping.thread, Ints{0});
+  EXPECT_EQ(k.context.local_dims, (Ints{256, 1, 1}));
+  EXPECT_EQ(k.context.global_dims, (Ints{4, 1, 1}));
+  EXPECT_TRUE(k.iter.mapping.vec.empty());
+}
+
+TEST_F(Map, FewPointsHaveFewThreads) {
+  const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {40})})});
+  EXPECT_EQ(k.context.local_dims, (Ints{64, 1, 1}));
+}
+
+TEST_F(Map, RowReductionHasAGroupARow) {
+  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
+  EXPECT_EQ(k.iter.mapping.block, Ints{0});
+  EXPECT_EQ(k.iter.mapping.thread, Ints{1});
+  EXPECT_EQ(k.context.global_dims, (Ints{300, 1, 1}));
+  EXPECT_EQ(k.context.local_dims, (Ints{256, 1, 1}));
+  EXPECT_EQ(k.reduce->inter_thread, InterThread::SharedTree);
+}
+
+TEST_F(Map, ShortReductionsStayWithinAThread) {
+  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 10}), {1})});
+  EXPECT_EQ(k.iter.mapping.thread, Ints{0});
+  EXPECT_EQ(k.iter.mapping.serial, Ints{1});
+  EXPECT_EQ(k.reduce->inter_thread, InterThread::None);
+}
+
+TEST_F(Map, AShortReductionToOneNumberHasOneThread) {
+  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {10}), {0})});
+  EXPECT_EQ(k.context.local_dims, (Ints{1, 1, 1}));
+  EXPECT_EQ(k.context.global_dims, (Ints{1, 1, 1}));
+}
+
+TEST_F(Map, SoftmaxSharesEveryStageAmongTheThreads) {
+  const Kernel& k = on_grid({softmax(b, input(b, {100, 128}), 1)});
+  EXPECT_EQ(k.iter.mapping.thread, (Ints{1, 2, 3}));
+  EXPECT_EQ(k.context.local_dims, (Ints{128, 1, 1}));
+}
+
+TEST_F(Map, LongReductionsAreSplitOverTheGrid) {
+  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {1 << 20}), {0})});
+  EXPECT_EQ(schedule.items.size(), 2u);
+  EXPECT_EQ(k.context.global_dims[0], 64);
+  EXPECT_EQ(kernel_at(schedule, 1).context.global_dims[0], 1);
+}
+
+// Splitting.
+
+class Split : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, Split, testing::Values(1 << 20, (1 << 20) + 1, 1000003, 3 << 18));
+
+TEST_P(Split, PartsCoverEveryElement) {
+  const int64_t n = GetParam();
+  Builder b;
+  const Schedule s = schedule_of(b, {b.reduce(ReduceOp::Add, input(b, {n}), {0})}, cores());
+  EXPECT_LE(s.items.size(), 3u) << print(s);
+  EXPECT_GE(bytes_read(s), 4 * n);
+  EXPECT_LE(bytes_read(s), 4 * n + 4096);
+  EXPECT_EQ(s.analysis[0].occupancy, 1) << print(s);
+}
+
+TEST(SplitReductions, ShortOrManyResultsStayWhole) {
+  for (const Shape& shape : {Shape{1000}, Shape{1 << 10, 1 << 10}}) {
+    Builder b;
+    b.set_outputs(
+        {b.reduce(ReduceOp::Add, input(b, shape), {static_cast<int64_t>(shape.size()) - 1})});
+    EXPECT_TRUE(graph::equal(split_reductions(b.graph(), cores()), b.graph()));
+  }
+}
+
+}  // namespace
+}  // namespace rune::schedule

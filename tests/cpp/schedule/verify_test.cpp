@@ -1,0 +1,338 @@
+// Every violation that the verifier reports, each made by one change to a valid schedule.
+#include "schedule/verify.h"
+
+#include <functional>
+
+#include "schedule_testing.h"
+
+namespace rune::schedule {
+namespace {
+
+struct Case {
+  const char* name;
+  std::function<void(Schedule&)> damage;
+  const char* expected;  // part of one of the violations
+};
+
+Kernel& kernel(Schedule& s, size_t item) {
+  return std::get<Kernel>(s.items[item].operation);
+}
+
+// softmax(x @ y) @ z, where every product is stored: three kernels, two of them with an epilogue or
+// more.
+Schedule three_kernels() {
+  Builder b;
+  const Value x = input(b, {64, 32}), y = input(b, {32, 48}), z = input(b, {48, 16});
+  const Value product = b.contract(x, y, {{1, 0}}, {});
+  return schedule_of(
+      b, {b.contract(b.contiguous(softmax(b, b.contiguous(product), 1)), z, {{1, 0}}, {})},
+      cores());
+}
+
+// A row's sum by a group of threads.
+Schedule on_grid() {
+  Builder b;
+  return schedule_of(b, {b.reduce(ReduceOp::Add, input(b, {100, 500}), {1})}, grid());
+}
+
+TEST(VerifySchedule, TheUndamagedSchedulesAreValid) {
+  EXPECT_EQ(three_kernels().items.size(), 3u);
+  EXPECT_EQ(kernel_at(on_grid(), 0).iter.mapping.thread.size(), 1u);
+}
+
+void expect_violation(Schedule schedule, const Case& c) {
+  SCOPED_TRACE(c.name);
+  c.damage(schedule);
+  bool found = false;
+  std::string all;
+  for (const std::string& violation : verify(schedule)) {
+    found |= violation.find(c.expected) != std::string::npos;
+    all += violation + "\n";
+  }
+  EXPECT_TRUE(found) << "expected `" << c.expected << "`, found:\n" << all;
+  // Broken schedules still have a text, for the report.
+  const std::string text = print(schedule);
+  EXPECT_TRUE(equal(parse(text), schedule)) << text;
+}
+
+const Case kKernelCases[] = {
+    {"no size", [](Schedule& s) { kernel(s, 0).iter.axes[0].size.reset(); },
+     "axis 0 (`o0`) has no size"},
+    {"size 0", [](Schedule& s) { kernel(s, 0).iter.axes[0].size = 0; }, "has size 0"},
+    {"role", [](Schedule& s) { kernel(s, 0).iter.axes[0].role = AxisRole::Reduction; },
+     "but no stage reduces it"},
+    {"mapped nowhere", [](Schedule& s) { kernel(s, 0).iter.mapping = {}; }, "is mapped nowhere"},
+    {"listed twice", [](Schedule& s) { kernel(s, 0).iter.mapping.serial.push_back(0); },
+     "the serial mapping names axis 0 (`o0`) twice"},
+    {"mapped twice", [](Schedule& s) { kernel(s, 0).iter.mapping.thread = {0}; },
+     "is mapped twice"},
+    {"mapped out of range", [](Schedule& s) { kernel(s, 0).iter.mapping.vec = {99}; },
+     "the vec mapping names axis 99, which does not exist"},
+    {"block of an inner axis",
+     [](Schedule& s) { kernel(s, 0).iter.mapping.block = kernel(s, 0).stages[0].axes; },
+     "but a stage's own"},
+    {"tiles missing", [](Schedule& s) { kernel(s, 0).iter.tiles.pop_back(); },
+     "there are tiles for"},
+    {"tile 0", [](Schedule& s) { kernel(s, 0).iter.tiles[0] = {0}; }, "has the tiles [0]"},
+    {"tiles do not nest",
+     [](Schedule& s) {
+       Ints& tiles = kernel(s, 0).iter.tiles[1];
+       tiles.insert(tiles.begin(), tiles.back() + 1);
+     },
+     "not a multiple of the next"},
+    {"step", [](Schedule& s) { kernel(s, 0).iter.tiles[2].back() += 1; },
+     "not unroll factor times lanes"},
+    {"tile too large",
+     [](Schedule& s) {
+       Ints& tiles = kernel(s, 0).iter.tiles[1];
+       tiles.insert(tiles.begin(), 1000 * tiles.back());
+     },
+     "for a size of"},
+    {"launch", [](Schedule& s) { kernel(s, 0).context.global_dims[0] += 7; },
+     "but the block axes need"},
+    {"launch dimensions", [](Schedule& s) { kernel(s, 0).context.local_dims = {1}; },
+     "launch dimensions are [1]"},
+    {"threads of nothing", [](Schedule& s) { kernel(s, 0).context.local_dims[0] = 8; },
+     "but no axis is mapped to threads"},
+    {"hint out of range",
+     [](Schedule& s) { kernel(s, 0).hints.push_back({HintKind::Unroll, 42, std::nullopt, 2}); },
+     "the Unroll hint names axis 42, which does not exist"},
+    {"hint amount",
+     [](Schedule& s) { kernel(s, 0).hints.push_back({HintKind::Pipeline, 0, std::nullopt, 0}); },
+     "has the amount 0"},
+    {"hint without axis",
+     [](Schedule& s) {
+       kernel(s, 0).hints.push_back({HintKind::Unroll, std::nullopt, Value{0}, 2});
+     },
+     "needs an axis and nothing else"},
+    {"hint without value",
+     [](Schedule& s) { kernel(s, 0).hints.push_back({HintKind::Prefetch, 0, std::nullopt, 2}); },
+     "needs a value and nothing else"},
+    {"hint twice",
+     [](Schedule& s) {
+       kernel(s, 0).hints.push_back({HintKind::Pipeline, 0, std::nullopt, 2});
+       kernel(s, 0).hints.push_back({HintKind::Pipeline, 0, std::nullopt, 2});
+     },
+     "has two Pipeline hints"},
+    {"hint for a foreign value",
+     [](Schedule& s) {
+       kernel(s, 0).hints.push_back({HintKind::Nontemporal, std::nullopt, Value{0}, 1});
+     },
+     "which is no buffer that it could be for"},
+    {"vectors without hint",
+     [](Schedule& s) {
+       std::erase_if(kernel(s, 0).hints,
+                     [](const LoopHint& h) { return h.kind == HintKind::Vectorize; });
+     },
+     "does not match the Vectorize hints"},
+    {"plan missing", [](Schedule& s) { kernel(s, 0).reduce.reset(); },
+     "there is no reduction plan"},
+    {"plan out of range", [](Schedule& s) { kernel(s, 0).reduce->axes = {9}; },
+     "the reduction plan names axis 9, which does not exist"},
+    {"plan for others", [](Schedule& s) { kernel(s, 0).reduce->axes = {0}; },
+     "but the stages reduce [2]"},
+    {"plan across threads",
+     [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::Atomic; },
+     "but each thread has reductions of its own"},
+    {"stage out of range", [](Schedule& s) { kernel(s, 0).stages[0].axes.push_back(17); },
+     "the stage 0 names axis 17, which does not exist"},
+    {"no stages",
+     [](Schedule& s) {
+       kernel(s, 0).stages.clear();
+       for (Axis& axis : kernel(s, 0).iter.axes) axis.role = AxisRole::Normal;
+     },
+     "there are no stages"},
+    {"empty stage", [](Schedule& s) { kernel(s, 0).stages.push_back({StageKind::Map, {}, {}}); },
+     "has no values"},
+    {"number of strides", [](Schedule& s) { kernel(s, 0).stages[1].values[0].strides.pop_back(); },
+     "2 strides for 3 axes"},
+    {"strides leave", [](Schedule& s) { *kernel(s, 0).iter.axes[0].size *= 2; }, "leave the value"},
+    {"strides reach too little", [](Schedule& s) { *kernel(s, 0).iter.axes[0].size /= 2; },
+     "reach only 1536 of 3072"},
+    {"strides leave gaps", [](Schedule& s) { kernel(s, 0).stages[1].values[0].strides[0] *= 2; },
+     "leave gaps"},
+    {"strides meet", [](Schedule& s) { kernel(s, 0).stages[1].values[0].strides[0] = 1; },
+     "reach some elements twice"},
+    {"inner strides", [](Schedule& s) { kernel(s, 0).stages[0].values[0].strides[2] = 2; },
+     "the inner strides"},
+    {"stride of another stage",
+     [](Schedule& s) { kernel(s, 0).stages[1].values[0].strides[2] = 1; },
+     "which is another stage's"},
+    {"reduces no reduction", [](Schedule& s) { kernel(s, 0).stages[0].values[0].value = Value{0}; },
+     "which is no reduction"},
+    {"stage value does not exist",
+     [](Schedule& s) { kernel(s, 0).stages[0].values[0].value = Value{12345}; },
+     "the stage value %12345 does not exist"},
+    {"written twice in a kernel",
+     [](Schedule& s) { kernel(s, 0).stages.push_back(kernel(s, 0).stages.back()); },
+     "is written twice"},
+    {"used before complete",
+     [](Schedule& s) { std::swap(kernel(s, 0).stages[0], kernel(s, 0).stages[1]); },
+     "before it is complete"},
+    {"input missing", [](Schedule& s) { kernel(s, 0).inputs.pop_back(); },
+     "which is missing from the inputs"},
+    {"output missing", [](Schedule& s) { kernel(s, 0).outputs.clear(); },
+     "which is missing from the outputs"},
+    {"input twice", [](Schedule& s) { kernel(s, 0).inputs.push_back(kernel(s, 0).inputs[0]); },
+     "is listed twice"},
+    {"input not read",
+     [](Schedule& s) {
+       BufferInfo buffer = kernel(s, 2).inputs[0];
+       for (const BufferInfo& b : kernel(s, 2).inputs)
+         if (b.layout.shape == Shape{48, 16}) buffer = b;
+       kernel(s, 0).inputs.push_back(buffer);
+     },
+     "no stage reads the input"},
+    {"output not stored",
+     [](Schedule& s) { kernel(s, 0).outputs.push_back(kernel(s, 1).outputs[0]); },
+     "no stage stores the output"},
+    {"dtype", [](Schedule& s) { kernel(s, 0).inputs[0].dtype = DType::Int8; },
+     "is i8, but the graph has f32"},
+    {"shape", [](Schedule& s) { kernel(s, 0).inputs[0].layout.shape = {1}; }, "has the shape [1]"},
+    {"layout", [](Schedule& s) { kernel(s, 0).inputs[0].layout.strides = {1}; },
+     "1 strides for 2 dimensions"},
+    {"bytes", [](Schedule& s) { kernel(s, 0).inputs[0].alloc.size_bytes = 8; },
+     "has 8 bytes, but needs 8192"},
+    {"direction", [](Schedule& s) { kernel(s, 0).inputs[0].is_input = false; },
+     "is not marked as such"},
+    {"op missing", [](Schedule& s) { kernel(s, 0).ops.clear(); }, "missing from the ops"},
+    {"op foreign", [](Schedule& s) { kernel(s, 0).ops.push_back(Value{0}); },
+     "is not computed by any stage"},
+};
+
+TEST(VerifySchedule, Kernels) {
+  const Schedule valid = three_kernels();
+  for (const Case& c : kKernelCases) expect_violation(valid, c);
+}
+
+const Case kScheduleCases[] = {
+    {"number", [](Schedule& s) { s.items[1].item_id = 7; }, "has the number 7"},
+    {"name", [](Schedule& s) { kernel(s, 1).kernel_name = kernel(s, 0).kernel_name; },
+     "another kernel has this name"},
+    {"graph", [](Schedule& s) { s.graph.nodes[3].meta.shape = {7}; }, "%3"},
+    {"order", [](Schedule& s) { std::swap(s.items[0].operation, s.items[1].operation); },
+     "before an earlier item wrote it"},
+    {"written twice",
+     [](Schedule& s) {
+       s.items[2].operation = s.items[1].operation;
+       kernel(s, 2).kernel_name = "other";
+     },
+     "which item 1 wrote"},
+    {"output missing", [](Schedule& s) { s.outputs.clear(); },
+     "there are 0 outputs, but the graph has 1"},
+    {"output not written", [](Schedule& s) { s.outputs[0] = Value{0}; }, "nothing writes %0"},
+    {"output does not exist", [](Schedule& s) { s.outputs[0] = Value{999}; },
+     "which does not exist"},
+    {"dependency missing", [](Schedule& s) { s.dependencies.pop_back(); },
+     "the dependency of item 2 on item 1 is missing"},
+    {"dependency doubled", [](Schedule& s) { s.dependencies.push_back(s.dependencies[0]); },
+     "is doubled"},
+    {"dependency on nothing", [](Schedule& s) { s.dependencies[0].dep_to = 9; },
+     "but there are 3 items"},
+    {"dependency of other values", [](Schedule& s) { s.dependencies[0].dep_vars = {Value{0}}; },
+     "is for [%0], but the items share"},
+    {"cycle",
+     [](Schedule& s) {
+       s.dependencies.push_back({2, 0, {}, DependencyKind::Control});
+       s.items[2].dependents = s.items[0].depends_on = {};
+     },
+     "a cycle of dependencies"},
+    {"backward", [](Schedule& s) { s.dependencies.push_back({2, 1, {}, DependencyKind::Control}); },
+     "which does not run before it"},
+    {"depends_on", [](Schedule& s) { s.items[1].depends_on.clear(); }, "depends_on is []"},
+    {"dependents", [](Schedule& s) { s.items[0].dependents = {2}; }, "dependents is [2]"},
+    {"lifetime",
+     [](Schedule& s) {
+       const Value v = kernel(s, 0).outputs[0].buf_var;
+       for (size_t i = 0; i < 2; ++i)
+         for (auto* list : {&kernel(s, i).inputs, &kernel(s, i).outputs})
+           for (BufferInfo& b : *list)
+             if (b.buf_var == v) b.alloc.lifetime = {0, 0};
+     },
+     "but is used from item 0 to item 1"},
+    {"allocated differently", [](Schedule& s) { kernel(s, 1).inputs[0].alloc.offset = 1 << 20; },
+     "is allocated differently from before"},
+    {"no place", [](Schedule& s) { kernel(s, 0).outputs[0].alloc.offset.reset(); },
+     "has no place in the arena"},
+    {"leaves the arena", [](Schedule& s) { s.arena_bytes = 64; }, "leaves the arena of 64"},
+    {"overlap",
+     [](Schedule& s) {
+       for (size_t i = 0; i < 3; ++i)
+         for (auto* list : {&kernel(s, i).inputs, &kernel(s, i).outputs})
+           for (BufferInfo& b : *list)
+             if (b.alloc.offset) b.alloc.offset = b.alloc.offset == 0 ? 0 : 128;
+     },
+     "overlap in the arena while both live"},
+    {"alias group",
+     [](Schedule& s) {
+       for (size_t i = 0; i < 3; ++i)
+         for (auto* list : {&kernel(s, i).inputs, &kernel(s, i).outputs})
+           for (BufferInfo& b : *list)
+             if (b.alloc.offset) b.alloc.alias_group = 0;
+     },
+     "but not at its place"},
+    {"output in the arena", [](Schedule& s) { kernel(s, 2).outputs[0].alloc.offset = 0; },
+     "outlives the program, but is in the arena"},
+    {"peak", [](Schedule& s) { s.total_memory_usage = 1; }, "less than the arena's"},
+    {"analysis missing", [](Schedule& s) { s.analysis.pop_back(); },
+     "there are analyses of 2 items, not of 3"},
+    {"analysis of another", [](Schedule& s) { s.analysis[1].item_id = 0; },
+     "analysis 1 is of item 0"},
+    {"occupancy", [](Schedule& s) { s.analysis[1].occupancy = 1.5; }, "figures out of range"},
+    {"flops", [](Schedule& s) { s.analysis[1].flops = -1; }, "figures out of range"},
+    {"critical path", [](Schedule& s) { s.critical_path = {0, 2}; }, "which does not depend on it"},
+    {"critical path ends", [](Schedule& s) { s.critical_path = {0, 5}; },
+     "names item 5, which does not exist"},
+    {"no critical path", [](Schedule& s) { s.critical_path.clear(); }, "there is no critical path"},
+    {"time", [](Schedule& s) { s.estimated_runtime_ns += 1; }, "but the critical path takes"},
+};
+
+TEST(VerifySchedule, Items) {
+  const Schedule valid = three_kernels();
+  for (const Case& c : kScheduleCases) expect_violation(valid, c);
+}
+
+const Case kGridCases[] = {
+    {"threads share", [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::None; },
+     "but threads share a reduction"},
+    {"outer thread without block",
+     [](Schedule& s) {
+       kernel(s, 0).iter.mapping.block.clear(), kernel(s, 0).iter.mapping.thread = {0, 1};
+     },
+     "is an outer thread axis, but no block axis"},
+    {"threads over some block axes", [](Schedule& s) { kernel(s, 0).iter.mapping.thread = {0, 1}; },
+     "must run over all block axes"},
+    {"block tile without a loop", [](Schedule& s) { kernel(s, 0).iter.tiles[0] = {2, 1}; },
+     "has no loop, but tiles of 2"},
+    {"vectors without a loop",
+     [](Schedule& s) {
+       kernel(s, 0).iter.mapping.vec = {0};
+       kernel(s, 0).hints.push_back({HintKind::Vectorize, 0, std::nullopt, 4});
+     },
+     "has vectors but no loop"},
+    {"two widths",
+     [](Schedule& s) {
+       kernel(s, 0).hints.push_back({HintKind::Vectorize, 0, std::nullopt, 4});
+       kernel(s, 0).hints.push_back({HintKind::Vectorize, 1, std::nullopt, 8});
+     },
+     "has vectors of 4 lanes, others of 8"},
+};
+
+TEST(VerifySchedule, Threads) {
+  const Schedule valid = on_grid();
+  for (const Case& c : kGridCases) expect_violation(valid, c);
+}
+
+TEST(VerifySchedule, ItemsThatAreNoKernels) {
+  Schedule s = three_kernels();
+  ScheduleItem item;
+  item.item_id = 3;
+  item.operation = Host_Callback{0, "f", {Value{12345}}, {}};
+  s.items.push_back(item);
+  const std::vector<std::string> violations = verify(s);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0], "item 3: %12345 does not exist");
+}
+
+}  // namespace
+}  // namespace rune::schedule
