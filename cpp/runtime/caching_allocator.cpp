@@ -25,7 +25,8 @@
 #define RUNE_POISONS_MEMORY
 #endif
 #ifdef RUNE_POISONS_MEMORY
-#include <sanitizer/asan_interface.h>
+extern "C" void __asan_poison_memory_region(const volatile void*, size_t);
+extern "C" void __asan_unpoison_memory_region(const volatile void*, size_t);
 #endif
 
 namespace rune::runtime {
@@ -63,20 +64,20 @@ SizeClass class_of(size_t bytes) {
 // A cached block may not be touched, nor what lies beyond the bytes that were asked for.
 void poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #ifdef RUNE_POISONS_MEMORY
-  ASAN_POISON_MEMORY_REGION(memory, bytes);
+  __asan_poison_memory_region(memory, bytes);
 #endif
 }
 
 void unpoison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #ifdef RUNE_POISONS_MEMORY
-  ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+  __asan_unpoison_memory_region(memory, bytes);
 #endif
 }
 
 // Memory aligned to huge pages: what the mapping has too much at both ends goes back.
 void* map_huge(size_t bytes) {
-  void* const mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped =
+      mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* const begin = static_cast<char*>(mapped);
   const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
@@ -93,7 +94,8 @@ void* map_huge(size_t bytes) {
 void* system_allocate(size_t bytes) {
   if (bytes >= kHugePage) return map_huge(bytes);
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return std::aligned_alloc(bytes >= kPageAligned ? std::min(page, kPageAligned / 4) : kAlignment, bytes);
+  return std::aligned_alloc(bytes >= kPageAligned ? std::min(page, kPageAligned / 4) : kAlignment,
+                            bytes);
 }
 
 void system_free(void* memory, size_t bytes) {
@@ -255,7 +257,8 @@ class Central {
 
 Central& central() {
   static Central* const instance = [] {
-    pthread_atfork([] { central().lock(); }, [] { central().unlock(); }, [] { central().unlock(); });
+    pthread_atfork([] { central().lock(); }, [] { central().unlock(); },
+                   [] { central().unlock(); });
     return new Central;
   }();
   return *instance;
@@ -292,7 +295,9 @@ ThreadCache* start_cache() {
 }
 
 // Null in a thread that is ending.
-ThreadCache* thread_cache() { return this_cache ? this_cache : start_cache(); }
+ThreadCache* thread_cache() {
+  return this_cache ? this_cache : start_cache();
+}
 
 void count_in_use(ThreadCache* cache, int64_t bytes) {
   if (cache) {
@@ -303,7 +308,8 @@ void count_in_use(ThreadCache* cache, int64_t bytes) {
 }
 
 [[noreturn]] void out_of_memory(size_t bytes) {
-  user_error(ErrorKind::Runtime, "allocate: cannot get ", bytes, " bytes of memory from the system");
+  user_error(ErrorKind::Runtime, "allocate: cannot get ", bytes,
+             " bytes of memory from the system");
 }
 
 void* allocate_new(SizeClass size, size_t bytes) {
@@ -359,7 +365,9 @@ void CachingAllocator::trim() {
   if (this_cache) drop(*this_cache);
 }
 
-AllocatorStatistics CachingAllocator::statistics() const { return central().statistics(); }
+AllocatorStatistics CachingAllocator::statistics() const {
+  return central().statistics();
+}
 
 CachingAllocator& caching_allocator() {
   static CachingAllocator* const instance = new CachingAllocator;

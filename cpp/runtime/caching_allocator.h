@@ -1,5 +1,5 @@
-// Host memory that is kept for reuse when it is freed: fresh pages cost more than the arithmetic of a
-// large elementwise kernel.
+// Host memory that is kept for reuse when it is freed: fresh pages cost more than the arithmetic of
+// a large elementwise kernel.
 #pragma once
 
 #include <cstdint>

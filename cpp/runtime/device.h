@@ -28,9 +28,9 @@ struct KernelSource {
   std::string text;
   std::array<int64_t, 3> grid{1, 1, 1};
   std::array<int64_t, 3> local{1, 1, 1};
-  std::vector<DType> buffer_dtypes;       // by argument
-  std::vector<int64_t> buffer_sizes;      // elements, by argument
-  double estimated_ns = 0;                // of one launch on one core
+  std::vector<DType> buffer_dtypes;   // by argument
+  std::vector<int64_t> buffer_sizes;  // elements, by argument
+  double estimated_ns = 0;            // of one launch on one core
 };
 
 // The arguments of one launch.

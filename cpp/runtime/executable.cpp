@@ -13,7 +13,9 @@ namespace {
 class Arena {
  public:
   Arena(Device& device, size_t bytes)
-      : device_(device), bytes_(bytes), memory_(bytes ? device.allocator().allocate(bytes) : nullptr) {}
+      : device_(device),
+        bytes_(bytes),
+        memory_(bytes ? device.allocator().allocate(bytes) : nullptr) {}
   ~Arena() {
     if (memory_) device_.allocator().deallocate(memory_, bytes_);
   }
@@ -27,11 +29,11 @@ class Arena {
   void* const memory_;
 };
 
-std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device, std::span<const uint8_t> bytes) {
+std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
+                                     std::span<const uint8_t> bytes) {
   void* const memory = device->allocator().allocate(bytes.size());
-  std::shared_ptr<void> owner(memory, [device, size = bytes.size()](void* m) {
-    device->allocator().deallocate(m, size);
-  });
+  std::shared_ptr<void> owner(
+      memory, [device, size = bytes.size()](void* m) { device->allocator().deallocate(m, size); });
   if (!bytes.empty()) device->copy_in(memory, bytes.data(), bytes.size());
   return owner;
 }
@@ -49,14 +51,14 @@ void check(const Executable& e, const Slot& slot, size_t bytes) {
       RUNE_CHECK(index < e.num_outputs, "output ", slot.index, " of ", e.num_outputs);
       break;
     case Slot::Kind::Temporary:
-      RUNE_CHECK(offset <= e.arena_bytes && bytes <= e.arena_bytes - offset, "arena offset ", slot.offset,
-                 " and ", bytes, " bytes of ", e.arena_bytes);
+      RUNE_CHECK(offset <= e.arena_bytes && bytes <= e.arena_bytes - offset, "arena offset ",
+                 slot.offset, " and ", bytes, " bytes of ", e.arena_bytes);
       break;
     case Slot::Kind::Constant: {
       RUNE_CHECK(index < e.constants.size(), "constant ", slot.index, " of ", e.constants.size());
       const size_t size = e.constants[index].size();
-      RUNE_CHECK(offset <= size && bytes <= size - offset, "constant ", slot.index, ": offset ", slot.offset,
-                 " and ", bytes, " bytes of ", size);
+      RUNE_CHECK(offset <= size && bytes <= size - offset, "constant ", slot.index, ": offset ",
+                 slot.offset, " and ", bytes, " bytes of ", size);
       break;
     }
   }
@@ -100,7 +102,8 @@ struct Executable::Run {
     return static_cast<char*>(base) + slot.offset;
   }
 
-  // Calls f with the arguments' addresses, without an allocation for as many as kernels usually have.
+  // Calls f with the arguments' addresses, without an allocation for as many as kernels usually
+  // have.
   template <class F>
   void with_addresses(const std::vector<Slot>& slots, F&& f) const {
     constexpr size_t kInline = 32;
@@ -117,16 +120,19 @@ struct Executable::Run {
   }
 
   void operator()(const Launch& step) const {
-    with_addresses(step.arguments,
-                   [&](std::span<void* const> addresses) { step.program->launch({addresses, vars}); });
+    with_addresses(step.arguments, [&](std::span<void* const> addresses) {
+      step.program->launch({addresses, vars});
+    });
   }
   void operator()(const Memory_Transfer& step) const {
-    if (step.bytes) executable.device->copy(resolve(step.destination), resolve(step.source), step.bytes);
+    if (step.bytes)
+      executable.device->copy(resolve(step.destination), resolve(step.source), step.bytes);
   }
   void operator()(const Synchronization&) const { executable.device->synchronize(); }
   void operator()(const Host_Callback& step) const {
     executable.device->synchronize();
-    with_addresses(step.arguments, [&](std::span<void* const> addresses) { step.function(addresses); });
+    with_addresses(step.arguments,
+                   [&](std::span<void* const> addresses) { step.function(addresses); });
   }
 };
 
@@ -143,8 +149,9 @@ void Executable::prepare() {
 
 void Executable::run(std::span<void* const> inputs, std::span<void* const> outputs,
                      std::span<const int64_t> vars) const {
-  RUNE_CHECK(inputs.size() == num_inputs && outputs.size() == num_outputs, "wrong number of arguments: ",
-             inputs.size(), " inputs of ", num_inputs, ", ", outputs.size(), " outputs of ", num_outputs);
+  RUNE_CHECK(inputs.size() == num_inputs && outputs.size() == num_outputs,
+             "wrong number of arguments: ", inputs.size(), " inputs of ", num_inputs, ", ",
+             outputs.size(), " outputs of ", num_outputs);
   RUNE_CHECK(constants.empty(), "the executable is not prepared");
   const Arena arena(*device, arena_bytes);
   const Run run{*this, inputs, outputs, vars, arena};

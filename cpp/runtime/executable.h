@@ -57,13 +57,14 @@ class Executable {
   // called before prepare(), which calls it, too.
   void validate() const;
 
-  // Validates, and moves the constants to the device's memory: `constants` is empty then. Call once,
-  // after building and before the first run.
+  // Validates, and moves the constants to the device's memory: `constants` is empty then. Call
+  // once, after building and before the first run.
   void prepare();
 
   // Runs every step in order; `inputs` and `outputs` are memory of the device, aligned to their
-  // dtype. Returns when the launches have been issued, if the program has temporaries when they have
-  // run; `device->synchronize()` waits. Throws what a step throws; later steps have not run then.
+  // dtype. Returns when the launches have been issued, if the program has temporaries when they
+  // have run; `device->synchronize()` waits. Throws what a step throws; later steps have not run
+  // then.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
 

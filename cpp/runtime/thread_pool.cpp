@@ -26,9 +26,12 @@ namespace rune::runtime {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Less work than this runs on the caller alone: handing it over costs more.
 constexpr double kParallelNs = 15'000;
-// A parked worker takes tens of microseconds to wake; only this much work is worth that.
+// A parked worker takes tens of microseconds to wake; only this much work is worth that, of one job
+// or of several that follow each other closely.
 constexpr double kWakeNs = 100'000;
 // The least work that is worth another thread.
 constexpr double kThreadNs = 7'500;
@@ -73,9 +76,9 @@ int64_t grain_of(int64_t tasks, double estimated_ns, int threads) {
   return std::clamp<int64_t>(std::max(even, static_cast<int64_t>(worthwhile)), 1, tasks);
 }
 
-// One parallel_for at a time. Workers join a job through `gate_`, which counts those inside and closes
-// when the caller finds no more work, so that no worker sees a job that has ended. The job's data are
-// written while the gate is closed and nobody is inside.
+// One parallel_for at a time. Workers join a job through `gate_`, which counts those inside and
+// closes when the caller finds no more work, so that no worker sees a job that has ended. The job's
+// data are written while the gate is closed and nobody is inside.
 class Pool {
  public:
   // Starts fewer workers if the system refuses more threads.
@@ -106,6 +109,7 @@ class Pool {
     next_.store(first, std::memory_order_relaxed);
     announce(helpers, estimated_ns);
     claim();
+    ended_ = Clock::now();
     gate_.fetch_or(kClosed, std::memory_order_acq_rel);
     // Workers inside finish the range that they hold; one without a core is given this one.
     for (int spins = 0; gate_.load(std::memory_order_acquire) & kCount; ++spins)
@@ -122,12 +126,17 @@ class Pool {
     helpers_.store(helpers, std::memory_order_relaxed);
     const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
     gate_.store(static_cast<uint64_t>(job) << 32, std::memory_order_release);
-    // Sequentially consistent with the count of parked workers: one that is not counted yet sees this
-    // job before it sleeps.
+    // Sequentially consistent with the count of parked workers: one that is not counted yet sees
+    // this job before it sleeps.
     job_.store(job, std::memory_order_seq_cst);
-    if (estimated_ns < kWakeNs) return;
     const int parked = parked_.load(std::memory_order_seq_cst);
-    for (int awake = workers_ - parked; awake < helpers; ++awake) job_.notify_one();
+    const int wanted = helpers - (workers_ - parked);
+    if (wanted <= 0) return;
+    if (estimated_ns < kWakeNs && Clock::now() - ended_ > kSpin) without_help_ns_ = 0;
+    without_help_ns_ += estimated_ns;
+    if (without_help_ns_ < kWakeNs) return;
+    without_help_ns_ = 0;
+    for (int i = 0; i < wanted; ++i) job_.notify_one();
   }
 
   bool join(uint32_t job) {
@@ -156,12 +165,12 @@ class Pool {
 
   // Waits for a job other than the last one seen.
   uint32_t wait_for_job(uint32_t last) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (int i = 1;; ++i) {
       const uint32_t job = job_.load(std::memory_order_acquire);
       if (job != last) return job;
       pause();
-      if (i % 64 == 0 && std::chrono::steady_clock::now() - start > kSpin) break;
+      if (i % 64 == 0 && Clock::now() - start > kSpin) break;
     }
     parked_.fetch_add(1, std::memory_order_seq_cst);
     job_.wait(last, std::memory_order_seq_cst);
@@ -182,6 +191,9 @@ class Pool {
 
   int workers_ = 0;
   std::mutex owner_;
+  // The owner's: when the last job ended, and the work since parked workers were last woken.
+  Clock::time_point ended_;
+  double without_help_ns_ = 0;
   // The job.
   int64_t tasks_ = 0;
   int64_t grain_ = 1;
@@ -264,7 +276,9 @@ void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, 
   // While another thread has the pool, this one works alone, and asks again between ranges.
   for (int64_t done = 0; done < tasks;) {
     const int64_t left = tasks - done;
-    if (shared.try_run(done, tasks, std::max(kParallelNs, task_ns * static_cast<double>(left)), body)) return;
+    if (shared.try_run(done, tasks, std::max(kParallelNs, task_ns * static_cast<double>(left)),
+                       body))
+      return;
     const int64_t end = left < grain ? tasks : done + grain;
     body(done, end);
     done = end;

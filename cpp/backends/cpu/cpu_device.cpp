@@ -53,18 +53,20 @@ class CpuCompiler : public Compiler {
       compile_module = hook();
     }
     if (!compile_module)
-      user_error(ErrorKind::Runtime, "cpu: cannot compile a program (no LLVM compiler is registered)",
+      user_error(ErrorKind::Runtime,
+                 "cpu: cannot compile a program (no LLVM compiler is registered)",
                  "\nhint: `import rune_jit` registers one");
     const CompiledModule module = compile_module(sources[0].text, names);
     RUNE_CHECK(module.entry_points.size() == sources.size(), "the compiler returned ",
                module.entry_points.size(), " functions of ", sources.size());
     for (size_t i = 0; i < sources.size(); ++i)
       if (!module.entry_points[i])
-        user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i], " in the compiled module");
+        user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i],
+                   " in the compiled module");
     std::vector<std::shared_ptr<Program>> programs;
     for (size_t i = 0; i < sources.size(); ++i)
-      programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(module.entry_points[i]),
-                                                      sources[i], module.keep_alive));
+      programs.push_back(std::make_shared<CpuProgram>(
+          reinterpret_cast<Entry>(module.entry_points[i]), sources[i], module.keep_alive));
     return programs;
   }
 };

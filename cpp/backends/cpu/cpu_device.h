@@ -17,16 +17,16 @@ struct CompiledModule {
   std::shared_ptr<void> keep_alive;
 };
 
-// Compiles a module of LLVM IR text to machine code. The Python package sets it (llvmlite); the hook
-// throws UserError(Runtime) for a module that LLVM refuses.
-using CompileHook =
-    std::function<CompiledModule(const std::string& module_text, const std::vector<std::string>& names)>;
+// Compiles a module of LLVM IR text to machine code. The Python package sets it (llvmlite); the
+// hook throws UserError(Runtime) for a module that LLVM refuses.
+using CompileHook = std::function<CompiledModule(const std::string& module_text,
+                                                 const std::vector<std::string>& names)>;
 void set_compile_hook(CompileHook hook);
 
-// CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its compiler
-// takes all kernels of a program as one module, the text of the first source; the others' are empty.
-// Launches have run when they return. The grid's groups, x fastest, are the entry point's tasks, dealt
-// to cores by parallel_for; `vars` may be null if there are none.
+// CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its
+// compiler takes all kernels of a program as one module, the text of the first source; the others'
+// are empty. Launches have run when they return. The grid's groups, x fastest, are the entry
+// point's tasks, dealt to cores by parallel_for; `vars` may be null if there are none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime

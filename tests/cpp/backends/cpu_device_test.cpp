@@ -96,7 +96,8 @@ TEST_F(CpuDeviceTest, NamesAKernelThatTheModuleLacks) {
   std::vector<KernelSource> sources = two_sources({1, 1, 1}, 0);
   sources[1].name = "missing";
   EXPECT_NE(compile_error(sources).find("kernel missing"), std::string::npos);
-  set_compile_hook([](const std::string&, const std::vector<std::string>&) { return CompiledModule{}; });
+  set_compile_hook(
+      [](const std::string&, const std::vector<std::string>&) { return CompiledModule{}; });
   EXPECT_THROW(cpu_device()->compiler().compile(sources), InternalError);
 }
 

@@ -51,9 +51,10 @@ size_t alignment_of(size_t bytes) {
 }
 
 TEST_F(CachingAllocatorTest, AlignsAndGivesAllBytes) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{4095}, size_t{4096},
-                             size_t{4097}, size_t{5000}, size_t{65536}, size_t{100'000}, kMiB, 2 * kMiB - 1,
-                             2 * kMiB, 2 * kMiB + 1, 3 * kMiB, 17 * kMiB + 123}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{4095}, size_t{4096},
+        size_t{4097}, size_t{5000}, size_t{65536}, size_t{100'000}, kMiB, 2 * kMiB - 1, 2 * kMiB,
+        2 * kMiB + 1, 3 * kMiB, 17 * kMiB + 123}) {
     void* const memory = allocator_.allocate(bytes);
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % alignment_of(bytes), 0u) << bytes;
@@ -189,7 +190,8 @@ TEST_F(CachingAllocatorTest, ThreadsShareIt) {
     for (int i = 0; i < 2000; ++i) {
       const size_t bytes = i % 100 == 0 ? 3 * kMiB : random() % 6000;
       const auto mark = static_cast<unsigned char>(random());
-      Item item{static_cast<unsigned char*>(allocator_.allocate(bytes)), std::min<size_t>(bytes, 6000), mark};
+      Item item{static_cast<unsigned char*>(allocator_.allocate(bytes)),
+                std::min<size_t>(bytes, 6000), mark};
       std::memset(item.memory, mark, item.bytes);
       item.bytes = bytes > 6000 ? bytes : item.bytes;
       if (bytes > 6000) {

@@ -45,8 +45,12 @@ class FakeDevice : public Device {
     }
     for (const auto& work : queue) work();
   }
-  void copy_in(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
-  void copy_out(void* host, const void* device, size_t bytes) override { std::memcpy(host, device, bytes); }
+  void copy_in(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
   void copy(void* to, const void* from, size_t bytes) override {
     enqueue([=] { std::memmove(to, from, bytes); });
   }
@@ -89,10 +93,18 @@ class FakeProgram : public Program {
 constexpr size_t kCount = 4;
 constexpr size_t kBytes = kCount * sizeof(int);
 
-Slot input(int64_t index, int64_t offset = 0) { return {Slot::Kind::Input, index, offset}; }
-Slot output(int64_t index, int64_t offset = 0) { return {Slot::Kind::Output, index, offset}; }
-Slot temporary(int64_t offset) { return {Slot::Kind::Temporary, 0, offset}; }
-Slot constant(int64_t index, int64_t offset = 0) { return {Slot::Kind::Constant, index, offset}; }
+Slot input(int64_t index, int64_t offset = 0) {
+  return {Slot::Kind::Input, index, offset};
+}
+Slot output(int64_t index, int64_t offset = 0) {
+  return {Slot::Kind::Output, index, offset};
+}
+Slot temporary(int64_t offset) {
+  return {Slot::Kind::Temporary, 0, offset};
+}
+Slot constant(int64_t index, int64_t offset = 0) {
+  return {Slot::Kind::Constant, index, offset};
+}
 
 class ExecutableTest : public testing::Test {
  protected:
@@ -184,17 +196,16 @@ TEST_F(ExecutableTest, TransfersMemory) {
 TEST_F(ExecutableTest, SynchronizesAndCallsTheHostAfterWhatCameBefore) {
   device->deferred = true;
   std::vector<Numbers> seen;
-  executable.steps = {
-      add(output(0), input(0), 1), Synchronization{},
-      Host_Callback{"look",
-                    [&](std::span<void* const> memory) {
-                      ASSERT_EQ(memory.size(), 2u);
-                      const int* values = static_cast<const int*>(memory[1]);
-                      seen.push_back(Numbers(values, values + kCount));
-                      static_cast<int*>(memory[1])[0] = 1000;
-                    },
-                    {input(0), output(0)}},
-      add(output(0), output(0), 1)};
+  executable.steps = {add(output(0), input(0), 1), Synchronization{},
+                      Host_Callback{"look",
+                                    [&](std::span<void* const> memory) {
+                                      ASSERT_EQ(memory.size(), 2u);
+                                      const int* values = static_cast<const int*>(memory[1]);
+                                      seen.push_back(Numbers(values, values + kCount));
+                                      static_cast<int*>(memory[1])[0] = 1000;
+                                    },
+                                    {input(0), output(0)}},
+                      add(output(0), output(0), 1)};
   executable.prepare();
   EXPECT_EQ(run({1, 2, 3, 4}), (Numbers{1001, 4, 5, 6}));
   EXPECT_EQ(seen, (std::vector<Numbers>{{2, 3, 4, 5}}));
@@ -222,7 +233,8 @@ TEST_F(ExecutableTest, RunsManyArguments) {
     for (auto& value : values) inputs.push_back(value.data());
     executable.steps = {Launch{program([](const std::vector<int*>& b, const std::vector<int64_t>&) {
                                  *b[0] = 0;
-                                 for (size_t i = 1; i < b.size(); ++i) *b[0] += static_cast<int>(i) * *b[i];
+                                 for (size_t i = 1; i < b.size(); ++i)
+                                   *b[0] += static_cast<int>(i) * *b[i];
                                }),
                                slots}};
     executable.prepare();
@@ -237,7 +249,8 @@ TEST_F(ExecutableTest, RunsManyArguments) {
 TEST_F(ExecutableTest, ReusesTheArena) {
   std::set<void*> arenas;
   executable.arena_bytes = 1 << 16;
-  executable.steps = {Host_Callback{"arena", [&](std::span<void* const> m) { arenas.insert(m[0]); }, {temporary(0)}}};
+  executable.steps = {Host_Callback{
+      "arena", [&](std::span<void* const> m) { arenas.insert(m[0]); }, {temporary(0)}}};
   executable.prepare();
   for (int i = 0; i < 20; ++i) run({0, 0, 0, 0});
   EXPECT_EQ(arenas.size(), 1u);
@@ -249,8 +262,10 @@ TEST_F(ExecutableTest, AnErrorStopsTheRunAndReturnsTheArena) {
   int later = 0, launched = 0;
   executable.steps = {
       add(temporary(0), input(0), 1),
-      Launch{program([&](const std::vector<int*>&, const std::vector<int64_t>&) { ++launched; }), {temporary(0)}},
-      Host_Callback{"fails", [](std::span<void* const>) { throw std::runtime_error("callback failed"); }, {}},
+      Launch{program([&](const std::vector<int*>&, const std::vector<int64_t>&) { ++launched; }),
+             {temporary(0)}},
+      Host_Callback{
+          "fails", [](std::span<void* const>) { throw std::runtime_error("callback failed"); }, {}},
       Host_Callback{"later", [&](std::span<void* const>) { ++later; }, {}}};
   executable.prepare();
   EXPECT_THROW(run({1, 2, 3, 4}), std::runtime_error);
@@ -269,7 +284,8 @@ TEST_F(ExecutableTest, RunsFromSeveralThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 500; ++i) wrong += run({t, i, t + i, 0}) != Numbers{t + 3, i + 3, t + i + 3, 3};
+      for (int i = 0; i < 500; ++i)
+        wrong += run({t, i, t + i, 0}) != Numbers{t + 3, i + 3, t + i + 3, 3};
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
@@ -283,8 +299,8 @@ TEST_F(ExecutableTest, RefusesSlotsThatDoNotExist) {
     executable.steps = {std::move(step)};
     EXPECT_THROW(executable.validate(), InternalError);
   };
-  for (const Slot& slot : {input(1), input(-1), output(1), temporary(kBytes + 1), temporary(-1), constant(1),
-                           constant(0, kBytes + 1), input(0, -4)}) {
+  for (const Slot& slot : {input(1), input(-1), output(1), temporary(kBytes + 1), temporary(-1),
+                           constant(1), constant(0, kBytes + 1), input(0, -4)}) {
     invalid(add(output(0), slot, 0));
     invalid(Memory_Transfer{output(0), slot, 0});
     invalid(Host_Callback{"f", [](std::span<void* const>) {}, {slot}});
@@ -294,7 +310,8 @@ TEST_F(ExecutableTest, RefusesSlotsThatDoNotExist) {
   invalid(Memory_Transfer{constant(0), input(0), kBytes});
   invalid(Launch{nullptr, {}});
   invalid(Host_Callback{"empty", {}, {}});
-  executable.steps = {add(output(0), temporary(0), 0), Memory_Transfer{temporary(0), constant(0), kBytes}};
+  executable.steps = {add(output(0), temporary(0), 0),
+                      Memory_Transfer{temporary(0), constant(0), kBytes}};
   EXPECT_NO_THROW(executable.validate());
   executable.device = nullptr;
   EXPECT_THROW(executable.validate(), InternalError);
