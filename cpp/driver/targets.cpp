@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <span>
 
 #include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
@@ -29,10 +30,11 @@ Texts render_each(const Kernels& kernels) {
   return texts;
 }
 
-// One module holds all functions of a program; it stands with the first.
-Texts render_cpu(const Kernels& kernels) {
+// One text holds all functions of a program; it stands with the first.
+template <std::string (*render)(std::span<const lower::Kernel>)>
+Texts render_together(const Kernels& kernels) {
   Texts texts(kernels.size());
-  if (!kernels.empty()) texts[0] = render::render_llvm_module(kernels);
+  if (!kernels.empty()) texts[0] = render(kernels);
   return texts;
 }
 
@@ -56,16 +58,16 @@ Capabilities test_cores() {
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
-      {"cpu", runtime::cpu_capabilities(), render_cpu, render::llvm_symbol,
+      {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>, render::llvm_symbol,
        [](int ordinal) { return runtime::cpu_device(ordinal); }},
-      {"metal", render::metal_capabilities(), render_each<render::render_msl>, render::msl_function_name,
+      {"metal", render::metal_capabilities(), render_together<render::render_msl_library>, render::msl_function_name,
        [](int) { return metal::make_device(); }},
-      {"cuda", render::cuda_capabilities(), render_each<render::render_cuda>, render::cuda_function_name, nullptr},
+      {"cuda", render::cuda_capabilities(), render_together<render::render_cuda_library>, render::cuda_function_name, nullptr},
       {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_interpreter_device(); }},
       {"null", runtime::null_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", test_cores(), render_cpu, render::llvm_symbol, nullptr},
+      {"test-cores", test_cores(), render_together<render::render_llvm_module>, render::llvm_symbol, nullptr},
   };
   return all;
 }

@@ -14,7 +14,7 @@ namespace rune::driver {
 struct Target {
   std::string name;
   Capabilities capabilities;
-  // The source texts that a device's compiler takes, one a kernel.
+  // The source texts that a device's compiler takes, one a kernel; the first may hold them all.
   std::vector<std::string> (*render)(const std::vector<lower::Kernel>&);
   // What the target calls a kernel of this name; null if the name itself.
   std::string (*symbol)(const std::string&);
