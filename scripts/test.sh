@@ -132,7 +132,7 @@ run_pytest() {
   local folders=(tests/python)
   compgen -G 'tests/fuzz/*.py' >/dev/null && folders+=(tests/fuzz)
   local options=(-n "$jobs" -r s)
-  ((full)) && options+=(--hypothesis-profile=full)
+  ((full)) && options+=(--full)
   RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" "${folders[@]}"
 }
 

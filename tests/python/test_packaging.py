@@ -1,0 +1,69 @@
+"""What is installed, what the source archive holds, and that versions agree."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tarfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import rune_jit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def installed() -> importlib.metadata.Distribution:
+    try:
+        distribution = importlib.metadata.distribution("rune_jit")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("rune_jit is imported from a folder, not installed")
+    if Path(str(distribution.locate_file("rune_jit"))) != Path(rune_jit.__file__).parent:
+        pytest.skip("rune_jit is imported from elsewhere than it is installed")
+    return distribution
+
+
+def test_versions_agree() -> None:
+    project = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    cmake = re.search(r"project\(rune_jit VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert project and cmake
+    assert project.group(1) == cmake.group(1) == rune_jit.__version__
+
+
+def test_installed_files() -> None:
+    names = [PurePosixPath(str(file)) for file in installed().files or []]
+    package = [name for name in names if name.parts[0] == "rune_jit" and name.suffix != ".pyc"]
+    sources = {path.name for path in (ROOT / "python/rune_jit").glob("*.py")}
+    assert sources <= {name.name for name in package}
+    assert [name for name in package if name.name.startswith("_core") and name.suffix == ".so"]
+    assert PurePosixPath("rune_jit/py.typed") in package
+    others = {name.parts[0] for name in names} - {"rune_jit"}
+    assert all(part.endswith(".dist-info") for part in others), others
+    assert {name.suffix for name in package} <= {".py", ".pyi", ".so", ".typed"}
+
+
+def test_licence_is_installed() -> None:
+    distribution = installed()
+    assert distribution.metadata["License-Expression"] == "Apache-2.0"
+    assert any(file.name == "LICENSE" for file in distribution.files or [])
+
+
+def test_requirements() -> None:
+    requirements = installed().requires or []
+    runtime = {re.split(r"[<>=; ]", text)[0] for text in requirements if "extra ==" not in text}
+    assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
+    extras = set(installed().metadata.get_all("Provides-Extra") or [])
+    assert extras == {"test", "bench", "examples", "dev"}
+
+
+def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = pytest.importorskip("scikit_build_core.build")
+    monkeypatch.chdir(ROOT)
+    archive = tmp_path / build.build_sdist(str(tmp_path))
+    with tarfile.open(archive) as tar:
+        names = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix() for name in tar.getnames()}
+    wanted = ("CMakeLists.txt", "LICENSE", "README.md", "cpp/alu/alu.def", "metal/CMakeLists.txt")
+    assert set(wanted) <= names
+    assert "python/rune_jit/jit.py" in names
+    assert not [name for name in names if name.startswith(("tests/", "build/", "benchmarks/"))]
