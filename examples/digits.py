@@ -9,6 +9,7 @@ its inference. Prints the accuracy of both on digits it has not seen, and how of
 from __future__ import annotations
 
 import argparse
+import itertools
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -34,7 +35,7 @@ def train(images, labels, sizes=(64, 96, 48, 10), epochs=40, batch=64, rate=0.1,
     """Stochastic gradient descent with momentum on the cross-entropy."""
     random = np.random.default_rng(seed)
     parameters, velocity = [], []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         weights = random.normal(0, np.sqrt(2 / fan_in), (fan_in, fan_out)).astype(np.float32)
         parameters.append((weights, np.zeros(fan_out, np.float32)))
         velocity.append([np.zeros_like(weights), np.zeros(fan_out, np.float32)])
@@ -76,9 +77,11 @@ def main() -> None:
     lowered = fast_predict.lower(parameters, images[unseen])
     agreement = np.mean(got.argmax(axis=1) == expected.argmax(axis=1))
     print(f"digits       {len(seen)} to train on, {len(unseen)} to test on")
-    print(f"NumPy        {np.mean(expected.argmax(axis=1) == labels[unseen]):.2%} right")
-    print(f"rune_jit     {np.mean(got.argmax(axis=1) == labels[unseen]):.2%} right, {options.device}")
-    print(f"agreement    {agreement:.2%}, probabilities differ by at most {np.abs(got - expected).max():.1e}")
+    for name, probabilities in (("NumPy", expected), ("rune_jit", got)):
+        accuracy = np.mean(probabilities.argmax(axis=1) == labels[unseen])
+        print(f"{name:12} {accuracy:.2%} right")
+    difference = np.abs(got - expected).max()
+    print(f"agreement    {agreement:.2%}, probabilities differ by at most {difference:.1e}")
     print(f"kernels      {len(lowered.kernels)}")
 
 

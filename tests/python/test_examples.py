@@ -15,8 +15,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run_example(name: str, *arguments: str) -> str:
+    no_fallback = ("-W", "error::rune_jit.JitFallbackWarning")
     result = subprocess.run(
-        [sys.executable, "-W", "error::rune_jit.JitFallbackWarning", str(EXAMPLES / name), *arguments],
+        [sys.executable, *no_fallback, str(EXAMPLES / name), *arguments],
         capture_output=True,
         text=True,
         timeout=300,

@@ -62,7 +62,8 @@ def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(ROOT)
     archive = tmp_path / build.build_sdist(str(tmp_path))
     with tarfile.open(archive) as tar:
-        names = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix() for name in tar.getnames()}
+        paths = [PurePosixPath(name) for name in tar.getnames()]
+    names = {PurePosixPath(*path.parts[1:]).as_posix() for path in paths}
     wanted = ("CMakeLists.txt", "LICENSE", "README.md", "cpp/alu/alu.def", "metal/CMakeLists.txt")
     assert set(wanted) <= names
     assert "python/rune_jit/jit.py" in names
