@@ -2,7 +2,7 @@
 
     pip install '.[examples]' && python examples/photo.py [--device cpu] [--out examples/out]
 
-Writes before.png, after.png (sharpened, with a tone curve) and edges.png, and prints how long NumPy,
+Writes before.png, after.png (sharpened, with a tone curve) and edges.png. Prints how long NumPy,
 the first call (which compiles) and a warm call take, the number of kernels, and the largest
 difference between NumPy's result and the compiled program's.
 """

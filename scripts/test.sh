@@ -124,9 +124,18 @@ install_package() {
       --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples]'
 }
 
-run_ctest() { "$venv/bin/ctest" --test-dir "$tree" -j"$jobs" --output-on-failure --progress; }
+# Shows what failed, and how many passed.
+run_ctest() {
+  local status=0
+  "$venv/bin/ctest" --test-dir "$tree" -j"$jobs" --output-on-failure >"$tree/ctest.log" || status=$?
+  grep -Ev '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:' "$tree/ctest.log"
+  return $status
+}
 
-run_lit() { PATH=$venv/bin:$PATH RUNE_OPT=$tree/rune-opt "$venv/bin/lit" -q -j"$jobs" tests/ir; }
+run_lit() {
+  PATH=$venv/bin:$PATH RUNE_OPT=$tree/rune-opt RUNE_LIT_OUTPUT=$tree/lit \
+    "$venv/bin/lit" --succinct -j"$jobs" tests/ir
+}
 
 run_pytest() {
   local folders=(tests/python)
@@ -158,6 +167,7 @@ step "virtual environment" make_venv || finish
 
 gtest=ON
 has_gtest || gtest=OFF
+echo "(the build that follows takes minutes and is quiet)"
 step "build and install" install_package $gtest || finish
 
 if [[ $gtest == ON ]]; then
