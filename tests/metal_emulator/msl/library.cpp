@@ -1,0 +1,128 @@
+#include "library.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "runner.h"
+
+namespace rune::msl_emulator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// No contraction and no excess precision: the float contract of the text. Instrumentation for data
+// races calls back at each access of memory that other threads may see; its own runtime is not
+// linked.
+constexpr const char* kFlags =
+    "-x c++ -std=c++17 -nostdinc -nostdinc++ -fno-exceptions -fno-rtti -fPIC -O1 "
+    "-fvisibility=hidden "
+    "-fsigned-char -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math "
+    "-Xclang -ffloat16-excess-precision=none -Xclang -fbfloat16-excess-precision=none "
+    "-Xclang -cl-single-precision-constant -fno-strict-aliasing -fwrapv -Wno-unknown-attributes "
+    "-Wno-unused-command-line-argument -Wno-psabi -D__METAL_VERSION__=310 -fsanitize=thread "
+    "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-memintrinsics=1 "
+    "-mllvm -tsan-instrument-atomics=0 -shared -fno-sanitize-link-runtime -Wl,--no-undefined";
+
+const char* compiler() {
+  for (const char* name : {"clang++-19", "clang++-18", "clang++-17"})
+    for (const char* folder : {"/usr/bin/", "/usr/local/bin/"})
+      if (fs::exists(std::string(folder) + name)) return name;
+  throw std::runtime_error(
+      "the Metal emulator cannot compile without clang 17 or later (apt-get install clang-19)");
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream all;
+  all << in.rdbuf();
+  return all.str();
+}
+
+// Two rounds of 64-bit FNV-1a.
+std::string hash_of(const std::string& text) {
+  std::ostringstream out;
+  for (uint64_t seed : {uint64_t{0xcbf29ce484222325}, uint64_t{0x9e3779b97f4a7c15}}) {
+    for (const unsigned char c : text) seed = (seed ^ c) * 0x100000001b3;
+    out << std::hex << seed;
+  }
+  return out.str();
+}
+
+std::string quote(const std::string& s) {
+  return "'" + s + "'";
+}
+
+// Writes the shared object for a text, under a name of this process until it is whole.
+void build(const std::string& text, const std::string& include, const fs::path& object) {
+  fs::create_directories(object.parent_path());
+  const fs::path folder =
+      object.string() + "." + std::to_string(getpid()) + "." + std::to_string(random());
+  fs::create_directories(folder);
+  const fs::path source = folder / "kernel.metal", messages = folder / "messages",
+                 result = folder / "kernel.so";
+  std::ofstream(source, std::ios::binary) << text;
+  const std::string command = std::string(compiler()) + " " + kFlags + " -isystem " +
+                              quote(include) + " " + quote(source) + " -o " + quote(result) +
+                              " -lm 2> " + quote(messages);
+  const int status = std::system(command.c_str());
+  std::string text_of_messages = read_file(messages);
+  if (status == 0) fs::rename(result, object);
+  fs::remove_all(folder);
+  if (status == 0) return;
+  for (size_t at; (at = text_of_messages.find(folder.string() + "/")) != std::string::npos;)
+    text_of_messages.erase(at, folder.string().size() + 1);
+  throw std::runtime_error(text_of_messages);
+}
+
+}  // namespace
+
+std::shared_ptr<Library> Library::compile(const std::string& msl, const std::string& include,
+                                          const std::string& cache) {
+  Translation translation = translate(msl);
+  const std::string key =
+      hash_of(translation.text + kFlags + read_file(fs::path(include) / "metal_stdlib"));
+  const fs::path object = fs::path(cache) / (key + ".so");
+  if (!fs::exists(object)) build(translation.text, include, object);
+  const std::shared_ptr<Library> library(new Library);
+  library->handle_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library->handle_) throw std::runtime_error(dlerror());
+  if (void* host = dlsym(library->handle_, "rune_msl_host"))
+    *static_cast<const Host**>(host) = host_functions();
+  for (KernelSignature& signature : translation.kernels) {
+    Kernel kernel;
+    kernel.entry = reinterpret_cast<decltype(kernel.entry)>(
+        dlsym(library->handle_, ("rune_entry_" + signature.name).c_str()));
+    const auto range = reinterpret_cast<void (*)(char**)>(
+        dlsym(library->handle_, ("rune_threadgroup_" + signature.name).c_str()));
+    if (!kernel.entry || !range)
+      throw std::runtime_error("kernel " + signature.name + " is not in its library");
+    char* ends[2];
+    range(ends);
+    kernel.threadgroup_begin = ends[0];
+    kernel.threadgroup_end = ends[1];
+    kernel.signature = std::move(signature);
+    library->kernels_.push_back(std::move(kernel));
+  }
+  return library;
+}
+
+Library::~Library() {
+  if (handle_) dlclose(handle_);
+}
+
+const Kernel* Library::find(const std::string& name) const {
+  for (const Kernel& kernel : kernels_)
+    if (kernel.signature.name == name) return &kernel;
+  return nullptr;
+}
+
+}  // namespace rune::msl_emulator

@@ -1,0 +1,491 @@
+"""Rendered Metal source, executed by the emulator (tests/metal_emulator) and compared with NumPy
+and with the Lowered IR's interpreter. Each kernel runs with its threads in both orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import assert_matches
+from msl_emulator import MetalError, Msl, compile_msl, run_msl
+from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
+from test_msl import ALL, DECOMPOSED, KINDS, OPS, Text
+
+import rune_jit
+from rune_jit import _core
+
+DTYPES = {
+    "bool": np.dtype(bool), "f16": np.dtype(np.float16), "f32": np.dtype(np.float32),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    **{f"{k}{b}": np.dtype(f"{n}{b}") for k, n in (("i", "int"), ("u", "uint"))
+       for b in (8, 16, 32, 64)},
+}  # fmt: skip
+_HEAD = re.compile(r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\]")
+_ARGUMENT = re.compile(r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]")
+_KERNEL = re.compile(r"(?<=\nkernel void )(\w+)")
+
+
+def ints(text: str) -> list[int]:
+    return [int(n) for n in text.split(",") if n]
+
+
+def poisoned(shape: list[int], dtype: np.dtype) -> np.ndarray:
+    """Memory as a fresh buffer's, whose contents mean nothing."""
+    array = np.empty(shape, dtype)
+    array.reshape(-1).view(np.uint8)[:] = 0xFE
+    return array
+
+
+class Program:
+    """A function traced and lowered for Metal."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        jitted = rune_jit.jit(function, device="metal", fallback="error")
+        self.call = jitted._take_apart(args, {})
+        self.traced = jitted._trace(self.call)
+        self.schedule, self.kernels, self.source, self.names = "", [], "", []
+        if self.traced.graph is None:  # the results are arguments
+            return
+        lowered = _core.lower(self.traced.graph, "metal")
+        self.schedule, self.kernels = lowered.schedule, lowered.kernels
+        self.source = lowered.source("metal")
+        self.names = _KERNEL.findall(self.source)
+
+    def rename(self, prefix: str) -> str:
+        """The source with a prefix to the kernels' names."""
+        self.names = [prefix + name for name in self.names]
+        self.source = _KERNEL.sub(lambda match: prefix + match[1], self.source)
+        return self.source
+
+    def run(self, library: Msl | None = None) -> Any:
+        """The function's result; each kernel runs twice, in both orders."""
+        first: list[np.ndarray] = []
+        if self.traced.graph is not None:
+            library = library or compile_msl(self.source)
+            first, second = (self._run(library, reverse) for reverse in (False, True))
+            for a, b in zip(first, second, strict=True):
+                np.testing.assert_array_equal(a, b)
+        results = []
+        for plan in self.traced.outputs:
+            if plan[0] == "computed":
+                value = first[plan[1]]
+                results.append(value[()] if value.ndim == 0 else value)
+            else:
+                results.append(self.call.leaves[plan[1]] if plan[0] == "leaf" else plan[1])
+        return results[0] if self.traced.unflatten is None else self.traced.unflatten(results)
+
+    def _run(self, library: Msl, reverse: bool) -> list[np.ndarray]:
+        leaves = [self.call.leaves[i] for i in self.traced.input_leaves]
+        inputs = [np.ascontiguousarray(x) for x in leaves + list(self.traced.captured)]
+        values = {
+            value: inputs[int(index)].copy()
+            for value, index in re.findall(r"(%\d+) = placeholder index=(\d+)", self.schedule)
+        }
+        items = re.split(r"\n  item ", self.schedule)[1:]
+        for item, name, text in zip(items, self.names, self.kernels, strict=True):
+            arguments = []
+            for kind, value, dtype, shape in _ARGUMENT.findall(item):
+                if kind == "output":
+                    values[value] = poisoned(ints(shape), DTYPES[dtype])
+                arguments.append(values[value])
+            head = _HEAD.match(text)
+            assert head
+            library.run(name, arguments, ints(head[2]), ints(head[3]), reverse)
+        outputs = re.search(r"\n  outputs=\[([^\]]*)\]", self.schedule)
+        types = dict(re.findall(r"(%\d+) = .* : (\w+\[[\d,]*\])", str(self.traced.graph)))
+        returned = re.search(r"return ([^\n]*)", str(self.traced.graph))
+        assert outputs and returned
+        results = []
+        for value, result in zip(outputs[1].split(","), returned[1].split(), strict=True):
+            dtype, _, shape = types[result][:-1].partition("[")
+            if 0 in ints(shape):  # nothing computes it
+                values[value] = np.empty(ints(shape), DTYPES[dtype])
+            results.append(values[value].reshape(ints(shape)))
+        return results
+
+
+def on_emulator(function: Callable[..., Any], *args: Any) -> Any:
+    return Program(function, *args).run()
+
+
+def merge(sources: list[str]) -> str:
+    """One library of kernels rendered apart, each helper once. Kernels' names must differ."""
+    helpers: dict[str, None] = {}
+    kernels, head, marker = [], "", "using namespace metal;\n"
+    for source in sources:
+        head, _, body = source.partition(marker)
+        if not body:
+            continue
+        start = body.index("\n// ")
+        for block in re.split(r"(?m)^(?=inline )", body[:start]):
+            helpers[block.strip()] = None
+        kernels.append(body[start:])
+    return "\n".join([head + marker, *helpers, *kernels])
+
+
+# --- Programs of the table of operations ----------------------------------------------------------
+
+# float32, and one integer dtype a case.
+_CASES = [
+    (case, dtype)
+    for case in CASES
+    for dtype in ("float32", "int32", "int8")
+    if dtype in case.dtypes and not (dtype == "int8" and "int32" in case.dtypes)
+]
+_CHUNK = 60
+
+
+@cache
+def programs(chunk: int) -> tuple[dict[tuple[str, str], Program | Exception], Msl]:
+    """The programs of some cases in one library, which costs the compiler far less than many."""
+    found: dict[tuple[str, str], Program | Exception] = {}
+    sources = []
+    for case, dtype in _CASES[chunk * _CHUNK : (chunk + 1) * _CHUNK]:
+        try:
+            program = Program(case.function, *case.arguments(dtype))
+            sources.append(program.rename(f"p{len(found)}_"))
+            found[case.name, dtype] = program
+        except rune_jit.DTypeError as error:
+            found[case.name, dtype] = error
+    return found, Msl(merge(sources))
+
+
+@pytest.mark.parametrize(
+    "number", range(len(_CASES)), ids=[f"{case.name}-{dtype}" for case, dtype in _CASES]
+)
+def test_op(number: int) -> None:
+    case, dtype = _CASES[number]
+    found, library = programs(number // _CHUNK)
+    program = found[case.name, dtype]
+    arguments = case.arguments(dtype)
+    if isinstance(program, Exception):
+        # NumPy computes it in float64, which Metal does not have.
+        assert "float64" in str(program)
+        assert "f64" in str(rune_jit.jit(case.function, device="cpu").lower(*arguments).graph)
+        return
+    with np.errstate(all="ignore"):
+        expected = case.function(*arguments)
+    assert_matches(program.run(library), expected, case.ulps)
+
+
+@pytest.mark.parametrize("name", [*SPECIAL_UNARY, *SPECIAL_BINARY])
+def test_special_values(name: str) -> None:
+    function = getattr(np, name)
+    x = SPECIAL.astype(np.float32)
+    arguments = [x]
+    if name in SPECIAL_BINARY:
+        arguments = [a.ravel() for a in np.meshgrid(x, x)]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*arguments))
+    # Metal flushes denormal float32 to zero.
+    if expected.dtype == np.float32:
+        expected[np.abs(expected) < np.finfo(np.float32).tiny] *= 0
+    actual = np.asarray(on_emulator(function, *arguments))
+    assert_matches(actual, expected)
+    if name in SPECIAL_UNARY and actual.dtype == np.float32:
+        zeros = expected == 0
+        np.testing.assert_array_equal(np.signbit(actual)[zeros], np.signbit(expected)[zeros])
+
+
+def layernorm(x: Any, scale: Any, shift: Any) -> Any:
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + np.float32(1e-5)) * scale + shift
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.swapaxes(-1, -2) / np.float32(4)) @ v
+
+
+_LARGE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "elementwise": (lambda x, y: np.tanh(x) * y + x, [(70, 33), (33,)]),
+    "sum of all": (lambda x: x.sum(), [(20_000,)]),
+    "mean and max of columns": (lambda x: (x.mean(0), x.max(0)), [(300, 7)]),
+    "softmax": (softmax, [(5, 777)]),
+    "layernorm": (layernorm, [(9, 300), (300,), (300,)]),
+    "matmul": (lambda a, b: a @ b, [(33, 65), (65, 17)]),
+    "attention": (attention, [(2, 16, 16), (2, 24, 16), (2, 24, 16)]),
+    "argmax": (lambda x: (x.argmax(-1), x.argmin()), [(6, 130)]),
+    "flip, pad, concatenate": (
+        lambda x, y: np.concatenate([np.pad(x, 2)[::-1], y]),
+        [(6, 6), (3, 10)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _LARGE)
+def test_larger_shapes(name: str) -> None:
+    function, shapes = _LARGE[name]
+    rng = np.random.default_rng(0)
+    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    assert_matches(on_emulator(function, *arguments), function(*arguments), 64)
+
+
+def test_reductions_have_barriers() -> None:
+    program = Program(softmax, np.ones((2, 500), np.float32))
+    assert program.source.count("threadgroup_barrier(") >= 2
+    assert program.source.count("threadgroup float ") >= 2
+
+
+# --- Scalar operations, against the interpreter ---------------------------------------------------
+
+_COUNT = 512  # elements that a kernel of test_msl.Text handles: 128 tasks of 4
+
+
+def sample(dtype: str, seed: int) -> np.ndarray:
+    """Values of which the first are those at which operations are special."""
+    rng = np.random.default_rng(seed)
+    kind = DTYPES[dtype]
+    if kind.kind == "b":
+        return rng.integers(0, 2, 1024).astype(bool)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        values = rng.integers(limits.min, limits.max, 1024, dtype=kind, endpoint=True)
+        special = [limits.min, limits.max, 0, 1, limits.max // 2, 2, 7, 31, 63]
+        small = rng.integers(0, 70, 512).astype(kind)
+        values[::2] = small
+        values[: len(special) * 9 : 9] = np.array(special, kind)
+        return values
+    values = rng.standard_normal(1024) * 10.0 ** rng.integers(-3, 4, 1024)
+    values[: len(SPECIAL)] = SPECIAL
+    values[50 : 50 + len(SPECIAL)] = rng.permutation(SPECIAL)
+    with np.errstate(over="ignore"):
+        return values.astype(kind)
+
+
+def kernel_text(name: str, dtypes: list[str], operation: str, result: str) -> tuple[str, str]:
+    """A kernel on vectors of 4: result = operation of values of some dtypes. IR text and source."""
+    k = Text(name)
+    out = k.memory(result, 0, writable=True)
+    memories = [k.memory(d, i + 1) for i, d in enumerate(dtypes)]
+    at = k.task()
+    values = [k(f"load {m} {at} : {d}x4") for m, d in zip(memories, dtypes, strict=True)]
+    k.store(out, at, k(f"{operation} {' '.join(values)} : {result}x4"))
+    return "\n".join([k.head, *k.lines, "}"]), k.render()
+
+
+def check_against_interpreter(kernels: dict[str, tuple[str, str, list[str], str]]) -> None:
+    """Bit for bit, but for denormal floats and the bits of NaN. kernels: name to IR text, source,
+    operands' dtypes, result's dtype."""
+    library = Msl(merge([source for _, source, _, _ in kernels.values()]))
+    for name, (text, source, dtypes, result) in kernels.items():
+        inputs = [sample(d, i) for i, d in enumerate(dtypes)]
+        expected, actual = np.zeros(1024, DTYPES[result]), np.zeros(1024, DTYPES[result])
+        with np.errstate(all="ignore"):
+            inputs = [flush(x) for x in inputs]
+            _core.interpret(text, [expected.view(np.uint8), *(x.view(np.uint8) for x in inputs)])
+            kernel = re.search(r"kernel void (\w+)", source)
+            assert kernel
+            library.run(kernel[1], [actual, *inputs], [4], [32])
+            a, e = flush(actual[:_COUNT]), flush(expected[:_COUNT])
+        same = (a == e) | ((a != a) & (e != e))
+        assert same.all(), (
+            f"{name}: element {np.argmin(same)} is {a[~same][0]!r}, not {e[~same][0]!r}, of "
+            f"{[x[:_COUNT][~same][0] for x in inputs]}\n{source}"
+        )
+        if a.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(a[a == a]), np.signbit(e[e == e]), name)
+
+
+def flush(x: np.ndarray) -> np.ndarray:
+    if x.dtype != np.float32:
+        return x
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(0, x), x).astype(x.dtype)
+
+
+# Metal's own functions, of which the emulator's are the correctly rounded ones.
+_TRANSCENDENTAL = {
+    "pow", "atan2", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+}  # fmt: skip
+# For which a guard is needed that is no part of the rendered operation.
+_GUARDED = {("div", "i"), ("fmod", "i"), ("shl", "i"), ("shr", "i")}
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_operation(dtype: str) -> None:
+    kernels = {}
+    for op, arity, kinds, result in OPS:
+        kind = KINDS[dtype]
+        if kind not in kinds or op in DECOMPOSED | _TRANSCENDENTAL or (op, kind) in _GUARDED:
+            continue
+        dtypes = ["bool" if result == "Select" else dtype, *[dtype] * (arity - 1)]
+        given = "bool" if result == "Bool" else dtype
+        name = f"{op}_{dtype}"
+        kernels[name] = (*kernel_text(name, dtypes, f"alu {op}", given), dtypes, given)
+    assert len(kernels) >= {"b": 10, "i": 15, "f": 25}[KINDS[dtype]]
+    check_against_interpreter(kernels)
+
+
+@pytest.mark.parametrize("source", ALL)
+def test_every_conversion(source: str) -> None:
+    kernels = {}
+    for target in ALL:
+        name = f"cast_{source}_{target}"
+        kernels[name] = (*kernel_text(name, [source], "cast", target), [source], target)
+        if DTYPES[source].itemsize == DTYPES[target].itemsize and target != "bool":
+            name = f"bits_{source}_{target}"
+            kernels[name] = (*kernel_text(name, [source], "bitcast", target), [source], target)
+    check_against_interpreter(kernels)
+
+
+# --- What the emulator refuses --------------------------------------------------------------------
+
+
+def kernel(body: str, parameters: str = "", outside: str = "") -> str:
+    return (
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        f"{outside}\nkernel void k(device float* out [[buffer(0)]], {parameters}\n"
+        "    uint3 gid [[threadgroup_position_in_grid]],\n"
+        f"    uint3 lid [[thread_position_in_threadgroup]]) {{\n{body}\n}}\n"
+    )
+
+
+_BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+
+REFUSED_TEXT = {
+    "double": (kernel("double x = 1; out[0] = x;"), "poisoned"),
+    "unknown function": (kernel("out[0] = erf(out[0]);"), "erf"),
+    "ambiguous overload": (kernel("out[0] = max(out[0], 1);"), "ambiguous"),
+    "unknown attribute": (kernel("", "uint n [[thread_count]],"), "unknown attribute"),
+    "no attribute": (kernel("", "uint n,"), "has no attribute"),
+    "two at one index": (kernel("", "device float* b [[buffer(0)]],"), "two parameters at buffer"),
+    "index of buffer": (kernel("", "device float* b [[buffer(31)]],"), "not from 0 to 30"),
+    "threadgroup outside": (
+        kernel("", outside="threadgroup float m[2];"),
+        "must be in a kernel",
+    ),
+    "write to const": (
+        kernel("b[0] = 1.0f;", "device const float* b [[buffer(1)]],"),
+        "read-only",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_TEXT)
+def test_refused_text(case: str) -> None:
+    source, message = REFUSED_TEXT[case]
+    with pytest.raises(MetalError, match=message):
+        Msl(source)
+
+
+REFUSED_RUNS = {
+    "write behind a buffer": ("out[64 + lid.x] = 0.0f;", r"writes 4 bytes at byte 256 of buffer 0"),
+    "read before a buffer": ("out[lid.x] = out[(int)lid.x - 1];", r"reads 4 bytes at byte -4 of"),
+    "vector over the end": (
+        "*(device packed_float4*)(out + 61) = packed_float4(1, 2, 3, 4);",
+        "writes 16 bytes at byte 244",
+    ),
+    "divergent barrier": (
+        f"if (lid.x < 16) {{ {_BARRIER} }} out[lid.x] = 0;",
+        "the barrier in line 7 is reached by 16 of 64 threads",
+    ),
+    "two barriers": (
+        f"if (lid.x < 16) {{ {_BARRIER}\n}} else {{ {_BARRIER} }}",
+        "the barrier in line 8 is reached by 48 of 64 threads",
+    ),
+    "divergent SIMD operation": (
+        "if (lid.x % 2 == 0) { out[lid.x] = simd_sum(1.0f); }",
+        "the SIMD-group operation in line 7 is reached by 16 of 32 threads",
+    ),
+    "missing barrier": (
+        "threadgroup float m[64]; m[lid.x] = 1.0f; out[lid.x] = m[63 - lid.x];",
+        "data race|which nothing has written",
+    ),
+    "barrier of other memory": (
+        "threadgroup float m[64]; m[lid.x] = 1.0f; threadgroup_barrier(mem_flags::mem_device);"
+        "out[lid.x] = m[63 - lid.x];",
+        "data race",
+    ),
+    "two writers": ("out[lid.x / 2] = 1.0f;", "data race"),
+    "memory not written": (
+        f"threadgroup float m[64]; {_BARRIER} out[lid.x] = m[lid.x];",
+        "which nothing has written",
+    ),
+    "behind a threadgroup variable": (
+        "threadgroup float m[64]; threadgroup float n[64]; n[lid.x] = 0.0f; m[lid.x + 1] = 1.0f;",
+        "writes 4 bytes at byte 256 of threadgroup variable m",
+    ),
+    "too much threadgroup memory": (
+        "threadgroup float m[8193]; m[lid.x] = 1.0f; out[lid.x] = m[lid.x];",
+        "32772|32784 bytes of threadgroup memory",
+    ),
+    "division by zero": ("out[lid.x] = (float)(7 / (int)lid.x);", "an integer division faults"),
+    "wild pointer": ("*(device float*)(ulong)16 = 1.0f;", "out of bounds"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_RUNS)
+def test_refused_runs(case: str) -> None:
+    body, message = REFUSED_RUNS[case]
+    source = kernel(body)
+    with pytest.raises(MetalError, match=message):
+        run_msl(source, "k", [np.zeros(64, np.float32)], [1], [64])
+
+
+def test_a_race_between_threadgroups() -> None:
+    source = kernel("if (lid.x == 0) out[0] = (float)gid.x;")
+    run_msl(source, "k", [np.zeros(1, np.float32)], [1], [32])
+    with pytest.raises(MetalError, match="thread 0 of threadgroup 0 wrote"):
+        run_msl(source, "k", [np.zeros(1, np.float32)], [2], [32])
+
+
+def test_too_many_threads() -> None:
+    source = kernel("out[lid.x] = 1.0f;")
+    run_msl(source, "k", [np.zeros(1024, np.float32)], [1], [1024])
+    with pytest.raises(MetalError, match="1025 threads per threadgroup"):
+        run_msl(source, "k", [np.zeros(2048, np.float32)], [1], [1025])
+
+
+def test_a_missing_buffer() -> None:
+    source = kernel("out[lid.x] = b[lid.x];", "device const float* b [[buffer(2)]],")
+    x = np.zeros(32, np.float32)
+    with pytest.raises(MetalError, match="nothing is bound at buffer index 2"):
+        run_msl(source, "k", [x], [1], [32])
+    run_msl(source, "k", {0: x, 2: x}, [1], [32])
+
+
+def test_a_failed_run_leaves_the_next_alone() -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(MetalError):
+        run_msl(kernel("out[64 + lid.x] = 0.0f;"), "k", [x], [1], [64])
+    run_msl(kernel("out[lid.x] = 1.0f;"), "k", [x], [1], [64])
+    assert (x == 1).all()
+
+
+def test_threads_and_lanes() -> None:
+    body = """
+      threadgroup float m[4];
+      const uint group = simd;
+      float total = simd_sum((float)lid.x);
+      total += simd_shuffle_xor((float)lane, (ushort)1) * 0.0f;
+      if (lane == 0) m[group] = total;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      float all = 0.0f;
+      for (uint i = 0; i < 4; ++i) all += m[i];
+      out[gid.x * size.x + lid.x] = all;"""
+    source = kernel(
+        body,
+        "uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],"
+        "uint3 size [[threads_per_threadgroup]],",
+    )
+    for reverse in (False, True):
+        x = np.zeros(256, np.float32)
+        run_msl(source, "k", [x], [2], [128], reverse)
+        assert (x == 127 * 64).all()
+
+
+def test_denormals_are_zero() -> None:
+    x = np.full(32, 1e-38, np.float32)
+    run_msl(kernel("out[lid.x] = out[lid.x] * 0.5f;"), "k", [x], [1], [32])
+    assert (x == 0).all()
