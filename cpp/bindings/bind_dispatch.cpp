@@ -1,5 +1,8 @@
 // The path of a warm call: key the arguments, find the compiled call, run it.
+#include <pybind11/gil_safe_call_once.h>
+
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -36,16 +39,17 @@ bool append_leaf_key(py::handle leaf, std::string& key) {
   return false;
 }
 
-// NumPy scalars are strong 0-d arrays.
+py::object numpy_attribute(const char* name) { return py::module_::import("numpy").attr(name); }
+
+// NumPy scalars are as strong as 0-d arrays, but nothing is ever written to them.
 bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
-  static const py::handle generic =
-      py::object(py::module_::import("numpy").attr("generic")).release();
-  if (PyObject_IsInstance(leaf.ptr(), generic.ptr()) != 1) return false;
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> generic;
+  generic.call_once_and_store_result([] { return numpy_attribute("generic"); });
+  if (PyObject_IsInstance(leaf.ptr(), generic.get_stored().ptr()) != 1) return false;
   const auto dtype = dtype_of(py::dtype::from_args(leaf.attr("dtype")));
   if (!dtype) return false;
-  key += 'A';
+  key += 'G';
   key += static_cast<char>(*dtype);
-  key += '\0';
   return true;
 }
 
@@ -81,11 +85,65 @@ struct LeafGuard {
   }
 };
 
+// A check of indices made while the program runs: 0, or 2 * i + 1 for an index i out of bounds.
+struct IndexCheck {
+  int64_t axis = 0, size = 0;
+
+  void raise_unless_passed(py::handle value) const {
+    const auto code = value.cast<uint64_t>();
+    if (code == 0) return;
+    user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
+               " is out of bounds for axis ", axis, " with size ", size);
+  }
+};
+
+// The memory of an array: the bytes between its lowest and its highest element.
+struct Extent {
+  uintptr_t low = 0, high = 0;
+  size_t bytes = 0;  // of all elements
+
+  static Extent of(const ArrayHeader& header) {
+    Extent extent;
+    extent.low = extent.high = reinterpret_cast<uintptr_t>(header.data);
+    extent.bytes = size_of(*header.dtype);
+    for (int i = 0; i < header.rank; ++i) {
+      if (header.shape[i] == 0) return {};
+      const ssize_t reach = (header.shape[i] - 1) * header.strides[i];
+      (reach < 0 ? extent.low : extent.high) += reach;
+      extent.bytes *= header.shape[i];
+    }
+    extent.high += size_of(*header.dtype);
+    return extent;
+  }
+  bool meets(const Extent& other) const { return low < other.high && other.low < high; }
+  // Two elements may share memory.
+  bool folds() const { return bytes > high - low; }
+};
+
+// A write of the traced function to an argument, done after the run.
+struct WriteBack {
+  int64_t leaf = 0, computed = 0;
+  bool contiguous = false;  // the trace took for granted that the array is
+
+  void write(py::handle target, py::handle value) const {
+    const ArrayHeader header = header_of(target);
+    if (header.contiguous && is_ndarray(value, true)) {
+      const ArrayHeader from = header_of(value);
+      std::memcpy(header.data, from.data, Extent::of(from).bytes);
+      return;
+    }
+    PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
+    copyto.call_once_and_store_result([] { return numpy_attribute("copyto"); });
+    copyto.get_stored()(target, value);
+  }
+};
+
 struct Output {
   enum class From : uint8_t { Computed, Leaf, Constant } from = From::Computed;
   int64_t index = 0;
   bool to_python = false;  // a Python number, not NumPy's
   bool copy = false;       // of Constant: each call returns its own array
+  bool to_array = false;   // a 0-d array, not a scalar
   py::object constant;
 };
 
@@ -96,7 +154,8 @@ class CompiledCall {
  public:
   CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
                const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
-               const py::sequence& leaf_guards, const py::sequence& name_guards)
+               const py::sequence& leaf_guards, const py::sequence& name_guards,
+               const py::sequence& writes, const py::sequence& checks)
       : program_(std::move(program)),
         input_leaves_(std::move(input_leaves)),
         unflatten_(std::move(unflatten)) {
@@ -113,6 +172,14 @@ class CompiledCall {
     for (const py::handle g : name_guards) {
       const auto triple = py::reinterpret_borrow<py::tuple>(g);
       name_guards_.push_back({triple[0], triple[1], triple[2]});
+    }
+    for (const py::handle w : writes) {
+      const auto t = py::reinterpret_borrow<py::tuple>(w);
+      writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>(), t[2].cast<bool>()});
+    }
+    for (const py::handle c : checks) {
+      const auto pair = py::reinterpret_borrow<py::tuple>(c);
+      checks_.push_back({pair[0].cast<int64_t>(), pair[1].cast<int64_t>()});
     }
   }
 
@@ -135,6 +202,7 @@ class CompiledCall {
     if (!is_current()) return Status::Stale;
     for (const LeafGuard& guard : leaf_guards_)
       if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
+    if (!writes_.empty() && !may_write(leaves)) return Status::Unsuitable;
     std::vector<py::object> computed;
     if (program_) {
       std::vector<py::handle> arguments;
@@ -142,13 +210,34 @@ class CompiledCall {
       for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
       for (const py::object& array : captured_) arguments.push_back(array);
       computed = program_->run(arguments);
+      const size_t first_check = computed.size() - checks_.size();
+      for (size_t i = 0; i < checks_.size(); ++i)
+        checks_[i].raise_unless_passed(computed[first_check + i]);
+      for (const WriteBack& w : writes_) w.write(leaves[w.leaf], computed[w.computed]);
     }
     result = assemble(leaves, computed);
     return Status::Done;
   }
 
  private:
-  // ("computed", index, to_python), ("leaf", index), ("constant", object) or ("copy", array).
+  // Whether NumPy would write to these arguments, and each write touches one argument only.
+  bool may_write(std::span<const py::handle> leaves) const {
+    for (const WriteBack& w : writes_) {
+      const ArrayHeader header = header_of(leaves[w.leaf]);
+      const Extent extent = Extent::of(header);
+      if (!header.writeable || (w.contiguous && !header.contiguous) || extent.folds()) return false;
+      for (const int64_t other : input_leaves_)
+        if (other != w.leaf && is_ndarray(leaves[other], false) &&
+            extent.meets(Extent::of(header_of(leaves[other]))))
+          return false;
+      for (const py::object& other : captured_)
+        if (extent.meets(Extent::of(header_of(other)))) return false;
+    }
+    return true;
+  }
+
+  // ("computed", index, to_python, to_array), ("leaf", index), ("constant", object) or ("copy",
+  // array).
   static Output to_output(const py::tuple& t) {
     const auto from = t[0].cast<std::string>();
     Output output;
@@ -161,6 +250,7 @@ class CompiledCall {
     output.from = from == "leaf" ? Output::From::Leaf : Output::From::Computed;
     output.index = t[1].cast<int64_t>();
     output.to_python = t.size() > 2 && t[2].cast<bool>();
+    output.to_array = t.size() > 3 && t[3].cast<bool>();
     return output;
   }
 
@@ -172,6 +262,7 @@ class CompiledCall {
       case Output::From::Leaf: return py::reinterpret_borrow<py::object>(leaves[output.index]);
       case Output::From::Computed: {
         const py::object& value = computed[output.index];
+        if (output.to_array) return py::array::ensure(value);
         return output.to_python ? value.attr("item")() : value;
       }
     }
@@ -193,6 +284,8 @@ class CompiledCall {
   py::object unflatten_;
   std::vector<LeafGuard> leaf_guards_;
   std::vector<NameGuard> name_guards_;
+  std::vector<WriteBack> writes_;
+  std::vector<IndexCheck> checks_;  // of the program's last results
 };
 
 // Finds the compiled call of a call with positional arrays and numbers only; all else goes to the
@@ -263,9 +356,10 @@ void bind_dispatch(py::module_& m) {
         "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
-                    py::object, py::sequence, py::sequence>(),
+                    py::object, py::sequence, py::sequence, py::sequence, py::sequence>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
-           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("name_guards"))
+           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("name_guards"),
+           py::arg("writes") = py::tuple(), py::arg("checks") = py::tuple())
       .def("is_current", &CompiledCall::is_current)
       .def("call", [](const CompiledCall& c, const py::list& leaves) {
         std::vector<py::handle> handles(leaves.begin(), leaves.end());

@@ -237,6 +237,15 @@ void bind_movement(Class& c) {
   c.def("index", [](NumpyBuilder& b, py::handle x, const py::sequence& items) {
     return wrap(b, b.index(to_operand(x), to_index(items)));
   });
+  c.def("put", [](NumpyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
+    return wrap(b, b.put(to_operand(x), to_index(items), to_operand(value)));
+  });
+  c.def("assume_range", [](NumpyBuilder& b, py::handle x, int64_t low, int64_t high) {
+    b.assume_range(to_operand(x), low, high);
+  });
+  c.def("same", [](const NumpyBuilder& b, py::handle x, py::handle y) {
+    return b.same(to_operand(x), to_operand(y));
+  });
 }
 
 py::list guards(const NumpyBuilder& b) {
@@ -246,6 +255,13 @@ py::list guards(const NumpyBuilder& b) {
     result.append(py::make_tuple(
         guard.input, fits ? py::object(to_numpy(guard.dtype)) : py::object(py::none())));
   }
+  return result;
+}
+
+py::list checks(const NumpyBuilder& b) {
+  py::list result;
+  for (const graph::IndexCheck& check : b.checks())
+    result.append(py::make_tuple(wrap(b, check.value), check.axis, check.size));
   return result;
 }
 
@@ -303,6 +319,9 @@ void bind_graph(py::module_& m) {
           "guards", &guards,
           "(input, dtype) for a Python int that must fit the dtype, (input, None) "
           "for a number that must not be zero.")
+      .def_property_readonly("checks", &checks,
+                             "(value, axis, size) of each check of traced indices; the value is a "
+                             "0-d uint64, nonzero if an index is out of bounds.")
       .def(
           "finish",
           [](NumpyBuilder& b, const std::vector<PyValue>& outputs) {

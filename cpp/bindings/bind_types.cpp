@@ -1,4 +1,6 @@
 // dtypes, capabilities of targets, options and the table of scalar operations.
+#include <pybind11/gil_safe_call_once.h>
+
 #include "alu/alu.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -16,28 +18,31 @@ struct DTypeTable {
   std::vector<std::pair<int, DType>> by_number;
 };
 
+// Made once, never freed: the interpreter may be gone at exit. The import may let another thread run
+// that needs the table, too: a plain static would make that thread wait with the GIL held, for ever.
 const DTypeTable& dtype_table() {
-  static const DTypeTable* table = [] {
-    auto* t = new DTypeTable;  // never freed: the interpreter may be gone at exit
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<DTypeTable> table;
+  const auto make = [] {
+    DTypeTable t;
     for (int i = 0; i < kNumDTypes; ++i) {
       const auto d = static_cast<DType>(i);
       const py::object scalar_type = d == DType::Bfloat16
                                          ? py::module_::import("ml_dtypes").attr("bfloat16")
                                          : py::object(py::str(numpy_name(d)));
       const py::dtype descriptor = py::dtype::from_args(scalar_type);
-      t->by_number.emplace_back(descriptor.num(), d);
-      t->descriptors[i] = descriptor;
+      t.by_number.emplace_back(descriptor.num(), d);
+      t.descriptors[i] = descriptor;
     }
     for (const char* code : {"l", "L", "q", "Q", "i", "I"}) {
       const py::dtype descriptor = py::dtype::from_args(py::str(code));
       const bool is_signed = descriptor.kind() == 'i';
       const DType d = descriptor.itemsize() == 8 ? (is_signed ? DType::Int64 : DType::Uint64)
                                                  : (is_signed ? DType::Int32 : DType::Uint32);
-      t->by_number.emplace_back(descriptor.num(), d);
+      t.by_number.emplace_back(descriptor.num(), d);
     }
     return t;
-  }();
-  return *table;
+  };
+  return table.call_once_and_store_result(make).get_stored();
 }
 
 py::dict describe(const AluInfo& row) {
@@ -92,6 +97,7 @@ ArrayHeader header_of(py::handle array) {
   constexpr int kContiguous = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
   constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
   header.contiguous = (proxy->flags & kContiguous) && (proxy->flags & kAligned);
+  header.writeable = proxy->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return header;
 }
 

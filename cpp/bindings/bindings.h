@@ -23,6 +23,7 @@ void bind_executable(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_driver(py::module_& m);
 void bind_hooks(py::module_& m);
+void bind_ir(py::module_& m);
 
 // The dtype of a NumPy descriptor of native byte order; none for dtypes that this library lacks.
 std::optional<DType> dtype_of(const py::dtype& descriptor);
@@ -39,6 +40,7 @@ struct ArrayHeader {
   const ssize_t* strides = nullptr;  // bytes
   std::optional<DType> dtype;
   bool contiguous = false;  // C order, aligned to its dtype
+  bool writeable = false;
 };
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses.
 bool is_ndarray(py::handle object, bool exact);

@@ -1,5 +1,8 @@
 // x[...]: slices are movement, one array of integers is a Gather.
 #include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
 
 #include "graph/numpy_ops.h"
 
@@ -47,20 +50,73 @@ Value NumpyBuilder::strided(Value x, int64_t axis, int64_t start, int64_t count,
   return b_.reshape(slice_axis(b_.reshape(x, split), axis + 1, 0, 1), result);
 }
 
+Value NumpyBuilder::spread(Value x, int64_t axis, int64_t start, int64_t step, int64_t size) {
+  const Shape from = b_.shape(x);
+  const int64_t count = from[axis];
+  int64_t length = count;
+  if (step > 1 && count > 0) {
+    Shape split = from, merged = from;
+    split.insert(split.begin() + axis + 1, 1);
+    Pairs widths(split.size(), {0, 0});
+    widths[axis + 1].second = step - 1;
+    merged[axis] = count * step;
+    x = b_.reshape(b_.pad(b_.reshape(x, split), widths), merged);
+    length = std::min(count * step, size - start);
+    x = slice_axis(x, axis, 0, length);
+  }
+  Pairs widths(from.size(), {0, 0});
+  widths[axis] = {start, size - start - length};
+  return b_.pad(x, widths);
+}
+
+void NumpyBuilder::assume_range(const Operand& x, int64_t low, int64_t high) {
+  ranges_[x.value] = {low, high};
+}
+
+void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
+  const DType dtype = b_.dtype(at);
+  const int bits = bits_of(dtype);
+  const bool has_sign = kind(dtype) == Kind::Int;
+  int64_t low = has_sign ? std::numeric_limits<int64_t>::min() >> (64 - bits) : 0;
+  int64_t high = has_sign ? ~low : (int64_t{1} << bits) - 1;
+  if (const auto known = ranges_.find(at); known != ranges_.end())
+    std::tie(low, high) = known->second;
+  const bool may_be_low = low < -size, may_be_high = high >= size;
+  if (num_elements(b_.shape(at)) == 0 || (!may_be_low && !may_be_high)) return;
+  const Value i = b_.cast(at, DType::Int64);
+  const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
+  Value bad;
+  if (may_be_high) bad = elementwise(AluOp::Cmple, {number(size), i});
+  if (may_be_low) {
+    const Value below = elementwise(AluOp::Cmplt, {i, number(-size)});
+    bad = bad.valid() ? b_.alu(AluOp::Or, {bad, below}) : below;
+  }
+  const Value odd = elementwise(AluOp::Add, {elementwise(AluOp::Mul, {i, number(2)}), number(1)});
+  const Value found = elementwise(AluOp::Where, {bad, odd, number(0)});
+  const Operand any = reduce("max", b_.cast(found, DType::Uint64), std::nullopt, false);
+  checks_.push_back({any.value, axis, size});
+}
+
+Value NumpyBuilder::gather(Value source, const Operand& indices, int64_t axis, int64_t reported) {
+  const Value at = value_of(indices);
+  const int64_t size = b_.shape(source)[axis];
+  if (!is_integer(b_.dtype(at)))
+    user_error(ErrorKind::Index, "take: cannot index with ", numpy_name(b_.dtype(at)),
+               " (arrays used as indices must be of integer type)");
+  if (size == 0 && num_elements(b_.shape(at)) != 0)
+    user_error(ErrorKind::Index, "cannot do a non-empty take from an empty axes.");
+  if (b_.dtype(at) == DType::Uint64)
+    user_error(ErrorKind::Unsupported, "take: cannot trace indices of uint64");
+  check_indices(at, reported, size);
+  return b_.add(Gather{axis}, {source, at});
+}
+
 Operand NumpyBuilder::take(const Operand& x, const Operand& indices, std::optional<int64_t> axis) {
   Value source = value_of(x);
   if (!axis) source = b_.reshape(source, {num_elements(b_.shape(source))});
   const auto rank = static_cast<int64_t>(b_.shape(source).size());
   const int64_t along = axis_of("take", axis.value_or(0), rank);
-  Value at = value_of(indices);
-  if (!is_integer(b_.dtype(at)))
-    user_error(ErrorKind::Index, "take: cannot index with ", numpy_name(b_.dtype(at)),
-               " (arrays used as indices must be of integer type)");
-  if (b_.shape(source)[along] == 0 && num_elements(b_.shape(at)) != 0)
-    user_error(ErrorKind::Index, "cannot do a non-empty take from an empty axes.");
-  if (b_.dtype(at) == DType::Uint64)
-    user_error(ErrorKind::Unsupported, "take: cannot trace indices of uint64");
-  return b_.add(Gather{along}, {source, at});
+  return gather(source, indices, along, along);
 }
 
 Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& items) {
@@ -88,8 +144,8 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
                "\nhint: index one axis at a time: x[i][:, j]");
 
   Ints dropped;  // axes of integers, to be removed at the end
-  std::optional<std::pair<int64_t, Operand>> gather;
-  int64_t axis = 0;
+  std::optional<std::pair<int64_t, Operand>> array;
+  int64_t axis = 0, new_axes = 0, reported = 0;
   for (const IndexItem& item : items) {
     const int64_t size =
         axis < static_cast<int64_t>(b_.shape(value).size()) ? b_.shape(value)[axis] : 0;
@@ -118,13 +174,83 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
       case ItemKind::NewAxis:
         value = expand_dims(value, {axis}).value;
         ++axis;
+        ++new_axes;
         break;
       case ItemKind::Ellipsis: axis += rank - consumed; break;
-      case ItemKind::Array: gather = {axis++, item.array}; break;
+      case ItemKind::Array:
+        reported = axis - new_axes;
+        array = {axis++, item.array};
+        break;
     }
   }
-  if (gather) return take(value, gather->second, gather->first);
+  if (array) return gather(value, array->second, array->first, reported);
   return drop_axes(value, dropped);
+}
+
+Operand NumpyBuilder::put(const Operand& x, const std::vector<IndexItem>& items,
+                          const Operand& value) {
+  using ItemKind = IndexItem::Kind;
+  const Value old = value_of(x);
+  const Shape whole = b_.shape(old);
+  const auto rank = static_cast<int64_t>(whole.size());
+  int64_t consumed = 0;
+  for (const IndexItem& item : items)
+    consumed += item.kind != ItemKind::NewAxis && item.kind != ItemKind::Ellipsis;
+  // What is read of each axis of x; integers read one element.
+  std::vector<Range> ranges;
+  for (const IndexItem& item : items) {
+    const auto axis = static_cast<int64_t>(ranges.size());
+    RUNE_CHECK(item.kind != ItemKind::Array, "put: only basic indices");
+    if (item.kind == ItemKind::Integer) {
+      ranges.push_back({item.integer < 0 ? item.integer + whole[axis] : item.integer, 1, 1});
+    } else if (item.kind == ItemKind::Slice) {
+      ranges.push_back(resolve_slice(item, whole[axis]));
+    } else if (item.kind == ItemKind::Ellipsis) {
+      for (int64_t i = 0; i < rank - consumed; ++i) ranges.push_back({0, whole[axis + i], 1});
+    }
+  }
+  while (static_cast<int64_t>(ranges.size()) < rank) ranges.push_back({0, whole[ranges.size()], 1});
+
+  Shape box;
+  Ints reversed;
+  bool all = true;
+  for (Range& range : ranges) {
+    const auto axis = static_cast<int64_t>(box.size());
+    box.push_back(range.count);
+    all &= range.count == whole[axis];
+    if (range.count == 0) return old;
+    if (range.step > 0) continue;
+    reversed.push_back(axis);
+    range.start += (range.count - 1) * range.step;
+    range.step = -range.step;
+  }
+  const auto place = [&](Value v) {
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      const Range& range = ranges[axis];
+      if (range.count != whole[axis]) v = spread(v, axis, range.start, range.step, whole[axis]);
+    }
+    return v;
+  };
+  Value part = b_.reshape(value_of(value), box);
+  if (!reversed.empty()) part = b_.flip(part, reversed);
+  if (all) return part;
+  const Value inside = place(b_.full(Scalar::of(DType::Bool, true), box));
+  return b_.alu(AluOp::Where, {inside, place(part), old});
+}
+
+bool NumpyBuilder::same(const Operand& a, const Operand& b) const {
+  if (a.literal || b.literal) return false;
+  std::set<std::pair<Value, Value>> seen;
+  std::vector<std::pair<Value, Value>> open{{a.value, b.value}};
+  while (!open.empty()) {
+    const auto [x, y] = open.back();
+    open.pop_back();
+    if (x == y || !seen.emplace(x, y).second) continue;
+    const Node &p = b_[x], &q = b_[y];
+    if (!(p.payload == q.payload) || p.inputs.size() != q.inputs.size()) return false;
+    for (size_t i = 0; i < p.inputs.size(); ++i) open.emplace_back(p.inputs[i], q.inputs[i]);
+  }
+  return true;
 }
 
 }  // namespace rune::graph

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,14 @@ struct ScalarGuard {
   bool operator==(const ScalarGuard&) const = default;
 };
 
+// A run-time check that an array of indices keeps within an axis. `value` is a 0-d uint64: 0 if all
+// do, else 2 * i + 1 (mod 2^64) for one index i that does not. The caller raises NumPy's
+// IndexError.
+struct IndexCheck {
+  Value value;
+  int64_t axis = 0, size = 0;
+};
+
 // One item of an index expression.
 struct IndexItem {
   enum class Kind : uint8_t { Integer, Slice, NewAxis, Ellipsis, Array } kind = Kind::Ellipsis;
@@ -77,6 +86,10 @@ class NumpyBuilder {
   Builder& builder() { return b_; }
   const Builder& builder() const { return b_; }
   const std::vector<ScalarGuard>& guards() const { return guards_; }
+  // One for each read through traced indices that are not known to be in range.
+  const std::vector<IndexCheck>& checks() const { return checks_; }
+  // States that every element of x is in [low, high]: reads through it need no check then.
+  void assume_range(const Operand& x, int64_t low, int64_t high);
 
   Operand input(DType dtype, Shape shape, std::optional<Kind> weak = std::nullopt);
   Operand constant(const Scalar& value) { return b_.constant(value); }
@@ -145,6 +158,10 @@ class NumpyBuilder {
   Operand take(const Operand& x, const Operand& indices, std::optional<int64_t> axis);
   // x[items]: basic indexing, and at most one array of integers.
   Operand index(const Operand& x, const std::vector<IndexItem>& items);
+  // x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.
+  Operand put(const Operand& x, const std::vector<IndexItem>& items, const Operand& value);
+  // Whether two values are computed by equal nodes from equal operands.
+  bool same(const Operand& a, const Operand& b) const;
 
  private:
   friend struct UfuncTable;
@@ -174,9 +191,16 @@ class NumpyBuilder {
   Value contract_pair(const char* op, const Operand& a, const std::string& la, const Operand& b,
                       const std::string& lb, const std::string& out);
   Value strided(Value x, int64_t axis, int64_t start, int64_t count, int64_t step);
+  // The inverse of `strided`: an axis of `size` zeros with x's elements at start, start + step, ...
+  Value spread(Value x, int64_t axis, int64_t start, int64_t step, int64_t size);
+  // The elements `at` of an axis, with a check. `reported` is the axis that an error names.
+  Value gather(Value source, const Operand& at, int64_t axis, int64_t reported);
+  void check_indices(Value at, int64_t axis, int64_t size);
 
   Builder b_;
   std::vector<ScalarGuard> guards_;
+  std::vector<IndexCheck> checks_;
+  std::map<Value, std::pair<int64_t, int64_t>> ranges_;
 };
 
 }  // namespace rune::graph

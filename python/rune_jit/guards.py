@@ -29,14 +29,16 @@ _MOST_FUNCTIONS = 64  # reached through globals and closures
 Guard = tuple[Any, Any, Any]  # (dict or cell, name, value)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """Names of globals and attributes in a function's code and the functions in it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)
 
 
-def _is_library(module: str | None) -> bool:
+def is_library(module: str | None) -> bool:
+    """Whether a module is NumPy's or ours: its functions are no part of what is traced."""
     return module is not None and module.split(".")[0] in ("numpy", "rune_jit", "builtins")
 
 
@@ -48,10 +50,10 @@ class _Collector:
     def function(self, function: types.FunctionType) -> None:
         if id(function) in self._functions or len(self._functions) >= _MOST_FUNCTIONS:
             return
-        if _is_library(function.__module__):
+        if is_library(function.__module__):
             return
         self._functions.add(id(function))
-        names = set(_names(function.__code__))
+        names = set(names_in(function.__code__))
         for name in sorted(names & function.__globals__.keys()):
             self._name(function.__globals__, name, names)
         for cell in function.__closure__ or ():
@@ -69,7 +71,7 @@ class _Collector:
             self.guards.append((holder, name, value))
         if isinstance(value, types.FunctionType):
             self.function(value)
-        elif isinstance(value, types.ModuleType) and not _is_library(value.__name__):
+        elif isinstance(value, types.ModuleType) and not is_library(value.__name__):
             for attribute in sorted(names & value.__dict__.keys()):
                 if isinstance(value.__dict__[attribute], _GUARDED):
                     self.guards.append((value.__dict__, attribute, value.__dict__[attribute]))
@@ -91,7 +93,7 @@ def collect_guards(function: Any, statics: list[Any]) -> list[Guard]:
         return []
     collector = _Collector()
     collector.function(function)
-    names = set(_names(function.__code__))
+    names = set(names_in(function.__code__))
     for static in statics:
         collector.attributes(static, names)
     return collector.guards

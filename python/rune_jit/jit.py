@@ -16,6 +16,7 @@ from rune_jit import _core
 from rune_jit.errors import JitFallbackWarning, UnsupportedOpError
 from rune_jit.guards import collect_guards
 from rune_jit.lowered import Lowered
+from rune_jit.selection import Selection
 from rune_jit.trace import Trace, current_trace, user_site
 from rune_jit.tracer import Tracer
 
@@ -54,6 +55,8 @@ class _Traced(NamedTuple):
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
     name_guards: list[tuple[Any, Any, Any]]
+    writes: list[tuple[int, int, bool]]  # (leaf, result of the program, must be contiguous)
+    checks: list[tuple[int, int]]  # (axis, size) of the checks, the program's last results
 
 
 class _Fallback(NamedTuple):
@@ -194,7 +197,10 @@ class JitFunction(Generic[P, R]):
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.
-        if current_trace() is not None or _core.is_disabled():
+        trace = current_trace()
+        if trace is not None:
+            return trace.rebind(self._fn)(*args, **kwargs)
+        if _core.is_disabled():
             return self._eager_call(args, kwargs)
         if self._signature is not None:
             try:
@@ -312,6 +318,8 @@ class JitFunction(Generic[P, R]):
             traced.unflatten,
             traced.leaf_guards,
             traced.name_guards,
+            traced.writes,
+            traced.checks,
         )
 
     def _fall_back(self, error: UnsupportedOpError) -> _Fallback:
@@ -339,7 +347,7 @@ class JitFunction(Generic[P, R]):
                 traced_leaves.append(leaf)
                 continue
             input_leaves.append(position)
-            traced_leaves.append(_input_tracer(trace, leaf))
+            traced_leaves.append(_input_tracer(trace, leaf, position))
         values = dict(
             zip(call.names, optree.tree_unflatten(call.treedef, traced_leaves), strict=True)
         )
@@ -354,10 +362,18 @@ class JitFunction(Generic[P, R]):
             args, kwargs = arguments.args, arguments.kwargs
         with trace.active():
             try:
-                result = self._fn(*args, **kwargs)  # type: ignore[call-arg]
+                result = trace.rebind(self._fn)(*args, **kwargs)
             except UnsupportedOpError as error:
-                error.user_site = _site_of(error)  # type: ignore[attr-defined]
+                if getattr(error, "user_site", None) is None:
+                    error.user_site = _site_of(error)  # type: ignore[attr-defined]
                 raise
+            except Exception as error:
+                if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
+                    error.__cause__.user_site = _site_of(error)  # type: ignore[attr-defined]
+                    raise error.__cause__ from None
+                raise
+            finally:
+                trace.rebind.finish()
             trace.check_captured()
         static_objects = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
         return self._finish(trace, result, input_leaves, static_objects)
@@ -368,8 +384,18 @@ class JitFunction(Generic[P, R]):
         leaves, treedef = optree.tree_flatten(result)
         outputs: list[tuple[Any, ...]] = []
         computed: list[Any] = []
+        planned: dict[int, tuple[Any, ...]] = {}
         for leaf in leaves:
-            outputs.append(_plan_output(trace, leaf, input_leaves, computed))
+            outputs.append(_plan_output(trace, leaf, computed, planned))
+        writes = []
+        for storage in trace.leaves:
+            if storage.value.id != storage.original.id:
+                writes.append((storage.leaf, len(computed), storage.layout_used))
+                computed.append(storage.value)
+        checks = []
+        for value, axis, size in trace.builder.checks:
+            checks.append((axis, size))
+            computed.append(value)
         leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
         name_guards = collect_guards(self._fn, static_objects)
         unflatten: Any = None
@@ -381,7 +407,15 @@ class JitFunction(Generic[P, R]):
             )
         graph = trace.builder.finish(computed) if computed else None
         return _Traced(
-            graph, input_leaves, trace.captured, outputs, unflatten, leaf_guards, name_guards
+            graph,
+            input_leaves,
+            trace.captured,
+            outputs,
+            unflatten,
+            leaf_guards,
+            name_guards,
+            writes,
+            checks,
         )
 
     # Options.
@@ -442,30 +476,46 @@ class _BoundJit:
         return getattr(self._jit, name)
 
 
-def _input_tracer(trace: Trace, leaf: Any) -> Tracer:
+def _input_tracer(trace: Trace, leaf: Any, position: int) -> Tracer:
     if type(leaf) is int:
-        return Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
-    if type(leaf) is float:
-        return Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
-    return Tracer(trace, trace.input(leaf.dtype, leaf.shape))
+        tracer = Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
+    elif type(leaf) is float:
+        tracer = Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
+    else:
+        is_array = isinstance(leaf, np.ndarray)
+        tracer = Tracer(trace, trace.input(leaf.dtype, leaf.shape), scalar=not is_array)
+        if is_array:
+            trace.leaves.append(tracer._storage)
+    tracer._storage.leaf = position
+    return tracer
 
 
 def _plan_output(
-    trace: Trace, leaf: Any, input_leaves: list[int], computed: list[Any]
+    trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
 ) -> tuple[Any, ...]:
-    """Where a leaf of the result comes from at each call; values to compute are appended."""
+    """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
+    holds the plans of storages, so that one array returned twice is one."""
+    if isinstance(leaf, Selection):
+        raise leaf.refusal("getitem")
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
         return ("constant", leaf)
+    leaf._check_trace(trace)
+    storage = leaf._storage
+    if storage.array is not None:
+        return ("copy", np.array(leaf._array()))
+    if not leaf._steps and storage.leaf is not None:
+        return ("leaf", storage.leaf)
+    if not leaf._steps and id(storage) in planned:
+        return planned[id(storage)]
     value = leaf._value_in(trace)
-    if value.id < len(input_leaves):  # the first nodes are the arguments
-        return ("leaf", input_leaves[value.id])
-    captured = trace.captured_index(value.id)
-    if captured is not None:
-        return ("constant", trace.captured[captured])
     computed.append(value)
-    return ("computed", len(computed) - 1, value.weak is not None)
+    is_array = leaf.ndim == 0 and not storage.scalar
+    plan = ("computed", len(computed) - 1, value.weak is not None, is_array)
+    if not leaf._steps:
+        planned[id(storage)] = plan
+    return plan
 
 
 def _is_flat_tuple(result: Any) -> bool:

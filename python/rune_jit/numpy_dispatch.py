@@ -3,41 +3,28 @@ and dtypes are in the core (cpp/graph/numpy_*.cpp)."""
 
 from __future__ import annotations
 
-import functools
 import numbers
 import operator as op
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.trace import Trace, contains_tracer, require_trace
+from rune_jit.registry import FUNCTIONS, implements
+from rune_jit.storage import Step, can_view, permutation
+from rune_jit.trace import Trace, contains_traced, contains_tracer, require_trace
 from rune_jit.tracer import Tracer
 
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _NoValue = np._NoValue  # type: ignore[attr-defined]
-
-
-def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers the traced form of NumPy functions."""
-
-    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            _FUNCTIONS[function] = handler
-        return handler
-
-    return register
-
-
-def supported_functions() -> list[str]:
-    """Names of the NumPy functions (ufuncs apart) that can be traced."""
-    return sorted(f.__name__ for f in _FUNCTIONS)
 
 
 def is_operand(x: Any) -> bool:
     """Whether a Python operator may take x beside a tracer."""
-    return isinstance(x, (Tracer, numbers.Number, np.ndarray, np.generic, list, tuple))
+    return isinstance(
+        x, (Tracer, _selection.Selection, numbers.Number, np.ndarray, np.generic, list, tuple)
+    )
 
 
 def _refuse(what: str) -> None:
@@ -79,8 +66,12 @@ def _flag(keepdims: Any) -> bool:
 # The two protocols and the operators.
 
 
-def operator(ufunc: str, operands: tuple[Any, ...]) -> Tracer:
+def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     """A Python operator on tracers and numbers."""
+    if any(isinstance(x, _selection.Selection) for x in operands):
+        return getattr(np, ufunc)(*operands)
+    if not contains_traced(operands):
+        return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
     return _tracer(trace, trace.builder.operator(ufunc, [trace.operand(x) for x in operands]))
 
@@ -89,11 +80,43 @@ def call_ufunc(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """numpy.ufunc calls and methods."""
-    if kwargs.get("out") is not None and any(o is not None for o in kwargs["out"]):
-        raise UnsupportedOpError(
-            f"{ufunc.__name__}: cannot trace out= (a write)\nhint: use the returned array"
+    if not contains_traced(inputs) and not contains_traced(kwargs):
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        return run_known(function, inputs, kwargs)
+    out = kwargs.pop("out", None)
+    if out is None or all(o is None for o in out):
+        _refuse_unless(
+            method != "__call__" or kwargs.get("where", True) is True,
+            f"{ufunc.__name__} with where= without out=",
         )
-    kwargs = {k: v for k, v in kwargs.items() if k != "out"}
+        return _call_ufunc(ufunc, method, inputs, kwargs)
+    if method == "reduce":
+        if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply):
+            kwargs["dtype"] = out[0].dtype
+        result = _call_ufunc(ufunc, method, inputs, kwargs)
+        return _writes.into(f"{ufunc.__name__}.reduce", out[0], result)
+    _refuse_unless(method == "__call__", f"{ufunc.__name__}.{method} with out=")
+    trace = require_trace()
+    where = kwargs.pop("where", True)
+    given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
+    if len(out) == 1 and ufunc.signature is None:
+        _writes.check_cast(trace, ufunc, inputs, out[0].dtype, **given)
+    results = _call_ufunc(ufunc, method, inputs, kwargs)
+    results = results if isinstance(results, tuple) else (results,)
+    values = [trace.operand(result) for result in results]
+    for target, value in zip(out, values, strict=True):
+        if target is not None:
+            if len(out) > 1 or ufunc.signature is not None:
+                _writes.into(ufunc.__name__, target, _tracer(trace, value))
+            else:
+                _writes.ufunc_write(trace, target, value, where)
+    written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
+    return written[0] if len(written) == 1 else written
+
+
+def _call_ufunc(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     if method == "reduce":
         return _reduce_ufunc(ufunc, *inputs, **kwargs)
     if method == "outer" and len(inputs) == 2:
@@ -103,8 +126,7 @@ def call_ufunc(
         return _matmul(*inputs, **kwargs)
     if ufunc is np.vecdot:
         return _vecdot(*inputs, **kwargs)
-    if kwargs.pop("where", True) is not True:
-        _refuse(f"{ufunc.__name__} with where=")
+    kwargs = {k: v for k, v in kwargs.items() if k != "where"}
     dtype = kwargs.pop("dtype", None)
     for ignored in ("casting", "order", "subok"):
         if kwargs.pop(ignored, None) not in (None, "same_kind", "K", True):
@@ -115,6 +137,83 @@ def call_ufunc(
     results = trace.builder.ufunc(ufunc.__name__, [trace.operand(x) for x in inputs], dtype)
     tracers = tuple(_tracer(trace, value) for value in results)
     return tracers[0] if len(tracers) == 1 else tracers
+
+
+# Arrays whose values are known while tracing: NumPy itself computes.
+
+
+def plain(x: Any) -> Any:
+    """x with the arrays of known tracers instead of them."""
+    if isinstance(x, Tracer):
+        array = x._array()
+        assert array is not None
+        return array
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(plain, x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(plain, x))
+    return {k: plain(v) for k, v in x.items()} if isinstance(x, dict) else x
+
+
+def known(array: np.ndarray, fill: Any = None) -> Any:
+    """A tracer of an array made while tracing; the array itself if it has a dtype that cannot be
+    traced."""
+    if type(array) is not np.ndarray or not _core.is_supported_dtype(array.dtype):
+        return array
+    return Tracer.known(require_trace(), array, fill)
+
+
+def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """NumPy's own result, of arguments whose values are all known."""
+    tracers = [x for x in _leaves((args, kwargs)) if isinstance(x, Tracer)]
+    arrays = [plain(x) for x in tracers]
+
+    def wrap(result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            wrapped = [wrap(x) for x in result]
+            return type(result)(*wrapped) if hasattr(result, "_fields") else type(result)(wrapped)
+        if not isinstance(result, np.ndarray):
+            return result
+        for tracer, array in zip(tracers, arrays, strict=True):
+            if result is array:
+                return tracer
+        if any(np.may_share_memory(result, array) for array in arrays):
+            result = result.copy() if not result.flags.writeable else result
+            if any(np.may_share_memory(result, array) for array in arrays):
+                _refuse(f"{getattr(function, '__name__', function)} (a view)")
+        return known(result)
+
+    by_id = {id(tracer): array for tracer, array in zip(tracers, arrays, strict=True)}
+    result = wrap(function(*_replace(args, by_id), **_replace(kwargs, by_id)))
+    for tracer in tracers:
+        if _may_write(function, kwargs):
+            tracer._storage.touched()
+    return result
+
+
+def _may_write(function: Any, kwargs: Any) -> bool:
+    return kwargs.get("out") is not None or getattr(function, "__name__", "") in _WRITERS
+
+
+_WRITERS = ("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at")
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, dict):
+        x = list(x.values())
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _leaves(item)
+    else:
+        yield x
+
+
+def _replace(x: Any, by_id: dict[int, np.ndarray]) -> Any:
+    if isinstance(x, Tracer):
+        return by_id[id(x)]
+    if isinstance(x, (list, tuple)):
+        return type(x)(_replace(item, by_id) for item in x)
+    return {k: _replace(v, by_id) for k, v in x.items()} if isinstance(x, dict) else x
 
 
 _REDUCTIONS = {
@@ -151,20 +250,25 @@ def _outer_ufunc(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
 
 def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """numpy functions that are not ufuncs."""
-    handler = _FUNCTIONS.get(func)
+    handler = FUNCTIONS.get(func)
     name = f"{func.__module__}.{func.__name__}"
+    if func not in _VIEWS and not contains_traced(args) and not contains_traced(kwargs):
+        return run_known(func, args, kwargs)
     if handler is None:
         raise UnsupportedOpError(f"{name}: cannot trace this function")
-    if kwargs.pop("out", None) is not None:
-        raise UnsupportedOpError(
-            f"{name}: cannot trace out= (writes to an array)\nhint: use the returned array"
-        )
+    out = kwargs.pop("out", None)
+    if out is not None and func in (np.sum, np.prod) and kwargs.get("dtype") is None:
+        kwargs["dtype"] = out.dtype  # NumPy adds in the dtype of the result
     try:
-        return handler(*args, **kwargs)
+        result = handler(*args, **kwargs)
     except TypeError as error:
         if "unexpected keyword argument" in str(error) or "positional argument" in str(error):
             raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
         raise
+    if out is None:
+        return result
+    exact = {np.dot: "no", np.concatenate: "same_kind", np.mean: "unsafe", np.std: "unsafe"}
+    return _writes.into(func.__name__, out, result, exact.get(func, "same_kind"))
 
 
 # Reductions.
@@ -216,7 +320,7 @@ for _function in (np.sum, np.prod, np.max, np.min, np.any, np.all):
     implements(_function)(_reduction(_function.__name__))
 for _old, _new in (("amax", np.max), ("amin", np.min)):
     if hasattr(np, _old):
-        implements(getattr(np, _old))(_FUNCTIONS[_new])
+        implements(getattr(np, _old))(FUNCTIONS[_new])
 
 
 @implements(np.mean)
@@ -288,13 +392,6 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
     return np.max(a, axis, keepdims=_flag(keepdims)) - np.min(a, axis, keepdims=_flag(keepdims))  # type: ignore[no-any-return]
 
 
-@functools.lru_cache(maxsize=64)
-def _iota(size: int) -> np.ndarray:
-    iota = np.arange(size)
-    iota.flags.writeable = False
-    return iota
-
-
 def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
@@ -302,7 +399,7 @@ def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
     size = int(np.prod(value.shape)) if along is None else 0
     if along is not None and -value.ndim <= along < value.ndim:
         size = value.shape[along]
-    iota = trace.capture(_iota(size))
+    iota = trace.iota(size)
     return _tracer(trace, trace.builder.arg_reduce(largest, value, along, _flag(keepdims), iota))
 
 
@@ -509,6 +606,55 @@ def _unary(name: str, *arguments: Any) -> Tracer:
     return _tracer(trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:]))
 
 
+def _view(kind: str, argument: Any, a: Any, value: Callable[[Trace], Any]) -> Tracer:
+    """A view of a; `value` makes its value from a's now and checks the arguments."""
+    trace = require_trace()
+    if not isinstance(a, Tracer):
+        return _tracer(trace, value(trace))
+    step = Step(kind, argument)
+    array = a._array()
+    if array is not None:
+        return a._view(step, step.of_array(array).shape)
+    if a._storage.scalar:
+        return Tracer(trace, value(trace), scalar=False)
+    now = value(trace)
+    return a._view(step, tuple(now.shape), now)
+
+
+def _permuted(name: str, a: Any, *arguments: Any) -> Tracer:
+    """A view with other axes."""
+
+    def value(trace: Trace) -> Any:
+        return getattr(trace.builder, name)(trace.operand(a), *arguments)
+
+    if isinstance(a, Tracer) and a._storage.array is None:
+        now = value(require_trace())  # checks the axes
+    else:
+        now = None
+    axes = permutation(getattr(np, name), np.ndim(a), *arguments)
+    return _view("transpose", axes, a, value if now is None else lambda trace: now)
+
+
+def _reshaped(a: Any, shape: list[int]) -> Tracer:
+    """a.reshape(shape): a view where NumPy makes one."""
+
+    def value(trace: Trace) -> Any:
+        return trace.builder.reshape(trace.operand(a), shape)
+
+    if not isinstance(a, Tracer):
+        return _tracer(require_trace(), value(require_trace()))
+    if a._storage.array is not None:
+        now, wanted = None, np.empty(a.shape, bool).reshape(shape).shape
+    else:
+        now = value(require_trace())
+        wanted = tuple(now.shape)
+    a._storage.layout_used |= a._storage.leaf is not None
+    whole = a._storage.array.shape if a._storage.array is not None else None
+    if not can_view(whole or tuple(a._storage.current(a._trace).shape), a.dtype, a._steps, wanted):
+        return a.copy().reshape(wanted)
+    return _view("reshape", wanted, a, (lambda trace: now) if now is not None else value)
+
+
 def _c_order(order: Any, name: str) -> None:
     _refuse_unless(order in ("C", "K", "A"), f"{name} with order={order!r}")
 
@@ -516,55 +662,79 @@ def _c_order(order: Any, name: str) -> None:
 @implements(np.reshape)
 def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     _c_order(order, "reshape")
-    return _unary("reshape", a, _ints(shape))
+    if copy:
+        return _reshaped(a, _ints(shape)).copy()
+    return _reshaped(a, _ints(shape))
 
 
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Tracer:
     _c_order(order, "ravel")
-    return _unary("reshape", a, [-1] if a.size else [0])
+    return _reshaped(a, [-1] if a.size else [0])
 
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
-    return _unary("transpose", a, _axes(axes))
+    return _permuted("transpose", a, _axes(axes))
 
 
 @implements(np.matrix_transpose)
 def _matrix_transpose(x: Any, /) -> Tracer:
-    return _unary("swapaxes", x, -1, -2)
+    return _permuted("swapaxes", x, -1, -2)
 
 
 @implements(np.swapaxes)
 def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
-    return _unary("swapaxes", a, _index(axis1), _index(axis2))
+    return _permuted("swapaxes", a, _index(axis1), _index(axis2))
 
 
 @implements(np.moveaxis)
 def _moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
-    return _unary("moveaxis", a, _ints(source), _ints(destination))
+    return _permuted("moveaxis", a, _ints(source), _ints(destination))
 
 
 @implements(np.rollaxis)
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Tracer:
     axis = axis + a.ndim if axis < 0 else axis
     start = start + a.ndim if start < 0 else start
-    return _unary("moveaxis", a, [axis], [start - 1 if axis < start else start])
+    return _permuted("moveaxis", a, [axis], [start - 1 if axis < start else start])
+
+
+def _resized(name: str, a: Any, axes: list[int] | None) -> Tracer:
+    """A view with axes of size 1 more or less: one of any layout."""
+
+    def value(trace: Trace) -> Any:
+        return getattr(trace.builder, name)(trace.operand(a), axes)
+
+    if not isinstance(a, Tracer):
+        return _tracer(require_trace(), value(require_trace()))
+    given = None if axes is None else tuple(axes)
+    function = getattr(np, name)
+    if a._storage.array is not None:
+        shape = function(np.broadcast_to(np.empty((), bool), a.shape), given).shape
+        return a._view(Step("reshape", shape), shape)
+    return _view("reshape", tuple((now := value(require_trace())).shape), a, lambda trace: now)
 
 
 @implements(np.expand_dims)
 def _expand_dims(a: Any, axis: Any) -> Tracer:
-    return _unary("expand_dims", a, _ints(axis))
+    return _resized("expand_dims", a, _ints(axis))
 
 
 @implements(np.squeeze)
 def _squeeze(a: Any, axis: Any = None) -> Tracer:
-    return _unary("squeeze", a, _axes(axis))
+    return _resized("squeeze", a, _axes(axis))
 
 
 @implements(np.broadcast_to)
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
-    return _unary("broadcast_to", array, _ints(shape))
+    wanted = _ints(shape)
+    return _view(
+        "broadcast_to",
+        wanted,
+        array,
+        lambda trace: trace.builder.broadcast_to(trace.operand(array), wanted),
+    )
 
 
 @implements(np.broadcast_arrays)
@@ -592,7 +762,7 @@ def _atleast(dimensions: int) -> Callable[..., Any]:
 
 
 for _function, _count in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
-    _FUNCTIONS[_function] = _atleast(_count)
+    FUNCTIONS[_function] = _atleast(_count)
 
 
 @implements(np.shape)
@@ -658,10 +828,12 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
     return np.concatenate((arr, values), axis=axis)
 
 
-def _split_at(ary: Any, borders: list[int], axis: int) -> list[Tracer]:
-    trace = require_trace()
-    parts = trace.builder.split(trace.operand(ary), borders, axis)
-    return [_tracer(trace, part) for part in parts]
+def _split_at(ary: Any, borders: list[int], axis: int) -> list[Any]:
+    ends = [*borders, None]
+    before = (slice(None),) * (axis + np.ndim(ary) if axis < 0 else axis)
+    if not -np.ndim(ary) <= axis < np.ndim(ary):
+        require_trace().builder.split(require_trace().operand(ary), borders, axis)  # raises
+    return [ary[(*before, slice(low, high))] for low, high in zip([0, *borders], ends, strict=True)]
 
 
 @implements(np.array_split)
@@ -709,19 +881,28 @@ def _unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # Rearrangement.
 
 
+def _flipped(m: Any, axes: list[int] | None) -> Tracer:
+    now = None
+    if not isinstance(m, Tracer) or m._storage.array is None:
+        now = _unary("flip", m, axes)._value  # checks the axes
+    along = range(np.ndim(m)) if axes is None else [axis % max(np.ndim(m), 1) for axis in axes]
+    items = [slice(None, None, -1 if axis in along else None) for axis in range(np.ndim(m))]
+    return _view("index", items, m, lambda trace: now)
+
+
 @implements(np.flip)
 def _flip(m: Any, axis: Any = None) -> Tracer:
-    return _unary("flip", m, _axes(axis))
+    return _flipped(m, _axes(axis))
 
 
 @implements(np.fliplr)
 def _fliplr(m: Any) -> Tracer:
-    return _unary("flip", m, [1])
+    return _flipped(m, [1])
 
 
 @implements(np.flipud)
 def _flipud(m: Any) -> Tracer:
-    return _unary("flip", m, [0])
+    return _flipped(m, [0])
 
 
 @implements(np.rot90)
@@ -729,7 +910,7 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     a, b = axes
     k %= 4
     if k == 0:
-        return m.copy()
+        return m[...]
     if k == 2:
         return np.flip(m, (a, b))
     return np.swapaxes(np.flip(m, b), a, b) if k == 1 else np.flip(np.swapaxes(m, a, b), b)
@@ -779,13 +960,19 @@ def _diff(
 
 @implements(np.diagonal, np.linalg.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
-    return _unary("diagonal", a, _index(offset), _index(axis1), _index(axis2))
+    arguments = (_index(offset), _index(axis1), _index(axis2))
+    return _view(
+        "diagonal",
+        arguments,
+        a,
+        lambda trace: trace.builder.diagonal(trace.operand(a), *arguments),
+    )
 
 
 @implements(np.diag)
 def _diag(v: Any, k: int = 0) -> Any:
     if v.ndim == 2:
-        return np.diagonal(v, k)
+        return np.diagonal(v, k).copy()
     _refuse_unless(v.ndim == 1, f"diag of {v.ndim} dimensions")
     size = v.shape[0] + abs(k)
     column = np.pad(v, (max(k, 0), max(-k, 0)))
@@ -908,7 +1095,8 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     outputs = [np.reshape(x, (1,) * i + (-1,) + (1,) * (count - 1 - i)) for i, x in enumerate(xi)]
     if indexing == "xy" and count > 1:
         outputs[:2] = [np.swapaxes(x, 0, 1) for x in outputs[:2]]
-    return tuple(outputs) if sparse else tuple(np.broadcast_arrays(*outputs))
+    results = outputs if sparse else np.broadcast_arrays(*outputs)
+    return tuple(x.copy() for x in results) if copy else tuple(results)
 
 
 # Indexing.
@@ -920,15 +1108,26 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
         return [item]
     if isinstance(item, slice):
         bounds = (None if b is None else _index(b) for b in (item.start, item.stop, item.step))
-        return [slice(*bounds)]
+        # Slices end where arrays do, however far they reach.
+        most = np.iinfo(np.int64).max
+        return [slice(*(None if b is None else max(-most, min(b, most)) for b in bounds))]
     if isinstance(item, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
     if isinstance(item, numbers.Integral):
+        if not -(2**63) <= item < 2**63:
+            raise IndexError("cannot fit 'int' into an index-sized integer")
         return [int(item)]
     if isinstance(item, (list, np.ndarray)) and not contains_tracer(item):
+        made = isinstance(item, list)
         item = np.asarray(item)
         if item.size == 0 and item.dtype == np.float64:
             item = item.astype(np.intp)  # an empty list
+        if made and item.ndim and item.dtype.kind in "iu":
+            return [trace.constant(item)]
+    if isinstance(item, Tracer) and item._storage.array is not None:
+        item = plain(item).copy()
+        if item.ndim and item.dtype.kind in "iu":
+            return [trace.constant(item)]
     if isinstance(item, (Tracer, np.ndarray)):
         if item.dtype == bool:
             raise UnsupportedOpError(
@@ -943,9 +1142,70 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
     raise UnsupportedOpError(f"getitem: cannot trace an index of {type(item).__name__}")
 
 
-def getitem(x: Tracer, index: Any) -> Tracer:
+def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None:
+    """x[items] as a view if the items are slices and integers, some of which may be traced; None if
+    there are arrays among them."""
+    known_items: list[Any] = []
+    elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
+    consumed = sum(item is not None and item is not Ellipsis for item in items)
+    axis = 0
+    for item in items:
+        if isinstance(item, Tracer) and item.ndim == 0 and item.dtype.kind in "iu":
+            if item._storage.array is None and not item._storage.scalar:
+                return None
+            if item._storage.array is None:
+                elements.append((axis, trace.operand(item)))
+                known_items.append(slice(None))
+                axis += 1
+                continue
+        (part,) = _index_item(trace, item)
+        if not (part is None or part is Ellipsis or isinstance(part, (int, slice))):
+            return None
+        known_items.append(part)
+        if part is Ellipsis:
+            axis += x.ndim - consumed
+        elif not isinstance(part, int):
+            axis += 1
+    if elements and x._storage.array is not None:
+        x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
+    view = _view("index", known_items, x, lambda t: t.builder.index(t.operand(x), known_items))
+    for along, at in reversed(elements):
+        step = Step("element", (along, at))
+        now = step.of(trace.builder, view._value_in(trace))
+        view = view._view(step, tuple(now.shape), now)
+    return view
+
+
+def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
     trace = require_trace()
     items = index if isinstance(index, tuple) else (index,)
+    if len(items) == 1 and _writes.is_mask(items[0]) and contains_traced([x, items[0]]):
+        return _selection.select(trace, x, items[0])
+    array = x._array()
+    if array is not None and not contains_traced(index):
+        result = array[plain(index)]
+        if not isinstance(result, np.ndarray):
+            return result
+        if not np.may_share_memory(result, array):
+            return known(result)
+    view = basic_view(trace, x, items)
+    if view is not None:
+        if view.ndim or any(item is Ellipsis for item in items):
+            return view
+        return _tracer(trace, view._value_in(trace))  # an element: a scalar
     flat = [part for item in items for part in _index_item(trace, item)]
     return _tracer(trace, trace.builder.index(trace.operand(x), flat))
+
+
+# Functions that return views of their arguments, or one of them as it is.
+_VIEWS = frozenset(
+    [np.reshape, np.ravel, np.transpose, np.permute_dims, np.matrix_transpose, np.swapaxes]
+    + [np.moveaxis, np.rollaxis, np.expand_dims, np.squeeze, np.broadcast_to, np.broadcast_arrays]
+    + [np.atleast_1d, np.atleast_2d, np.atleast_3d, np.shape, np.ndim, np.size, np.array_split]
+    + [np.split, np.hsplit, np.vsplit, np.dsplit, np.unstack, np.flip, np.fliplr, np.flipud]
+    + [np.rot90, np.diagonal, np.real, np.real_if_close, np.linalg.diagonal]
+)
+
+from rune_jit import selection as _selection  # noqa: E402
+from rune_jit import writes as _writes  # noqa: E402  (these need what is above)

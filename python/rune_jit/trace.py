@@ -67,7 +67,9 @@ class Trace:
         self.captured: list[np.ndarray] = []
         self._snapshots: list[np.ndarray] = []
         self._captured_values: dict[int, Any] = {}
-        self._keep: list[Any] = []
+        self._iotas: dict[int, Any] = {}
+        self.rebind = Rebinder()
+        self.leaves: list[Any] = []  # storages of the arguments that are arrays
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -95,6 +97,21 @@ class Trace:
         self._snapshots.append(array.copy())
         return value
 
+    def constant(self, array: np.ndarray) -> Any:
+        """The value of an array that nobody else can change."""
+        value = self.capture(array)
+        if array.dtype.kind in "iu" and array.size:
+            low, high = int(array.min()), int(array.max())
+            if high < 2**63:
+                self.builder.assume_range(value, low, high)
+        return value
+
+    def iota(self, size: int) -> Any:
+        """The int64 numbers 0 .. size - 1."""
+        if size not in self._iotas:
+            self._iotas[size] = self.constant(np.arange(size))
+        return self._iotas[size]
+
     def check_captured(self) -> None:
         """Raises UnsupportedOpError if the traced function wrote to an array that it also used
         together with traced ones: the program reads such arrays once, before it starts."""
@@ -105,13 +122,6 @@ class Trace:
                     " met a traced one"
                 )
         self._snapshots.clear()
-
-    def captured_index(self, value_id: int) -> int | None:
-        """Which captured array this value is, or None."""
-        for index, array in enumerate(self.captured):
-            if self._captured_values[id(array)].id == value_id:
-                return index
-        return None
 
     def operand(self, x: Any) -> Any:
         """What the builder takes for x: a Value, or a Python bool, int or float."""
@@ -139,9 +149,7 @@ class Trace:
     def _sequence(self, items: list[Any] | tuple[Any, ...]) -> Any:
         """numpy.asarray of a nested sequence, which may hold tracers."""
         if not contains_tracer(items):
-            array = np.asarray(items)
-            self._keep.append(array)
-            return self.capture(array)
+            return self.constant(np.array(items))
         return self.builder.stack([self.operand(item) for item in items], 0)
 
     def array(self, x: Any) -> Any:
@@ -156,6 +164,17 @@ def contains_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
+def contains_traced(x: Any) -> bool:
+    """Whether x is or holds a tracer whose values are not known while tracing."""
+    if isinstance(x, (list, tuple)):
+        return any(contains_traced(item) for item in x)
+    if isinstance(x, dict):
+        return any(contains_traced(item) for item in x.values())
+    if isinstance(x, slice):
+        return any(contains_traced(item) for item in (x.start, x.stop, x.step))
+    return isinstance(x, Tracer) and x._storage.array is None
+
+
 def require_trace() -> Trace:
     """The current trace, with the user's line noted. Raises TracerLeakError if there is none."""
     trace = current_trace()
@@ -168,4 +187,5 @@ def require_trace() -> Trace:
     return trace
 
 
-from rune_jit.tracer import Tracer  # noqa: E402  (the two modules need each other)
+from rune_jit.shim import Rebinder  # noqa: E402
+from rune_jit.tracer import Tracer  # noqa: E402  (the modules need each other)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+import operator as op
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from rune_jit import trace as _trace
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
+from rune_jit.storage import Step, Storage, refuse_write_to_numpy
 
 
 class Tracer:
@@ -20,21 +24,85 @@ class Tracer:
     ConcretizationError.
     """
 
-    __slots__ = ("__weakref__", "_made_at", "_trace", "_value")
+    __slots__ = (
+        "__weakref__",
+        "_made_at",
+        "_steps",
+        "_storage",
+        "_trace",
+        "_type",
+        "_value",
+        "_version",
+        "_writeable",
+    )
     __array_priority__ = 1000
 
-    def __init__(self, trace: _trace.Trace, value: Any) -> None:
+    def __init__(self, trace: _trace.Trace, value: Any, *, scalar: bool | None = None) -> None:
+        """An array of its own with this value; 0-d ones are NumPy scalars unless told otherwise."""
+        self._init(trace, Storage(value), (), value.shape, value.dtype)
+        self._value, self._version = value, 0
+        self._storage.scalar = value.ndim == 0 if scalar is None else scalar
+
+    def _init(
+        self,
+        trace: _trace.Trace,
+        storage: Storage,
+        steps: tuple[Step, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> None:
         self._trace = trace
-        self._value = value
+        self._storage = storage
+        self._steps = steps
+        self._type = (tuple(shape), dtype)
+        self._value, self._version = None, -1  # the value of this view in a version of the storage
+        self._writeable = True
         self._made_at = _trace.user_site()
 
-    def _value_in(self, trace: _trace.Trace) -> Any:
+    @classmethod
+    def known(cls, trace: _trace.Trace, array: np.ndarray, fill: Any = None) -> Tracer:
+        """An array whose values are known until a traced value is written to it. It is not copied.
+        `fill` is what all elements are, if it is known."""
+        self = cls.__new__(cls)
+        storage = Storage(None, array)
+        storage.fill = fill
+        self._init(trace, storage, (), array.shape, array.dtype)
+        return self
+
+    def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
+        """A view of this array; `value` is its value now, if it is known."""
+        view = Tracer.__new__(Tracer)
+        view._init(self._trace, self._storage, (*self._steps, step), shape, self.dtype)
+        view._writeable = self._writeable and step.kind not in ("broadcast_to", "diagonal")
+        if value is not None:
+            view._value, view._version = value, self._storage.version
+        return view
+
+    def _array(self) -> np.ndarray | None:
+        """The array itself while its values are known: writes to it are writes to this one."""
+        array = self._storage.array
+        if array is not None:
+            for step in self._steps:
+                array = step.of_array(array)
+        return array
+
+    def _check_trace(self, trace: _trace.Trace) -> None:
+        """Raises TracerLeakError if the array belongs to another trace."""
         if self._trace is not trace:
             raise TracerLeakError(
                 f"a traced array of {self._trace.name}, made at {self._site()}, is used "
                 + ("after its trace ended" if self._trace.done else f"in the trace of {trace.name}")
                 + "\nhint: return it from the function instead of storing it"
             )
+
+    def _value_in(self, trace: _trace.Trace) -> Any:
+        """The value of the array's present version."""
+        self._check_trace(trace)
+        if self._version != self._storage.version or self._value is None:
+            value = self._storage.current(trace)
+            for step in self._steps:
+                value = step.of(trace.builder, value)
+            self._value, self._version = value, self._storage.version
         return self._value
 
     def _site(self) -> str:
@@ -45,11 +113,11 @@ class Tracer:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._value.shape  # type: ignore[no-any-return]
+        return self._type[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._value.dtype  # type: ignore[no-any-return]
+        return self._type[1]
 
     @property
     def ndim(self) -> int:
@@ -97,7 +165,7 @@ class Tracer:
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        what = self._value.weak or self.dtype.name
+        what = getattr(self._value, "weak", None) or self.dtype.name
         return f"Tracer({what}{list(self.shape)}, made at {self._site()})"
 
     # What needs values.
@@ -110,6 +178,9 @@ class Tracer:
         )
 
     def __bool__(self) -> bool:
+        if (array := self._array()) is not None:
+            return bool(array)
+        _refuse_store()
         self._concretization(
             "bool",
             "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
@@ -117,14 +188,23 @@ class Tracer:
         )
 
     def __float__(self) -> float:
+        if (array := self._array()) is not None:
+            return float(array)
+        _refuse_store()
         self._concretization(
             "float", "keep it an array: x.astype(np.float64), or np functions instead of math's"
         )
 
     def __complex__(self) -> complex:
+        if (array := self._array()) is not None:
+            return complex(array)
+        _refuse_store()
         self._concretization("complex", "complex numbers cannot be traced")
 
     def __int__(self) -> int:
+        if (array := self._array()) is not None:
+            return int(array)
+        _refuse_store()
         self._concretization(
             "int",
             "keep it an array: x.astype(np.int64), or pass the number as static:"
@@ -132,6 +212,8 @@ class Tracer:
         )
 
     def __index__(self) -> int:
+        if (array := self._array()) is not None:
+            return op.index(array)
         self._concretization(
             "index",
             "sizes, axes and loop bounds must be known while tracing: pass the argument as static"
@@ -139,6 +221,9 @@ class Tracer:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if (array := self._array()) is not None:
+            return np.array(array, dtype)
+        _refuse_store()
         self._concretization(
             "numpy.asarray",
             "use np.stack([...]) instead of np.array([...]), and the traced array itself instead of"
@@ -149,12 +234,18 @@ class Tracer:
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
     def item(self, *args: Any) -> Any:
+        if (array := self._array()) is not None:
+            return array.item(*args)
         self._concretization("item", "return the array, and call item() on the result")
 
     def tolist(self) -> Any:
+        if (array := self._array()) is not None:
+            return array.tolist()
         self._concretization("tolist", "return the array, and call tolist() on the result")
 
     def tobytes(self, order: str = "C") -> bytes:
+        if (array := self._array()) is not None:
+            return array.tobytes(order)
         self._concretization("tobytes", "return the array, and call tobytes() on the result")
 
     # NumPy's protocols.
@@ -171,10 +262,12 @@ class Tracer:
         return _dispatch.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise UnsupportedOpError(
-            "setitem: cannot trace writes to an array\n"
-            "hint: write np.where(mask, new, x), or np.concatenate of the parts"
-        )
+        _writes.setitem(self, index, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
+        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
 
     # Methods: NumPy's functions with this array first.
 
@@ -191,11 +284,30 @@ class Tracer:
                 f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to"
                 f" the rule '{casting}'"
             )
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
+        if (array := self._array()) is not None:
+            return _dispatch.known(array.astype(dtype))
         trace = _trace.require_trace()
-        return Tracer(trace, trace.builder.astype(trace.operand(self), dtype))
+        value = trace.builder.astype(trace.operand(self), dtype)
+        return Tracer(trace, value, scalar=self._storage.scalar)
 
     def copy(self, order: str = "C") -> Tracer:
-        return Tracer(self._trace, self._value_in(_trace.require_trace()))
+        trace = _trace.require_trace()
+        if (array := self._array()) is not None:
+            return Tracer.known(trace, array.copy())
+        return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def view(self, *args: Any) -> Tracer:
+        if args and np.dtype(args[0]) != self.dtype:
+            raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
+        return self[...]
+
+    def sort(self, axis: int = -1, **kwargs: Any) -> None:
+        self[...] = np.sort(self, axis=axis, **kwargs)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tracer:
         wanted = shape[0] if len(shape) == 1 else shape
@@ -206,7 +318,7 @@ class Tracer:
         return np.transpose(self, wanted)  # type: ignore[return-value, arg-type]
 
     def flatten(self, order: str = "C") -> Tracer:
-        return np.ravel(self, order=order)  # type: ignore[return-value, arg-type]
+        return np.ravel(self, order=order).copy()  # type: ignore[return-value, arg-type]
 
     def dot(self, other: Any) -> Tracer:
         return np.dot(self, other)  # type: ignore[no-any-return, arg-type]
@@ -242,7 +354,6 @@ _METHODS = [
     "repeat",
     "round",
     "searchsorted",
-    "sort",
     "squeeze",
     "std",
     "sum",
@@ -305,6 +416,16 @@ def _binary(name: str, ufunc: str, reflected: bool) -> Callable[..., Any]:
     return operator
 
 
+def _in_place(name: str, ufunc: str) -> Callable[..., Any]:
+    def operator(self: Tracer, other: Any) -> Any:
+        if not _dispatch.is_operand(other):
+            return NotImplemented
+        return _writes.in_place(ufunc, self, other)
+
+    operator.__name__ = name
+    return operator
+
+
 def _unary(name: str, ufunc: str) -> Callable[..., Any]:
     def operator(self: Tracer) -> Any:
         return _dispatch.operator(ufunc, (self,))
@@ -316,6 +437,7 @@ def _unary(name: str, ufunc: str) -> Callable[..., Any]:
 for _name, _ufunc in _BINARY.items():
     setattr(Tracer, f"__{_name}__", _binary(f"__{_name}__", _ufunc, False))
     setattr(Tracer, f"__r{_name}__", _binary(f"__r{_name}__", _ufunc, True))
+    setattr(Tracer, f"__i{_name}__", _in_place(f"__i{_name}__", _ufunc))
 for _name, _ufunc in _COMPARISONS.items():
     setattr(Tracer, f"__{_name}__", _binary(f"__{_name}__", _ufunc, False))
 for _name, _ufunc in _UNARY.items():
@@ -328,6 +450,10 @@ def _matmul(self: Tracer, other: Any) -> Any:
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
     return np.matmul(other, self) if _dispatch.is_operand(other) else NotImplemented  # type: ignore[arg-type]
+
+
+def _imatmul(self: Tracer, other: Any) -> Any:
+    return np.matmul(self, other, out=self)  # type: ignore[call-overload]
 
 
 def _divmod(self: Tracer, other: Any) -> Any:
@@ -344,8 +470,22 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 Tracer.__matmul__ = _matmul  # type: ignore[attr-defined]
 Tracer.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
+Tracer.__imatmul__ = _imatmul  # type: ignore[attr-defined]
 Tracer.__divmod__ = _divmod  # type: ignore[attr-defined]
 Tracer.__rdivmod__ = _rdivmod  # type: ignore[attr-defined]
 Tracer.__round__ = _round  # type: ignore[attr-defined]
 
-from rune_jit import numpy_dispatch as _dispatch  # noqa: E402  (needs Tracer)
+
+_STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+
+
+def _refuse_store() -> None:
+    """Raises UnsupportedOpError if the caller of the caller is about to assign to an item, as in
+    `array[0] = tracer`."""
+    frame = sys._getframe(2)
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
+        refuse_write_to_numpy("setitem")
+
+
+from rune_jit import numpy_dispatch as _dispatch  # noqa: E402  (these need Tracer)
+from rune_jit import writes as _writes  # noqa: E402

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import rune_jit
 from rune_jit import ConcretizationError, JitFallbackWarning, TracerLeakError, UnsupportedOpError
 
@@ -26,8 +27,8 @@ def _trace(function: Any, *args: Any) -> Any:
         (lambda x: float(x.sum()), "astype"),
         (lambda x: int(x.sum()), "static_argnums"),
         (lambda x: [1, 2, 3][x.argmax()], "x.shape"),
-        (lambda x: np.asarray(x), "traced array itself"),
-        (lambda x: np.array([x, x]), "np.stack"),
+        (lambda x: np.random.permutation(x), "traced array itself"),
+        (lambda x: np.testing.assert_array_equal([x[0, 0]], 1), "np.stack"),
         (lambda x: x.sum().item(), "item()"),
         (lambda x: x.tolist(), "tolist()"),
         (lambda x: {x: 1}, "static"),
@@ -115,7 +116,7 @@ UNTRACEABLE = [
     lambda x: np.linalg.inv(x @ x.T),
     lambda x: np.cumsum(x),
     lambda x: np.where(x > 1),
-    lambda x: np.add(x, 1, out=np.empty((2, 3))),
+    lambda x: np.add(x, 1, out=np.random.rand(2, 3)),
     lambda x: np.sum(x, where=x > 1),
     lambda x: np.reshape(x, (3, 2), order="F"),
 ]
@@ -144,19 +145,6 @@ def test_fallback_modes() -> None:
         np.testing.assert_array_equal(rune_jit.jit(np.sort, fallback="silent")(X), np.sort(X))
     with pytest.raises(ValueError, match="fallback"):
         rune_jit.jit(np.sort, fallback="maybe")
-
-
-def test_writes_fall_back_and_act_on_the_callers_array() -> None:
-    @rune_jit.jit
-    def write(x: Any) -> Any:
-        x[0] = 9
-        return x * 2
-
-    x = np.arange(3.0)
-    with pytest.warns(JitFallbackWarning, match="setitem"):
-        result = write(x)
-    np.testing.assert_array_equal(x, [9, 1, 2])
-    np.testing.assert_array_equal(result, [18, 2, 4])
 
 
 def test_static_arguments_must_exist_and_be_hashable() -> None:

@@ -1,0 +1,87 @@
+"""x[mask] of a traced mask: how many elements it has depends on data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import writes as _writes
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.trace import Trace, require_trace, user_site
+from rune_jit.tracer import Tracer
+
+
+class Selection(np.lib.mixins.NDArrayOperatorsMixin):
+    """x[mask]: may be computed with element by element and assigned to y[mask]; anything else needs
+    its size."""
+
+    __array_priority__ = 1001
+
+    def __init__(self, full: Any, where: Any) -> None:
+        self.full = full  # the values of all elements, of which those under the mask are meant
+        self.where = where  # the mask's value, with as many axes as x
+        self._site = user_site()
+
+    def refusal(self, what: str) -> UnsupportedOpError:
+        error = UnsupportedOpError(
+            f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
+            "hint: write np.where(mask, x, 0)"
+        )
+        error.user_site = self._site  # type: ignore[attr-defined]
+        return error
+
+    def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
+        """The full values, if these are elements under the same mask of an array like x."""
+        if self.full.shape != x.shape or not trace.builder.same(self.where, where):
+            raise self.refusal(what)
+        return self.full
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", (None,))
+        if method != "__call__" or kwargs or len(out) != 1:
+            raise self.refusal(f"{ufunc.__name__}.{method}")
+        result = selected(ufunc, inputs)
+        if out[0] is None:
+            return result
+        if out[0] is not self:
+            raise self.refusal(ufunc.__name__)
+        full = [x.full if isinstance(x, Selection) else x for x in inputs]
+        _writes.check_cast(require_trace(), ufunc, tuple(full), self.full.dtype)
+        self.full = result.full.astype(self.full.dtype)
+        return self
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise self.refusal(func.__name__)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self.refusal(name)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.refusal("getitem")
+
+    __array__ = __len__ = __iter__ = __bool__ = _refuse
+    __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _refuse
+
+
+def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
+    """An elementwise function of elements under one mask and numbers."""
+    trace = require_trace()
+    first = next(x for x in operands if isinstance(x, Selection))
+    full = []
+    for x in operands:
+        if isinstance(x, Selection):
+            full.append(x.under(trace, first.full, first.where, ufunc.__name__))
+        elif np.shape(x) == ():
+            full.append(x)
+        else:
+            raise first.refusal(ufunc.__name__)
+    return Selection(ufunc(*full), first.where)
+
+
+def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
+    """x[mask]."""
+    where = _writes.aligned_mask(trace, x, mask)
+    return Selection(x.copy(), where)

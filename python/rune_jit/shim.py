@@ -1,0 +1,259 @@
+"""NumPy as a traced function sees it: what makes arrays gives traced ones, which can be written to.
+
+The traced function runs with a copy of its globals and closure cells, in which the numpy module and its
+functions of these names are replaced: nothing that another thread could see changes."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit import numpy_dispatch as _dispatch
+from rune_jit.guards import is_library, names_in
+from rune_jit.trace import Trace, contains_traced, contains_tracer, current_trace, require_trace
+from rune_jit.tracer import Tracer
+
+
+def _outside_trace() -> bool:
+    return current_trace() is None
+
+
+def _filled(name: str, fill: Any) -> Callable[..., Any]:
+    real = getattr(np, name)
+
+    def create(shape: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        # np.empty gives zeros: whatever is in fresh memory must not become a constant.
+        make = np.zeros if name == "empty" else real
+        array = make(shape, float if dtype is None else dtype, *args, **kwargs)
+        if _outside_trace() or array.dtype.kind not in "biuf":
+            return array
+        return _dispatch.known(array, array.dtype.type(fill))
+
+    return create
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if contains_traced(fill_value):
+        trace = require_trace()
+        wanted = [shape] if isinstance(shape, int) else list(shape)
+        value = trace.builder.full(wanted, trace.operand(fill_value), dtype)
+        return Tracer(trace, value, scalar=False)
+    return _made(np.full)(shape, _dispatch.plain(fill_value), dtype, *args, **kwargs)
+
+
+def _made(real: Callable[..., Any]) -> Callable[..., Any]:
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if contains_tracer(list(args)) or contains_traced(kwargs):
+            return real(*args, **kwargs)  # NumPy's protocols
+        result = real(*args, **kwargs)
+        return _dispatch.known(result) if isinstance(result, np.ndarray) else result
+
+    return create if real not in (np.meshgrid,) else real
+
+
+def _like(name: str) -> Callable[..., Any]:
+    real = getattr(np, name)
+
+    def create(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if contains_traced([a, *args]) or contains_traced(kwargs):
+            return real(a, *args, **kwargs)
+        make = np.zeros_like if name == "empty_like" else real
+        result = make(_dispatch.plain(a), *map(_dispatch.plain, args), **_dispatch.plain(kwargs))
+        return _dispatch.known(result)
+
+    return create
+
+
+def _array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    **kwargs: Any,
+) -> Any:
+    if _outside_trace() or kwargs:
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
+    if not contains_tracer(object):
+        result = np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+        return result if result is object else _dispatch.known(result)
+    if isinstance(object, Tracer):
+        same = dtype is None or np.dtype(dtype) == object.dtype
+        result = object if same else object.astype(dtype)
+        if same and (copy or object._storage.scalar):
+            result = object.copy()
+            result._storage.scalar = False
+    elif not contains_traced(object):
+        result = _dispatch.known(np.array(_dispatch.plain(object), dtype))
+    else:
+        result = _stacked(require_trace(), object, dtype)
+    while result.ndim < ndmin:
+        result = result[None]
+    return result
+
+
+def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
+    """numpy.array of a nested sequence that holds traced arrays."""
+    result = np.array(_stand_ins(trace, items), dtype)  # NumPy's dtype, shape and errors
+    value = _stack(trace, items, result.dtype)
+    return Tracer(trace, value, scalar=False)
+
+
+def _stand_ins(trace: Trace, x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [_stand_ins(trace, item) for item in x]
+    if not isinstance(x, Tracer):
+        return x
+    weak = trace.array(x).weak
+    if weak is not None:
+        return {"bool": True, "int": 1, "float": 1.0}[weak]
+    return np.ones((), x.dtype)[()] if x.ndim == 0 else np.broadcast_to(x.dtype.type(1), x.shape)
+
+
+def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
+    builder = trace.builder
+    if isinstance(x, (list, tuple)):
+        return builder.stack([_stack(trace, item, dtype) for item in x], 0)
+    operand = trace.operand(x)
+    if type(operand) in (int, float, bool) or operand.weak is not None:
+        return builder.full([], operand, dtype)
+    return builder.astype(operand, dtype)
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    if kwargs.pop("copy", None):
+        return _array(a, dtype)
+    if isinstance(a, Tracer):
+        if a._storage.scalar:
+            return _array(a, dtype)
+        return a if dtype is None else a.astype(dtype, copy=False)
+    if isinstance(a, np.ndarray) or _outside_trace() or kwargs:
+        return np.asarray(a, dtype, order, **kwargs)
+    return _array(a, dtype)
+
+
+def _ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return np.ascontiguousarray(a, dtype, **kwargs)
+    result = _asarray(a, dtype, **kwargs)
+    if isinstance(result, Tracer) and result._steps:
+        return result.copy()
+    return result
+
+
+_REPLACED: dict[str, Callable[..., Any]] = {
+    "zeros": _filled("zeros", 0),
+    "empty": _filled("empty", 0),
+    "ones": _filled("ones", 1),
+    "full": _full,
+    "array": _array,
+    "asarray": _asarray,
+    "asanyarray": _asarray,
+    "ascontiguousarray": _ascontiguousarray,
+    **{name: _made(getattr(np, name)) for name in ("arange", "linspace", "eye", "identity", "tri")},
+    **{name: _made(getattr(np, name)) for name in ("copy", "fromiter", "logspace", "geomspace")},
+    **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
+}
+
+
+class _Shim(types.ModuleType):
+    """Stands for the numpy module inside a trace."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(np)
+
+
+_SHIM = _Shim("numpy")
+_SHIM.__dict__.update(_REPLACED)
+_BY_FUNCTION = {id(getattr(np, name)): function for name, function in _REPLACED.items()}
+
+
+def _replacement(value: Any) -> Any:
+    """What stands for a value of a global or a cell inside a trace, or the value."""
+    if value is np:
+        return _SHIM
+    return _BY_FUNCTION.get(id(value), value)
+
+
+class Rebinder:
+    """Copies functions of one trace, with copies of their globals and cells."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, Any] = {}
+        # id of globals -> (globals, the copy, what the copy held at the start)
+        self._globals: dict[int, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {}
+
+    def __call__(self, function: Any) -> Any:
+        """The function as it runs inside the trace."""
+        if isinstance(function, types.MethodType):
+            return types.MethodType(self(function.__func__), function.__self__)
+        if not isinstance(function, types.FunctionType) or is_library(function.__module__):
+            return function
+        known = self._functions.get(id(function))
+        if known is not None:
+            return known[1]
+        cells = [self._cell(cell) for cell in function.__closure__ or ()]
+        copy = types.FunctionType(
+            function.__code__,
+            self._copy_of(function.__globals__),
+            function.__name__,
+            function.__defaults__,
+            tuple(cells),
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__qualname__ = function.__qualname__
+        copy.__dict__.update(function.__dict__)
+        self._functions[id(function)] = (function, copy)
+        for original, cell in zip(function.__closure__ or (), cells, strict=True):
+            if cell is not original:
+                cell.cell_contents = self._inside(original.cell_contents)
+        self._rebind_names(function)
+        return copy
+
+    def finish(self) -> None:
+        """Hands assignments to globals on."""
+        for real, copy, before in self._globals.values():
+            for name, value in copy.items():
+                if name not in before or before[name] is not value:
+                    real[name] = value
+
+    def _inside(self, value: Any) -> Any:
+        if isinstance(value, types.FunctionType) and id(value) not in _BY_FUNCTION:
+            return self(value)
+        return _replacement(value)
+
+    def _cell(self, cell: Any) -> Any:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not bound yet
+            return cell
+        replaced = isinstance(value, types.FunctionType) or _replacement(value) is not value
+        return types.CellType() if replaced else cell
+
+    def _copy_of(self, real: dict[str, Any]) -> dict[str, Any]:
+        known = self._globals.get(id(real))
+        if known is None:
+            copy = {name: _replacement(value) for name, value in real.items()}
+            known = self._globals[id(real)] = (real, copy, dict(copy))
+        return known[1]
+
+    def _rebind_names(self, function: types.FunctionType) -> None:
+        """Copies the functions that this one names, too."""
+        real, copy, before = self._globals[id(function.__globals__)]
+        for name in self._named(function, real):
+            if copy[name] is before[name]:
+                copy[name] = before[name] = self._inside(real[name])
+
+    @staticmethod
+    def _named(function: types.FunctionType, real: dict[str, Any]) -> Iterator[str]:
+        for name in names_in(function.__code__):
+            if isinstance(real.get(name), types.FunctionType):
+                yield name

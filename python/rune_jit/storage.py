@@ -1,0 +1,181 @@
+"""What a traced array is: a storage, of which each write makes a new version, and a chain of views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+
+if TYPE_CHECKING:
+    from rune_jit.trace import Trace
+
+
+class Step(NamedTuple):
+    """One view of an array.
+
+    kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
+    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index).
+    """
+
+    kind: str
+    argument: Any
+
+    def of(self, builder: Any, value: Any) -> Any:
+        """The view of a value."""
+        if self.kind == "element":
+            axis, at = self.argument
+            return builder.take(value, at, axis)
+        if self.kind == "diagonal":
+            return builder.diagonal(value, *self.argument)
+        return getattr(builder, self.kind)(value, list(self.argument))
+
+    def of_array(self, array: np.ndarray) -> np.ndarray:
+        """The view of a NumPy array; a reshape must be possible without a copy."""
+        if self.kind == "index":
+            return array[tuple(self.argument)]  # type: ignore[no-any-return]
+        if self.kind == "transpose":
+            return array.transpose(self.argument)
+        if self.kind == "reshape":
+            return reshaped_view(array, self.argument)
+        if self.kind == "broadcast_to":
+            return np.broadcast_to(array, self.argument)
+        assert self.kind == "diagonal", self.kind
+        return np.diagonal(array, *self.argument)
+
+    def put(self, trace: Trace, old: Any, part: Any) -> Any:
+        """`old` with its view replaced by `part`."""
+        builder = trace.builder
+        if self.kind == "index":
+            return builder.put(old, list(self.argument), part)
+        if self.kind == "transpose":
+            return builder.transpose(part, [int(i) for i in np.argsort(self.argument)])
+        if self.kind == "reshape":
+            return builder.reshape(part, list(old.shape))
+        assert self.kind == "element", self.kind
+        axis, at = self.argument
+        size = old.shape[axis]
+        wrapped = builder.where(builder.ufunc("less", [at, 0])[0], _sum(builder, at, size), at)
+        iota = builder.reshape(trace.iota(size), [size] + [1] * (old.ndim - axis - 1))
+        here = builder.ufunc("equal", [iota, wrapped])[0]
+        return builder.where(here, builder.expand_dims(part, [axis]), old)
+
+
+def _sum(builder: Any, at: Any, size: int) -> Any:
+    return builder.ufunc("add", [builder.astype(at, np.int64), size])[0]
+
+
+def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
+    """array.reshape(shape) where it is a view; raises ValueError or AttributeError if it is a
+    copy."""
+    try:
+        return np.reshape(array, shape, copy=False)
+    except TypeError:  # NumPy 2.0 has no copy=
+        view = array.view()
+        view.shape = tuple(shape)
+        return view
+
+
+class Storage:
+    """The memory behind a traced array and its views.
+
+    It holds either the value of its current version, or an array that is known while tracing (made by
+    numpy.zeros ... inside the traced function) and has met no traced value yet.
+    """
+
+    __slots__ = ("array", "fill", "layout_used", "leaf", "original", "scalar", "value", "version")
+
+    def __init__(self, value: Any = None, array: np.ndarray | None = None) -> None:
+        self.value = value
+        self.array = array
+        self.version = 0
+        self.leaf: int | None = None  # which argument this is
+        self.original = value  # of an argument: its value at the start
+        self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
+        self.layout_used = False  # whether views were taken that only a C-contiguous array has
+        self.fill: Any = None  # what all elements of `array` are, where known
+
+    def current(self, trace: Trace) -> Any:
+        """The value of the current version."""
+        if self.value is None:
+            assert self.array is not None
+            self.value = self._embed(trace, self.array)
+        return self.value
+
+    def _embed(self, trace: Trace, array: np.ndarray) -> Any:
+        fill = self.fill if self.version == 0 else None
+        if fill is None and array.size and array.ndim:
+            flat = np.ascontiguousarray(array).reshape(-1)
+            bits = flat.view(f"u{array.itemsize}")
+            if (bits == bits[0]).all():
+                fill = flat[0]
+        if fill is None and array.ndim == 0:
+            fill = array[()]
+        if fill is None:
+            return trace.constant(array.copy())
+        return trace.builder.broadcast_to(trace.builder.constant(fill), list(array.shape))
+
+    def touched(self) -> None:
+        """Notes that `array` may have changed."""
+        self.version += 1
+        if self.array is not None:
+            self.value = None
+
+    def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
+        """A new version, in which the view through `steps` is `part`."""
+        old = self.current(trace)
+        self.value = _put(trace, old, steps, part)
+        self.array = None
+        self.version += 1
+
+
+def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
+    if not steps:
+        return part
+    first, rest = steps[0], steps[1:]
+    if rest:
+        part = _put(trace, first.of(trace.builder, old), rest, part)
+    return first.put(trace, old, part)
+
+
+def layout(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> np.ndarray:
+    """The view through `steps` of a C-contiguous array, with memory that must not be touched: only
+    for asking NumPy what is a view of it."""
+    strides, stride = [], dtype.itemsize
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= max(size, 1)
+    array = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[::-1])
+    for step in steps:
+        if step.kind == "element":
+            axis = step.argument[0]
+            array = array[(slice(None),) * axis + (0,)]
+        else:
+            array = step.of_array(array)
+    return array
+
+
+def can_view(
+    shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any
+) -> bool:
+    """Whether NumPy reshapes the view through `steps` to the shape `wanted` without a copy."""
+    if not steps:
+        return True
+    try:
+        reshaped_view(layout(shape, dtype, steps), wanted)
+    except (ValueError, AttributeError):
+        return False
+    return True
+
+
+def permutation(function: Any, ndim: int, *arguments: Any) -> tuple[int, ...]:
+    """The axes that a NumPy function such as moveaxis gives to transpose."""
+    return function(np.empty(tuple(range(ndim))), *arguments).shape  # type: ignore[no-any-return]
+
+
+def refuse_write_to_numpy(what: str) -> None:
+    raise UnsupportedOpError(
+        f"{what}: cannot trace a write to an array that is not traced\n"
+        "hint: pass the array as an argument"
+    )

@@ -1,0 +1,709 @@
+"""Writes inside traced functions: the result and the caller's arrays are NumPy's. On the CPU and the
+interpreter."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import rune_jit
+from rune_jit import UnsupportedOpError
+
+Function = Callable[..., Any]
+
+
+@pytest.fixture(params=["interpreter", "cpu"])
+def jit(request: pytest.FixtureRequest) -> Any:
+    """rune_jit.jit on a device, raising for what cannot be traced."""
+    return functools.partial(rune_jit.jit, device=request.param, fallback="error")
+
+
+def matrix() -> np.ndarray:
+    return np.arange(12.0).reshape(3, 4)
+
+
+def vector() -> np.ndarray:
+    return np.arange(6, dtype=np.float32) - 2
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Equal trees of equal arrays: types, dtypes, shapes, values."""
+    assert optree.tree_structure(actual) == optree.tree_structure(expected)
+    for a, e in zip(optree.tree_leaves(actual), optree.tree_leaves(expected), strict=True):
+        assert type(a) is type(e)
+        if isinstance(e, (np.ndarray, np.generic)):
+            assert a.dtype == e.dtype
+            np.testing.assert_array_equal(a, e)
+        else:
+            assert a == e
+
+
+def check(jit: Any, function: Function, *args: Any) -> None:
+    """The jitted function gives NumPy's result and leaves NumPy's arguments, twice."""
+    expected_args, actual_args = copy.deepcopy(args), copy.deepcopy(args)
+    jitted = jit(function)
+    for _ in range(2):
+        expected = function(*expected_args)
+        actual = jitted(*actual_args)
+        assert_same(actual, expected)
+        assert_same(list(actual_args), list(expected_args))
+    assert jitted.cache_info().misses == 1
+
+
+def case(*arguments: Any) -> Callable[[Function], Function]:
+    """Registers a function with arrays to call it on."""
+
+    def register(function: Function) -> Function:
+        CASES.append(pytest.param(function, arguments, id=function.__name__))
+        return function
+
+    return register
+
+
+CASES: list[Any] = []
+
+
+@case(vector())
+def set_one(x: Any) -> Any:
+    x[2] = 9
+    return x * 2
+
+
+@case(vector())
+def set_last(x: Any) -> None:
+    x[-1] = x[0]
+
+
+@case(matrix())
+def set_row_and_column(x: Any) -> Any:
+    x[1] = 7
+    x[:, 2] = x[:, 0]
+    return x.sum(axis=0)
+
+
+@case(matrix())
+def set_everything(x: Any) -> Any:
+    x[...] = x.T.sum() + np.arange(4)
+    x[:] *= 2
+    return x
+
+
+@case(matrix())
+def set_strided(x: Any) -> Any:
+    x[::2, 1::2] = -x[::2, ::2]
+    x[::-2, ::-3] += 100
+    return x[::-1]
+
+
+@case(matrix())
+def set_beyond_the_end(x: Any) -> Any:
+    x[1:100, -100:2] = 5
+    x[2:1] = 9
+    return x
+
+
+@case(matrix())
+def set_with_new_axes_and_ellipsis(x: Any) -> Any:
+    x[..., 0] = [1, 2, 3]
+    x[None, :, 1:3, None] = np.array([[[[5.5], [6.5]]]])
+    return x
+
+
+@case(np.zeros((2, 3, 4), np.int16))
+def three_axes(x: Any) -> Any:
+    x[0, 1, 2] = 3
+    x[1, :, ::3] = np.arange(6).reshape(3, 2)
+    x[:, 2] -= 1
+    return x.sum()
+
+
+@case(vector(), np.float32(2.5), 3)
+def operators(x: Any, s: Any, n: Any) -> Any:
+    x += s
+    x *= n
+    x -= x[::-1]
+    x /= 3
+    x **= 2
+    x //= 0.5
+    x %= 7
+    return x
+
+
+@case(np.arange(8, dtype=np.int32), 3)
+def integer_operators(x: Any, n: Any) -> Any:
+    x <<= 2
+    x |= 1
+    x &= 13
+    x ^= n
+    x >>= 1
+    return x
+
+
+@case(vector())
+def rebinding_keeps_the_argument(x: Any) -> Any:
+    x = x + 1
+    x += 1
+    return x
+
+
+@case(vector(), 1.5, np.float64(2))
+def numbers_are_rebound(x: Any, a: Any, b: Any) -> Any:
+    before = a, b
+    a += 1
+    b *= 2
+    total = x.sum()
+    same = total
+    total += 1
+    element = x[1]
+    element += 5
+    return before, a, b, same, total, x
+
+
+@case(matrix())
+def views_see_the_base(x: Any) -> Any:
+    row, column, transposed = x[1], x[:, 1], x.T
+    x[1, 1] = 50
+    x += 1
+    return row * 2, column * 2, transposed * 2
+
+
+@case(matrix())
+def the_base_sees_views(x: Any) -> Any:
+    row = x[1]
+    row[2:] = 3
+    x.T[0, 0] = 8
+    part = x[:, ::2][1:]
+    part[0] += 10
+    y = x.reshape(2, 6)
+    y[1, 0] = -1
+    x.ravel()[3] = 99
+    np.flip(x)[0, 0] = 77
+    x[:, None, :].squeeze(1)[2, 1] = 55
+    return x * 1
+
+
+@case(matrix())
+def views_of_views(x: Any) -> Any:
+    a = x.swapaxes(0, 1)[1:]
+    b = a[::-1, 1]
+    b -= 20
+    c = np.moveaxis(x[None], 0, 2)
+    c[0, :, 0] = 2
+    left, right = np.split(x, 2, axis=1)
+    left[...] = right
+    right += left
+    return a, b
+
+
+@case(matrix())
+def copies_are_apart(x: Any) -> Any:
+    y, z, w = x.copy(), x.flatten(), x.T.reshape(-1)
+    y[0] = 1
+    z[1] = 2
+    w[2] = 3
+    v = x[[0, 1]]
+    v += 100
+    x[0, 3] = 4
+    return y, z, w, v
+
+
+@case(vector())
+def overlapping_source_and_target(x: Any) -> Any:
+    x[1:] = x[:-1]
+    x[::-1] = x
+    x[:-2] += x[2:]
+    return x
+
+
+@case(vector(), vector() * 3)
+def swap(x: Any, y: Any) -> None:
+    t = x.copy()
+    x[:] = y
+    y[:] = t
+
+
+@case(vector())
+def stencil(x: Any) -> Any:
+    for _ in range(3):
+        x[1:-1] = (x[:-2] + x[1:-1] + x[2:]) / 3
+    return x.max()
+
+
+@case(matrix())
+def masks(x: Any) -> Any:
+    x[x > 8] = 0
+    x[x < 2] += 7
+    x[x == 5] = -x[x == 5]
+    mask = x > 6
+    x[mask] = np.sqrt(x[mask]) * 2
+    x[np.array([True, False, True])] = np.arange(4)
+    x[x.sum(axis=1) > 100] = 3
+    return x
+
+
+@case(matrix(), np.array([[True, False, True, False]] * 3))
+def a_mask_argument(x: Any, m: Any) -> Any:
+    x[m] = 1
+    m[0] = False
+    x[~m] *= 2
+    return x.sum()
+
+
+@case(matrix(), 1, 2)
+def traced_integers(x: Any, i: Any, j: Any) -> Any:
+    x[i, j] = 100
+    row = x[i - 1]
+    row += 1
+    x[-i, 1:] = 3
+    x[:, j] *= 2
+    return row, x[i, j], x[j]
+
+
+@case(vector())
+def out_of_ufuncs(x: Any) -> Any:
+    y = np.empty_like(x)
+    result = np.add(x, 1, out=y)
+    np.multiply(y, 2, out=x[:])
+    np.sqrt(np.abs(x), y)
+    np.maximum(x[1:], x[:-1], out=x[1:])
+    np.negative(x, out=x, where=x > 3)
+    return result, y
+
+
+@case(matrix())
+def out_of_reductions(x: Any) -> Any:
+    s = np.zeros(4)
+    np.sum(x, axis=0, out=s)
+    x.max(axis=1, out=x[:, 0])
+    m = np.empty(3)
+    np.mean(x, axis=1, out=m)
+    np.clip(x, 1, 6, out=x)
+    np.matmul(x, x.T, out=x[:, :3])
+    return s, m
+
+
+@case(vector())
+def functions_that_write(x: Any) -> Any:
+    np.copyto(x[1:3], 8)
+    np.copyto(x, x * 2, where=x > 0)
+    y = np.zeros_like(x)
+    y.fill(x[1])
+    np.putmask(x, x < 0, 5)
+    z = np.eye(3)
+    np.fill_diagonal(z, y[0])
+    return y, z
+
+
+@case(np.arange(5, dtype=np.uint8), 3, 2.5)
+def assignments_cast(x: Any, n: Any, f: Any) -> Any:
+    x[0] = 2.9
+    x[1] = n
+    x[2] = f
+    x[3:] = np.array([7.7, 8.8])
+    return x + n
+
+
+@case(np.array(3.0))
+def a_0d_array(x: Any) -> None:
+    x += 1
+    x[...] = x * 2
+    x[()] = x + 0.5
+
+
+@case(vector(), {"a": vector(), "b": [matrix()]})
+def trees(x: Any, tree: Any) -> Any:
+    tree["a"] += x
+    tree["b"][0][0] = 1
+    return {"same": tree["b"][0], "sum": tree["a"].sum()}
+
+
+@case(matrix())
+def filled_inside(x: Any) -> Any:
+    a = np.zeros(4)
+    a[0] = x[0, 1]
+    a[1:3] = x[1, :2]
+    b = np.empty((3, 4), np.float32)
+    for i in range(3):
+        b[i] = x[i] * i
+    c = np.ones_like(x)
+    c[:, 1] = a[0]
+    d = np.full(3, x[1, 1])
+    d[1] += 1
+    e = np.eye(3) * x[2, 2]
+    e[0] = 5
+    return a, b, c, d, e
+
+
+@case(vector())
+def arrays_of_elements(x: Any) -> Any:
+    a = np.array([x[0], x[1]])
+    a[0] = 9
+    return a, np.array([[x[0], 1], [2.5, x[1]]]), np.array([x[:2], x[2:4]]), np.array(x, np.int32)
+
+
+@case(vector())
+def known_arrays_stay_numpys(x: Any) -> Any:
+    steps = np.arange(3)
+    table = np.zeros((3, 2))
+    for i in steps:
+        table[i] = i
+        x[i] *= steps[i] + 1
+    if table.sum() == 6:
+        table = table + 1
+    table[0, 0] = x[1]
+    half = np.linspace(0, 1, 3)[::2]
+    half += 1
+    return table, half, int(steps[2]), x[steps] + 1
+
+
+@case(vector())
+def known_views(x: Any) -> Any:
+    a = np.zeros((2, 3))
+    b = a.T[1:]
+    b[0] = 4
+    c = a.reshape(-1)
+    c[5] = x[1]
+    b[1, 0] = x[2]
+    return a, b, c
+
+
+@case(matrix())
+def results_that_are_one_array(x: Any) -> Any:
+    y = x + 1
+    z = y
+    z += 1
+    return y, z
+
+
+@case(np.zeros((0, 3)), vector())
+def empty_arrays(x: Any, y: Any) -> Any:
+    x += 1
+    x[:] = 5
+    y[2:2] = 9
+    y[3:3] += y[:0]
+    return x, y
+
+
+@pytest.mark.parametrize(("function", "arguments"), CASES)
+def test_matches_numpy(jit: Any, function: Function, arguments: tuple[Any, ...]) -> None:
+    check(jit, function, *arguments)
+
+
+def test_a_written_argument_comes_back_itself(jit: Any) -> None:
+    x = vector()
+    result, other = jit(operators)(x, np.float32(1), 2), x
+    assert result is other
+
+
+def test_one_array_returned_twice_is_one(jit: Any) -> None:
+    y, z = jit(results_that_are_one_array)(matrix())
+    assert y is z
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda b: b[:, ::2],
+        lambda b: b.T,
+        lambda b: b[::-1, ::-1],
+        lambda b: b.astype(np.float64, order="F"),
+        lambda b: b[1:3, 2:5],
+    ],
+)
+def test_arguments_of_any_layout(jit: Any, view: Function) -> None:
+    def f(x: Any) -> Any:
+        x[1:] += x[:-1]
+        x[0, 0] = 5
+        return x.sum()
+
+    expected_base, actual_base = (np.arange(48.0).reshape(6, 8) for _ in range(2))
+    expected_view, actual_view = view(expected_base), view(actual_base)
+    jitted = jit(f)
+    for _ in range(2):
+        assert jitted(actual_view) == f(expected_view)
+        np.testing.assert_array_equal(actual_view, expected_view)
+        np.testing.assert_array_equal(actual_base, expected_base)
+
+
+def test_reshapes_of_arrays_that_are_not_contiguous(jit: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x.reshape(-1)
+        y[1] = 50
+        return x * 1
+
+    jitted = jit(f)
+    for make in (lambda: matrix(), lambda: matrix().T, lambda: matrix()[:, ::2]):
+        a, b = make(), make()
+        np.testing.assert_array_equal(jitted(a), f(b))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_overlapping_arguments_run_on_numpy(jit: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        x += y
+        y *= 2
+        return x + y
+
+    jitted = jit(f)
+    for shift in (0, 1, 3, 4):
+        a, b = np.arange(8.0), np.arange(8.0)
+        np.testing.assert_array_equal(
+            jitted(a[:4], a[shift : shift + 4]), f(b[:4], b[shift : shift + 4])
+        )
+        np.testing.assert_array_equal(a, b)
+    a, b = np.zeros(3), np.zeros(3)
+    for base, function in ((a, jitted), (b, f)):  # an array whose rows are one
+        function(np.lib.stride_tricks.as_strided(base, (3, 3), (0, 8)), np.ones((3, 3)))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_read_only_arguments(jit: Any) -> None:
+    def assign(x: Any) -> None:
+        x[0] = 1
+
+    def add(x: Any) -> None:
+        x += 1
+
+    for function in (assign, add):
+        jitted = jit(function)
+        jitted(vector())
+        x = vector()
+        x.flags.writeable = False
+        with pytest.raises(ValueError) as expected:
+            function(x)
+        with pytest.raises(ValueError) as actual:
+            jitted(x)
+        assert str(actual.value) == str(expected.value)
+        np.testing.assert_array_equal(x, vector())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: np.add(i, 0.5, out=i),
+        lambda x, i: np.copyto(i, x[: i.size]),
+        lambda x, i: i.__iadd__(1.5),
+        lambda x, i: i.__itruediv__(2),
+        lambda x, i: x.__iadd__(np.ones((2, 6))),
+        lambda x, i: np.add(x, np.ones((2, 6)), out=x),
+        lambda x, i: x.__setitem__(0, [1, 2]),
+        lambda x, i: x.__setitem__(slice(2), np.ones((2, 3))),
+        lambda x, i: x.__setitem__(6, 1),
+        lambda x, i: x.__setitem__((0, 0), 1),
+        lambda x, i: x.__setitem__(x[:3] > 0, 1),
+        lambda x, i: i.astype(np.uint8).__setitem__(0, 300),
+        lambda x, i: i.__setitem__(0, float("nan")),
+        lambda x, i: np.broadcast_to(x, (2, 6)).__setitem__(0, 1),
+        lambda x, i: np.diagonal(np.outer(x, x)).__setitem__(0, 1),
+        lambda x, i: x[i[:1] + 6],
+        lambda x, i: np.take(x, i[:2] - 7),
+        lambda x, i: x.__setitem__(i[1] + 6, 0),
+    ],
+)
+def test_errors_are_numpys(jit: Any, function: Function) -> None:
+    """The same exception with the same text, and nothing written."""
+    arguments = vector(), np.arange(3)
+    with pytest.raises((TypeError, ValueError, IndexError, OverflowError)) as expected:
+        function(vector(), np.arange(3))
+    with pytest.raises(expected.type) as actual:
+        jit(function)(*arguments)
+    assert str(actual.value) == str(expected.value)
+    assert_same(list(arguments), [vector(), np.arange(3)])
+
+
+def test_scalars_have_no_items(jit: Any) -> None:
+    def f(x: Any) -> None:
+        x.sum()[0] = 1
+
+    with pytest.raises(TypeError, match="float32' object does not support item assignment"):
+        jit(f)(vector())
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint32])
+def test_indices_out_of_bounds(jit: Any, dtype: Any) -> None:
+    x = np.arange(5.0)
+    f, g = jit(lambda x, i: x[i]), jit(lambda x, i: x.reshape(1, 5)[:, i])
+    good = np.array([[0, 4], [2, 1]], dtype)
+    np.testing.assert_array_equal(f(x, good), x[good])
+    bad = [5, 100] if np.dtype(dtype).kind == "u" else [5, 100, -6, -128]
+    for at in bad:
+        index = good.copy()
+        index[1, 0] = at
+        for function, axis in ((f, 0), (g, 1)):
+            with pytest.raises(
+                IndexError, match=f"^index {at} is out of bounds for axis {axis} with size 5$"
+            ):
+                function(x, index)
+    np.testing.assert_array_equal(f(x, good), x[good])
+
+
+def test_no_write_happens_when_a_check_fails(jit: Any) -> None:
+    def f(x: Any, i: Any) -> Any:
+        x += 1
+        return x[i]
+
+    x = vector()
+    with pytest.raises(IndexError):
+        jit(f)(x, np.array([6]))
+    np.testing.assert_array_equal(x, vector())
+
+
+def test_indices_known_to_be_in_range_are_not_checked() -> None:
+    def checks(function: Function, *args: Any) -> int:
+        jitted = rune_jit.jit(function, fallback="error")
+        return len(jitted._trace(jitted._take_apart(args, {})).checks)
+
+    index, i = np.array([0, 1]), np.array([1, 2])
+    assert checks(lambda x: x[[0, 2, -1]], vector()) == 0
+    assert checks(lambda x: x[np.arange(4)], vector()) == 0
+    assert checks(lambda x, i: x[i], np.zeros(256), i.astype(np.uint8)) == 0
+    assert checks(lambda x, i: x[i], vector(), i) == 1
+    assert checks(lambda x: x[index], vector()) == 1  # a captured array may change
+
+
+FALLBACKS = [
+    lambda x: x.__setitem__([0, 1], 5),
+    lambda x: x.__setitem__(np.argsort(x), x),
+    lambda x: x.__setitem__(x > 0, [1.0, 2.0, 3.0]),
+    lambda x: np.put(x, [0, 1], 7),
+    lambda x: np.add.at(x, [0, 0], 1),
+    lambda x: x.sort(),
+    lambda x: x[x > 0],
+    lambda x: x[x > 0].sum(),
+    lambda x: x.resize(3, refcheck=False),
+]
+
+
+@pytest.mark.parametrize("function", FALLBACKS)
+def test_what_cannot_be_traced_runs_on_numpy(function: Function) -> None:
+    expected, actual = vector()[::-1].copy(), vector()[::-1].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = rune_jit.jit(function)(actual)
+    assert_same([result], [function(expected)])
+    assert_same(actual, expected)
+    with pytest.raises((UnsupportedOpError, rune_jit.ConcretizationError)):
+        rune_jit.jit(function, fallback="error")(vector())
+
+
+_captured = np.zeros(3)
+
+
+def test_writes_to_captured_arrays_run_on_numpy() -> None:
+    def item(x: Any) -> Any:
+        _captured[0] = x[0]
+        return x + _captured
+
+    def whole(x: Any) -> Any:
+        global _captured
+        _captured += x
+        return x * 2
+
+    for function in (item, whole):
+        _captured[:] = 0
+        jitted = rune_jit.jit(function, fallback="silent")
+        np.testing.assert_array_equal(jitted(np.ones(3)), [2, 1, 1] if function is item else 2)
+        np.testing.assert_array_equal(_captured, [1, 0, 0] if function is item else 1)
+
+
+def _helper(x: Any) -> Any:
+    buffer = np.zeros(2)
+    buffer[1] = x[1]
+    return buffer
+
+
+_assigned = 0
+
+
+def test_globals_closures_and_helpers_see_their_numpy(jit: Any) -> None:
+    numpy, zeros = np, np.zeros
+    counter = 0
+
+    def f(x: Any) -> Any:
+        global _assigned
+        nonlocal counter
+        counter += 1
+        _assigned = 5
+        a, b = numpy.zeros(2), zeros(2)
+        a[0] = x[0]
+        b[1] = x[0]
+
+        def inner() -> Any:
+            c = np.ones(2)
+            c[0] = x[3]
+            return c
+
+        return a, b, inner(), _helper(x)
+
+    expected = f(vector())
+    assert_same(jit(f)(vector()), expected)
+    assert counter == 2
+    assert _assigned == 5
+    assert f.__globals__["np"] is np
+
+
+def test_methods(jit: Any) -> None:
+    class Model:
+        @jit
+        def run(self, x: Any) -> Any:
+            a = np.zeros(2)
+            a[0] = x[0]
+            return a
+
+    assert_same(Model().run(vector()), np.array([-2.0, 0.0]))
+
+
+def test_nested_jit(jit: Any) -> None:
+    @jit
+    def inner(x: Any) -> Any:
+        a = np.zeros(2)
+        a[0] = x[0]
+        x[0] = 9
+        return a
+
+    def outer(x: Any) -> Any:
+        return inner(x) + 1, x * 2
+
+    x = vector()
+    a, b = jit(outer)(x)
+    assert_same(a, np.array([-1.0, 1.0]))
+    assert b[0] == 18
+    assert x[0] == 9
+
+
+def test_other_threads_see_numpy_while_tracing(jit: Any) -> None:
+    started, seen = threading.Event(), []
+    finish = threading.Event()
+
+    def f(x: Any) -> Any:
+        started.set()
+        assert finish.wait(10)
+        a = np.zeros(1)
+        a[0] = x[0]
+        return a
+
+    def look() -> None:
+        assert started.wait(10)
+        seen.append(
+            (type(np.zeros(1)), isinstance(np, types.ModuleType), np is f.__globals__["np"])
+        )
+        finish.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    jit(f)(vector())
+    thread.join()
+    assert seen == [(np.ndarray, True, True)]
+
+
+def test_empty_is_no_garbage(jit: Any) -> None:
+    assert_same(jit(lambda x: np.empty(3) * 0 + x[0])(vector()), np.full(3, -2.0))
