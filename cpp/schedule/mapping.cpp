@@ -1,6 +1,8 @@
 #include "schedule/mapping.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
 #include "schedule/cost.h"
@@ -19,6 +21,8 @@ constexpr int64_t kGroupReduceElements = 64;   // shorter reductions stay within
 constexpr int64_t kContractGroupOutputs = 1024;  // with fewer results a contraction is spread over threads
 // Terms that one accumulator adds one by one.
 constexpr int64_t kBlockSteps = 256;
+// Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
+constexpr int64_t kTransposeTile = 64;
 // Outputs from this size on bypass the caches.
 constexpr int64_t kNontemporalBytes = 16 << 20;
 
@@ -159,17 +163,25 @@ class Mapper {
     const int64_t lanes = std::clamp<int64_t>(caps_.vector_bits / (8 * widest_), 1, 64);
     const Ints vec = choose_vector_axes(lanes);
     for (const int64_t axis : vec) vectorize(axis, lanes);
-    if (contracts_) {
+    const std::optional<int64_t> transposed = transposed_axis(vec);
+    if (transposed) {
+      tile_transpose({vec.front(), *transposed});
+    } else if (contracts_) {
       tile_contraction(vec);
     } else {
       unroll_for_cores(vec);
     }
-    spread_over_cores();
+    if (!transposed) spread_over_cores();
     Ints& serial = kernel_.iter.mapping.serial;
     for (const int64_t axis : outer_)
       if (std::find(vec.begin(), vec.end(), axis) == vec.end()) serial.push_back(axis);
     for (const int64_t axis : vec)
       if (is_outer(axis)) serial.push_back(axis);
+    // The lines that one vector gathers from serve the next rows, too.
+    if (transposed) {
+      serial.erase(std::find(serial.begin(), serial.end(), *transposed));
+      serial.push_back(*transposed);
+    }
     // A contraction streams the rows of one operand past a strip of the other.
     if (contracts_ && serial.size() >= 2 && is_outer(vec.empty() ? -1 : vec.front()))
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
@@ -215,6 +227,34 @@ class Mapper {
       unroll(rows[i], factor);
       budget /= factor;
     }
+  }
+
+  // The outer axis along which some array is contiguous that the lanes, on another axis, read with a
+  // stride; nothing if there is none, or few enough to stay in cache.
+  std::optional<int64_t> transposed_axis(const Ints& vec) const {
+    if (has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile) return std::nullopt;
+    for (const MemoryAccess& access : accesses_) {
+      const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
+      if (!stride || std::abs(*stride) <= 1) continue;
+      for (const int64_t axis : outer_)
+        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1 && extent(axis) > kTransposeTile)
+          return axis;
+    }
+    return std::nullopt;
+  }
+
+  // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
+  // before it is evicted.
+  void tile_transpose(const Ints& tiled) {
+    int64_t total = 1;
+    for (const int64_t axis : outer_) {
+      const bool in_tile = std::find(tiled.begin(), tiled.end(), axis) != tiled.end();
+      const int64_t whole = round_up(extent(axis), step_[axis]);
+      block_tile_[axis] = in_tile ? std::min(whole, round_up(kTransposeTile, step_[axis])) : step_[axis];
+      kernel_.iter.mapping.block.push_back(axis);
+      total *= ceil_div(extent(axis), block_tile_[axis]);
+    }
+    kernel_.context.global_dims[0] = total;
   }
 
   void spread_over_cores() {
