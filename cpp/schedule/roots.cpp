@@ -33,12 +33,14 @@ class RootFinder {
       : graph_(graph), caps_(caps), operations_(tree_operations(graph, is_root)) {
     result.is_root = std::move(is_root);
     result.uses.resize(graph.size());
+    evaluated_.resize(graph.size(), 0);
   }
 
   // A value found cheaper to store may already have been followed through by the uses of roots after it,
   // so these are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
     find_uses(outputs);
+    add_shared_roots();
     if (!added_) return;
     may_add_ = false;
     find_uses(outputs);
@@ -81,8 +83,28 @@ class RootFinder {
         uses.push_back({v, demands});
         return true;
       }
+      for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand);
       return false;
     });
+  }
+
+  // Values that several roots compute, each anew: in order, so that what a stored value is made of is not
+  // stored as well. Storing one usually also costs a kernel, hence the factor.
+  void add_shared_roots() {
+    constexpr double kKernelBoundary = 2;
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      operations[id] = node_operations(node);
+      for (const Value input : node.inputs)
+        if (!result.is_root[input.id]) operations[id] += operations[input.id];
+      operations[id] = std::min(operations[id], kMaxTreeOperations);
+      const double elements = static_cast<double>(num_elements(node.shape()));
+      if (result.is_root[id] || operations[id] == 0 || evaluated_[id] <= elements) continue;
+      const double recompute = operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
+      const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
+      if (recompute > kKernelBoundary * store) result.is_root[id] = added_ = true;
+    }
   }
 
   // How often the root's loops compute this demand: a value is computed once per point of the
@@ -117,6 +139,7 @@ class RootFinder {
   const Graph& graph_;
   const Capabilities& caps_;
   const std::vector<double> operations_;
+  std::vector<double> evaluated_;  // by node: times that all roots together compute an element of it
   bool may_add_ = true, added_ = false;
   Shape extents_;  // of the visited root's variables
 };
