@@ -14,7 +14,13 @@ from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.storage import Step, can_view, permutation
-from rune_jit.trace import Trace, contains_traced, contains_tracer, require_trace
+from rune_jit.trace import (
+    Trace,
+    contains_traced,
+    contains_tracer,
+    current_trace,
+    require_trace,
+)
 from rune_jit.tracer import Tracer
 
 _NoValue = np._NoValue  # type: ignore[attr-defined]
@@ -158,9 +164,12 @@ def plain(x: Any) -> Any:
 def known(array: np.ndarray, fill: Any = None) -> Any:
     """A tracer of an array made while tracing; the array itself if it has a dtype that cannot be
     traced."""
-    if type(array) is not np.ndarray or not _core.is_supported_dtype(array.dtype):
+    trace = current_trace()
+    if trace is None or type(array) is not np.ndarray:
         return array
-    return Tracer.known(require_trace(), array, fill)
+    if not _core.is_supported_dtype(array.dtype):
+        return array
+    return Tracer.known(trace, array, fill)
 
 
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -177,6 +186,8 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         for tracer, array in zip(tracers, arrays, strict=True):
             if result is array:
                 return tracer
+        if current_trace() is None:
+            return result
         if any(np.may_share_memory(result, array) for array in arrays):
             result = result.copy() if not result.flags.writeable else result
             if any(np.may_share_memory(result, array) for array in arrays):
@@ -252,7 +263,8 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
     name = f"{func.__module__}.{func.__name__}"
-    if func not in _VIEWS and not contains_traced(args) and not contains_traced(kwargs):
+    is_known = not contains_traced(args) and not contains_traced(kwargs)
+    if is_known and (func not in _VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)
     if handler is None:
         raise UnsupportedOpError(f"{name}: cannot trace this function")
@@ -1178,6 +1190,8 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
 
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
+    if x._is_left_over():
+        return plain(x)[plain(index)]
     trace = require_trace()
     items = index if isinstance(index, tuple) else (index,)
     if len(items) == 1 and _writes.is_mask(items[0]) and contains_traced([x, items[0]]):

@@ -223,7 +223,8 @@ class Rebinder:
         for real, copy, before in self._globals.values():
             for name, value in copy.items():
                 if name not in before or before[name] is not value:
-                    real[name] = value
+                    array = value._array() if isinstance(value, Tracer) else None
+                    real[name] = value if array is None else array
 
     def _inside(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType) and id(value) not in _BY_FUNCTION:

@@ -86,6 +86,10 @@ class Tracer:
                 array = step.of_array(array)
         return array
 
+    def _is_left_over(self) -> bool:
+        """Whether this is an array made in a trace, met outside of any: it acts as NumPy's then."""
+        return self._storage.array is not None and _trace.current_trace() is None
+
     def _check_trace(self, trace: _trace.Trace) -> None:
         """Raises TracerLeakError if the array belongs to another trace."""
         if self._trace is not trace:
@@ -118,6 +122,14 @@ class Tracer:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._type[1]
+
+    @shape.setter
+    def shape(self, value: Any) -> NoReturn:
+        raise UnsupportedOpError("ndarray.shape: cannot trace a write to it\nhint: use reshape")
+
+    @dtype.setter
+    def dtype(self, value: Any) -> NoReturn:
+        raise UnsupportedOpError("ndarray.dtype: cannot trace a write to it\nhint: use astype")
 
     @property
     def ndim(self) -> int:
@@ -153,6 +165,12 @@ class Tracer:
     @property
     def flat(self) -> Iterator[Tracer]:
         return iter(self.ravel())
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        if np.shape(value) != ():
+            raise UnsupportedOpError("ndarray.flat: cannot trace a write of an array to it")
+        self[...] = value
 
     def __len__(self) -> int:
         if not self.shape:
@@ -230,6 +248,12 @@ class Tracer:
             " np.asarray(x)",
         )
 
+    def __copy__(self) -> Tracer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self.copy()
+
     def __hash__(self) -> int:
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
@@ -293,9 +317,9 @@ class Tracer:
         return Tracer(trace, value, scalar=self._storage.scalar)
 
     def copy(self, order: str = "C") -> Tracer:
-        trace = _trace.require_trace()
         if (array := self._array()) is not None:
-            return Tracer.known(trace, array.copy())
+            return _dispatch.known(array.copy())  # type: ignore[no-any-return]
+        trace = _trace.require_trace()
         return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
 
     def fill(self, value: Any) -> None:

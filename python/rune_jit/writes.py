@@ -69,6 +69,9 @@ def _check_writeable(x: Tracer, message: str) -> None:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
+    if x._is_left_over():
+        _dispatch.plain(x)[_dispatch.plain(index)] = _dispatch.plain(value)
+        return
     trace = require_trace()
     x._check_trace(trace)
     _check_writeable(x, "assignment destination is read-only")
@@ -90,6 +93,12 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             "setitem: cannot trace a write at an array of indices\n"
             "hint: write np.where(mask, new, x)"
         )
+    if (
+        isinstance(value, Tracer)
+        and value._storage is target._storage
+        and value._steps == target._steps
+    ):
+        return  # the end of x[index] += ..., which wrote through the view
     write(target, converted(trace, value, target.shape, target.dtype))
 
 

@@ -707,3 +707,48 @@ def test_other_threads_see_numpy_while_tracing(jit: Any) -> None:
 
 def test_empty_is_no_garbage(jit: Any) -> None:
     assert_same(jit(lambda x: np.empty(3) * 0 + x[0])(vector()), np.full(3, -2.0))
+
+
+_table: Any = None
+
+
+def test_arrays_that_outlive_the_trace_act_as_numpys(jit: Any) -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        global _table
+        _table = np.arange(4)
+        kept.append(np.zeros(3))
+        return x + _table[1]
+
+    np.testing.assert_array_equal(jit(f)(vector()), vector() + 1)
+    assert type(_table) is np.ndarray
+    kept[0][1] = 5
+    assert kept[0][1] == 5
+    assert (kept[0] + 1).sum() == 8
+    assert kept[0].reshape(3, 1).shape == (3, 1)
+    assert kept[0].copy().max() == 5
+
+
+def test_a_view_is_written_once() -> None:
+    def f(x: Any) -> None:
+        x[1:3] += 1
+
+    text = str(rune_jit.jit(f, fallback="error").trace(vector()))
+    assert text.count("ternary where") == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: setattr(x, "shape", (2, 3)),
+        lambda x: setattr(x, "flat", np.arange(6)),
+        lambda x: x.put([0], [9]),
+        lambda x: x.partition(2),
+    ],
+)
+def test_methods_that_write_run_on_numpy(function: Function) -> None:
+    expected, actual = vector(), vector()
+    function(expected)
+    rune_jit.jit(function, fallback="silent")(actual)
+    assert_same(actual, expected)
