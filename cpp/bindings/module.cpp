@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_dispatch(m);
   rune::bindings::bind_driver(m);
   rune::bindings::bind_hooks(m);
+  rune::bindings::bind_ir(m);
 }

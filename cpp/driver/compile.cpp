@@ -104,6 +104,7 @@ Lowered lower(const graph::Graph& graph, const std::string& device) {
   check_argument_dtypes(graph, *lowered.target);
   State state;
   state.capabilities = &lowered.target->capabilities;
+  state.device = device;
   state.graph = graph;
   run_pipeline(state);
   lowered.schedule = std::move(state.schedule);

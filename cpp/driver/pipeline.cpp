@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "graph/passes/decompose_nodes.h"
 #include "graph/passes/eliminate_common_subexpressions.h"
 #include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/fold_constants.h"
@@ -32,6 +33,9 @@ void for_each_kernel(State& s) {
 
 constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = Stage::Lowered;
 
+// Nodes that no kernel computes go first: what they become is made of nodes that the other passes know,
+// and Assign is told by the order of the nodes, which those passes need not keep.
+//
 // What users wrote, made smaller: constants first, since they make rules apply, and sharing last,
 // since rules make equal nodes.
 //
@@ -41,6 +45,10 @@ constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = S
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
+    {"decompose_nodes", kGraph, kGraph,
+     [](State& s) {
+       s.graph = graph::decompose_nodes(s.graph, s.device.empty() ? s.capabilities->name : s.device);
+     }},
     {"fold_constants", kGraph, kGraph, [](State& s) { s.graph = graph::fold_constants(s.graph); }},
     {"simplify", kGraph, kGraph, [](State& s) { s.graph = graph::simplify(s.graph); }},
     {"eliminate_common_subexpressions", kGraph, kGraph,

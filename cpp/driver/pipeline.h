@@ -18,6 +18,7 @@ enum class Stage : uint8_t { Graph, Schedule, Lowered };
 // A program on its way. The fields of stages that it has not reached are empty.
 struct State {
   const Capabilities* capabilities = nullptr;
+  std::string device;  // where the program runs; empty: the target's first device
   Stage stage = Stage::Graph;
   graph::Graph graph;
   schedule::Schedule schedule;

@@ -53,7 +53,7 @@ std::vector<Value> parse_values(Lexer& lexer, size_t num_defined) {
 }
 
 template <class Kind>
-Payload parse_payload(Lexer& lexer) {
+Payload parse_attributes(Lexer& lexer) {
   Kind payload;
   text::parse_fields(lexer, payload);
   return payload;
@@ -65,7 +65,7 @@ Payload parse_operation(Lexer& lexer) {
     Payload (*parse)(Lexer&);
   };
   static constexpr Row kRows[] = {
-#define RUNE_NODE(Name, text, least, most) {text, parse_payload<Name>},
+#define RUNE_NODE(Name, text, least, most) {text, parse_attributes<Name>},
       RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
   };
@@ -123,6 +123,13 @@ Graph parse(std::string_view source) {
   Graph graph = parse(lexer);
   if (!lexer.at_end()) lexer.fail("expected the end of the text");
   return graph;
+}
+
+Payload parse_payload(std::string_view source) {
+  Lexer lexer(source);
+  Payload payload = parse_operation(lexer);
+  if (!lexer.at_end()) lexer.fail("expected the end of the text");
+  return payload;
 }
 
 bool equal(const Graph& a, const Graph& b) {

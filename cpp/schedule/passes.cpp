@@ -48,6 +48,11 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
                caps.name, " allows ", caps.max_buffers, ")");
 }
 
+bool is_computed(const graph::Node& node) {
+  const Evaluation evaluation = evaluation_of(node);
+  return evaluation != Evaluation::Memory && evaluation != Evaluation::Constant;
+}
+
 }  // namespace
 
 Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
@@ -55,6 +60,11 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
   schedule.graph = graph;
   schedule.outputs = graph.outputs;
   std::vector<Value> outputs = graph.outputs;
+  // What a Sink keeps alive is computed like an output, into memory of the program's own.
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == graph::NodeKind::Sink)
+      for (const Value v : node.inputs)
+        if (is_computed(graph[v])) outputs.push_back(v);
   std::erase_if(outputs, [&](Value v) { return num_elements(graph[v].shape()) == 0; });
   Fusion fusion = fuse(graph, outputs, caps);
   for (const Cluster& cluster : fusion.clusters) {

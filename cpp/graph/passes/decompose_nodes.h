@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "graph/node.h"
+
+namespace rune::graph {
+
+// Rewrites the nodes that no kernel computes as such into nodes that kernels do:
+//   Threefry             Threefry2x32-20 as 32-bit arithmetic on its two words
+//   Wmma                 Cast, Contract and a sum
+//   Gep                  Shrink, Flip and Cat; a Gather if there are many runs of lanes
+//   Bind, Unique         the constant
+//   Multi                Cat along its axis, or its first real shard; shards not real are zeros
+//   Assign, Buffer       selection by masks (below)
+//   Scatter              reductions over the updates (below)
+//   Gather, Index        of a source without elements: no elements, or zeros that are masked
+//   Device, Sink, Noop   as operands: the array of no elements that they infer; a Sink stays beside
+//   it Detach, Contiguous_Backward, Noop of an operand: the operand
+// Fuse, Unroll and Kernel stay: they tell the scheduler what to do with their operand. All values
+// end up on the program's device, `device` ("cpu" is "cpu:0").
+//
+// Assign. A Buffer, an argument or another value that an Assign writes, directly or through
+// movement, is a place: what comes after the Assign in the graph's order and reads the place or a
+// movement of it sees the written elements, what comes before does not, and outputs come last. The
+// result of an Assign is a value, which later writes do not change; as the target of an Assign it
+// stands for its place. An Assign that neither an output nor a Sink reaches writes nothing, as in
+// eliminate_dead_code. Memory of arguments is never written: the new contents are values.
+//
+// Scatter. Every element of the result looks at all update numbers along the axis: `add` sums those
+// that match, `set` takes the last one that does (the largest number). Exact for duplicates, and
+// parallel, but O(size of the axis * number of indices). Negative indices wrap; an index out of
+// range writes nothing.
+//
+// Throws UserError(Unsupported) for a Define_Var without Bind, a Custom, a value on another device
+// and a write through Expand or View; UserError(Value) for a Buffer that is read before it is fully
+// assigned; UserError(Index) for a Gather of elements from none.
+Graph decompose_nodes(const Graph& graph, const std::string& device);
+
+}  // namespace rune::graph

@@ -1,0 +1,162 @@
+"""Graphs written by hand: any node of the high-level IR, run on any device.
+
+from rune_jit import ir
+
+program = ir.Program('''
+graph {
+  %0 = placeholder index=0 : f32[2,3]
+  %1 = reduce_axis add axes=[1] %0 : f32[2,1]
+  return %1
+}
+''')
+(total,) = program.run(np.ones((2, 3), np.float32))
+
+b = ir.Builder()
+x = b.placeholder(np.float32, (2, 3))
+b.finish(b.node("reduce_axis", "add", x, axes=[1]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+
+__all__ = ["Builder", "Program", "Value", "node_kinds", "parse", "scalar"]
+
+
+def node_kinds() -> list[str]:
+    """Names of all node kinds."""
+    return _core.node_kinds()  # type: ignore[no-any-return]
+
+
+def parse(text: str) -> Any:
+    """The graph that a text describes; str() of it is a text again. Raises ParseError with line and
+    column, ValueError that lists all violations for a graph that is not valid."""
+    graph = _core.parse_graph(text)
+    violations = graph.verify()
+    if violations:
+        raise ValueError("parse: the graph is not valid:\n  " + "\n  ".join(violations))
+    return graph
+
+
+_DTYPE_TEXT = {"bool": "bool", "bfloat16": "bf16"}
+
+
+def _dtype_text(dtype: Any) -> str:
+    dtype = np.dtype(dtype)
+    if dtype.name in _DTYPE_TEXT:
+        return _DTYPE_TEXT[dtype.name]
+    return f"{dtype.kind}{8 * dtype.itemsize}"
+
+
+def scalar(value: Any, dtype: Any) -> str:
+    """A constant as attributes hold it: `f32(1.5)`."""
+    dtype = np.dtype(dtype)
+    name = _dtype_text(dtype)
+    if name == "bool":
+        return f"bool({str(bool(value)).lower()})"
+    if name[0] in "iu":
+        return f"{name}({int(value)})"
+    return f"{name}({float(value)!r})"
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t") + '"'
+    if isinstance(value, dict):
+        return "{" + " ".join(f"{k}={_attribute(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "(" + ",".join(_attribute(v) for v in value) + ")"
+    if isinstance(value, Sequence):
+        return "[" + ",".join(_attribute(v) for v in value) + "]"
+    return str(value)
+
+
+class Value:
+    """A node of a graph under construction."""
+
+    def __init__(self, number: int, dtype: Any, shape: tuple[int, ...]) -> None:
+        self.number, self.dtype, self.shape = number, dtype, shape
+
+    def __repr__(self) -> str:
+        return f"%{self.number}: {self.dtype}{list(self.shape)}"
+
+
+class Builder:
+    """A graph under construction; types are inferred."""
+
+    def __init__(self) -> None:
+        self._core = _core.NodeBuilder()
+        self._inputs = 0
+
+    def node(
+        self,
+        kind: str,
+        *parts: Any,
+        declared: tuple[Any, Sequence[int]] | None = None,
+        **attributes: Any,
+    ) -> Value:
+        """Appends a node. Values among `parts` are its operands, in order; strings and dicts are
+        attributes that the text writes bare (`"add"`, `scalar(1, np.int8)`); keyword arguments are
+        the others, in the order of the text: numbers, strings, lists, tuples for pairs, dicts for
+        structs. `declared` is the dtype and shape of a custom, which are not inferred."""
+        operation = [kind]
+        for part in parts:
+            if not isinstance(part, Value):
+                operation.append(part if isinstance(part, str) else _attribute(part))
+        operation += [f"{key}={_attribute(value)}" for key, value in attributes.items()]
+        operands = [part.number for part in parts if isinstance(part, Value)]
+        return self._add(" ".join(operation), operands, *(declared or (None, ())))
+
+    def placeholder(self, dtype: Any, shape: Sequence[int]) -> Value:
+        """The next argument of the program."""
+        self._inputs += 1
+        return self._add(f"placeholder index={self._inputs - 1}", [], dtype, shape)
+
+    def buffer(self, dtype: Any, shape: Sequence[int], device: str = "") -> Value:
+        """Memory of undefined contents, to assign to."""
+        size = int(np.prod(shape, dtype=np.int64))
+        operation = f"buffer size={size} device={_attribute(device)}"
+        return self._add(operation, [], dtype, shape)
+
+    def constant(self, value: Any, dtype: Any) -> Value:
+        return self.node("const_scalar", scalar(value, dtype))
+
+    def vconst(self, values: Sequence[Any], dtype: Any) -> Value:
+        return self.node("vconst", "[" + ",".join(scalar(v, dtype) for v in values) + "]")
+
+    def _add(self, operation: str, operands: list[int], dtype: Any, shape: Sequence[int]) -> Value:
+        number = self._core.add(operation, operands, dtype, list(shape))
+        return Value(number, *self._core.type_of(number))
+
+    def finish(self, *outputs: Value) -> Any:
+        """The graph that returns these values."""
+        return self._core.finish([v.number for v in outputs])
+
+
+class Program:
+    """A graph, or its text, compiled for a device (by default the first that this machine has)."""
+
+    def __init__(self, graph: Any, device: str | None = None) -> None:
+        self.graph = parse(graph) if isinstance(graph, str) else graph
+        self.device = _core.default_device() if device is None else device
+        #: The program at each stage; see rune_jit.Lowered.
+        self.lowered = _core.lower(self.graph, self.device)
+        self._executable: Any = None
+
+    def run(self, *arrays: Any) -> list[Any]:
+        """The outputs, as NumPy arrays, for one array an argument of exactly its dtype and shape.
+        Arguments are not written to."""
+        if self._executable is None:
+            self._executable = self.lowered.compile()
+        return self._executable.run(arrays)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<Program for {self.device}: {len(self.graph)} nodes>"
