@@ -166,7 +166,7 @@ class JitFunction(Generic[P, R]):
                         " that was lowered"
                     )
                 status, result = compiled.call(now.leaves)
-                return result if status == "done" else self._fn(*args, **kwargs)  # type: ignore[call-arg]
+                return result if status == "done" else self._fn(*args, **kwargs)
 
             return run
 
@@ -193,7 +193,7 @@ class JitFunction(Generic[P, R]):
     # One call.
 
     def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._fn(*args, **kwargs)  # type: ignore[call-arg]
+        return self._fn(*args, **kwargs)
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.
@@ -246,7 +246,8 @@ class JitFunction(Generic[P, R]):
             # Defaults that are not given stay constants of the function.
             arguments = dict(bound.arguments)
         statics = {name: arguments.pop(name) for name in self._static_names if name in arguments}
-        leaves, treedef = optree.tree_flatten(list(arguments.values()))
+        leaves: list[Any]
+        leaves, treedef = optree.tree_flatten(list(arguments.values()))  # type: ignore[arg-type]
         leaf_key, static_leaves = _core.key_leaves(leaves)
         first = next(iter(arguments.values()), None)
         static_keys = []  # the first argument may be `self`, keyed by identity if it has no hash
@@ -357,7 +358,7 @@ class JitFunction(Generic[P, R]):
         else:
             arguments = inspect.BoundArguments(
                 call.bound.signature,
-                {name: values[name] for name in call.bound.arguments},  # type: ignore[arg-type]
+                {name: values[name] for name in call.bound.arguments},
             )
             args, kwargs = arguments.args, arguments.kwargs
         with trace.active():
@@ -421,7 +422,7 @@ class JitFunction(Generic[P, R]):
     # Options.
 
     def _device_name(self) -> str:
-        return self._device or _core.default_device()  # type: ignore[no-any-return]
+        return self._device or _core.default_device()
 
     def _parameters(self) -> list[str]:
         return list(self._signature.parameters) if self._signature else []
@@ -457,7 +458,7 @@ class JitFunction(Generic[P, R]):
 class _BoundJit:
     __slots__ = ("__self__", "_jit")
     # The method's own documentation; a docstring here would hide it.
-    __doc__ = property(lambda self: self._jit.__doc__)  # type: ignore[assignment]
+    __doc__ = property(lambda self: self._jit.__doc__)
 
     def __init__(self, function: JitFunction[Any, Any], instance: Any) -> None:
         self._jit = function
@@ -575,10 +576,11 @@ def jit(
     """Compiles a function over NumPy arrays.
 
     The function is traced at its first call with arguments of new types: arrays and NumPy scalars
-    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy), and
-    all else (str, bool, None, any hashable object) by value. Arguments and results may be nested in
-    lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function takes from
-    globals and closures are read again at each call; side effects happen while tracing only.
+    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
+    and all else (str, bool, None, any hashable object) by value. Arguments and results may be
+    nested in lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function
+    takes from globals and closures are read again at each call. Writes to arguments reach the caller's
+    arrays when the program has run; other side effects happen while tracing only.
 
     Args:
       fn: the function; without it, a decorator is returned.

@@ -23,7 +23,7 @@ from rune_jit.trace import (
 )
 from rune_jit.tracer import Tracer
 
-_NoValue = np._NoValue  # type: ignore[attr-defined]
+_NoValue = np._NoValue
 
 
 def is_operand(x: Any) -> bool:
@@ -246,7 +246,7 @@ def _reduce_ufunc(
     initial: Any = _NoValue,
     where: Any = True,
 ) -> Tracer:
-    name = _REDUCTIONS.get(ufunc)
+    name = _REDUCTIONS.get(ufunc)  # type: ignore[call-overload]
     if name is None:
         raise UnsupportedOpError(f"{ufunc.__name__}.reduce: cannot trace this reduction")
     return _reduce(name, a, axis, dtype, keepdims, initial, where)
@@ -427,7 +427,7 @@ def _argmin(a: Any, axis: Any = None, *, keepdims: Any = _NoValue) -> Tracer:
 
 @implements(np.count_nonzero)
 def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
-    return np.sum(np.not_equal(a, 0), axis=axis, dtype=np.int64, keepdims=keepdims)  # type: ignore[no-any-return]
+    return np.sum(np.not_equal(a, 0), axis=axis, dtype=np.int64, keepdims=keepdims)  # type: ignore[return-value]
 
 
 @implements(np.average)
@@ -440,7 +440,7 @@ def _average(
     keepdims: Any = _NoValue,
 ) -> Tracer:
     _refuse_unless(weights is None and not returned, "average with weights= or returned=")
-    return _mean(a, axis, None, keepdims)
+    return _mean(a, axis, None, keepdims)  # type: ignore[no-any-return]
 
 
 # Elementwise functions that are not ufuncs.
@@ -517,7 +517,7 @@ def _nan_to_num(
     result = np.where(np.isnan(x), nan, x)
     result = np.where(x == np.inf, float(limits.max) if posinf is None else posinf, result)
     result = np.where(x == -np.inf, float(limits.min) if neginf is None else neginf, result)
-    return result.astype(x.dtype)  # type: ignore[union-attr]
+    return result.astype(x.dtype)
 
 
 @implements(np.isclose)
@@ -564,7 +564,7 @@ def _product(name: str) -> Callable[..., Tracer]:
     return handler
 
 
-for _function in (np.dot, np.inner, np.outer):
+for _function in (np.dot, np.inner, np.outer):  # type: ignore[assignment]
     implements(_function)(_product(_function.__name__))
 
 
@@ -639,10 +639,8 @@ def _permuted(name: str, a: Any, *arguments: Any) -> Tracer:
     def value(trace: Trace) -> Any:
         return getattr(trace.builder, name)(trace.operand(a), *arguments)
 
-    if isinstance(a, Tracer) and a._storage.array is None:
-        now = value(require_trace())  # checks the axes
-    else:
-        now = None
+    is_traced = isinstance(a, Tracer) and a._storage.array is None
+    now = value(require_trace()) if is_traced else None  # checks the axes
     axes = permutation(getattr(np, name), np.ndim(a), *arguments)
     return _view("transpose", axes, a, value if now is None else lambda trace: now)
 
@@ -773,7 +771,7 @@ def _atleast(dimensions: int) -> Callable[..., Any]:
     return handler
 
 
-for _function, _count in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
+for _function, _count in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):  # type: ignore[assignment]
     FUNCTIONS[_function] = _atleast(_count)
 
 
@@ -867,22 +865,22 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Tracer]:
         size = ary.shape[_index(axis)]
         if int(indices_or_sections) <= 0 or size % int(indices_or_sections):
             raise ValueError("array split does not result in an equal division")
-    return _array_split(ary, indices_or_sections, axis)
+    return _array_split(ary, indices_or_sections, axis)  # type: ignore[no-any-return]
 
 
 @implements(np.hsplit)
 def _hsplit(ary: Any, indices_or_sections: Any) -> list[Tracer]:
-    return _split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+    return _split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)  # type: ignore[no-any-return]
 
 
 @implements(np.vsplit)
 def _vsplit(ary: Any, indices_or_sections: Any) -> list[Tracer]:
-    return _split(ary, indices_or_sections, 0)
+    return _split(ary, indices_or_sections, 0)  # type: ignore[no-any-return]
 
 
 @implements(np.dsplit)
 def _dsplit(ary: Any, indices_or_sections: Any) -> list[Tracer]:
-    return _split(ary, indices_or_sections, 2)
+    return _split(ary, indices_or_sections, 2)  # type: ignore[no-any-return]
 
 
 @implements(np.unstack)
@@ -998,13 +996,13 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 @implements(np.tril)
 def _tril(m: Any, k: int = 0) -> Any:
-    mask = np.tri(*m.shape[-2:], k=k, dtype=bool)
+    mask = np.tri(*m.shape[-2:], k=k, dtype=bool)  # type: ignore[call-overload]
     return np.where(mask, m, m.dtype.type(0))
 
 
 @implements(np.triu)
 def _triu(m: Any, k: int = 0) -> Any:
-    mask = np.tri(*m.shape[-2:], k=k - 1, dtype=bool)
+    mask = np.tri(*m.shape[-2:], k=k - 1, dtype=bool)  # type: ignore[call-overload]
     return np.where(mask, m.dtype.type(0), m)
 
 
@@ -1126,7 +1124,7 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
     if isinstance(item, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
     if isinstance(item, numbers.Integral):
-        if not -(2**63) <= item < 2**63:
+        if not -(2**63) <= item < 2**63:  # type: ignore[operator]
             raise IndexError("cannot fit 'int' into an index-sized integer")
         return [int(item)]
     if isinstance(item, (list, np.ndarray)) and not contains_tracer(item):
@@ -1214,11 +1212,40 @@ def getitem(x: Tracer, index: Any) -> Any:
 
 # Functions that return views of their arguments, or one of them as it is.
 _VIEWS = frozenset(
-    [np.reshape, np.ravel, np.transpose, np.permute_dims, np.matrix_transpose, np.swapaxes]
-    + [np.moveaxis, np.rollaxis, np.expand_dims, np.squeeze, np.broadcast_to, np.broadcast_arrays]
-    + [np.atleast_1d, np.atleast_2d, np.atleast_3d, np.shape, np.ndim, np.size, np.array_split]
-    + [np.split, np.hsplit, np.vsplit, np.dsplit, np.unstack, np.flip, np.fliplr, np.flipud]
-    + [np.rot90, np.diagonal, np.real, np.real_if_close, np.linalg.diagonal]
+    [
+        np.reshape,
+        np.ravel,
+        np.transpose,
+        np.permute_dims,
+        np.matrix_transpose,
+        np.swapaxes,
+        np.moveaxis,
+        np.rollaxis,
+        np.expand_dims,
+        np.squeeze,
+        np.broadcast_to,
+        np.broadcast_arrays,
+        np.atleast_1d,
+        np.atleast_2d,
+        np.atleast_3d,
+        np.shape,
+        np.ndim,
+        np.size,
+        np.array_split,
+        np.split,
+        np.hsplit,
+        np.vsplit,
+        np.dsplit,
+        np.unstack,
+        np.flip,
+        np.fliplr,
+        np.flipud,
+        np.rot90,
+        np.diagonal,
+        np.real,
+        np.real_if_close,
+        np.linalg.diagonal,
+    ]
 )
 
 from rune_jit import selection as _selection  # noqa: E402

@@ -35,7 +35,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         """The full values, if these are elements under the same mask of an array like x."""
         if self.full.shape != x.shape or not trace.builder.same(self.where, where):
             raise self.refusal(what)
-        return self.full
+        return self.full  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))

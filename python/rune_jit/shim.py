@@ -1,7 +1,7 @@
 """NumPy as a traced function sees it: what makes arrays gives traced ones, which can be written to.
 
-The traced function runs with a copy of its globals and closure cells, in which the numpy module and its
-functions of these names are replaced: nothing that another thread could see changes."""
+The traced function runs with a copy of its globals and closure cells, in which the numpy module and
+its functions of these names are replaced: nothing that another thread could see changes."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _array(
     dtype: Any = None,
     *,
     copy: bool | None = True,
-    order: str = "K",
-    subok: bool = False,
+    order: Any = "K",
+    subok: Any = False,
     ndmin: int = 0,
     **kwargs: Any,
 ) -> Any:

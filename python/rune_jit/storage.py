@@ -1,4 +1,4 @@
-"""What a traced array is: a storage, of which each write makes a new version, and a chain of views."""
+"""What a traced array is: a storage, of which each write makes a new version, and its views."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
 class Storage:
     """The memory behind a traced array and its views.
 
-    It holds either the value of its current version, or an array that is known while tracing (made by
-    numpy.zeros ... inside the traced function) and has met no traced value yet.
+    It holds either the value of its current version, or an array that is known while tracing (made
+    by numpy.zeros ... inside the traced function) and has met no traced value yet.
     """
 
     __slots__ = ("array", "fill", "layout_used", "leaf", "original", "scalar", "value", "version")

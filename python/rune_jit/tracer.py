@@ -20,8 +20,8 @@ class Tracer:
     """Stands for an array (or a Python number) in a traced function.
 
     Operators, methods and NumPy's functions on it build the graph; results have the shapes and
-    dtypes that NumPy gives. Asking for its values (``bool``, ``float``, ``numpy.asarray`` ...) raises
-    ConcretizationError.
+    dtypes that NumPy gives. Writes act as NumPy's, through views too (storage.py). Asking for
+    values (``bool``, ``float``, ``numpy.asarray`` ...) raises ConcretizationError.
     """
 
     __slots__ = (
@@ -119,13 +119,13 @@ class Tracer:
     def shape(self) -> tuple[int, ...]:
         return self._type[0]
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._type[1]
-
     @shape.setter
     def shape(self, value: Any) -> NoReturn:
         raise UnsupportedOpError("ndarray.shape: cannot trace a write to it\nhint: use reshape")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._type[1]
 
     @dtype.setter
     def dtype(self, value: Any) -> NoReturn:
@@ -156,7 +156,7 @@ class Tracer:
 
     @property
     def mT(self) -> Tracer:
-        return self.swapaxes(-1, -2)
+        return self.swapaxes(-1, -2)  # type: ignore[no-any-return]
 
     @property
     def real(self) -> Tracer:
@@ -267,7 +267,7 @@ class Tracer:
             return array.tolist()
         self._concretization("tolist", "return the array, and call tolist() on the result")
 
-    def tobytes(self, order: str = "C") -> bytes:
+    def tobytes(self, order: Any = "C") -> bytes:
         if (array := self._array()) is not None:
             return array.tobytes(order)
         self._concretization("tobytes", "return the array, and call tobytes() on the result")
@@ -283,7 +283,7 @@ class Tracer:
         return _dispatch.call_function(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Tracer:
-        return _dispatch.getitem(self, index)
+        return _dispatch.getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         _writes.setitem(self, index, value)
@@ -311,7 +311,7 @@ class Tracer:
         if not copy and np.dtype(dtype) == self.dtype:
             return self
         if (array := self._array()) is not None:
-            return _dispatch.known(array.astype(dtype))
+            return _dispatch.known(array.astype(dtype))  # type: ignore[no-any-return]
         trace = _trace.require_trace()
         value = trace.builder.astype(trace.operand(self), dtype)
         return Tracer(trace, value, scalar=self._storage.scalar)
@@ -339,19 +339,19 @@ class Tracer:
 
     def transpose(self, *axes: Any) -> Tracer:
         wanted = axes[0] if len(axes) == 1 else (axes or None)
-        return np.transpose(self, wanted)  # type: ignore[return-value, arg-type]
+        return np.transpose(self, wanted)  # type: ignore[return-value]
 
     def flatten(self, order: str = "C") -> Tracer:
-        return np.ravel(self, order=order).copy()  # type: ignore[return-value, arg-type]
+        return np.ravel(self, order=order).copy()  # type: ignore[call-overload, no-any-return]
 
     def dot(self, other: Any) -> Tracer:
-        return np.dot(self, other)  # type: ignore[no-any-return, arg-type]
+        return np.dot(self, other)  # type: ignore[no-any-return]
 
     def clip(self, min: Any = None, max: Any = None, **kwargs: Any) -> Tracer:
-        return np.clip(self, min, max, **kwargs)  # type: ignore[no-any-return, call-overload]
+        return np.clip(self, min, max, **kwargs)  # type: ignore[no-any-return]
 
     def conj(self) -> Tracer:
-        return np.conjugate(self)  # type: ignore[no-any-return, call-overload]
+        return np.conjugate(self)  # type: ignore[return-value]
 
     conjugate = conj
 
@@ -469,11 +469,11 @@ for _name, _ufunc in _UNARY.items():
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    return np.matmul(self, other) if _dispatch.is_operand(other) else NotImplemented  # type: ignore[arg-type]
+    return np.matmul(self, other) if _dispatch.is_operand(other) else NotImplemented
 
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
-    return np.matmul(other, self) if _dispatch.is_operand(other) else NotImplemented  # type: ignore[arg-type]
+    return np.matmul(other, self) if _dispatch.is_operand(other) else NotImplemented
 
 
 def _imatmul(self: Tracer, other: Any) -> Any:
@@ -481,7 +481,7 @@ def _imatmul(self: Tracer, other: Any) -> Any:
 
 
 def _divmod(self: Tracer, other: Any) -> Any:
-    return self // other, self % other  # type: ignore[operator]
+    return self // other, self % other
 
 
 def _rdivmod(self: Tracer, other: Any) -> Any:
@@ -489,13 +489,13 @@ def _rdivmod(self: Tracer, other: Any) -> Any:
 
 
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
-    return np.round(self, ndigits or 0)  # type: ignore[call-overload]
+    return np.round(self, ndigits or 0)
 
 
-Tracer.__matmul__ = _matmul  # type: ignore[attr-defined]
+Tracer.__matmul__ = _matmul  # type: ignore[operator]
 Tracer.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
 Tracer.__imatmul__ = _imatmul  # type: ignore[attr-defined]
-Tracer.__divmod__ = _divmod  # type: ignore[attr-defined]
+Tracer.__divmod__ = _divmod  # type: ignore[operator]
 Tracer.__rdivmod__ = _rdivmod  # type: ignore[attr-defined]
 Tracer.__round__ = _round  # type: ignore[attr-defined]
 

@@ -240,7 +240,7 @@ def _target(x: Any, name: str) -> Tracer:
     if not isinstance(x, Tracer):
         refuse_write_to_numpy(name)
     _check_writeable(x, "assignment destination is read-only")
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 @implements(np.copyto)

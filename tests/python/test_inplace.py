@@ -1,4 +1,4 @@
-"""Writes inside traced functions: the result and the caller's arrays are NumPy's. On the CPU and the
+"""Writes inside traced functions: results and the caller's arrays are NumPy's. On the CPU and the
 interpreter."""
 
 from __future__ import annotations
