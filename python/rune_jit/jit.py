@@ -579,8 +579,8 @@ def jit(
     by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
     and all else (str, bool, None, any hashable object) by value. Arguments and results may be
     nested in lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function
-    takes from globals and closures are read again at each call. Writes to arguments reach the caller's
-    arrays when the program has run; other side effects happen while tracing only.
+    takes from globals and closures are read again at each call. Writes to arguments reach the
+    caller's arrays when the program has run; other side effects happen while tracing only.
 
     Args:
       fn: the function; without it, a decorator is returned.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit.guards import is_library, names_in
 from rune_jit.trace import Trace, contains_traced, contains_tracer, current_trace, require_trace
@@ -28,7 +29,7 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
         # np.empty gives zeros: whatever is in fresh memory must not become a constant.
         make = np.zeros if name == "empty" else real
         array = make(shape, float if dtype is None else dtype, *args, **kwargs)
-        if _outside_trace() or array.dtype.kind not in "biuf":
+        if _outside_trace() or not _core.is_supported_dtype(array.dtype):
             return array
         return _dispatch.known(array, array.dtype.type(fill))
 

@@ -376,6 +376,17 @@ def known_views(x: Any) -> Any:
     return a, b, c
 
 
+@case(vector(), [1.0, 2.0])
+def arguments_as_arrays(x: Any, numbers: Any) -> Any:
+    y = np.ascontiguousarray(np.asarray(x))
+    y[0] = 3
+    z = np.asarray(numbers)
+    z[0] += y[1]
+    w = np.asarray(x, np.float64)
+    w[1] = 7
+    return z, w, np.zeros(2, np.complex128), np.ones(1, "M8[s]").dtype
+
+
 @case(matrix())
 def results_that_are_one_array(x: Any) -> Any:
     y = x + 1
