@@ -61,7 +61,7 @@ const std::vector<Target>& targets() {
       {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>, render::llvm_symbol,
        [](int ordinal) { return runtime::cpu_device(ordinal); }},
       {"metal", render::metal_capabilities(), render_together<render::render_msl_library>, render::msl_function_name,
-       [](int) { return metal::make_device(); }},
+       [](int) { return metal::make_device(render::metal_capabilities()); }},
       {"cuda", render::cuda_capabilities(), render_together<render::render_cuda_library>, render::cuda_function_name, nullptr},
       {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_interpreter_device(); }},

@@ -1,0 +1,41 @@
+// From Metal source text to programs.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "metal/allocator.h"
+#include "metal/queue.h"
+#include "runtime/device.h"
+
+namespace rune::metal {
+
+// Safe math: no reassociation, NaN and infinities kept. Libraries and pipelines are kept by their source,
+// so a text is compiled once. Thread-safe.
+class Compiler : public runtime::Compiler {
+ public:
+  // `num_cores` as in the capabilities that kernels were estimated for.
+  Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores);
+
+  // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with the
+  // compiler's messages and the kernel's name; also if a kernel's threadgroup is larger than its pipeline
+  // allows (many registers lower that limit).
+  std::vector<std::shared_ptr<runtime::Program>> compile(std::span<const runtime::KernelSource> sources) override;
+
+ private:
+  struct Library {
+    id<MTLLibrary> library;
+    std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
+  };
+  Library& library_of(const std::string& text, const std::string& kernel);
+  id<MTLComputePipelineState> pipeline_of(Library& library, const std::string& name);
+
+  const id<MTLDevice> device_;
+  Queue& queue_;
+  Allocator& allocator_;
+  const int num_cores_;
+  std::mutex mutex_;
+  std::map<std::string, Library> libraries_;  // by source text
+};
+
+}  // namespace rune::metal

@@ -1,0 +1,126 @@
+#include "metal/compiler.h"
+
+#include <array>
+#include <limits>
+
+#include "base/error.h"
+
+namespace rune::metal {
+
+namespace {
+
+constexpr size_t kMaxBuffers = 31;
+constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
+
+MTLSize to_size(const std::array<int64_t, 3>& size) {
+  return MTLSizeMake(static_cast<NSUInteger>(size[0]), static_cast<NSUInteger>(size[1]), static_cast<NSUInteger>(size[2]));
+}
+
+MTLCompileOptions* compile_options() {
+  MTLCompileOptions* options = [MTLCompileOptions new];
+  options.languageVersion = MTLLanguageVersion3_1;
+#if defined(__MAC_15_0)
+  if (@available(macOS 15.0, *)) {
+    options.mathMode = MTLMathModeSafe;
+    return options;
+  }
+#endif
+  options.fastMathEnabled = NO;
+  return options;
+}
+
+class Program : public runtime::Program {
+ public:
+  Program(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline, Queue& queue,
+          Allocator& allocator, int num_cores)
+      : name_(std::make_shared<const std::string>(source.name)), pipeline_(pipeline), grid_(to_size(source.grid)), local_(to_size(source.local)),
+        estimated_ns_(source.estimated_ns / num_cores), queue_(queue), allocator_(allocator) {
+    for (const int64_t size : source.grid) is_empty_ |= size == 0;
+  }
+
+  void launch(const runtime::LaunchArguments& arguments) override {
+    if (is_empty_) return;
+    const size_t slots = arguments.buffers.size() + !arguments.vars.empty();
+    RUNE_CHECK(slots <= kMaxBuffers, "kernel ", *name_, ": ", slots, " buffers of at most ", kMaxBuffers);
+    RUNE_CHECK(arguments.vars.size_bytes() <= kMaxInlineBytes, "kernel ", *name_, ": ", arguments.vars.size(), " variables");
+    std::array<Binding, kMaxBuffers> bindings;
+    for (size_t i = 0; i < arguments.buffers.size(); ++i) bindings[i] = allocator_.find(arguments.buffers[i]);
+    queue_.launch({name_, pipeline_, grid_, local_, estimated_ns_}, {bindings.data(), arguments.buffers.size()},
+                  arguments.vars);
+  }
+
+ private:
+  const std::shared_ptr<const std::string> name_;
+  const id<MTLComputePipelineState> pipeline_;
+  const MTLSize grid_, local_;
+  const double estimated_ns_;
+  bool is_empty_ = false;
+  Queue& queue_;
+  Allocator& allocator_;
+};
+
+void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline) {
+  constexpr int64_t kMaxGrid = std::numeric_limits<uint32_t>::max();
+  for (const int64_t size : source.grid)
+    if (size > kMaxGrid)
+      user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ", size,
+                 " threadgroups (at most ", kMaxGrid, " along a dimension)");
+  const int64_t threads = source.local[0] * source.local[1] * source.local[2];
+  const auto limit = static_cast<int64_t>(pipeline.maxTotalThreadsPerThreadgroup);
+  if (threads > limit)
+    user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ", threads,
+               " threads per threadgroup (its pipeline allows ", limit, ")");
+}
+
+}  // namespace
+
+Compiler::Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores)
+    : device_(device), queue_(queue), allocator_(allocator), num_cores_(num_cores) {}
+
+Compiler::Library& Compiler::library_of(const std::string& text, const std::string& kernel) {
+  const auto known = libraries_.find(text);
+  if (known != libraries_.end()) return known->second;
+  std::string message;
+  id<MTLLibrary> library = nil;
+  @autoreleasepool {
+    NSError* error = nil;
+    library = [device_ newLibraryWithSource:to_ns(text) options:compile_options() error:&error];
+    if (!library) message = describe(error);
+  }
+  if (!library) user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n", text);
+  return libraries_.emplace(text, Library{library, {}}).first->second;
+}
+
+id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::string& name) {
+  const auto known = library.pipelines.find(name);
+  if (known != library.pipelines.end()) return known->second;
+  std::string message = "its library has no such function";
+  id<MTLComputePipelineState> pipeline = nil;
+  @autoreleasepool {
+    const id<MTLFunction> function = [library.library newFunctionWithName:to_ns(name)];
+    if (function) {
+      NSError* error = nil;
+      pipeline = [device_ newComputePipelineStateWithFunction:function error:&error];
+      if (!pipeline) message = describe(error);
+    }
+  }
+  if (!pipeline) user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", name, ": ", message);
+  library.pipelines[name] = pipeline;
+  return pipeline;
+}
+
+std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(std::span<const runtime::KernelSource> sources) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<runtime::Program>> programs;
+  Library* library = nullptr;
+  for (const runtime::KernelSource& source : sources) {
+    if (!source.text.empty()) library = &library_of(source.text, source.name);
+    RUNE_CHECK(library, "kernel ", source.name, " has no source");
+    const id<MTLComputePipelineState> pipeline = pipeline_of(*library, source.name);
+    check_limits(source, pipeline);
+    programs.push_back(std::make_shared<Program>(source, pipeline, queue_, allocator_, num_cores_));
+  }
+  return programs;
+}
+
+}  // namespace rune::metal

@@ -1,0 +1,99 @@
+#include "metal/metal_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "metal/allocator.h"
+#include "metal/compiler.h"
+#include "metal/objects.h"
+#include "metal/queue.h"
+
+namespace rune::metal {
+
+namespace {
+
+// Processes without a window server, and those that only see virtual GPUs, find the default device in the
+// list of all alone.
+id<MTLDevice> find_device() {
+  @autoreleasepool {
+    const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+    return device ? device : MTLCopyAllDevices().firstObject;
+  }
+}
+
+Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
+  @autoreleasepool {
+    const MTLSize threads = device.maxThreadsPerThreadgroup;
+    caps.max_threads_per_group = static_cast<int>(std::min<NSUInteger>(threads.width, 1 << 20));
+    caps.shared_memory_bytes = static_cast<int64_t>(device.maxThreadgroupMemoryLength);
+    // Matrix units came with the A14 and the M1.
+    caps.has_matrix_unit = caps.has_matrix_unit && [device supportsFamily:MTLGPUFamilyApple7];
+  }
+  return caps;
+}
+
+class Device : public runtime::Device {
+ public:
+  Device(const Capabilities& general, id<MTLDevice> device)
+      : name_(general.name), capabilities_(read_capabilities(general, device)), queue_(device),
+        allocator_(device, queue_), compiler_(device, queue_, allocator_, general.num_cores) {}
+
+  ~Device() override { queue_.finish(); }
+
+  const std::string& name() const override { return name_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  runtime::Allocator& allocator() override { return allocator_; }
+  runtime::Compiler& compiler() override { return compiler_; }
+  void synchronize() override { queue_.synchronize(); }
+
+  void copy_in(void* device, const void* host, size_t bytes) override {
+    wait_for(device, bytes);
+    std::memcpy(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, size_t bytes) override {
+    wait_for(device, bytes);
+    std::memcpy(host, device, bytes);
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    wait_for(to, bytes);
+    wait_for(from, bytes);
+    std::memmove(to, from, bytes);
+  }
+
+ private:
+  // The memory is the host's to use when the launches so far that use it have run.
+  void wait_for(const void* memory, size_t bytes) {
+    if (bytes == 0) return;
+    const Binding binding = allocator_.find(memory);
+    RUNE_CHECK(bytes <= binding.block->bytes - binding.offset, "a copy of ", bytes, " bytes behind the end of a buffer");
+    queue_.wait_for(*binding.block);
+  }
+
+  const std::string name_;
+  const Capabilities capabilities_;
+  Queue queue_;
+  Allocator allocator_;
+  Compiler compiler_;
+};
+
+bool is_recent() {
+  if (@available(macOS 14.0, *)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
+  if (!is_recent()) user_error(ErrorKind::Runtime, "metal: cannot use this system's Metal (macOS 14 or later is needed)");
+  const id<MTLDevice> device = find_device();
+  if (!device)
+    user_error(ErrorKind::Runtime,
+               "metal: cannot open a Metal device (this machine has no GPU that Metal can use)\n"
+               "hint: run on the CPU with device=\"cpu\"");
+  return std::make_shared<Device>(general, device);
+}
+
+bool is_available() { return is_recent() && find_device() != nil; }
+
+}  // namespace rune::metal

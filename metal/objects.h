@@ -1,0 +1,21 @@
+// What all Objective-C++ files of this folder include. Not for plain C++.
+#pragma once
+
+#import <Foundation/Foundation.h>
+#import <Metal/Metal.h>
+
+#include <string>
+#include <string_view>
+
+namespace rune::metal {
+
+inline NSString* to_ns(std::string_view text) { return [NSString stringWithUTF8String:std::string(text).c_str()]; }
+
+inline std::string to_std(NSString* text) { return text ? std::string(text.UTF8String) : std::string(); }
+
+// An error's text; Metal leaves it nil in some failures.
+inline std::string describe(NSError* error) {
+  return error ? to_std(error.localizedDescription) : std::string("no reason was given");
+}
+
+}  // namespace rune::metal

@@ -1,0 +1,119 @@
+// Command buffers on their way through the emulated GPU.
+#include <chrono>
+
+#include "metal.h"
+
+namespace rune::metal_emulator {
+
+namespace {
+
+std::mutex living_mutex;
+std::set<const void*> living;
+
+bool take(std::atomic<long>& count) {
+  long left = count;
+  while (left > 0)
+    if (count.compare_exchange_weak(left, left - 1)) return true;
+  return false;
+}
+
+}  // namespace
+
+Injection& injection() {
+  static Injection all;
+  return all;
+}
+
+bool is_living(const void* object) {
+  const std::lock_guard<std::mutex> lock(living_mutex);
+  return living.count(object) > 0;
+}
+
+void set_living(const void* object, bool is_alive) {
+  const std::lock_guard<std::mutex> lock(living_mutex);
+  if (is_alive) living.insert(object);
+  else living.erase(object);
+}
+
+std::string execute(const std::vector<Dispatch>& dispatches) {
+  if (take(injection().fail_command_buffers)) return "Caused GPU Timeout Error (injected by the test)";
+  for (const Dispatch& dispatch : dispatches) {
+    if (!is_living(dispatch.pipeline)) return "a pipeline was released before it ran";
+    msl_emulator::Launch launch = dispatch.launch;
+    std::vector<std::vector<char>> inlined;
+    for (const auto& [index, argument] : dispatch.arguments) {
+      if (launch.buffers.size() <= index) launch.buffers.resize(index + 1);
+      if (argument.buffer && !is_living(argument.buffer))
+        return "the buffer at index " + std::to_string(index) + " was released before it was used";
+      if (argument.buffer) {
+        launch.buffers[index] = {argument.buffer->memory + argument.offset, argument.buffer->length - argument.offset};
+      } else {
+        inlined.push_back(argument.bytes);
+        launch.buffers[index] = {inlined.back().data(), inlined.back().size()};
+      }
+    }
+    ++injection().launched;
+    const std::string error = msl_emulator::run(*dispatch.pipeline->kernel, launch);
+    if (!error.empty()) return error;
+  }
+  return "";
+}
+
+Queue::Queue() : worker_([this] { work(); }) {}
+
+Queue::~Queue() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+  }
+  worker_.join();
+}
+
+void Queue::commit(CommandBuffer* commands) {
+  objc::objc_retain(commands);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.push_back(commands);
+  changed_.notify_all();
+}
+
+void Queue::work() {
+  for (;;) {
+    CommandBuffer* commands = nullptr;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return is_ending_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      commands = waiting_.front();
+      waiting_.pop_front();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(injection().latency_us));
+    const std::string error = execute(commands->dispatches);
+    void* const pool = objc::objc_autoreleasePoolPush();
+    {
+      const std::lock_guard<std::mutex> lock(commands->mutex);
+      commands->status = error.empty() ? 4 : 5;
+      if (!error.empty()) {
+        Object* const object = objc::make_error(error);
+        commands->error = Ref<Object>(object);
+        objc::objc_release(object);
+      }
+    }
+    for (void* handler : commands->handlers) {
+      struct Head {
+        void* isa;
+        int flags, reserved;
+        void (*invoke)(void*, Object*);
+      };
+      static_cast<Head*>(handler)->invoke(handler, commands);
+    }
+    {
+      const std::lock_guard<std::mutex> lock(commands->mutex);
+      commands->changed.notify_all();
+    }
+    objc::objc_autoreleasePoolPop(pool);
+    objc::objc_release(commands);
+  }
+}
+
+}  // namespace rune::metal_emulator

@@ -1,0 +1,95 @@
+// The part of Metal that metal/ uses, as declarations for tests on machines without it. Names, types and
+// values are Apple's; the classes are in ../../metal.cpp.
+#pragma once
+
+#import <Foundation/Foundation.h>
+
+typedef struct {
+  NSUInteger width, height, depth;
+} MTLSize;
+static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+  return MTLSize{width, height, depth};
+}
+
+typedef enum : NSUInteger { MTLResourceStorageModeShared = 0 } MTLResourceOptions;
+typedef enum : NSInteger { MTLGPUFamilyApple7 = 1007 } MTLGPUFamily;
+typedef enum : NSUInteger { MTLLanguageVersion3_0 = 0x30000, MTLLanguageVersion3_1 = 0x30001 } MTLLanguageVersion;
+typedef enum : NSInteger { MTLMathModeSafe = 0, MTLMathModeRelaxed = 1, MTLMathModeFast = 2 } MTLMathMode;
+typedef enum : NSUInteger {
+  MTLCommandBufferStatusNotEnqueued = 0,
+  MTLCommandBufferStatusEnqueued = 1,
+  MTLCommandBufferStatusCommitted = 2,
+  MTLCommandBufferStatusScheduled = 3,
+  MTLCommandBufferStatusCompleted = 4,
+  MTLCommandBufferStatusError = 5,
+} MTLCommandBufferStatus;
+
+@protocol MTLCommandBuffer;
+typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
+
+@interface MTLCompileOptions : NSObject
+@property MTLLanguageVersion languageVersion;
+@property MTLMathMode mathMode;
+@property BOOL fastMathEnabled;
+@end
+
+@protocol MTLBuffer
+- (void*)contents __attribute__((objc_returns_inner_pointer));
+@property(readonly) NSUInteger length;
+@end
+
+@protocol MTLFunction
+@property(readonly) NSString* name;
+@end
+
+@protocol MTLLibrary
+- (id<MTLFunction>)newFunctionWithName:(NSString*)name;
+@end
+
+@protocol MTLComputePipelineState
+@property(readonly) NSUInteger maxTotalThreadsPerThreadgroup;
+@property(readonly) NSUInteger threadExecutionWidth;
+@property(readonly) NSUInteger staticThreadgroupMemoryLength;
+@end
+
+@protocol MTLComputeCommandEncoder
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)dispatchThreadgroups:(MTLSize)threadgroups threadsPerThreadgroup:(MTLSize)threads;
+- (void)endEncoding;
+@end
+
+@protocol MTLCommandBuffer
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder;
+- (void)addCompletedHandler:(MTLCommandBufferHandler)handler;
+- (void)commit;
+- (void)waitUntilCompleted;
+@property(readonly) MTLCommandBufferStatus status;
+@property(readonly) NSError* error;
+@end
+
+@protocol MTLCommandQueue
+- (id<MTLCommandBuffer>)commandBuffer;
+- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
+@property(copy) NSString* label;
+@end
+
+@protocol MTLDevice
+@property(readonly) NSString* name;
+@property(readonly) NSUInteger maxBufferLength;
+@property(readonly) NSUInteger recommendedMaxWorkingSetSize;
+@property(readonly) NSUInteger maxThreadgroupMemoryLength;
+@property(readonly) MTLSize maxThreadsPerThreadgroup;
+- (BOOL)supportsFamily:(MTLGPUFamily)family;
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                               options:(MTLCompileOptions*)options
+                                 error:(NSError* __autoreleasing*)error;
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                             error:(NSError* __autoreleasing*)error;
+- (id<MTLCommandQueue>)newCommandQueue;
+@end
+
+extern "C" id<MTLDevice> MTLCreateSystemDefaultDevice(void) __attribute__((ns_returns_retained));
+extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) __attribute__((ns_returns_retained));

@@ -1,0 +1,125 @@
+// The objects of the Metal emulator.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "../msl/runner.h"
+#include "runtime.h"
+
+namespace rune::metal_emulator {
+
+using objc::Object;
+using objc::Ref;
+using objc::Selector;
+
+struct Size {  // MTLSize
+  unsigned long width, height, depth;
+};
+
+struct Buffer : Object {
+  ~Buffer();
+  char* memory = nullptr;
+  size_t length = 0;
+};
+
+struct CompileOptions : Object {
+  unsigned long language_version = 0x30000;
+  long math_mode = 2;  // fast, as Apple's default
+  bool fast_math = true;
+};
+
+struct Library : Object {
+  std::shared_ptr<msl_emulator::Library> code;
+};
+
+struct Function : Object {
+  std::shared_ptr<msl_emulator::Library> code;
+  const msl_emulator::Kernel* kernel = nullptr;
+};
+
+struct Pipeline : Object {
+  ~Pipeline();
+  std::shared_ptr<msl_emulator::Library> code;
+  const msl_emulator::Kernel* kernel = nullptr;
+  unsigned long max_threads = 0;
+};
+
+// What is bound at one index: a part of a buffer, or bytes.
+struct Argument {
+  Buffer* buffer = nullptr;  // not retained
+  size_t offset = 0;
+  std::vector<char> bytes;
+};
+
+struct Dispatch {
+  Pipeline* pipeline = nullptr;  // not retained
+  std::map<size_t, Argument> arguments;
+  msl_emulator::Launch launch;
+};
+
+struct Encoder;
+struct Queue;
+
+struct CommandBuffer : Object {
+  ~CommandBuffer();
+  Queue* queue = nullptr;  // outlives it
+  std::vector<Dispatch> dispatches;
+  std::vector<void*> handlers;  // blocks
+  Encoder* open = nullptr;
+  bool is_committed = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned long status = 0;
+  Ref<Object> error;
+};
+
+struct Encoder : Object {
+  ~Encoder();
+  Ref<CommandBuffer> commands;
+  Pipeline* pipeline = nullptr;
+  std::map<size_t, Argument> arguments;
+  bool has_ended = false;
+};
+
+// Runs command buffers in order on a thread of its own, as a GPU would.
+struct Queue : Object {
+  Queue();
+  ~Queue();
+  void commit(CommandBuffer* commands);
+
+ private:
+  void work();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<CommandBuffer*> waiting_;  // retained
+  bool is_ending_ = false;
+  std::thread worker_;
+};
+
+// Faults that tests ask for, and counts; see metal.cpp.
+struct Injection {
+  std::atomic<long> no_device{0};
+  std::atomic<long> fail_allocations{0};       // this many
+  std::atomic<long> fail_command_buffers{0};   // this many
+  std::atomic<long> lost{0};                   // no more command buffers
+  std::atomic<long> latency_us{0};             // before each command buffer runs
+  std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
+  std::atomic<long> committed{0}, launched{0}, violations{0};
+};
+Injection& injection();
+
+// Objects that may be named by command buffers that do not retain them.
+bool is_living(const void* object);
+void set_living(const void* object, bool is_alive);
+
+// Runs all dispatches; "" or the first error.
+std::string execute(const std::vector<Dispatch>& dispatches);
+
+}  // namespace rune::metal_emulator
