@@ -1,0 +1,173 @@
+"""Random numbers as functions of a key: the same key gives the same numbers on every device, in any
+order, inside ``jit`` and outside.
+
+    from rune_jit import random
+
+    key = random.key(0)
+    a, b = random.split(key, 2)
+    x = random.normal(a, (1000,))
+
+The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011), which counts: word pair i of
+a key is the cipher of (i, 0); key i of a split is the cipher of (i, 1). A key is a uint32 array of
+two words and must not be used twice. Outside ``jit`` each function is compiled at first use."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.jit import jit
+from rune_jit.tracer import Tracer
+
+__all__ = ["bernoulli", "bits", "key", "normal", "permutation", "randint", "split", "uniform"]
+
+_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+_NUMBERS, _KEYS = np.uint32(0), np.uint32(1)  # the counter's second word
+_MOST_PAIRS = 2**32
+
+
+def _threefry(key: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    x, y = x + keys[0], y + keys[1]
+    for number in range(20):
+        bits = _ROTATIONS[number % 8]
+        x = x + y
+        y = ((y << np.uint32(bits)) | (y >> np.uint32(32 - bits))) ^ x
+        if number % 4 == 3:
+            step = number // 4 + 1
+            x = x + keys[step % 3]
+            y = y + keys[(step + 1) % 3] + np.uint32(step)
+    return x, y
+
+
+def _pairs(key: Any, count: int, purpose: np.uint32) -> tuple[Any, Any]:
+    if count > _MOST_PAIRS:
+        raise ValueError(f"random: cannot draw {count} pairs from one key (at most {_MOST_PAIRS})")
+    counter = np.arange(count, dtype=np.uint32)
+    return _threefry(key, counter, np.full(count, purpose, np.uint32))
+
+
+def _bits(key: Any, shape: tuple[int, ...], width: int) -> Any:
+    count = math.prod(shape)
+    if width == 64:
+        high, low = _pairs(key, count, _NUMBERS)
+        wide = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+        return wide.reshape(shape)
+    words = np.concatenate(_pairs(key, (count + 1) // 2, _NUMBERS))[:count]
+    return words.reshape(shape)
+
+
+def _split(key: Any, n: int) -> Any:
+    return np.stack(_pairs(key, n, _KEYS), axis=1)
+
+
+def _uniform(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    if dtype == "float64":
+        return (_bits(key, shape, 64) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (_bits(key, shape, 32) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def _normal(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    # Box and Muller (1958): a radius and an angle from two uniform numbers each.
+    both = _uniform(key, (2, *shape), dtype)
+    real = np.dtype(dtype).type
+    radius = np.sqrt(real(-2) * np.log(real(1) - both[0]))
+    return radius * np.cos(real(2 * math.pi) * both[1])
+
+
+def _randint(key: Any, low: int, high: int, shape: tuple[int, ...], dtype: str) -> Any:
+    # The bias of a remainder of 64 bits is below (high - low) / 2^64.
+    number = _bits(key, shape, 64) % np.uint64(high - low)
+    return (number + np.uint64(low % 2**64)).astype(dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    return jit(lambda key: function(key, *arguments))
+
+
+def _call(function: Callable[..., Any], key: Any, *arguments: Any) -> Any:
+    if not isinstance(key, Tracer):
+        key = np.asarray(key)
+    if key.dtype != np.uint32 or key.shape != (2,):
+        raise TypeError(
+            f"random: cannot use {key.dtype}{list(key.shape)} as a key (expected uint32[2])\n"
+            "hint: random.key(seed) makes one"
+        )
+    if isinstance(key, Tracer):
+        return function(key, *arguments)
+    return _compiled(function, arguments)(key)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
+
+
+def _float(dtype: Any) -> str:
+    name = np.dtype(dtype).name
+    if name not in ("float32", "float64"):
+        raise TypeError(f"random: cannot draw {name} (expected float32 or float64)")
+    return name
+
+
+def key(seed: int) -> Any:
+    """A key, from an integer of at most 64 bits."""
+    return np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+
+
+def split(key: Any, n: int = 2) -> Any:
+    """n new keys, uint32[n,2]; the old one must not be used any more."""
+    return _call(_split, key, int(n))
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
+    """Random bits: uint32 or uint64."""
+    name = np.dtype(dtype).name
+    if name not in ("uint32", "uint64"):
+        raise TypeError(f"random.bits: cannot draw {name} (expected uint32 or uint64)")
+    return _call(_bits, key, _shape(shape), int(name[4:]))
+
+
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = np.float32, low: float = 0.0, high: float = 1.0
+) -> Any:
+    """Uniform in [low, high), of 24 random bits (float32) or 53 (float64)."""
+    number = _call(_uniform, key, _shape(shape), _float(dtype))
+    if low == 0 and high == 1:
+        return number
+    real = np.dtype(dtype).type
+    return number * real(high - low) + real(low)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+    """Normally distributed, of mean 0 and variance 1."""
+    return _call(_normal, key, _shape(shape), _float(dtype))
+
+
+def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = np.int64) -> Any:
+    """Integers in [low, high)."""
+    limits = np.iinfo(dtype)
+    if not limits.min <= low < high <= limits.max + 1 or high - low >= 2**64:
+        raise ValueError(f"random.randint: cannot draw {limits.dtype} from [{low}, {high})")
+    return _call(_randint, key, int(low), int(high), _shape(shape), np.dtype(dtype).name)
+
+
+def bernoulli(key: Any, p: float = 0.5, shape: Any = ()) -> Any:
+    """True with probability p."""
+    return uniform(key, shape) < np.float32(p)
+
+
+def permutation(key: Any, x: Any) -> Any:
+    """The integers below x, or the rows of an array, in random order. Not inside ``jit``: sorting
+    has no kernel yet."""
+    if isinstance(key, Tracer) or isinstance(x, Tracer):
+        raise UnsupportedOpError(
+            "random.permutation: cannot sort inside jit\nhint: permute outside"
+        )
+    rows = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
+    return rows[np.argsort(bits(key, len(rows), np.uint64), kind="stable")]
