@@ -1,0 +1,353 @@
+"""NumPy's reductions, elementwise functions that are not ufuncs, and products on traced arrays."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.numpy_dispatch import (
+    NO_VALUE,
+    as_axes,
+    as_axis,
+    as_flag,
+    as_ints,
+    make_tracer,
+    refuse,
+    refuse_unless,
+)
+from rune_jit.registry import FUNCTIONS, implements
+from rune_jit.trace import require_trace
+from rune_jit.tracer import Tracer
+
+# Reductions.
+
+
+def reduce_array(
+    name: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
+) -> Tracer:
+    if where is not NO_VALUE and where is not True:
+        refuse(f"{name} with where=")
+    trace = require_trace()
+    value = trace.builder.reduce(name, trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
+    result = make_tracer(trace, value)
+    if initial is NO_VALUE or initial is None:
+        return result
+    combine = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[name]
+    values = trace.builder.ufunc(combine, [value, trace.operand(initial)], value.dtype)
+    return make_tracer(trace, values[0])
+
+
+def _reduction(name: str) -> Callable[..., Tracer]:
+    if name in ("sum", "prod"):
+
+        def handler(
+            a: Any,
+            axis: Any = None,
+            dtype: Any = None,
+            keepdims: Any = False,
+            initial: Any = NO_VALUE,
+            where: Any = NO_VALUE,
+        ) -> Tracer:
+            return reduce_array(name, a, axis, dtype, keepdims, initial, where)
+
+        return handler
+
+    def handler_without_dtype(
+        a: Any,
+        axis: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = NO_VALUE,
+    ) -> Tracer:
+        return reduce_array(name, a, axis, None, keepdims, initial, where)
+
+    return handler_without_dtype
+
+
+for _function in (np.sum, np.prod, np.max, np.min, np.any, np.all):
+    implements(_function)(_reduction(_function.__name__))
+for _old, _new in (("amax", np.max), ("amin", np.min)):
+    if hasattr(np, _old):
+        implements(getattr(np, _old))(FUNCTIONS[_new])
+
+
+@implements(np.mean)
+def _mean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
+) -> Tracer:
+    refuse_unless(where is NO_VALUE, "mean with where=")
+    trace = require_trace()
+    return make_tracer(
+        trace, trace.builder.mean(trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
+    )
+
+
+def _variance(
+    root: bool,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    mean: Any,
+    correction: Any,
+) -> Tracer:
+    refuse_unless(where is NO_VALUE and mean is NO_VALUE, "var with where= or mean=")
+    if correction is not NO_VALUE:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    trace = require_trace()
+    return make_tracer(
+        trace,
+        trace.builder.variance(
+            trace.operand(a), as_axes(axis), as_flag(keepdims), dtype, float(ddof), root
+        ),
+    )
+
+
+@implements(np.var)
+def _var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Tracer:
+    return _variance(False, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.std)
+def _std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Tracer:
+    return _variance(True, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+@implements(np.ptp)
+def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
+    return np.max(a, axis, keepdims=as_flag(keepdims)) - np.min(a, axis, keepdims=as_flag(keepdims))  # type: ignore[no-any-return]
+
+
+def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
+    trace = require_trace()
+    value = trace.array(a)
+    along = as_axis(axis)
+    size = int(np.prod(value.shape)) if along is None else 0
+    if along is not None and -value.ndim <= along < value.ndim:
+        size = value.shape[along]
+    iota = trace.iota(size)
+    return make_tracer(
+        trace, trace.builder.arg_reduce(largest, value, along, as_flag(keepdims), iota)
+    )
+
+
+@implements(np.argmax)
+def _argmax(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
+    return _arg_reduce(True, a, axis, keepdims)
+
+
+@implements(np.argmin)
+def _argmin(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
+    return _arg_reduce(False, a, axis, keepdims)
+
+
+@implements(np.count_nonzero)
+def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+    return np.sum(np.not_equal(a, 0), axis=axis, dtype=np.int64, keepdims=keepdims)  # type: ignore[return-value]
+
+
+@implements(np.average)
+def _average(
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: Any = NO_VALUE,
+) -> Tracer:
+    refuse_unless(weights is None and not returned, "average with weights= or returned=")
+    return _mean(a, axis, None, keepdims)  # type: ignore[no-any-return]
+
+
+# Elementwise functions that are not ufuncs.
+
+
+@implements(np.where)
+def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
+    if x is NO_VALUE or y is NO_VALUE:
+        raise UnsupportedOpError(
+            "where: cannot trace one argument (the result's shape depends on data)"
+        )
+    trace = require_trace()
+    operands = [trace.operand(v) for v in (condition, x, y)]
+    return make_tracer(trace, trace.builder.where(*operands))
+
+
+@implements(np.clip)
+def _clip(
+    a: Any,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+) -> Tracer:
+    low = a_min if min is NO_VALUE else min
+    high = a_max if max is NO_VALUE else max
+    low, high = (None if bound is NO_VALUE else bound for bound in (low, high))
+    trace = require_trace()
+    value = trace.array(a)
+    if dtype is not None:
+        value = trace.builder.astype(value, dtype)
+    if np.dtype(value.dtype).kind in "iu":
+        # Python ints beyond the dtype bound nothing.
+        limits = np.iinfo(value.dtype)
+        if type(low) is int and low <= limits.min:
+            low = None
+        if type(high) is int and high >= limits.max:
+            high = None
+    bounds = [None if bound is None else trace.operand(bound) for bound in (low, high)]
+    return make_tracer(trace, trace.builder.clip(value, *bounds))
+
+
+@implements(np.round, np.around)
+def _round(a: Any, decimals: int = 0) -> Any:
+    if np.dtype(a.dtype).kind != "f":
+        refuse_unless(decimals >= 0 and a.dtype != bool, "round of integers to tens")
+        return a.copy()
+    if decimals == 0:
+        return np.rint(a)
+    scale = 10.0 ** abs(decimals)
+    return np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
+
+
+@implements(np.fix)
+def _fix(x: Any) -> Any:
+    return np.trunc(x)
+
+
+@implements(np.real, np.real_if_close)
+def _real(val: Any) -> Any:
+    return val
+
+
+@implements(np.nan_to_num)
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    refuse_unless(copy, "nan_to_num with copy=False")
+    if x.dtype.kind != "f":
+        return x.copy()
+    limits = np.finfo(x.dtype)
+    result = np.where(np.isnan(x), nan, x)
+    result = np.where(x == np.inf, float(limits.max) if posinf is None else posinf, result)
+    result = np.where(x == -np.inf, float(limits.min) if neginf is None else neginf, result)
+    return result.astype(x.dtype)
+
+
+@implements(np.isclose)
+def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+    return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
+
+
+@implements(np.allclose)
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return np.all(np.isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.sinc)
+def _sinc(x: Any) -> Any:
+    y = np.pi * np.where(x == 0, 1.0e-20, x)
+    return np.sin(y) / y
+
+
+# Products.
+
+
+def matmul(a: Any, b: Any, **kwargs: Any) -> Tracer:
+    refuse_unless(not kwargs, "matmul with keyword arguments")
+    trace = require_trace()
+    return make_tracer(trace, trace.builder.matmul(trace.operand(a), trace.operand(b)))
+
+
+def vecdot(a: Any, b: Any, **kwargs: Any) -> Any:
+    refuse_unless(not kwargs, "vecdot with keyword arguments")
+    trace = require_trace()
+    x, y = trace.array(a), trace.array(b)
+    left = trace.builder.expand_dims(x, [-2])
+    right = trace.builder.expand_dims(y, [-1])
+    product = trace.builder.matmul(left, right)
+    return make_tracer(trace, trace.builder.squeeze(product, [-2, -1]))
+
+
+def _product(name: str) -> Callable[..., Tracer]:
+    def handler(a: Any, b: Any) -> Tracer:
+        trace = require_trace()
+        return make_tracer(trace, getattr(trace.builder, name)(trace.operand(a), trace.operand(b)))
+
+    return handler
+
+
+for _function in (np.dot, np.inner, np.outer):  # type: ignore[assignment]
+    implements(_function)(_product(_function.__name__))
+
+
+@implements(np.vdot)
+def _vdot(a: Any, b: Any) -> Any:
+    return np.dot(np.ravel(a), np.ravel(b))
+
+
+@implements(np.tensordot)
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
+    trace = require_trace()
+    x, y = trace.array(a), trace.array(b)
+    if isinstance(axes, numbers.Integral):
+        count = int(axes)
+        if count > min(x.ndim, y.ndim):
+            raise ValueError("shape-mismatch for sum")
+        axes_x, axes_y = list(range(x.ndim - count, x.ndim)), list(range(count))
+    else:
+        axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])
+    return make_tracer(trace, trace.builder.tensordot(x, y, axes_x, axes_y))
+
+
+@implements(np.einsum)
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Tracer:
+    refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
+    refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
+    trace = require_trace()
+    return make_tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
+
+
+@implements(np.linalg.norm)
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    value = x if x.dtype.kind == "f" else x.astype(np.float64)
+    vector = x.ndim == 1 if axis is None else isinstance(axis, numbers.Integral)
+    if ord is None or (ord == 2 and vector) or (ord == "fro" and not vector):
+        return np.sqrt(np.sum(value * value, axis=axis, keepdims=keepdims))
+    if vector and ord == 1:
+        return np.sum(np.abs(value), axis=axis, keepdims=keepdims)
+    if vector and ord in (np.inf, -np.inf):
+        extremum = np.max if ord > 0 else np.min
+        return extremum(np.abs(value), axis=axis, keepdims=keepdims)
+    return refuse(f"linalg.norm with ord={ord!r}")
