@@ -8,13 +8,14 @@
 namespace rune {
 
 // What kind of Python exception a UserError becomes.
-enum class ErrorKind { Value, Type, Index, DType, Unsupported, Parse, Runtime };
+enum class ErrorKind { Value, Type, Index, DType, Unsupported, Parse, Runtime, Memory };
 
 // The caller asked for something that cannot be done. The message reads
 // `op: cannot <do> <from> to <to> (<which dim, both values>)`, with an optional `hint: ...` line.
 class UserError : public std::runtime_error {
  public:
-  UserError(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  UserError(ErrorKind kind, const std::string& message)
+      : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
 
  private:
@@ -49,9 +50,9 @@ template <class... Args>
 }  // namespace rune
 
 // Checks an invariant of this library. The message arguments are evaluated only on failure.
-#define RUNE_CHECK(condition, ...)                                                          \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]]                                                          \
+#define RUNE_CHECK(condition, ...)                                                                 \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
       ::rune::detail::throw_internal(__FILE__, __LINE__, #condition, ::rune::concat(__VA_ARGS__)); \
   } while (0)
 

@@ -23,7 +23,23 @@ ArrayType type_of(const graph::Graph& g, graph::Value v) {
   return {g[v].dtype(), g[v].shape()};
 }
 
-PyLowered lower(const graph::Graph& g, const std::string& device) {
+// The driver knows inputs by number only; here they have the user's names.
+void check_dtypes(const graph::Graph& g, const std::string& device,
+                  const std::vector<std::string>& names) {
+  const Capabilities& caps = driver::find_target(device).capabilities;
+  const std::vector<graph::Value> inputs = g.inputs();
+  for (size_t i = 0; i < std::min(inputs.size(), names.size()); ++i) {
+    const graph::Node& node = g[inputs[i]];
+    if (!caps.has_dtype(node.dtype()))
+      user_error(ErrorKind::DType, "jit: cannot hold ", names[i], " of dtype ",
+                 numpy_name(node.dtype()), " and shape ", shape_text(node.shape()), " on ", device,
+                 "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
+  }
+}
+
+PyLowered lower(const graph::Graph& g, const std::string& device,
+                const std::vector<std::string>& names) {
+  check_dtypes(g, device, names);
   PyLowered result;
   for (const graph::Value v : g.inputs()) result.inputs.push_back(type_of(g, v));
   for (const graph::Value v : g.outputs) result.outputs.push_back(type_of(g, v));
@@ -101,7 +117,9 @@ void bind_driver(py::module_& m) {
       .def("explain", &explain)
       .def("compile", &compile);
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
-        "Runs the pipeline up to the Lowered IR for a device.");
+        py::arg("names") = std::vector<std::string>{},
+        "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
+        "names.");
   m.def("targets", &driver::target_names, "Names of the targets that programs can be lowered for.");
 }
 

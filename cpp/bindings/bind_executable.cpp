@@ -96,7 +96,10 @@ class Arguments {
   void* keep(py::handle array) {
     const py::array copy = py::array::ensure(
         array, py::array::c_style | static_cast<int>(py::detail::npy_api::NPY_ARRAY_ALIGNED_));
-    if (!copy) throw py::error_already_set();
+    if (!copy)
+      user_error(ErrorKind::Memory, "program: cannot copy an argument of shape ",
+                 std::string(py::str(array.attr("shape"))), " to contiguous memory (",
+                 std::string(py::str(array.attr("nbytes"))), " bytes)");
     copies_.push_back(copy);
     return const_cast<void*>(copy.data());
   }

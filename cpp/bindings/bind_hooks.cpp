@@ -75,13 +75,15 @@ void bind_hooks(py::module_& m) {
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
   m.def("reprint", &reprint, py::arg("text"),
-        "IR text (graph, schedule or kernels) as it prints after reading, and the verifier's violations.");
+        "IR text (graph, schedule or kernels) as it prints after reading, and the verifier's "
+        "violations.");
   m.def(
       "render_llvm",
       [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },
       py::arg("kernel"), "LLVM IR of a kernel's text.");
   m.def(
-      "render_msl", [](const std::string& kernel) { return render::render_msl(lower::parse(kernel)); },
+      "render_msl",
+      [](const std::string& kernel) { return render::render_msl(lower::parse(kernel)); },
       py::arg("kernel"), "Metal source of a kernel's text.");
 }
 

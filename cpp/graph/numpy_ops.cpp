@@ -26,7 +26,7 @@ __int128 highest_integer(DType dtype) {
 }
 
 std::string integer_text(__int128 value) {
-  if (value > (__int128{1} << 90) || value < -(__int128{1} << 90)) return "beyond 2^90";
+  if (value > (__int128{1} << 90) || value < -(__int128{1} << 90)) return "beyond 64 bits";
   const bool negative = value < 0;
   if (negative) value = -value;
   std::string digits;

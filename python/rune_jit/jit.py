@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -17,11 +18,15 @@ from rune_jit.errors import JitFallbackWarning, UnsupportedOpError
 from rune_jit.guards import collect_guards
 from rune_jit.lowered import Lowered
 from rune_jit.selection import Selection
-from rune_jit.trace import Trace, current_trace, user_site
+from rune_jit.trace import Trace, contains_tracer, current_trace, user_site
 from rune_jit.tracer import Tracer
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# What a second call with the same object finds used up.
+_USED_ONCE = (Iterator, AsyncIterator, Coroutine)
 
 
 class CacheInfo(NamedTuple):
@@ -104,6 +109,11 @@ class JitFunction(Generic[P, R]):
         donate_argnums: int | Iterable[int],
         fallback: str,
     ) -> None:
+        if device is not None and not isinstance(device, str):
+            raise TypeError(
+                f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n"
+                f"hint: the devices are {', '.join(_core.targets())}"
+            )
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._fn = fn
@@ -152,7 +162,7 @@ class JitFunction(Generic[P, R]):
         traced = self._trace(call)
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
-        core = _core.lower(traced.graph, self._device_name())
+        core = _core.lower(traced.graph, self._device_name(), _input_names(call, traced))
 
         def make_call(executable: Any) -> Callable[..., Any]:
             compiled = self._bind(traced, executable)
@@ -255,7 +265,15 @@ class JitFunction(Generic[P, R]):
             leaf = leaves[position]
             if isinstance(leaf, (np.ndarray, np.generic)):
                 what = leaf.dtype if type(leaf) is np.ndarray else type(leaf).__name__
-                raise UnsupportedOpError(f"{self._name}: cannot trace an argument of {what}")
+                raise UnsupportedOpError(
+                    f"{self._name}: cannot trace an argument of {what}"
+                    f" ({_owner(arguments, position)}, shape {leaf.shape})"
+                )
+            if isinstance(leaf, _USED_ONCE):
+                raise UnsupportedOpError(
+                    f"{self._name}: cannot trace an argument of {type(leaf).__name__}"
+                    f" ({_owner(arguments, position)}; it can be used once only)\nhint: pass a list"
+                )
             try:
                 static_keys.append(_static_key(leaf, by_identity=leaf is first))
             except TypeError as error:
@@ -304,7 +322,9 @@ class JitFunction(Generic[P, R]):
             traced = self._trace(call)
             executable = None
             if traced.graph is not None:
-                executable = _core.lower(traced.graph, self._device_name()).compile()
+                executable = _core.lower(
+                    traced.graph, self._device_name(), _input_names(call, traced)
+                ).compile()
         except UnsupportedOpError as error:
             return self._fall_back(error)
         return self._bind(traced, executable)
@@ -501,6 +521,11 @@ def _plan_output(
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
+        if isinstance(leaf, _USED_ONCE) or _holds_tracer(leaf):
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot return a {type(leaf).__name__} that computes from traced"
+                " arrays later\nhint: return arrays, numbers and containers of these"
+            )
         return ("constant", leaf)
     leaf._check_trace(trace)
     storage = leaf._storage
@@ -517,6 +542,31 @@ def _plan_output(
     if not leaf._steps:
         planned[id(storage)] = plan
     return plan
+
+
+def _holds_tracer(x: Any) -> bool:
+    """Whether a function's closure or an object's attributes hold a tracer."""
+    if isinstance(x, types.FunctionType):
+        held = [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
+    else:
+        held = list(getattr(x, "__dict__", {}).values()) if not isinstance(x, type) else []
+    return any(contains_tracer(value) for value in held)
+
+
+def _input_names(call: _Call, traced: _Traced) -> list[str]:
+    """What the inputs of a graph are to the user: arguments, then captured arrays."""
+    trees = optree.tree_unflatten(call.treedef, call.leaves)
+    arguments = dict(zip(call.names, trees, strict=True))
+    return [_owner(arguments, leaf) for leaf in traced.input_leaves]
+
+
+def _owner(arguments: dict[str, Any], position: int) -> str:
+    """Which argument a leaf belongs to."""
+    for name, value in arguments.items():
+        position -= optree.tree_structure(value).num_leaves
+        if position < 0:
+            return f"argument {name}"
+    raise IndexError(position)
 
 
 def _is_flat_tuple(result: Any) -> bool:

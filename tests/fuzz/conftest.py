@@ -1,4 +1,4 @@
-"""How long the fuzz tests look: a fixed, quick selection of programs, or with --full ever new ones."""
+"""How long the fuzz tests look: a fixed selection of programs, or with --full ever new ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 # Programs are made from seeds, so that shrinking them means nothing; runner.reduce does it.
 _COMMON = {
-    "deadline": None, "database": None, "phases": (Phase.explicit, Phase.generate),
+    "deadline": None,
+    "database": None,
+    "phases": (Phase.explicit, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
 settings.register_profile("quick", max_examples=500, derandomize=True, **_COMMON)

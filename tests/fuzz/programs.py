@@ -1,11 +1,11 @@
-"""Random NumPy programs: straight-line functions over a few arrays, made together with the error that
-their results may have.
+"""Random NumPy programs: straight-line functions over a few arrays, made together with the error
+that their results may have.
 
 A program is a list of steps `v7 = np.maximum(v3, v5)`. Most steps are exact: any correct
-implementation gives the same bits. The others (sums, exp ...) carry the text of their noise, an absolute
-error bound as an expression over their operands; results are compared within what such noise, put
-in at every step, does to them (see `Expectation`). Steps that are not continuous (comparisons, floor,
-casts to integers) are made from exact values only.
+implementation gives the same bits. The others (sums, exp ...) carry the text of their noise, an
+absolute error bound as an expression over their operands; results are compared within what such
+noise, put in at every step, does to them (see `Expectation`). Steps that are not continuous
+(comparisons, floor, casts to integers) are made from exact values only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     exact: set[int] = field(default_factory=set)  # values with the same bits everywhere
-    signed_zeros: set[int] = field(default_factory=set)  # exact values of which also zeros' signs are
+    signed_zeros: set[int] = field(
+        default_factory=set
+    )  # exact values of which also zeros' signs are
 
     def source(self) -> str:
         """Python code of the function."""
@@ -64,7 +66,7 @@ class Program:
         name = f"<program {abs(hash(source))}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         namespace = {"np": np, "inf": math.inf, "nan": math.nan}
-        exec(compile(source, name, "exec"), namespace)  # noqa: S102
+        exec(compile(source, name, "exec"), namespace)
         return namespace["program"]
 
     def describe(self) -> str:
@@ -97,7 +99,7 @@ def magnitude(x: np.ndarray) -> np.ndarray:
 
 
 def spread_of_product(x: np.ndarray, **axes: Any) -> np.ndarray:
-    """0, but NaN where the order of multiplications may decide between finite, zero and infinite."""
+    """0, but NaN where the order of multiplications may decide whether the product is finite."""
     info = np.finfo(x.dtype)
     size = np.abs(np.where(np.isfinite(x) & (x != 0), x, 1).astype(np.float64))
     log = np.log2(np.where(size == 0, 1, size))
@@ -107,15 +109,20 @@ def spread_of_product(x: np.ndarray, **axes: Any) -> np.ndarray:
     return np.where(ordered, 0.0, np.nan)
 
 
-_NOISE_NAMES = {"np": np, "magnitude": magnitude, "spread_of_product": spread_of_product,
-                "inf": math.inf, "nan": math.nan}
+_NOISE_NAMES = {
+    "np": np,
+    "magnitude": magnitude,
+    "spread_of_product": spread_of_product,
+    "inf": math.inf,
+    "nan": math.nan,
+}
 
 
 class Expectation:
     """NumPy's results of a program, and how far noise moves them."""
 
     _RUNS = 6
-    # So many that two values hardly ever move alike in all runs; what cancels in one shows in another.
+    # So many that two values hardly ever move alike in all runs.
     _SHIFTS = (*range(-8, 0), *range(1, 9))
     _FACTOR = 4.0
 
@@ -131,11 +138,11 @@ class Expectation:
     def _run(self, rng: np.random.Generator | None, run: int = 0) -> list[Any]:
         values: dict[str, Any] = {f"v{i}": x for i, x in enumerate(self._program.inputs)}
         for step in self._program.steps:
-            out = eval(step.expression, _NOISE_NAMES, values)  # noqa: S307
+            out = eval(step.expression, _NOISE_NAMES, values)
             if rng is not None and step.noise:
                 info = np.finfo(out.dtype)
                 names = {**values, "out": np.asarray(out), "eps": float(info.eps)}
-                size = np.asarray(eval(step.noise, _NOISE_NAMES, names))  # noqa: S307
+                size = np.asarray(eval(step.noise, _NOISE_NAMES, names))
                 sign = rng.choice(self._SHIFTS, size=np.shape(out))
                 noisy = out + sign * (size + float(info.smallest_subnormal))
                 noisy = np.where(np.isfinite(out), noisy, out)  # infinities and NaN stay
@@ -171,7 +178,8 @@ class Expectation:
             return None
         where = tuple(int(k[0]) for k in np.nonzero(np.atleast_1d(wrong)))
         at = np.atleast_1d(got)[where], np.atleast_1d(want)[where]
-        return f"{at[0]!r} instead of {at[1]!r} at {list(where)} ({wrong.sum()} of {wrong.size} differ)"
+        count = f"{wrong.sum()} of {wrong.size} differ"
+        return f"{at[0]!r} instead of {at[1]!r} at {list(where)} ({count})"
 
     def _outside_noise(self, i: int, got: np.ndarray, want: np.ndarray) -> np.ndarray:
         info = np.finfo(want.dtype)
@@ -201,10 +209,37 @@ def _same_class(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 # Inputs.
 
 _SPECIAL = {
-    "float32": [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1.1754944e-38, 3.4028235e38, -3.4e38, 0.5, 2.5,
-                1e30, 16777217.0],
-    "float64": [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 2.2250738585072014e-308, 1.7e308, 0.5, 2.5,
-                1e300, 9007199254740993.0],
+    "float32": [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-45,
+        -1e-40,
+        1.1754944e-38,
+        3.4028235e38,
+        -3.4e38,
+        0.5,
+        2.5,
+        1e30,
+        16777217.0,
+    ],
+    "float64": [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        5e-324,
+        -1e-310,
+        2.2250738585072014e-308,
+        1.7e308,
+        0.5,
+        2.5,
+        1e300,
+        9007199254740993.0,
+    ],
     "int32": [-(2**31), 2**31 - 1, 0, -1, 1, 31, 32, 33],
     "int64": [-(2**63), 2**63 - 1, 0, -1, 1, 63, 64, 2**53 + 1],
     "uint8": [0, 1, 255, 128, 127, 7, 8, 9],
@@ -212,7 +247,9 @@ _SPECIAL = {
 }
 
 
-def _data(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], special: bool) -> np.ndarray:
+def _data(
+    rng: np.random.Generator, dtype: str, shape: tuple[int, ...], special: bool
+) -> np.ndarray:
     kind = np.dtype(dtype).kind
     if kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
@@ -232,7 +269,9 @@ def _data(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], special:
 
 def _lay_out(rng: random.Random, array: np.ndarray) -> tuple[np.ndarray, str]:
     """The same elements in another layout."""
-    layout = rng.choice(["C"] * 5 + ["F", "strided", "reversed", "offset", "misaligned", "read-only", "broadcast"])
+    layout = rng.choice(
+        ["C"] * 5 + ["F", "strided", "reversed", "offset", "misaligned", "read-only", "broadcast"]
+    )
     if array.ndim == 0:
         return array, "C"
     if layout == "F":
@@ -272,7 +311,9 @@ class Generator:
         for _ in range(self.rng.choice([1, 1, 2, 2, 3])):
             if inputs:
                 shape = self._related(shape)
-            array = _data(data, self.rng.choice([*DTYPES, "float32", "float32"]), shape, self.special)
+            array = _data(
+                data, self.rng.choice([*DTYPES, "float32", "float32"]), shape, self.special
+            )
             array, layout = _lay_out(self.rng, array)
             inputs.append(array)
             layouts.append(layout)
@@ -313,10 +354,13 @@ class Generator:
 
     # Steps.
 
-    def _pick(self, accept: Callable[[Any], bool] = lambda v: True, exact: bool = False) -> int | None:
+    def _pick(
+        self, accept: Callable[[Any], bool] = lambda v: True, exact: bool = False
+    ) -> int | None:
         """A value, more probably a late one."""
         known = [
-            i for i, v in enumerate(self.values)
+            i
+            for i, v in enumerate(self.values)
             if accept(v) and (not exact or i in self.program.exact)
         ]
         if not known:
@@ -325,10 +369,23 @@ class Generator:
 
     def _step(self) -> None:
         makers = [
-            (5, self._binary), (3, self._unary), (3, self._transcendental), (2, self._discontinuous), (3, self._reduction),
-            (2, self._reshape), (2, self._transpose), (4, self._index), (1, self._flip),
-            (2, self._concatenate), (1, self._pad), (1, self._broadcast), (2, self._where),
-            (1, self._matmul), (1, self._cast), (1, self._repeat), (2, self._row_wise),
+            (5, self._binary),
+            (3, self._unary),
+            (3, self._transcendental),
+            (2, self._discontinuous),
+            (3, self._reduction),
+            (2, self._reshape),
+            (2, self._transpose),
+            (4, self._index),
+            (1, self._flip),
+            (2, self._concatenate),
+            (1, self._pad),
+            (1, self._broadcast),
+            (2, self._where),
+            (1, self._matmul),
+            (1, self._cast),
+            (1, self._repeat),
+            (2, self._row_wise),
         ]
         maker = self.rng.choices([m for _, m in makers], [w for w, _ in makers])[0]
         maker()
@@ -345,7 +402,7 @@ class Generator:
             pass  # operands of concatenate
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-                out = eval(expression, _NOISE_NAMES, names)  # noqa: S307
+                out = eval(expression, _NOISE_NAMES, names)
         except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
             return False
         if str(out.dtype) not in DTYPES or out.size > most:
@@ -368,18 +425,46 @@ class Generator:
             return  # the sign of a zero decides between infinities
         left, right = f"v{a}", f"v{b}"
         if self.rng.random() < 0.3:
-            right = self.rng.choice(["1", "2", "-1", "0.5", "3", "0", "255", "-2.5", "0.0", "1.0", "True", "np.float32(3)"])
+            right = self.rng.choice(
+                [
+                    "1",
+                    "2",
+                    "-1",
+                    "0.5",
+                    "3",
+                    "0",
+                    "255",
+                    "-2.5",
+                    "0.0",
+                    "1.0",
+                    "True",
+                    "np.float32(3)",
+                ]
+            )
             if self.rng.random() < 0.3 and name != "/":
                 left, right = right, left
         # The two zeros are equal, so that either may be the larger.
         zeros = name in "+-*/&|^"
-        self._add(f"{name}({left}, {right})" if name.startswith("np") else f"{left} {name} {right}", zeros=zeros)
+        self._add(
+            f"{name}({left}, {right})" if name.startswith("np") else f"{left} {name} {right}",
+            zeros=zeros,
+        )
 
     def _unary(self) -> None:
         a = self._pick()
         name = self.rng.choice(
-            ["-{}", "abs({})", "np.square({})", "np.sqrt({})", "~{}", "{} ** 2", "np.positive({})",
-             "np.conjugate({})", "np.clip({}, -2, 3)", "np.nan_to_num({})"]
+            [
+                "-{}",
+                "abs({})",
+                "np.square({})",
+                "np.sqrt({})",
+                "~{}",
+                "{} ** 2",
+                "np.positive({})",
+                "np.conjugate({})",
+                "np.clip({}, -2, 3)",
+                "np.nan_to_num({})",
+            ]
         )
         self._add(name.format(f"v{a}"), zeros="clip" not in name)
 
@@ -388,7 +473,20 @@ class Generator:
         if a is None:
             return
         name = self.rng.choice(
-            ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "arctan", "sinh", "cbrt"]
+            [
+                "exp",
+                "exp2",
+                "expm1",
+                "log",
+                "log2",
+                "log1p",
+                "sin",
+                "cos",
+                "tanh",
+                "arctan",
+                "sinh",
+                "cbrt",
+            ]
         )
         self._add(f"np.{name}(v{a})", "eps * magnitude(out)")
 
@@ -399,12 +497,34 @@ class Generator:
             forms = ["{0} < {1}", "{0} >= {1}", "{0} == {1}", "np.isnan({0})"]
         else:
             forms = [
-                "{0} < {1}", "{0} <= {1}", "{0} > {1}", "{0} >= {1}", "{0} == {1}", "{0} != {1}",
-                "{0} // {1}", "{0} % {1}", "np.fmod({0}, {1})", "np.logical_and({0}, {1})",
-                "np.logical_xor({0}, {1})", "np.left_shift({0}, {1})", "np.right_shift({0}, {1})",
-                "np.floor({0})", "np.ceil({0})", "np.trunc({0})", "np.rint({0})", "np.sign({0})",
-                "np.isnan({0})", "np.isfinite({0})", "np.signbit({0})", "np.logical_not({0})",
-                "np.copysign({0}, {1})", "{0} // 3", "{0} % -3", "7 // {0}", "{0} > 0", "1.0 / {0}",
+                "{0} < {1}",
+                "{0} <= {1}",
+                "{0} > {1}",
+                "{0} >= {1}",
+                "{0} == {1}",
+                "{0} != {1}",
+                "{0} // {1}",
+                "{0} % {1}",
+                "np.fmod({0}, {1})",
+                "np.logical_and({0}, {1})",
+                "np.logical_xor({0}, {1})",
+                "np.left_shift({0}, {1})",
+                "np.right_shift({0}, {1})",
+                "np.floor({0})",
+                "np.ceil({0})",
+                "np.trunc({0})",
+                "np.rint({0})",
+                "np.sign({0})",
+                "np.isnan({0})",
+                "np.isfinite({0})",
+                "np.signbit({0})",
+                "np.logical_not({0})",
+                "np.copysign({0}, {1})",
+                "{0} // 3",
+                "{0} % -3",
+                "7 // {0}",
+                "{0} > 0",
+                "1.0 / {0}",
             ]
         self._add(self.rng.choice(forms).format(f"v{a}", f"v{b}"))
 
@@ -424,10 +544,27 @@ class Generator:
         a = self._pick()
         value = self.values[a]
         axes, axis = self._axes(value.ndim)
-        name = self.rng.choice(["sum", "sum", "max", "min", "prod", "mean", "var", "any", "all", "std", "count_nonzero"])
+        name = self.rng.choice(
+            [
+                "sum",
+                "sum",
+                "max",
+                "min",
+                "prod",
+                "mean",
+                "var",
+                "any",
+                "all",
+                "std",
+                "count_nonzero",
+            ]
+        )
         if name in ("any", "all", "count_nonzero") and a not in self.program.exact:
             return
-        count = max(1, value.size if axis is None else math.prod(value.shape[i] for i in np.atleast_1d(axis)))
+        count = max(
+            1,
+            value.size if axis is None else math.prod(value.shape[i] for i in np.atleast_1d(axis)),
+        )
         k = 4 + math.sqrt(count)
         size = f"np.sum(magnitude(v{a}), {axes})"
         noise = {
@@ -435,9 +572,9 @@ class Generator:
             "mean": f"eps * {k} * {size} / {count} + 0 * {size}",
             "prod": f"eps * {count} * magnitude(out) + spread_of_product(v{a}, {axes})",
             "var": f"eps * {k} * magnitude(out) + (eps * {k} * {size} / {count}) ** 2"
-                   f" + 0 * np.sum(magnitude(v{a}).astype(out.dtype) ** 2, {axes})",
+            f" + 0 * np.sum(magnitude(v{a}).astype(out.dtype) ** 2, {axes})",
             "std": f"eps * {k} * magnitude(out) + eps * {k} * {size} / {count}"
-                   f" + 0 * np.sum(magnitude(v{a}).astype(out.dtype) ** 2, {axes})",
+            f" + 0 * np.sum(magnitude(v{a}).astype(out.dtype) ** 2, {axes})",
         }.get(name)
         if name in ("sum", "mean") and value.dtype.kind == "f":
             # A partial sum may overflow that the whole does not.
@@ -489,7 +626,10 @@ class Generator:
         a = self._pick(lambda v: v.ndim > 0)
         if a is None:
             return
-        items = [self._item(dim) for dim in self.values[a].shape[: self.rng.randint(1, self.values[a].ndim)]]
+        items = [
+            self._item(dim)
+            for dim in self.values[a].shape[: self.rng.randint(1, self.values[a].ndim)]
+        ]
         if self.rng.random() < 0.2:
             items.insert(self.rng.randint(0, len(items)), "None")
         if self.rng.random() < 0.1:
@@ -497,7 +637,7 @@ class Generator:
         expression = f"v{a}[{', '.join(items)}]"
         names = {f"v{a}": self.values[a]}
         try:
-            size = eval(expression, {}, names).size  # noqa: S307
+            size = eval(expression, {}, names).size
         except IndexError:
             return
         if size or self.rng.random() < 0.05:  # empty arrays make dull programs
@@ -507,7 +647,15 @@ class Generator:
         a = self._pick(lambda v: v.ndim > 0)
         if a is not None:
             axis = self.rng.randrange(self.values[a].ndim)
-            self._add(self.rng.choice([f"np.flip(v{a})", f"np.flip(v{a}, {axis})", f"np.roll(v{a}, {self.rng.randint(-5, 5)}, {axis})"]))
+            self._add(
+                self.rng.choice(
+                    [
+                        f"np.flip(v{a})",
+                        f"np.flip(v{a}, {axis})",
+                        f"np.roll(v{a}, {self.rng.randint(-5, 5)}, {axis})",
+                    ]
+                )
+            )
 
     def _concatenate(self) -> None:
         a = self._pick(lambda v: v.ndim > 0)
@@ -516,7 +664,11 @@ class Generator:
         axis = self.rng.randrange(self.values[a].ndim)
         rest = self.values[a].shape[:axis] + self.values[a].shape[axis + 1 :]
         others = [
-            self._pick(lambda v: v.ndim == self.values[a].ndim and v.shape[:axis] + v.shape[axis + 1 :] == rest)
+            self._pick(
+                lambda v: (
+                    v.ndim == self.values[a].ndim and v.shape[:axis] + v.shape[axis + 1 :] == rest
+                )
+            )
             for _ in range(self.rng.randint(1, 3))
         ]
         operands = [a, *others]
@@ -591,7 +743,12 @@ class Generator:
         if a is None:
             return
         axis = self.rng.randrange(self.values[a].ndim)
-        forms = [f"np.repeat(v{a}, 2, {axis})", f"np.tile(v{a}, 2)", f"np.expand_dims(v{a}, {axis})", f"v{a}.swapaxes(0, {axis})"]
+        forms = [
+            f"np.repeat(v{a}, 2, {axis})",
+            f"np.tile(v{a}, 2)",
+            f"np.expand_dims(v{a}, {axis})",
+            f"v{a}.swapaxes(0, {axis})",
+        ]
         if self.values[a].dtype != bool and self.values[a].dtype.kind != "u":
             forms.append(f"np.diff(v{a}, axis={axis})")
         self._add(self.rng.choice(forms))

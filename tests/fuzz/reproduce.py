@@ -7,8 +7,8 @@ import collections
 import sys
 import time
 
-from runner import MODES, failure, reduce
 from programs import generate
+from runner import MODES, failure, reduce
 
 
 def main() -> int:
@@ -36,7 +36,11 @@ def main() -> int:
             program = reduce(program, mode)
             problem = failure(program, mode) or problem
             first = problem.splitlines()[0]
-            kind = first.split("`")[0].split("(")[0][:60] if "instead" not in first else program.steps[-1].expression
+            kind = (
+                first.split("`")[0].split("(")[0][:60]
+                if "instead" not in first
+                else program.steps[-1].expression
+            )
             failures[kind] += 1
             if options.all or failures[kind] == 1:
                 print(f"seed {seed} on {mode}: {problem[:1500]}\n{program.describe()}", flush=True)

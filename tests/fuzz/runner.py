@@ -14,8 +14,20 @@ import rune_jit
 from rune_jit import _core
 
 MODES = ("cpu", "interpreter", "cpu-interpreted")
-_NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool",
-          "i8": "int8", "i16": "int16", "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16"}
+_NUMPY = {
+    "f32": "float32",
+    "f64": "float64",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "bool": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+}
 
 
 def run(program: Program, mode: str) -> tuple[Any, ...]:
@@ -43,8 +55,11 @@ def _run_cpu_kernels(program: Program) -> tuple[Any, ...]:
     results: list[Any] = []
     for plan in traced.outputs:
         results.append(
-            computed[plan[1]] if plan[0] == "computed"
-            else call.leaves[plan[1]] if plan[0] == "leaf" else plan[1]
+            computed[plan[1]]
+            if plan[0] == "computed"
+            else call.leaves[plan[1]]
+            if plan[0] == "leaf"
+            else plan[1]
         )
     shapes = [np.shape(r) for r in Expectation(program).results]
     return tuple(np.reshape(r, s) for r, s in zip(results, shapes, strict=True))

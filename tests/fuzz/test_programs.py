@@ -1,5 +1,5 @@
-"""Random NumPy programs give NumPy's results on every device; what fails is printed with its seed, its
-code, its graph and its kernels (run it alone with tests/fuzz/reproduce.py)."""
+"""Random NumPy programs give NumPy's results on every device; what fails is printed with its seed,
+its code, its graph and its kernels (run it alone with tests/fuzz/reproduce.py)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_a_wrong_compiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runner.run", wrong)
     noticed = [seed for seed in range(30) if failure(generate(seed), "cpu")]
     assert len(noticed) > 20
-    with pytest.raises(AssertionError, match=rf"seed {noticed[0]} on cpu: v\d+: .* instead of (?s:.*)graph \{{"):
+    with pytest.raises(
+        AssertionError, match=rf"seed {noticed[0]} on cpu: v\d+: .* instead of (?s:.*)graph \{{"
+    ):
         check(noticed[0], "cpu")
 
 

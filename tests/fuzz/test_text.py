@@ -52,7 +52,10 @@ def test_changed_text_never_ends_the_process(tmp_path: Path, full: bool) -> None
     path = os.pathsep.join(p for p in sys.path if p)
     done = subprocess.run(
         [sys.executable, str(script), "0", "100000" if full else "4000", str(current)],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
     )
     assert done.returncode == 0, f"{done.stderr[-3000:]}\nreading\n{current.read_text()[:5000]}"
     accepted, refused = (int(word) for word in done.stdout.split() if word.isdigit())

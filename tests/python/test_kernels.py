@@ -1,5 +1,5 @@
-"""Figures that do not depend on the machine: how many kernels a function takes, and that they move the
-fewest bytes: each input read once, each result written once, no intermediate stored."""
+"""Figures that do not depend on the machine: how many kernels a function takes, and that they move
+the fewest bytes: each input read once, each result written once, no intermediate stored."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ ONE_KERNEL: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "chain of eight": (chain, (X, X + 1)),
     "chain with broadcasts": (lambda x, g, b: (x * g + b) * x, (X, GAIN, BIAS)),
     "chain of mixed types": (
-        lambda x, n, m: np.where(m, x * n, x), (X, _array(64, 128, dtype=np.int16), X > 0.5)),
+        lambda x, n, m: np.where(m, x * n, x),
+        (X, _array(64, 128, dtype=np.int16), X > 0.5),
+    ),
     "softmax of rows": (softmax, (X,)),
     "layernorm": (layernorm, (X, GAIN, BIAS)),
     "rmsnorm": (rmsnorm, (X, GAIN)),
@@ -103,8 +105,11 @@ def test_what_is_one_kernel_computes_numpys_result(name: str) -> None:
     for device in ("cpu", "interpreter"):
         actual = rune_jit.jit(function, device=device, fallback="error")(*arguments)
         expected = function(*arguments)
-        for a, e in zip(np.atleast_1d(actual) if not isinstance(actual, tuple) else actual,
-                        np.atleast_1d(expected) if not isinstance(expected, tuple) else expected, strict=True):
+        for a, e in zip(
+            np.atleast_1d(actual) if not isinstance(actual, tuple) else actual,
+            np.atleast_1d(expected) if not isinstance(expected, tuple) else expected,
+            strict=True,
+        ):
             np.testing.assert_allclose(a, e, rtol=3e-5, atol=1e-5)
 
 

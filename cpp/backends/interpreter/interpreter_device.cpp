@@ -19,7 +19,7 @@ class HostAllocator : public Allocator {
  public:
   void* allocate(size_t bytes) override {
     void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
-    if (!memory) user_error(ErrorKind::Runtime, "interpreter: cannot allocate ", bytes, " bytes");
+    if (!memory) user_error(ErrorKind::Memory, "interpreter: cannot allocate ", bytes, " bytes");
     return memory;
   }
   void deallocate(void* memory, size_t) override { ::operator delete(memory, kAlignment); }

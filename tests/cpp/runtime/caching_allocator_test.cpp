@@ -159,7 +159,7 @@ TEST_F(CachingAllocatorTest, FailsWithTheSize) {
       allocator_.deallocate(allocator_.allocate(bytes), bytes);
       FAIL() << bytes;
     } catch (const UserError& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::Runtime);
+      EXPECT_EQ(e.kind(), ErrorKind::Memory);
       EXPECT_NE(std::string(e.what()).find(std::to_string(bytes)), std::string::npos) << e.what();
     }
     EXPECT_EQ(in_use(), 0);
