@@ -1,8 +1,8 @@
 """Executes Metal source on machines without Metal.
 
-The text is compiled unmodified by clang against `tests/metal_emulator/msl/include/metal_stdlib` and
-run on the CPU by `tests/metal_emulator/msl`, which checks every access of memory for bounds and data
-races and every barrier for threads that do not reach it. What it needs is built once, under
+The text is compiled unmodified by clang against `tests/metal_emulator/msl/include/metal_stdlib`
+and run on the CPU by `tests/metal_emulator/msl`, which checks every access of memory for bounds and
+data races and every barrier for threads that do not reach it. What it needs is built once, under
 `build/`.
 """
 

@@ -10,14 +10,14 @@ namespace {
 std::mutex living_mutex;
 std::set<const void*> living;
 
+}  // namespace
+
 bool take(std::atomic<long>& count) {
   long left = count;
   while (left > 0)
     if (count.compare_exchange_weak(left, left - 1)) return true;
   return false;
 }
-
-}  // namespace
 
 Injection& injection() {
   static Injection all;

@@ -39,9 +39,7 @@ signed char device_family(Object*, Selector*, long) { return 1; }
 
 Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned long) {
   if (length == 0 || length > kMaxBufferBytes) invalid("a buffer of " + std::to_string(length) + " bytes");
-  long left = injection().fail_allocations;
-  while (left > 0)
-    if (injection().fail_allocations.compare_exchange_weak(left, left - 1)) return nullptr;
+  if (take(injection().fail_allocations)) return nullptr;
   auto* buffer = make<Buffer>(buffer_class);
   const size_t bytes = (length + kGap - 1) / kGap * kGap + kGap;
   buffer->memory = static_cast<char*>(std::aligned_alloc(kGap, bytes));
@@ -53,6 +51,7 @@ Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned lon
 
 Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* options, Object** error) {
   const std::string text = text_of(source);
+  if (take(injection().fail_libraries)) return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
   if (!options || options->fast_math) return fail(error, "the emulator has safe math only"), nullptr;
   if (options->language_version < 0x30001 && text.find("bfloat") != std::string::npos)
     return fail(error, "unknown type name 'bfloat' (before Metal 3.1)"), nullptr;
@@ -277,6 +276,7 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
   const std::map<std::string, std::atomic<long>*> faults = {
       {"no_device", &all.no_device},       {"fail_allocations", &all.fail_allocations},
       {"lost", &all.lost},                 {"fail_command_buffers", &all.fail_command_buffers},
+      {"fail_libraries", &all.fail_libraries},
       {"latency_us", &all.latency_us},     {"max_threads", &all.max_threads}};
   const auto found = faults.find(what);
   if (found == faults.end()) return 0;

@@ -107,6 +107,7 @@ struct Queue : Object {
 struct Injection {
   std::atomic<long> no_device{0};
   std::atomic<long> fail_allocations{0};       // this many
+  std::atomic<long> fail_libraries{0};         // this many
   std::atomic<long> fail_command_buffers{0};   // this many
   std::atomic<long> lost{0};                   // no more command buffers
   std::atomic<long> latency_us{0};             // before each command buffer runs
@@ -114,6 +115,8 @@ struct Injection {
   std::atomic<long> committed{0}, launched{0}, violations{0};
 };
 Injection& injection();
+// Takes one of a number of faults that are left.
+bool take(std::atomic<long>& count);
 
 // Objects that may be named by command buffers that do not retain them.
 bool is_living(const void* object);

@@ -12,7 +12,7 @@ typedef long NSInteger;
 #define YES ((BOOL)1)
 #define NO ((BOOL)0)
 #ifndef nil
-#define nil ((id)0)
+#define nil nullptr
 #endif
 #define __MAC_15_0 150000
 

@@ -1,0 +1,162 @@
+// The emulator refuses what Metal's validation layer refuses. A program of its own: it prints each case
+// that was not refused as it should be, and returns how many those are.
+#import <Metal/Metal.h>
+
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+extern "C" int rune_metal_emulator_inject(const char* what, long value);
+extern "C" long rune_metal_emulator_count(const char* what);
+
+namespace {
+
+const char* const kSource = R"(#include <metal_stdlib>
+using namespace metal;
+kernel void fill(device float* out [[buffer(0)]], constant long* vars [[buffer(1)]],
+                 uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  out[gid.x * 32 + lid.x] = (float)vars[0];
+}
+kernel void large(device float* out [[buffer(0)]], uint3 lid [[thread_position_in_threadgroup]]) {
+  threadgroup float m[9000];
+  m[lid.x] = 1.0f;
+  out[lid.x] = m[lid.x];
+}
+)";
+
+struct Fixture {
+  id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+  id<MTLCommandQueue> queue = [device newCommandQueue];
+  id<MTLLibrary> library = compile(kSource);
+  id<MTLComputePipelineState> pipeline =
+      [device newComputePipelineStateWithFunction:[library newFunctionWithName:@"fill"] error:nil];
+  id<MTLBuffer> buffer = [device newBufferWithLength:256 options:MTLResourceStorageModeShared];
+  id<MTLCommandBuffer> commands = [queue commandBufferWithUnretainedReferences];
+  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+
+  id<MTLLibrary> compile(const char* text, bool is_safe = true) {
+    MTLCompileOptions* options = [MTLCompileOptions new];
+    options.languageVersion = MTLLanguageVersion3_1;
+    if (is_safe) options.mathMode = MTLMathModeSafe;
+    NSError* error = nil;
+    id<MTLLibrary> library = [device newLibraryWithSource:[NSString stringWithUTF8String:text] options:options error:&error];
+    if (!library) throw std::runtime_error(error.localizedDescription.UTF8String);
+    return library;
+  }
+  void bind(const long* vars) {
+    [encoder setComputePipelineState:pipeline];
+    [encoder setBuffer:buffer offset:0 atIndex:0];
+    [encoder setBytes:vars length:sizeof *vars atIndex:1];
+  }
+  void dispatch(NSUInteger groups, NSUInteger threads) {
+    [encoder dispatchThreadgroups:MTLSizeMake(groups, 1, 1) threadsPerThreadgroup:MTLSizeMake(threads, 1, 1)];
+  }
+  // Runs what was encoded; throws the command buffer's error.
+  void finish() {
+    [encoder endEncoding];
+    [commands commit];
+    [commands waitUntilCompleted];
+    if (commands.status == MTLCommandBufferStatusError)
+      throw std::runtime_error(commands.error.localizedDescription.UTF8String);
+  }
+  ~Fixture() {
+    try {
+      [encoder endEncoding];
+    } catch (const std::exception&) {
+    }
+  }
+};
+
+int failures = 0;
+
+void expect(const char* name, const std::string& message, const std::function<void(Fixture&)>& body) {
+  std::string got = "nothing was refused";
+  @autoreleasepool {
+    try {
+      Fixture fixture;
+      body(fixture);
+    } catch (const std::exception& e) {
+      got = e.what();
+    }
+  }
+  const bool matches = message.empty() ? got == "nothing was refused" : got.find(message) != std::string::npos;
+  if (matches) return;
+  std::printf("%s: expected `%s`, got `%s`\n", name, message.c_str(), got.c_str());
+  ++failures;
+}
+
+}  // namespace
+
+int main() {
+  const long seven = 7;
+  expect("a good launch", "", [&](Fixture& f) {
+    f.bind(&seven);
+    f.dispatch(2, 32);
+    f.finish();
+    if (static_cast<float*>(f.buffer.contents)[63] != 7) throw std::runtime_error("wrong result");
+  });
+  expect("buffer index", "buffer index 31", [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:0 atIndex:31]; });
+  expect("offset", "offset 256", [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:256 atIndex:0]; });
+  expect("setBytes", "setBytes of 4097 bytes", [](Fixture& f) {
+    const std::string bytes(4097, 'x');
+    [f.encoder setBytes:bytes.data() length:bytes.size() atIndex:1];
+  });
+  expect("no pipeline", "without a pipeline", [](Fixture& f) { f.dispatch(1, 32); });
+  expect("missing buffer", "nothing is bound at buffer index 0", [](Fixture& f) {
+    [f.encoder setComputePipelineState:f.pipeline];
+    f.dispatch(1, 32);
+  });
+  expect("too many threads", "1025 threads per threadgroup", [&](Fixture& f) {
+    f.bind(&seven);
+    f.dispatch(1, 1025);
+  });
+  expect("out of bounds", "out of bounds", [&](Fixture& f) {
+    f.bind(&seven);
+    f.dispatch(3, 32);
+    f.finish();
+  });
+  expect("missing endEncoding", "before endEncoding", [](Fixture& f) { [f.commands commit]; });
+  expect("after endEncoding", "after endEncoding", [](Fixture& f) {
+    [f.encoder endEncoding];
+    [f.encoder setComputePipelineState:f.pipeline];
+  });
+  expect("second encoder", "second encoder", [](Fixture& f) { (void)[f.commands computeCommandEncoder]; });
+  expect("second commit", "committed twice", [&](Fixture& f) {
+    f.finish();
+    [f.commands commit];
+  });
+  expect("use after release", "was released before it was used", [&](Fixture& f) {
+    @autoreleasepool {
+      f.bind(&seven);
+    }
+    f.dispatch(1, 32);
+    f.buffer = nil;
+    f.finish();
+  });
+  expect("threadgroup memory", "", [](Fixture& f) {
+    NSError* error = nil;
+    if ([f.device newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"large"] error:&error])
+      throw std::runtime_error("a pipeline was made");
+    if (std::string(error.localizedDescription.UTF8String).find("exceeds the maximum") == std::string::npos)
+      throw std::runtime_error("another error");
+  });
+  expect("unknown function", "", [](Fixture& f) {
+    if ([f.library newFunctionWithName:@"no"]) throw std::runtime_error("a function was found");
+  });
+  expect("compile error", "use of undeclared identifier", [](Fixture& f) {
+    f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = nothing; }");
+  });
+  expect("fast math", "safe math only", [](Fixture& f) { f.compile(kSource, false); });
+  expect("an injected fault", "injected", [&](Fixture& f) {
+    rune_metal_emulator_inject("fail_command_buffers", 1);
+    f.finish();
+  });
+  for (const char* what : {"buffers", "command_buffers", "encoders", "libraries", "pipelines", "functions", "options"})
+    if (const long left = rune_metal_emulator_count(what)) {
+      std::printf("%ld %s are left\n", left, what);
+      ++failures;
+    }
+  if (!failures) std::puts("all refused as they should be");
+  return failures;
+}

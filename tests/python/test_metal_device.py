@@ -1,0 +1,314 @@
+"""Programs on the Metal device: on a Mac its GPU, elsewhere the emulator of tests/metal_emulator, if the
+extension was built with it (-DRUNE_METAL_EMULATOR=ON). RUNE_TEST_FULL=1 runs the whole table of
+operations.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import assert_matches
+from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY, OpCase
+
+import rune_jit
+from rune_jit import _core
+
+_LIBRARY = ctypes.CDLL(_core.__file__)
+EMULATED = hasattr(_LIBRARY, "rune_metal_emulator_count")
+if EMULATED:
+    _LIBRARY.rune_metal_emulator_inject.argtypes = [ctypes.c_char_p, ctypes.c_long]
+    _LIBRARY.rune_metal_emulator_count.restype = ctypes.c_long
+
+AVAILABLE = EMULATED or sys.platform == "darwin"
+on_metal = pytest.mark.skipif(
+    not AVAILABLE, reason="neither a Mac nor a build with -DRUNE_METAL_EMULATOR=ON"
+)
+on_emulator = pytest.mark.skipif(not EMULATED, reason="no build with -DRUNE_METAL_EMULATOR=ON")
+
+
+def inject(fault: str, value: int) -> None:
+    assert _LIBRARY.rune_metal_emulator_inject(fault.encode(), value) == 1
+
+
+def count(what: str) -> int:
+    number = _LIBRARY.rune_metal_emulator_count(what.encode())
+    assert number >= 0, what
+    return int(number)
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    return rune_jit.jit(function, device="metal", fallback="error")
+
+
+@pytest.fixture(autouse=True)
+def faults_end() -> Iterator[None]:
+    yield
+    if EMULATED:
+        for fault in ("fail_allocations", "fail_libraries", "fail_command_buffers", "lost"):
+            inject(fault, 0)
+        inject("latency_us", 0)
+        inject("max_threads", 1024)
+
+
+def test_without_metal_the_error_says_so() -> None:
+    if AVAILABLE:
+        pytest.skip("this build has Metal")
+    with pytest.raises(RuntimeError, match=r"cannot open a Metal device(.|\n)*hint: .*source"):
+        jit(lambda x: x + 1)(np.ones(3, np.float32))
+
+
+# --- Results --------------------------------------------------------------------------------------
+
+FULL = os.environ.get("RUNE_TEST_FULL") == "1"
+_DTYPES = ("float32", "int32", "bool", "float16", "int64", "uint8")
+_TABLE = [(case, dtype) for case in CASES for dtype in _DTYPES if dtype in case.dtypes]
+
+
+@on_metal
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [pytest.param(c, d, id=f"{c.name}-{d}") for c, d in (_TABLE if FULL else _TABLE[::17])],
+)
+def test_op(case: OpCase, dtype: str) -> None:
+    arguments = case.arguments(dtype)
+    with np.errstate(all="ignore"):
+        expected = case.function(*arguments)
+    try:
+        actual = jit(case.function)(*arguments)
+    except rune_jit.DTypeError as error:
+        # NumPy computes it in float64, which Metal does not have.
+        assert "float64" in str(error)
+        assert dtype not in ("float32", "float16") or "f64" in str(
+            rune_jit.jit(case.function, device="cpu").lower(*arguments).graph
+        )
+        return
+    assert_matches(actual, expected, case.ulps)
+
+
+@on_metal
+def test_special_values() -> None:
+    x = SPECIAL.astype(np.float32)
+    y, z = (a.ravel() for a in np.meshgrid(x, x))
+    names = SPECIAL_UNARY[:12], SPECIAL_BINARY[:12]
+
+    def function(x: Any, y: Any, z: Any) -> Any:
+        return [getattr(np, n)(x) for n in names[0]] + [getattr(np, n)(y, z) for n in names[1]]
+
+    with np.errstate(all="ignore"):
+        expected = function(x, y, z)
+    for value in expected:
+        if value.dtype == np.float32:  # denormals are flushed
+            value[np.abs(value) < np.finfo(np.float32).tiny] *= 0
+    assert_matches(jit(function)(x, y, z), expected)
+
+
+STEPS = 45
+
+
+def chain(x: Any) -> Any:
+    """A kernel a step, which needs all of the step before it."""
+    for _ in range(STEPS):
+        x = np.tanh(x @ x)
+    return x
+
+
+@on_metal
+def test_many_kernels_and_temporaries() -> None:
+    x = np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32) / 4
+    assert len(jit(chain).lower(x).kernels) == STEPS
+    assert_matches(jit(chain)(x), chain(x), 500)
+
+
+@on_metal
+def test_constants() -> None:
+    table = np.arange(12, dtype=np.int32).reshape(3, 4) ** 2
+    x = np.array([2, 0, 1, 2], np.int32)
+    function = jit(lambda x: (x[:, None] * np.array([1, 5, 7], np.int32), table.sum(0) + x[:1]))
+    got = function(x)
+    np.testing.assert_array_equal(got[0], x[:, None] * np.array([1, 5, 7]))
+    np.testing.assert_array_equal(got[1], table.sum(0) + x[:1])
+
+
+@on_metal
+def test_indices_out_of_range_raise() -> None:
+    x, i = np.arange(5, dtype=np.float32), np.array([0, 4, -5])
+    function = jit(lambda x, i: x[i] * 2)
+    np.testing.assert_array_equal(function(x, i), x[i] * 2)
+    with pytest.raises(IndexError):
+        function(x, np.array([0, 5, 1]))
+    np.testing.assert_array_equal(function(x, i), x[i] * 2)
+
+
+@on_metal
+def test_threads() -> None:
+    function = jit(lambda x: np.sqrt(x * x + 1).sum(-1))
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        x = np.random.default_rng(seed).standard_normal((4, 200)).astype(np.float32)
+        try:
+            for _ in range(10):
+                assert_matches(function(x), np.sqrt(x * x + 1).sum(-1), 64)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors[0]
+
+
+@on_metal
+def test_float64_names_the_way_out() -> None:
+    with pytest.raises(rune_jit.DTypeError, match=r"float64(.|\n)*hint: "):
+        jit(lambda x: x + 1)(np.ones(3))
+
+
+# --- The runtime ----------------------------------------------------------------------------------
+
+
+@on_emulator
+def test_launches_share_command_buffers() -> None:
+    function = jit(chain)
+    x = np.full((6, 6), 0.1, np.float32)
+    function(x)
+    launched, committed = count("launched"), count("committed")
+    function(x)
+    assert count("launched") - launched == STEPS
+    assert count("committed") - committed == 2  # 40 launches fill one
+
+
+@on_emulator
+def test_sources_are_compiled_once() -> None:
+    x = np.ones(77, np.float32)
+    jit(lambda x: x * 3 + 1)(x)
+    libraries, pipelines = count("libraries"), count("pipelines")
+    jit(lambda x: x * 3 + 1)(x)
+    assert (count("libraries"), count("pipelines")) == (libraries, pipelines)
+    jit(lambda x: x * 3 + 2)(x)
+    assert (count("libraries"), count("pipelines")) == (libraries + 1, pipelines + 1)
+
+
+@on_emulator
+def test_nothing_leaks() -> None:
+    function = jit(lambda x: (x.sum(), np.exp(x)))
+    x = np.ones(5000, np.float32)
+    function(x)
+    gc.collect()
+    before = {what: count(what) for what in ("buffers", "libraries", "pipelines")}
+    for _ in range(30):
+        function(x)
+    gc.collect()
+    assert {what: count(what) for what in before} == before
+    for what in ("command_buffers", "encoders", "functions", "options"):
+        deadline = time.monotonic() + 5
+        while count(what) and time.monotonic() < deadline:  # the GPU's thread may still hold one
+            time.sleep(0.01)
+        assert count(what) == 0, what
+    assert count("violations") == 0
+
+
+@on_emulator
+def test_results_wait_for_the_gpu() -> None:
+    function = jit(lambda x: x * 2)
+    x = np.arange(10, dtype=np.float32)
+    function(x)
+    inject("latency_us", 50_000)
+    begin = time.monotonic()
+    for i in range(3):
+        np.testing.assert_array_equal(function(x + i), (x + i) * 2)
+    assert time.monotonic() - begin >= 0.15
+
+
+# --- Faults: an exception each, and the next call works -------------------------------------------
+
+
+@on_emulator
+def test_a_failed_command_buffer() -> None:
+    function = jit(lambda x: x * 5)
+    x = np.ones(9, np.float32)
+    function(x)
+    inject("fail_command_buffers", 1)
+    with pytest.raises(RuntimeError, match=r"cannot run kernel map_0 \(.*GPU Timeout"):
+        function(x)
+    np.testing.assert_array_equal(function(x), x * 5)
+
+
+@on_emulator
+def test_a_failed_compilation() -> None:
+    function = jit(lambda x: x * 7 + 3)
+    x = np.ones(9, np.float32)
+    inject("fail_libraries", 1)
+    with pytest.raises(
+        RuntimeError, match=r"cannot compile kernel map_0: .*injected(.|\n)*kernel void map_0"
+    ):
+        function(x)
+    np.testing.assert_array_equal(function(x), x * 7 + 3)
+
+
+@on_emulator
+def test_a_pipeline_with_few_threads() -> None:
+    inject("max_threads", 16)
+    x = np.ones(1000, np.float32)
+    function = jit(lambda x: x * 11 + 3)
+    with pytest.raises(RuntimeError, match=r"threads per threadgroup \(its pipeline allows 16\)"):
+        function(x)
+
+
+@on_emulator
+def test_no_memory() -> None:
+    function = jit(lambda x: x + 13)
+    x = np.ones((1 << 20) + 7, np.float32)
+    # Once: what is cached goes, and the second attempt has room.
+    inject("fail_allocations", 1)
+    np.testing.assert_array_equal(function(x), x + 13)
+    inject("fail_allocations", 1000)
+    y = np.ones((1 << 21) + 7, np.float32)
+    with pytest.raises(RuntimeError, match=r"cannot allocate \d+ bytes \(the device has no memory"):
+        function(y)
+    inject("fail_allocations", 0)
+    np.testing.assert_array_equal(function(y), y + 13)
+
+
+@on_emulator
+def test_a_lost_device() -> None:
+    function = jit(lambda x: x - 17)
+    x = np.ones(9, np.float32)
+    function(x)
+    inject("lost", 1)
+    with pytest.raises(RuntimeError, match="cannot make a command buffer"):
+        function(x)
+    inject("lost", 0)
+    np.testing.assert_array_equal(function(x), x - 17)
+
+
+@on_emulator
+def test_no_device() -> None:
+    program = """
+import ctypes, numpy, rune_jit
+library = ctypes.CDLL(rune_jit._core.__file__)
+library.rune_metal_emulator_inject(b"no_device", 1)
+function = rune_jit.jit(lambda x: x + 1, device="metal", fallback="error")
+x = numpy.ones(3, numpy.float32)
+try:
+    function(x)
+except RuntimeError as error:
+    assert "cannot open a Metal device" in str(error), error
+else:
+    raise SystemExit("no error")
+library.rune_metal_emulator_inject(b"no_device", 0)
+assert (function(x) == 2).all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
