@@ -31,11 +31,19 @@ char kind_letter(DType dtype) {
 
 }  // namespace
 
-bool AluInfo::accepts(DType dtype) const { return std::strchr(operands, kind_letter(dtype)); }
+bool AluInfo::accepts(DType dtype) const {
+  return std::strchr(operands, kind_letter(dtype));
+}
 
-const AluInfo& info(AluOp op) { return kTable[static_cast<int>(op)]; }
-std::span<const AluInfo> all_alu_ops() { return kTable; }
-const char* name_of(AluOp op) { return info(op).text; }
+const AluInfo& info(AluOp op) {
+  return kTable[static_cast<int>(op)];
+}
+std::span<const AluInfo> all_alu_ops() {
+  return kTable;
+}
+const char* name_of(AluOp op) {
+  return info(op).text;
+}
 
 DType result_dtype(AluOp op, std::span<const DType> operands) {
   const AluInfo& row = info(op);

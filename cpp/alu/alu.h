@@ -31,14 +31,14 @@ inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4, Cost
 // One row of alu.def.
 struct AluInfo {
   AluOp op;
-  const char* name;      // the C++ name
-  const char* text;      // the name in IR text
+  const char* name;  // the C++ name
+  const char* text;  // the name in IR text
   int arity;
   const char* operands;  // kinds allowed: letters of "bif"
   AluResult result;
   unsigned flags;
-  const char* numpy;     // ufunc, or ""
-  const char* c;         // C spelling with $0 $1 $2, or "" where C has none
+  const char* numpy;  // ufunc, or ""
+  const char* c;      // C spelling with $0 $1 $2, or "" where C has none
   const char* meaning;
 
   bool has(unsigned flag) const { return flags & flag; }

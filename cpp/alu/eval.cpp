@@ -116,10 +116,12 @@ T integer_binary(AluOp op, T a, T b, int width) {
     case AluOp::Or: return a | b;
     case AluOp::And: return a & b;
     case AluOp::Shl:
-      return b < 0 || static_cast<U>(b) >= static_cast<U>(width) ? T{0}
-                                                                 : static_cast<T>(static_cast<U>(a) << b);
+      return b < 0 || static_cast<U>(b) >= static_cast<U>(width)
+                 ? T{0}
+                 : static_cast<T>(static_cast<U>(a) << b);
     case AluOp::Shr:
-      if (b < 0 || static_cast<U>(b) >= static_cast<U>(width)) return a < 0 ? static_cast<T>(-1) : T{0};
+      if (b < 0 || static_cast<U>(b) >= static_cast<U>(width))
+        return a < 0 ? static_cast<T>(-1) : T{0};
       return static_cast<T>(a >> b);
     default: RUNE_UNREACHABLE(name_of(op));
   }
@@ -150,10 +152,34 @@ double float_binary(AluOp op, DType dtype, double a, double b) {
     case AluOp::Mod: return floor_division_of(dtype, a, b).remainder;
     case AluOp::Fmod: return std::fmod(a, b);
     case AluOp::Pow: return pow_of(dtype, a, b);
-    case AluOp::Max: return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b > a ? b : std::signbit(a) ? b : a;
-    case AluOp::Min: return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b < a ? b : std::signbit(a) ? a : b;
-    case AluOp::Fmax: return std::isnan(a) ? b : std::isnan(b) ? a : a > b ? a : b > a ? b : std::signbit(a) ? b : a;
-    case AluOp::Fmin: return std::isnan(a) ? b : std::isnan(b) ? a : a < b ? a : b < a ? b : std::signbit(a) ? a : b;
+    case AluOp::Max:
+      return std::isnan(a)     ? a
+             : std::isnan(b)   ? b
+             : a > b           ? a
+             : b > a           ? b
+             : std::signbit(a) ? b
+                               : a;
+    case AluOp::Min:
+      return std::isnan(a)     ? a
+             : std::isnan(b)   ? b
+             : a < b           ? a
+             : b < a           ? b
+             : std::signbit(a) ? a
+                               : b;
+    case AluOp::Fmax:
+      return std::isnan(a)     ? b
+             : std::isnan(b)   ? a
+             : a > b           ? a
+             : b > a           ? b
+             : std::signbit(a) ? b
+                               : a;
+    case AluOp::Fmin:
+      return std::isnan(a)     ? b
+             : std::isnan(b)   ? a
+             : a < b           ? a
+             : b < a           ? b
+             : std::signbit(a) ? a
+                               : b;
     case AluOp::Atan2: return std::atan2(a, b);
     case AluOp::Copysign: return std::copysign(a, b);
     case AluOp::Hypot: return std::hypot(a, b);
@@ -216,7 +242,8 @@ Scalar evaluate_unary(AluOp op, const Scalar& a) {
                  ? Scalar::of(dtype, static_cast<int64_t>(-static_cast<uint64_t>(v)))
                  : a;
     case AluOp::Sign:
-      return kind(dtype) == Kind::Int ? Scalar::of(dtype, (v > 0) - (v < 0)) : Scalar::of(dtype, v != 0);
+      return kind(dtype) == Kind::Int ? Scalar::of(dtype, (v > 0) - (v < 0))
+                                      : Scalar::of(dtype, v != 0);
     default: RUNE_UNREACHABLE(name_of(op));
   }
 }
@@ -224,7 +251,8 @@ Scalar evaluate_unary(AluOp op, const Scalar& a) {
 Scalar evaluate_binary(AluOp op, const Scalar& a, const Scalar& b) {
   const DType dtype = a.dtype();
   if (is_float(dtype)) {
-    if (is_comparison(op)) return Scalar::of(DType::Bool, compare(op, a.as_double(), b.as_double()));
+    if (is_comparison(op))
+      return Scalar::of(DType::Bool, compare(op, a.as_double(), b.as_double()));
     return Scalar::of(dtype, float_binary(op, dtype, a.as_double(), b.as_double()));
   }
   if (kind(dtype) == Kind::Int) {
@@ -237,7 +265,8 @@ Scalar evaluate_binary(AluOp op, const Scalar& a, const Scalar& b) {
 
 Scalar evaluate_mulacc(const Scalar& a, const Scalar& b, const Scalar& c) {
   const DType dtype = a.dtype();
-  if (dtype == DType::Float64) return Scalar::of(dtype, std::fma(a.as_double(), b.as_double(), c.as_double()));
+  if (dtype == DType::Float64)
+    return Scalar::of(dtype, std::fma(a.as_double(), b.as_double(), c.as_double()));
   if (is_float(dtype))
     return Scalar::of(dtype, static_cast<double>(std::fma(static_cast<float>(a.as_double()),
                                                           static_cast<float>(b.as_double()),

@@ -9,8 +9,8 @@
 
 namespace rune {
 
-// The operation on these operands, whose dtypes result_dtype(op, ...) must accept. Float results are
-// rounded once to the dtype (float32 functions are computed in double).
+// The operation on these operands, whose dtypes result_dtype(op, ...) must accept. Float results
+// are rounded once to the dtype (float32 functions are computed in double).
 Scalar evaluate(AluOp op, std::span<const Scalar> operands);
 
 // What a reduction of no elements gives: 0, 1, or the dtype's lowest or highest value.

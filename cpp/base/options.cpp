@@ -56,8 +56,10 @@ std::string describe_options() {
   const Options& o = options();
 #define RUNE_OPTION_STRING(field, variable, fallback, meaning) \
   out << variable << "=" << o.field << "  " << meaning << "\n";
-#define RUNE_OPTION_INT(field, variable, fallback, meaning) RUNE_OPTION_STRING(field, variable, , meaning)
-#define RUNE_OPTION_BOOL(field, variable, fallback, meaning) RUNE_OPTION_STRING(field, variable, , meaning)
+#define RUNE_OPTION_INT(field, variable, fallback, meaning) \
+  RUNE_OPTION_STRING(field, variable, , meaning)
+#define RUNE_OPTION_BOOL(field, variable, fallback, meaning) \
+  RUNE_OPTION_STRING(field, variable, , meaning)
 #include "base/options.def"
 #undef RUNE_OPTION_STRING
 #undef RUNE_OPTION_INT

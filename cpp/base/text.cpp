@@ -1,7 +1,7 @@
 #include "base/text.h"
 
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -10,7 +10,9 @@
 namespace rune::text {
 
 namespace {
-bool ident_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool ident_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+}
 bool ident_part(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
 }
@@ -48,7 +50,9 @@ void Lexer::expect(std::string_view punctuation) {
   if (!accept(punctuation)) fail(concat("expected `", punctuation, "`"));
 }
 
-bool Lexer::peek_ident() const { return !at_end() && ident_start(source_[pos_]); }
+bool Lexer::peek_ident() const {
+  return !at_end() && ident_start(source_[pos_]);
+}
 
 std::string_view Lexer::lookahead_ident() const {
   if (!peek_ident()) return {};

@@ -218,14 +218,16 @@ std::string to_text(const T& value) {
 
 // Codec of an enum whose names are given by `const char* name_of(E)` and whose values run from 0 to
 // `kCount - 1`. Use at namespace scope outside any namespace.
-#define RUNE_ENUM_CODEC(Type, kCount, name_of)                                        \
-  template <>                                                                         \
-  struct rune::text::Codec<Type> {                                                    \
-    static void print(std::string& out, Type v) { out += name_of(v); }                \
-    static Type parse(Lexer& lexer) {                                                 \
-      const std::string word = lexer.ident();                                         \
-      for (int i = 0; i < static_cast<int>(kCount); ++i)                              \
-        if (word == name_of(static_cast<Type>(i))) return static_cast<Type>(i);       \
-      lexer.fail("unknown " #Type " `" + word + "`");                                 \
-    }                                                                                 \
+#define RUNE_ENUM_CODEC(Type, kCount, name_of)                                  \
+  template <>                                                                   \
+  struct rune::text::Codec<Type> {                                              \
+    static void print(std::string& out, Type v) {                               \
+      out += name_of(v);                                                        \
+    }                                                                           \
+    static Type parse(Lexer& lexer) {                                           \
+      const std::string word = lexer.ident();                                   \
+      for (int i = 0; i < static_cast<int>(kCount); ++i)                        \
+        if (word == name_of(static_cast<Type>(i))) return static_cast<Type>(i); \
+      lexer.fail("unknown " #Type " `" + word + "`");                           \
+    }                                                                           \
   }

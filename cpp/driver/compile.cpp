@@ -17,8 +17,9 @@ void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
   for (const graph::Value v : graph.inputs()) {
     const graph::Node& node = graph[v];
     if (!target.capabilities.has_dtype(node.dtype()))
-      user_error(ErrorKind::DType, "jit: cannot hold argument ", node.as<graph::Placeholder>()->index, " of dtype ",
-                 numpy_name(node.dtype()), " and shape ", shape_text(node.shape()), " on ", target.name,
+      user_error(ErrorKind::DType, "jit: cannot hold argument ",
+                 node.as<graph::Placeholder>()->index, " of dtype ", numpy_name(node.dtype()),
+                 " and shape ", shape_text(node.shape()), " on ", target.name,
                  "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
   }
 }
@@ -121,14 +122,15 @@ std::string source(const Lowered& lowered, const std::string& target) {
 }
 
 std::map<std::string, double> cost_analysis(const Lowered& lowered) {
-  std::map<std::string, double> costs{{"kernels", static_cast<double>(lowered.kernels.size())},
-                                      {"peak_bytes", static_cast<double>(lowered.schedule.total_memory_usage)},
-                                      {"estimated_ns", static_cast<double>(lowered.schedule.estimated_runtime_ns)},
-                                      {"flops", 0},
-                                      {"bytes_read", 0},
-                                      {"bytes_written", 0},
-                                      {"transfers", 0},
-                                      {"barriers", 0}};
+  std::map<std::string, double> costs{
+      {"kernels", static_cast<double>(lowered.kernels.size())},
+      {"peak_bytes", static_cast<double>(lowered.schedule.total_memory_usage)},
+      {"estimated_ns", static_cast<double>(lowered.schedule.estimated_runtime_ns)},
+      {"flops", 0},
+      {"bytes_read", 0},
+      {"bytes_written", 0},
+      {"transfers", 0},
+      {"barriers", 0}};
   for (const schedule::ItemAnalysis& item : lowered.schedule.analysis) {
     costs["flops"] += static_cast<double>(item.flops);
     costs["bytes_read"] += static_cast<double>(item.bytes_read);
@@ -137,11 +139,13 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
   for (const schedule::ScheduleItem& item : lowered.schedule.items)
     costs["transfers"] += std::holds_alternative<schedule::Memory_Transfer>(item.operation);
   for (const lower::Kernel& kernel : lowered.kernels)
-    for (const lower::Instr& instr : kernel.body) costs["barriers"] += instr.kind() == lower::InstrKind::Barrier;
+    for (const lower::Instr& instr : kernel.body)
+      costs["barriers"] += instr.kind() == lower::InstrKind::Barrier;
   return costs;
 }
 
-std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const std::string& device) {
+std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
+                                                   const std::string& device) {
   const Target& wanted = find_target(device);
   if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device);
   auto executable = std::make_shared<runtime::Executable>();
@@ -156,10 +160,12 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered, const
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     const schedule::Kernel* kernel = item.kernel();
     if (!kernel)
-      user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id, " (it is not a kernel)");
+      user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id,
+                 " (it is not a kernel)");
     runtime::Launch launch;
     launch.program = programs[next++];
-    for (const schedule::Value v : lower::kernel_arguments(*kernel)) launch.arguments.push_back(slots[v]);
+    for (const schedule::Value v : lower::kernel_arguments(*kernel))
+      launch.arguments.push_back(slots[v]);
     executable->steps.push_back(std::move(launch));
   }
   executable->prepare();

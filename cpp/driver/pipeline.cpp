@@ -33,21 +33,22 @@ void for_each_kernel(State& s) {
 
 constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = Stage::Lowered;
 
-// Nodes that no kernel computes go first: what they become is made of nodes that the other passes know,
-// and Assign is told by the order of the nodes, which those passes need not keep.
+// Nodes that no kernel computes go first: what they become is made of nodes that the other passes
+// know, and Assign is told by the order of the nodes, which those passes need not keep.
 //
 // What users wrote, made smaller: constants first, since they make rules apply, and sharing last,
 // since rules make equal nodes.
 //
-// Outputs get buffers of their own before long reductions are split, because a split reduction that is
-// an output ends in a reshape. Everything about a kernel's cost is known once it is formed; the mapping
-// uses it, and memory is planned when no kernel can change any more.
+// Outputs get buffers of their own before long reductions are split, because a split reduction that
+// is an output ends in a reshape. Everything about a kernel's cost is known once it is formed; the
+// mapping uses it, and memory is planned when no kernel can change any more.
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
     {"decompose_nodes", kGraph, kGraph,
      [](State& s) {
-       s.graph = graph::decompose_nodes(s.graph, s.device.empty() ? s.capabilities->name : s.device);
+       s.graph =
+           graph::decompose_nodes(s.graph, s.device.empty() ? s.capabilities->name : s.device);
      }},
     {"fold_constants", kGraph, kGraph, [](State& s) { s.graph = graph::fold_constants(s.graph); }},
     {"simplify", kGraph, kGraph, [](State& s) { s.graph = graph::simplify(s.graph); }},
@@ -64,9 +65,13 @@ constexpr Pass kPipeline[] = {
     {"find_dependencies", kSchedule, kSchedule,
      [](State& s) { s.schedule = schedule::find_dependencies(std::move(s.schedule)); }},
     {"analyze", kSchedule, kSchedule,
-     [](State& s) { s.schedule = schedule::analyze_items(std::move(s.schedule), *s.capabilities); }},
+     [](State& s) {
+       s.schedule = schedule::analyze_items(std::move(s.schedule), *s.capabilities);
+     }},
     {"map_to_machine", kSchedule, kSchedule,
-     [](State& s) { s.schedule = schedule::map_to_machine(std::move(s.schedule), *s.capabilities); }},
+     [](State& s) {
+       s.schedule = schedule::map_to_machine(std::move(s.schedule), *s.capabilities);
+     }},
     {"plan_memory", kSchedule, kSchedule,
      [](State& s) { s.schedule = schedule::plan_memory_of_items(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
@@ -88,13 +93,16 @@ void check(const Pass& pass, const State& state) {
   if (violations.empty()) return;
   std::string all;
   for (const std::string& violation : violations) all += "\n  " + violation;
-  throw InternalError(concat("internal error: the IR is invalid after the pass `", pass.name, "`:", all,
-                             "\n", print(state), "hint: this is a bug of rune_jit, please report it"));
+  throw InternalError(concat("internal error: the IR is invalid after the pass `", pass.name,
+                             "`:", all, "\n", print(state),
+                             "hint: this is a bug of rune_jit, please report it"));
 }
 
 }  // namespace
 
-std::span<const Pass> pipeline() { return kPipeline; }
+std::span<const Pass> pipeline() {
+  return kPipeline;
+}
 
 const Pass& find_pass(const std::string& name) {
   std::string known;

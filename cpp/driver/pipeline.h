@@ -1,5 +1,5 @@
-// The compiler, top to bottom: a table of named passes and the one runner that prints, times, verifies
-// and stops between them.
+// The compiler, top to bottom: a table of named passes and the one runner that prints, times,
+// verifies and stops between them.
 #pragma once
 
 #include <span>

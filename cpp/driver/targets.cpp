@@ -38,8 +38,8 @@ Texts render_together(const Kernels& kernels) {
   return texts;
 }
 
-// A fixed machine with two cores and 512-bit vectors, so that tests of decisions do not depend on where
-// they run.
+// A fixed machine with two cores and 512-bit vectors, so that tests of decisions do not depend on
+// where they run.
 Capabilities test_cores() {
   Capabilities caps = runtime::cpu_capabilities();
   caps.name = "test-cores";
@@ -58,16 +58,19 @@ Capabilities test_cores() {
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
-      {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>, render::llvm_symbol,
-       [](int ordinal) { return runtime::cpu_device(ordinal); }},
-      {"metal", render::metal_capabilities(), render_together<render::render_msl_library>, render::msl_function_name,
+      {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>,
+       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
+      {"metal", render::metal_capabilities(), render_together<render::render_msl_library>,
+       render::msl_function_name,
        [](int) { return metal::make_device(render::metal_capabilities()); }},
-      {"cuda", render::cuda_capabilities(), render_together<render::render_cuda_library>, render::cuda_function_name, nullptr},
+      {"cuda", render::cuda_capabilities(), render_together<render::render_cuda_library>,
+       render::cuda_function_name, nullptr},
       {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_interpreter_device(); }},
       {"null", runtime::null_capabilities(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", test_cores(), render_together<render::render_llvm_module>, render::llvm_symbol, nullptr},
+      {"test-cores", test_cores(), render_together<render::render_llvm_module>, render::llvm_symbol,
+       nullptr},
   };
   return all;
 }
@@ -85,7 +88,8 @@ DeviceName split_name(const std::string& device) {
   const char* end = device.data() + device.size();
   const auto [stop, error] = std::from_chars(begin, end, name.ordinal);
   if (error != std::errc() || stop != end || name.ordinal < 0)
-    user_error(ErrorKind::Value, "device: cannot read `", device, "` (after the colon comes a number, as in cpu:1)");
+    user_error(ErrorKind::Value, "device: cannot read `", device,
+               "` (after the colon comes a number, as in cpu:1)");
   return name;
 }
 
@@ -112,7 +116,8 @@ std::shared_ptr<runtime::Device> open_device(const std::string& device) {
   static std::map<std::string, std::shared_ptr<runtime::Device>> open;
   const Target& target = find_target(device);
   if (!target.open)
-    user_error(ErrorKind::Runtime, "device: cannot run on ", device, " (it can only be rendered for)");
+    user_error(ErrorKind::Runtime, "device: cannot run on ", device,
+               " (it can only be rendered for)");
   const std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<runtime::Device>& known = open[device];
   if (!known) known = target.open(split_name(device).ordinal);

@@ -18,8 +18,8 @@ struct Target {
   std::vector<std::string> (*render)(const std::vector<lower::Kernel>&);
   // What the target calls a kernel of this name; null if the name itself.
   std::string (*symbol)(const std::string&);
-  // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for targets
-  // that are only rendered.
+  // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for
+  // targets that are only rendered.
   std::shared_ptr<runtime::Device> (*open)(int ordinal);
 };
 

@@ -54,7 +54,9 @@ Var ScopedBuilder::open(Payload payload, Var arg, Type type) {
   return v;
 }
 
-Var ScopedBuilder::open_range(Var bound) { return open(Range{}, bound, types_[bound.id]); }
+Var ScopedBuilder::open_range(Var bound) {
+  return open(Range{}, bound, types_[bound.id]);
+}
 
 void ScopedBuilder::open_if(Var condition) {
   open(If{}, condition, {});
@@ -138,7 +140,9 @@ Var ScopedBuilder::gep_here(Var x, Ints indices) {
   return here(Gep{std::move(indices)}, {x}, type);
 }
 
-Type ScopedBuilder::load_type(Var memory, int lanes) const { return {types_[memory.id].dtype, lanes, false}; }
+Type ScopedBuilder::load_type(Var memory, int lanes) const {
+  return {types_[memory.id].dtype, lanes, false};
+}
 
 Var ScopedBuilder::load(Var memory, Var index, int lanes, Var valid) {
   std::vector<Var> args{memory, index};
@@ -158,11 +162,18 @@ void ScopedBuilder::store(Var memory, Var index, Var value, Var valid, bool nont
   here(Store{nontemporal}, std::move(args), {});
 }
 
-Var ScopedBuilder::acc(Var initial) { return here(Acc{}, {initial}, type(initial)); }
-void ScopedBuilder::assign(Var acc, Var value) { here(Assign{}, {acc, value}, {}); }
-void ScopedBuilder::barrier() { here(Barrier{}, {}, {}); }
+Var ScopedBuilder::acc(Var initial) {
+  return here(Acc{}, {initial}, type(initial));
+}
+void ScopedBuilder::assign(Var acc, Var value) {
+  here(Assign{}, {acc, value}, {});
+}
+void ScopedBuilder::barrier() {
+  here(Barrier{}, {}, {});
+}
 
-Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid, std::array<int64_t, 3> local) {
+Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid,
+                             std::array<int64_t, 3> local) {
   RUNE_CHECK(scopes_.size() == 1, "a scope is still open");
   Kernel kernel;
   kernel.name = std::move(name);

@@ -1,5 +1,5 @@
-// Builds a kernel with nested loops, placing each pure instruction in the outermost scope in which its
-// operands exist, and never computing the same twice while the first result is in scope.
+// Builds a kernel with nested loops, placing each pure instruction in the outermost scope in which
+// its operands exist, and never computing the same twice while the first result is in scope.
 #pragma once
 
 #include <string>
@@ -48,7 +48,8 @@ class ScopedBuilder {
   void store(Var memory, Var index, Var value, Var valid, bool nontemporal);
   void barrier();
 
-  const Type& type(Var v) const { return types_[v.id]; }
+  // By value: it outlives the next instruction.
+  Type type(Var v) const { return types_[v.id]; }
 
   // All scopes must be closed.
   Kernel finish(std::string name, std::array<int64_t, 3> grid, std::array<int64_t, 3> local);
@@ -61,8 +62,8 @@ class ScopedBuilder {
   struct Scope {
     std::vector<Pending> instrs;
     std::vector<std::string> numbered;  // keys to forget when the scope closes
-    std::optional<Pending> opener;      // the Range or If; what is hoisted meanwhile comes before it
-    int fence = 0;                      // loads stay at this depth or deeper
+    std::optional<Pending> opener;  // the Range or If; what is hoisted meanwhile comes before it
+    int fence = 0;                  // loads stay at this depth or deeper
     uint64_t id = 0;
   };
 

@@ -60,7 +60,9 @@ class OperationCounter {
         add(seed.value, PointCounter(kernel_.iter, {}).count(variables_of(all)));
         seeds.push_back(std::move(seed));
       }
-      const Walk walked = walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) { return stops_.count(v.id) > 0; });
+      const Walk walked = walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
+        return stops_.count(v.id) > 0;
+      });
       const PointCounter counter(kernel_.iter, walked.inner_extents);
       for (const auto& [id, demands] : walked.demands) {
         if (stops_.count(id)) continue;
@@ -96,7 +98,8 @@ class OperationCounter {
 };
 
 // Distinct elements of each buffer that the kernel touches, in bytes.
-int64_t touched_bytes(const Graph& graph, const Kernel& kernel, const std::vector<MemoryAccess>& accesses, bool stores) {
+int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
+                      const std::vector<MemoryAccess>& accesses, bool stores) {
   std::map<uint32_t, double> touched;
   for (const MemoryAccess& access : accesses) {
     if (access.is_store != stores) continue;
@@ -124,11 +127,13 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
   result.bytes_read = touched_bytes(graph, kernel, accesses, false);
   result.bytes_written = touched_bytes(graph, kernel, accesses, true);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
-  result.est_ns = static_cast<int64_t>(caps.launch_ns + std::max(operations.weighted, memory_ns(caps, bytes)));
+  result.est_ns =
+      static_cast<int64_t>(caps.launch_ns + std::max(operations.weighted, memory_ns(caps, bytes)));
   for (const Stage& stage : kernel.stages)
     if (stage.kind == StageKind::Reduce) {
       int64_t accumulators = kernel.context.upcasted;
-      for (const int64_t axis : stage.axes) accumulators = std::max(accumulators, kernel.unroll(axis));
+      for (const int64_t axis : stage.axes)
+        accumulators = std::max(accumulators, kernel.unroll(axis));
       result.regs_per_thread += accumulators * static_cast<int64_t>(stage.values.size());
     }
   return result;

@@ -34,6 +34,8 @@ double operations_ns(const Capabilities& caps, double operations, DType dtype) {
   return operations / (caps.flops_per_ns / 2) * (size_of(dtype) > 4 ? 2 : 1);
 }
 
-double memory_ns(const Capabilities& caps, double bytes) { return bytes / caps.bandwidth_bytes_per_ns; }
+double memory_ns(const Capabilities& caps, double bytes) {
+  return bytes / caps.bandwidth_bytes_per_ns;
+}
 
 }  // namespace rune::schedule

@@ -26,14 +26,17 @@ class Walker {
     demand.mask.require(outer);
     if (demand.mask.is_false()) return;
     std::vector<Demand>& known = result.demands[access.value.id];
-    if (std::find(known.begin(), known.end(), demand) == known.end()) known.push_back(std::move(demand));
+    if (std::find(known.begin(), known.end(), demand) == known.end())
+      known.push_back(std::move(demand));
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {
-    for (const Access& access : seed_accesses(graph_, {v, demand.index, inner})) request(access, demand.mask);
+    for (const Access& access : seed_accesses(graph_, {v, demand.index, inner}))
+      request(access, demand.mask);
   }
 
-  // Loop variables of a reduction that is folded where it is used; the position that a gather loads.
+  // Loop variables of a reduction that is folded where it is used; the position that a gather
+  // loads.
   Index inner_index(Value v) {
     const Evaluation evaluation = evaluation_of(graph_[v]);
     if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Gathered) return {};
@@ -69,8 +72,10 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
     case Evaluation::Alu:
     case Evaluation::Forward:
     case Evaluation::Select: return operand_accesses(graph, seed.value, seed.index);
-    case Evaluation::Reduction: return reduction_accesses(graph, seed.value, seed.index, seed.inner);
-    case Evaluation::Gathered: return gathered_accesses(graph, seed.value, seed.index, seed.inner[0]);
+    case Evaluation::Reduction:
+      return reduction_accesses(graph, seed.value, seed.index, seed.inner);
+    case Evaluation::Gathered:
+      return gathered_accesses(graph, seed.value, seed.index, seed.inner[0]);
     case Evaluation::Constant:
     case Evaluation::Memory:
     case Evaluation::Mask: break;

@@ -17,8 +17,8 @@ struct Demand {
   bool operator==(const Demand&) const = default;
 };
 
-// A value to be computed at `index`; of a reduction, folding over `inner`; of a gather, `inner` is the
-// position that it loads.
+// A value to be computed at `index`; of a reduction, folding over `inner`; of a gather, `inner` is
+// the position that it loads.
 struct Seed {
   graph::Value value;
   Index index;
@@ -42,8 +42,8 @@ Index variable_index(const Shape& shape, uint32_t first);
 // What computing the seed reads of its operands.
 std::vector<Access> seed_accesses(const graph::Graph& graph, const Seed& seed);
 
-// Follows what is wanted down to memory. `stop` is asked once per node, when all its demands are known: true
-// means that the node is read from memory, so its operands are not followed.
+// Follows what is wanted down to memory. `stop` is asked once per node, when all its demands are
+// known: true means that the node is read from memory, so its operands are not followed.
 using Stop = std::function<bool(graph::Value, const std::vector<Demand>&)>;
 Walk walk(const graph::Graph& graph, const std::vector<Access>& wanted, const Stop& stop);
 // The same for the operands of seeds.

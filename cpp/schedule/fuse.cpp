@@ -85,7 +85,9 @@ class Fuser {
     o.producer = producer;
     o.consumer = consumer;
     const bool p = reduces(producer), c = reduces(consumer);
-    o.fusion_type = p && c ? FusionType::Reduction : p || c ? FusionType::Mixed : FusionType::Elementwise;
+    o.fusion_type = p && c   ? FusionType::Reduction
+                    : p || c ? FusionType::Mixed
+                             : FusionType::Elementwise;
     o.taken = refusal.empty();
     o.memory_saved = 2 * num_elements(graph_[producer].shape()) * size_of(graph_[producer].dtype());
     o.benefit_score = memory_ns(caps_, static_cast<double>(o.memory_saved)) + caps_.launch_ns;
@@ -109,7 +111,8 @@ class Fuser {
             if (shape[d] == 1) continue;
             const std::optional<uint32_t> variable = demand.index[d].as_variable();
             if (!variable) return "the consumer reads it at shifted or combined indices";
-            if (*variable >= rank) return "the consumer reduces over an axis that the producer keeps";
+            if (*variable >= rank)
+              return "the consumer reduces over an axis that the producer keeps";
             if (graph_[w].shape()[*variable] != shape[d]) return "the consumer reads a part of it";
             const int from = axes->second[d], to = b.axes.at(w.id)[*variable];
             if ((from == kNone) != (to == kNone)) return "their inner axes differ";
@@ -135,7 +138,8 @@ class Fuser {
     const bool whole = match.size() == b.outer.size();
     if (!whole) {
       if (!is_elementwise(b)) return "the consumer has outer axes that the producer lacks";
-      if (is_elementwise(a)) return "the producer would be computed again along the consumer's axes";
+      if (is_elementwise(a))
+        return "the producer would be computed again along the consumer's axes";
       if (loses_parallelism(a, b)) return "too few outer points to keep the device busy";
     }
     if (has_path_between(a_index, b_index)) return "another kernel lies between them";

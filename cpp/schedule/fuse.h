@@ -9,13 +9,13 @@
 
 namespace rune::schedule {
 
-// Values computed by one kernel: for every point of the outer axes, reductions over axes of their own
-// and maps over the rest of theirs.
+// Values computed by one kernel: for every point of the outer axes, reductions over axes of their
+// own and maps over the rest of theirs.
 struct Cluster {
   std::vector<Value> values;  // ascending
   Shape outer;                // sizes of the outer axes
-  // By value: the outer axis of each of its dimensions, or -1 for an inner axis, a reduced one or one
-  // of size 1.
+  // By value: the outer axis of each of its dimensions, or -1 for an inner axis, a reduced one or
+  // one of size 1.
   std::map<uint32_t, std::vector<int>> axes;
 };
 
@@ -26,9 +26,9 @@ struct Fusion {
   std::vector<FusionOpportunity> opportunities;
 };
 
-// `outputs` are values that must be stored. Starts from one kernel a reduction and a stored value, with
-// everything else computed where it is used, except where storing is cheaper than computing again;
-// then merges producers into consumers and siblings that read the same data.
+// `outputs` are values that must be stored. Starts from one kernel a reduction and a stored value,
+// with everything else computed where it is used, except where storing is cheaper than computing
+// again; then merges producers into consumers and siblings that read the same data.
 Fusion fuse(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps);
 
 }  // namespace rune::schedule

@@ -206,7 +206,8 @@ std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index&
   return result;
 }
 
-std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& index, const Expr& position) {
+std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& index,
+                                      const Expr& position) {
   const Node& node = graph[v];
   const Value source = node.inputs[0];
   const auto* gather = node.as<graph::Gather>();
@@ -239,7 +240,8 @@ Shape reduced_shape(const Graph& graph, Value v) {
   if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
     for (const int64_t axis : reduce->axes) result.push_back(from[axis]);
   } else {
-    for (const auto& pair : node.as<graph::Contract>()->contract) result.push_back(from[pair.first]);
+    for (const auto& pair : node.as<graph::Contract>()->contract)
+      result.push_back(from[pair.first]);
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// Inside a kernel a value is a function of an index tuple; a movement node rewrites that tuple. This
-// is the one place that knows how, for the scheduler's analysis and for the lowerer alike.
+// Inside a kernel a value is a function of an index tuple; a movement node rewrites that tuple.
+// This is the one place that knows how, for the scheduler's analysis and for the lowerer alike.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace rune::schedule {
 
 using Index = std::vector<sym::Expr>;
 
-// An element of an operand, wanted where the mask holds. Where it does not, the node's value does not
-// depend on this operand and the index may be out of range.
+// An element of an operand, wanted where the mask holds. Where it does not, the node's value does
+// not depend on this operand and the index may be out of range.
 struct Access {
   graph::Value value;
   Index index;
@@ -37,12 +37,12 @@ Evaluation evaluation_of(const graph::Node& node);
 // What an Alu, Forward or Select node reads of each operand, in order, for its element at `index`.
 std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, const Index& index);
 
-// The two operands of a Contract, and the one of a Reduce_Axis, for the result's element at `index` and
-// the point `inner` of the reduced sub-shape.
-std::vector<Access> reduction_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
-                                       const Index& inner);
-// Of a Gather or Index: first what gives the position (and, of an Index, whether it counts), last the
-// source's element there, `position` standing for the loaded and wrapped index.
+// The two operands of a Contract, and the one of a Reduce_Axis, for the result's element at `index`
+// and the point `inner` of the reduced sub-shape.
+std::vector<Access> reduction_accesses(const graph::Graph& graph, graph::Value v,
+                                       const Index& index, const Index& inner);
+// Of a Gather or Index: first what gives the position (and, of an Index, whether it counts), last
+// the source's element there, `position` standing for the loaded and wrapped index.
 std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
                                       const sym::Expr& position);
 // How many positions the node may load: the source's size along its axis, or all of it.

@@ -39,12 +39,16 @@ Expr inner_position(const Stage& stage, const StageValue& value, const std::vect
   return position;
 }
 
-std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage, const std::vector<Expr>& axes) {
+std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
+                              const std::vector<Expr>& axes) {
   std::vector<Seed> seeds;
   for (const StageValue& value : stage.values) {
-    Seed seed{value.value, sym::unflatten_index(value_position(stage, value, axes), graph[value.value].shape()), {}};
+    Seed seed{value.value,
+              sym::unflatten_index(value_position(stage, value, axes), graph[value.value].shape()),
+              {}};
     if (stage.kind == StageKind::Reduce)
-      seed.inner = sym::unflatten_index(inner_position(stage, value, axes), reduced_shape(graph, value.value));
+      seed.inner = sym::unflatten_index(inner_position(stage, value, axes),
+                                        reduced_shape(graph, value.value));
     seeds.push_back(std::move(seed));
   }
   return seeds;
@@ -65,8 +69,8 @@ namespace {
 using IsInput = std::function<bool(Value)>;
 
 // Accesses of all stages; every node computed on the way goes to `computed`.
-std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& kernel, const IsInput& is_input,
-                                           std::set<uint32_t>* computed) {
+std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& kernel,
+                                           const IsInput& is_input, std::set<uint32_t>* computed) {
   std::set<uint32_t> reduced;
   for (const Stage& stage : kernel.stages)
     if (stage.kind == StageKind::Reduce)
@@ -80,7 +84,12 @@ std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& ker
       if (computed) computed->insert(seed.value.id);
       const bool is_stored_reduction = stage.kind == StageKind::Map && reduced.count(seed.value.id);
       if (stage.kind == StageKind::Map)
-        result.push_back({seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}, true, s, 1});
+        result.push_back({seed.value,
+                          sym::flatten_index(seed.index, graph[seed.value].shape()),
+                          {},
+                          true,
+                          s,
+                          1});
       if (!is_stored_reduction) seeds.push_back(std::move(seed));
     }
     const Walk walked = walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
@@ -90,7 +99,8 @@ std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& ker
         return false;
       }
       for (const Demand& demand : demands)
-        result.push_back({v, sym::flatten_index(demand.index, graph[v].shape()), demand.mask, false, s, 1});
+        result.push_back(
+            {v, sym::flatten_index(demand.index, graph[v].shape()), demand.mask, false, s, 1});
       return true;
     });
     for (MemoryAccess& access : result) {
@@ -117,10 +127,14 @@ namespace {
 class Former {
  public:
   Former(const Graph& graph, const Cluster& cluster, const Fusion& fusion)
-      : graph_(graph), cluster_(cluster), fusion_(fusion), in_cluster_(cluster.values.begin(), cluster.values.end()) {}
+      : graph_(graph),
+        cluster_(cluster),
+        fusion_(fusion),
+        in_cluster_(cluster.values.begin(), cluster.values.end()) {}
 
   Kernel run() {
-    for (size_t i = 0; i < cluster_.outer.size(); ++i) add_axis("o", cluster_.outer[i], AxisRole::Normal);
+    for (size_t i = 0; i < cluster_.outer.size(); ++i)
+      add_axis("o", cluster_.outer[i], AxisRole::Normal);
     add_reduce_stages();
     add_map_stages();
     for (Stage& stage : kernel_.stages)

@@ -22,15 +22,18 @@ struct MemoryAccess {
 // Axis variables of a kernel, as index expressions.
 std::vector<sym::Expr> axis_variables(const IterSpace& iter);
 // Row-major position of a stage's value, over the axes that are not the stage's own if it reduces.
-sym::Expr value_position(const Stage& stage, const StageValue& value, const std::vector<sym::Expr>& axes);
+sym::Expr value_position(const Stage& stage, const StageValue& value,
+                         const std::vector<sym::Expr>& axes);
 // Position of a Reduce stage's point among the elements reduced to one.
-sym::Expr inner_position(const Stage& stage, const StageValue& value, const std::vector<sym::Expr>& axes);
+sym::Expr inner_position(const Stage& stage, const StageValue& value,
+                         const std::vector<sym::Expr>& axes);
 
 // Seeds of a walk that computes the stage's values at the point given by `axes`.
-std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage, const std::vector<sym::Expr>& axes);
+std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
+                              const std::vector<sym::Expr>& axes);
 
-// All accesses of a kernel whose stages and inputs are set. Also gathers, if asked, the operations: the
-// nodes computed in it and, in `operations`, how many simple operations one run takes.
+// All accesses of a kernel whose stages and inputs are set. Also gathers, if asked, the operations:
+// the nodes computed in it and, in `operations`, how many simple operations one run takes.
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel);
 
 // Axes and stages of a cluster, adjacent axes collapsed where every access allows it; mapping,

@@ -17,8 +17,9 @@ constexpr int64_t kTaskPoints = 1 << 15;
 constexpr int64_t kTasksPerCore = 8;
 // Groups of threads.
 constexpr int64_t kGroupThreads = 256;
-constexpr int64_t kGroupReduceElements = 64;   // shorter reductions stay within a thread
-constexpr int64_t kContractGroupOutputs = 1024;  // with fewer results a contraction is spread over threads
+constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within a thread
+constexpr int64_t kContractGroupOutputs =
+    1024;  // with fewer results a contraction is spread over threads
 // Terms that one accumulator adds one by one.
 constexpr int64_t kBlockSteps = 256;
 // Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
@@ -26,14 +27,22 @@ constexpr int64_t kTransposeTile = 64;
 // Outputs from this size on bypass the caches.
 constexpr int64_t kNontemporalBytes = 16 << 20;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
 
 class Mapper {
  public:
   Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel)
-      : graph_(graph), caps_(caps), estimated_ns_(estimated_ns), kernel_(kernel),
-        accesses_(memory_accesses(graph, kernel)), outer_(outer_axes(kernel)) {
+      : graph_(graph),
+        caps_(caps),
+        estimated_ns_(estimated_ns),
+        kernel_(kernel),
+        accesses_(memory_accesses(graph, kernel)),
+        outer_(outer_axes(kernel)) {
     for (const Value v : kernel.ops) {
       const DType dtype = graph[v].dtype();
       operations_ += node_operations(graph[v]);
@@ -41,7 +50,8 @@ class Mapper {
       if (!is_bool(dtype)) widest_ = std::max(widest_, size_of(dtype));
       contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
     }
-    for (const MemoryAccess& access : accesses_) widest_ = std::max(widest_, size_of(graph[access.value].dtype()));
+    for (const MemoryAccess& access : accesses_)
+      widest_ = std::max(widest_, size_of(graph[access.value].dtype()));
     step_.assign(kernel.iter.axes.size(), 1);
     block_tile_.assign(kernel.iter.axes.size(), 0);
   }
@@ -92,18 +102,24 @@ class Mapper {
 
   // Cores.
 
-  // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >= 0.
+  // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >=
+  // 0.
   double vector_score(int64_t axis, int stage) const {
     double score = 0;
     for (const MemoryAccess& access : accesses_) {
       if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
       const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
       const double weight = access.is_store ? 2 : 1;
-      if (!along) score -= 4 * weight;
-      else if (*along == 1) score += 2 * weight;
-      else if (*along == 0) score += weight;
-      else if (*along == -1) score += 1.5 * weight;
-      else score -= 4 * weight;
+      if (!along)
+        score -= 4 * weight;
+      else if (*along == 1)
+        score += 2 * weight;
+      else if (*along == 0)
+        score += weight;
+      else if (*along == -1)
+        score += 1.5 * weight;
+      else
+        score -= 4 * weight;
     }
     return score;
   }
@@ -127,7 +143,8 @@ class Mapper {
     return result;
   }
 
-  // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner axes.
+  // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner
+  // axes.
   Ints choose_vector_axes(int64_t lanes) const {
     Ints best = inner_vector_axes();
     double best_score = -1e30;
@@ -157,7 +174,9 @@ class Mapper {
     return std::max<int64_t>(1, std::min(most, extent(axis) / step_[axis]));
   }
 
-  bool is_outer(int64_t axis) const { return std::find(outer_.begin(), outer_.end(), axis) != outer_.end(); }
+  bool is_outer(int64_t axis) const {
+    return std::find(outer_.begin(), outer_.end(), axis) != outer_.end();
+  }
 
   void map_to_cores() {
     const int64_t lanes = std::clamp<int64_t>(caps_.vector_bits / (8 * widest_), 1, 64);
@@ -185,7 +204,8 @@ class Mapper {
     // A contraction streams the rows of one operand past a strip of the other.
     if (contracts_ && serial.size() >= 2 && is_outer(vec.empty() ? -1 : vec.front()))
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
-    for (const Stage& stage : kernel_.stages) serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
+    for (const Stage& stage : kernel_.stages)
+      serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
     for (const BufferInfo& buffer : kernel_.outputs)
       if (caps_.has_nontemporal_stores && buffer.alloc.size_bytes >= kNontemporalBytes)
         kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
@@ -197,7 +217,8 @@ class Mapper {
       int64_t factor = operations_ <= 6 ? 4 : operations_ <= 16 ? 2 : 1;
       // Independent accumulators hide the latency of the additions.
       if (reduces) factor = operations_ <= 8 ? 8 : operations_ <= 40 ? 4 : 2;
-      if (kernel_.iter.axes[axis].role == AxisRole::Normal && reduces && !is_outer(axis)) factor = 2;
+      if (kernel_.iter.axes[axis].role == AxisRole::Normal && reduces && !is_outer(axis))
+        factor = 2;
       unroll(axis, fitting(axis, factor));
     }
     if (!vec.empty()) return;
@@ -206,17 +227,20 @@ class Mapper {
         unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
   }
 
-  // Register tiles: as many accumulators as registers allow, so that each loaded vector is used often.
+  // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
+  // often.
   void tile_contraction(const Ints& vec) {
     const bool along_output = !vec.empty() && is_outer(vec.front());
     const int64_t registers = caps_.num_vector_registers;
     Ints rows;  // outer axes without lanes, longest last
     for (const int64_t axis : outer_)
       if (vec.empty() || axis != vec.front()) rows.push_back(axis);
-    std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return extent(a) < extent(b); });
+    std::sort(rows.begin(), rows.end(),
+              [&](int64_t a, int64_t b) { return extent(a) < extent(b); });
     if (along_output) {
       const int64_t columns = fitting(vec.front(), 2);
-      unroll(vec.front(), rows.empty() || extent(rows.back()) == 1 ? fitting(vec.front(), 8) : columns);
+      unroll(vec.front(),
+             rows.empty() || extent(rows.back()) == 1 ? fitting(vec.front(), 8) : columns);
       if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), (registers - 4) / 2));
       return;
     }
@@ -229,15 +253,17 @@ class Mapper {
     }
   }
 
-  // The outer axis along which some array is contiguous that the lanes, on another axis, read with a
-  // stride; nothing if there is none, or few enough to stay in cache.
+  // The outer axis along which some array is contiguous that the lanes, on another axis, read with
+  // a stride; nothing if there is none, or few enough to stay in cache.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
-    if (has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile) return std::nullopt;
+    if (has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile)
+      return std::nullopt;
     for (const MemoryAccess& access : accesses_) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
       if (!stride || std::abs(*stride) <= 1) continue;
       for (const int64_t axis : outer_)
-        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1 && extent(axis) > kTransposeTile)
+        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1 &&
+            extent(axis) > kTransposeTile)
           return axis;
     }
     return std::nullopt;
@@ -250,7 +276,8 @@ class Mapper {
     for (const int64_t axis : outer_) {
       const bool in_tile = std::find(tiled.begin(), tiled.end(), axis) != tiled.end();
       const int64_t whole = round_up(extent(axis), step_[axis]);
-      block_tile_[axis] = in_tile ? std::min(whole, round_up(kTransposeTile, step_[axis])) : step_[axis];
+      block_tile_[axis] =
+          in_tile ? std::min(whole, round_up(kTransposeTile, step_[axis])) : step_[axis];
       kernel_.iter.mapping.block.push_back(axis);
       total *= ceil_div(extent(axis), block_tile_[axis]);
     }
@@ -265,7 +292,8 @@ class Mapper {
       for (const int64_t axis : stage.axes) inner *= extent(axis);
       points = std::max(points, outer_points() * inner);
     }
-    int64_t tasks = std::min(static_cast<int64_t>(single_core_ns / kTaskNs), ceil_div(points, kTaskPoints));
+    int64_t tasks =
+        std::min(static_cast<int64_t>(single_core_ns / kTaskNs), ceil_div(points, kTaskPoints));
     if (single_core_ns > 4 * kTaskNs) tasks = std::max<int64_t>(tasks, caps_.num_cores);
     tasks = std::min<int64_t>(tasks, kTasksPerCore * caps_.num_cores);
     int64_t total = 1;
@@ -329,21 +357,24 @@ class Mapper {
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
     }
     if (kernel_.context.global_dims[0] > caps_.max_grid)
-      user_error(ErrorKind::Unsupported, kernel_.kernel_name, ": cannot launch ", kernel_.context.global_dims[0],
-                 " workgroups (the device allows ", caps_.max_grid, ")");
+      user_error(ErrorKind::Unsupported, kernel_.kernel_name, ": cannot launch ",
+                 kernel_.context.global_dims[0], " workgroups (the device allows ", caps_.max_grid,
+                 ")");
   }
 
-  // A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that of
-  // pairwise summation (Higham 1993).
+  // A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that
+  // of pairwise summation (Higham 1993).
   void block_long_sums() {
     for (const Stage& stage : kernel_.stages) {
       if (stage.kind != StageKind::Reduce || stage.axes.empty()) continue;
-      const bool sums = std::any_of(stage.values.begin(), stage.values.end(), [&](const StageValue& value) {
-        const auto* reduce = graph_[value.value].as<graph::Reduce_Axis>();
-        return reduce && reduce->op == ReduceOp::Add && is_float(graph_[value.value].dtype());
-      });
+      const bool sums =
+          std::any_of(stage.values.begin(), stage.values.end(), [&](const StageValue& value) {
+            const auto* reduce = graph_[value.value].as<graph::Reduce_Axis>();
+            return reduce && reduce->op == ReduceOp::Add && is_float(graph_[value.value].dtype());
+          });
       for (const int64_t axis : stage.axes)
-        if (sums && extent(axis) > 2 * kBlockSteps * step_[axis]) block_tile_[axis] = kBlockSteps * step_[axis];
+        if (sums && extent(axis) > 2 * kBlockSteps * step_[axis])
+          block_tile_[axis] = kBlockSteps * step_[axis];
     }
   }
 

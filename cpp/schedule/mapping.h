@@ -5,8 +5,9 @@
 
 namespace rune::schedule {
 
-// Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are set.
-// `estimated_ns` is the kernel's time on the whole device; it decides how far to spread the work.
+// Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
+// set. `estimated_ns` is the kernel's time on the whole device; it decides how far to spread the
+// work.
 void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel);
 
 }  // namespace rune::schedule

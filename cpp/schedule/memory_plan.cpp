@@ -81,7 +81,8 @@ void plan_memory(Schedule& schedule) {
 
   // Temporaries that begin at one offset share memory: an alias group.
   std::map<int64_t, int64_t> groups;
-  for (const auto& [id, offset] : offsets) groups.insert({offset, static_cast<int64_t>(groups.size())});
+  for (const auto& [id, offset] : offsets)
+    groups.insert({offset, static_cast<int64_t>(groups.size())});
   for_each_buffer(schedule, [&](int64_t, BufferInfo& buffer) {
     buffer.alloc.lifetime = lifetimes[buffer.buf_var.id];
     const auto offset = offsets.find(buffer.buf_var.id);

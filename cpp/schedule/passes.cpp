@@ -31,21 +31,23 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
   for (const Value v : kernel.ops)
     if (!caps.has_dtype(graph[v].dtype()))
       user_error(ErrorKind::DType, graph::name_of(graph[v].kind()), ": cannot compute ",
-                 numpy_name(graph[v].dtype()), " on ", caps.name, " (", shape_text(graph[v].shape()),
+                 numpy_name(graph[v].dtype()), " on ", caps.name, " (",
+                 shape_text(graph[v].shape()),
                  graph[v].location.empty() ? "" : ", at " + graph[v].location,
                  ")\nhint: cast to a dtype that the device has, or use device=\"cpu\"");
   for (const BufferInfo& buffer : kernel.inputs)
     if (!caps.has_dtype(buffer.dtype)) {
       const auto* placeholder = graph[buffer.buf_var].as<graph::Placeholder>();
       user_error(ErrorKind::DType, "jit: cannot hold ",
-                 placeholder ? concat("argument ", placeholder->index) : std::string("a constant"), " of dtype ",
-                 numpy_name(buffer.dtype), " and shape ", shape_text(buffer.layout.shape), " on ", caps.name,
+                 placeholder ? concat("argument ", placeholder->index) : std::string("a constant"),
+                 " of dtype ", numpy_name(buffer.dtype), " and shape ",
+                 shape_text(buffer.layout.shape), " on ", caps.name,
                  "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
     }
   const auto buffers = static_cast<int64_t>(kernel.inputs.size() + kernel.outputs.size());
   if (buffers > caps.max_buffers)
-    user_error(ErrorKind::Unsupported, kernel.kernel_name, ": cannot pass ", buffers, " buffers to one kernel (",
-               caps.name, " allows ", caps.max_buffers, ")");
+    user_error(ErrorKind::Unsupported, kernel.kernel_name, ": cannot pass ", buffers,
+               " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
 }
 
 bool is_computed(const graph::Node& node) {
@@ -95,7 +97,8 @@ Schedule find_dependencies(Schedule schedule) {
     for (auto& [producer, values] : from) {
       item.depends_on.push_back(producer);
       schedule.items[producer].dependents.push_back(item.item_id);
-      schedule.dependencies.push_back({producer, item.item_id, std::move(values), DependencyKind::Data});
+      schedule.dependencies.push_back(
+          {producer, item.item_id, std::move(values), DependencyKind::Data});
     }
     for (const BufferInfo& buffer : kernel->outputs) writer[buffer.buf_var.id] = item.item_id;
   }
@@ -123,7 +126,8 @@ Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
     analysis.regs_per_thread = mapped.regs_per_thread;
     const double workers = static_cast<double>(kernel->context.global_dims[0]) *
                            static_cast<double>(kernel->context.local_dims[0]);
-    const double capacity = static_cast<double>(caps.num_cores) * static_cast<double>(caps.simd_width);
+    const double capacity =
+        static_cast<double>(caps.num_cores) * static_cast<double>(caps.simd_width);
     analysis.occupancy = std::min(1.0, workers / capacity);
   }
   return schedule;

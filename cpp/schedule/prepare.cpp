@@ -93,23 +93,26 @@ struct Split {
   int64_t parts;  // partial results
 };
 
-std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce, const Shape& to,
-                                  const Capabilities& caps) {
+std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce,
+                                  const Shape& to, const Capabilities& caps) {
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
   if (num_elements(from) < kLongReduction || num_elements(to) >= busy) return std::nullopt;
   const int64_t wanted = grid ? std::max<int64_t>(busy, 64) : 8 * caps.num_cores;
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
-    if (from[axis] >= 2 * wanted) return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
-  const int64_t longest = *std::max_element(reduce.axes.begin(), reduce.axes.end(),
-                                            [&](int64_t a, int64_t b) { return from[a] < from[b]; });
+    if (from[axis] >= 2 * wanted)
+      return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
+  const int64_t longest =
+      *std::max_element(reduce.axes.begin(), reduce.axes.end(),
+                        [&](int64_t a, int64_t b) { return from[a] < from[b]; });
   if (from[longest] < busy) return std::nullopt;
   return Split{longest, from[longest]};
 }
 
 // Reduces x (its `axis` long parts * rest) to partial results along the axis, then those.
-Value reduce_in_parts(Builder& builder, Value x, const graph::Reduce_Axis& reduce, const Split& split) {
+Value reduce_in_parts(Builder& builder, Value x, const graph::Reduce_Axis& reduce,
+                      const Split& split) {
   const Shape from = builder.shape(x);
   Shape shape = from;
   shape[split.axis] = split.parts;

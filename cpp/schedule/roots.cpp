@@ -20,8 +20,8 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
   for (uint32_t id = 0; id < graph.size(); ++id) {
     const NodeKind kind = graph.nodes[id].kind();
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
-    is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous || kind == NodeKind::Copy ||
-                  kind == NodeKind::Kernel;
+    is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
+                  kind == NodeKind::Copy || kind == NodeKind::Kernel;
   }
   for (const Value v : outputs) is_root[v.id] = true;
   return is_root;
@@ -36,8 +36,8 @@ class RootFinder {
     evaluated_.resize(graph.size(), 0);
   }
 
-  // A value found cheaper to store may already have been followed through by the uses of roots after it,
-  // so these are found again once the roots are known.
+  // A value found cheaper to store may already have been followed through by the uses of roots
+  // after it, so these are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
     find_uses(outputs);
     add_shared_roots();
@@ -88,8 +88,8 @@ class RootFinder {
     });
   }
 
-  // Values that several roots compute, each anew: in order, so that what a stored value is made of is not
-  // stored as well. Storing one usually also costs a kernel, hence the factor.
+  // Values that several roots compute, each anew: in order, so that what a stored value is made of
+  // is not stored as well. Storing one usually also costs a kernel, hence the factor.
   void add_shared_roots() {
     constexpr double kKernelBoundary = 2;
     std::vector<double> operations(graph_.size(), 0);
@@ -101,7 +101,8 @@ class RootFinder {
       operations[id] = std::min(operations[id], kMaxTreeOperations);
       const double elements = static_cast<double>(num_elements(node.shape()));
       if (result.is_root[id] || operations[id] == 0 || evaluated_[id] <= elements) continue;
-      const double recompute = operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
+      const double recompute =
+          operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
       const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
       if (recompute > kKernelBoundary * store) result.is_root[id] = added_ = true;
     }
@@ -139,7 +140,8 @@ class RootFinder {
   const Graph& graph_;
   const Capabilities& caps_;
   const std::vector<double> operations_;
-  std::vector<double> evaluated_;  // by node: times that all roots together compute an element of it
+  std::vector<double>
+      evaluated_;  // by node: times that all roots together compute an element of it
   bool may_add_ = true, added_ = false;
   Shape extents_;  // of the visited root's variables
 };

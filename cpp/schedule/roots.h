@@ -11,7 +11,8 @@ namespace rune::schedule {
 // How a root reads another value that lives in memory or is itself a root.
 struct Use {
   graph::Value value;
-  std::vector<Demand> demands;  // variable i < rank is dimension i of the root, rank + j its reduced axis j
+  std::vector<Demand>
+      demands;  // variable i < rank is dimension i of the root, rank + j its reduced axis j
 };
 
 struct Roots {

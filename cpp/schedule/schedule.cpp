@@ -20,7 +20,8 @@ const char* name_of(MemoryScope scope) {
   return pick(kNames, scope);
 }
 const char* name_of(HintKind kind) {
-  static constexpr const char* kNames[] = {"Vectorize", "Unroll", "Prefetch", "Pipeline", "Nontemporal"};
+  static constexpr const char* kNames[] = {"Vectorize", "Unroll", "Prefetch", "Pipeline",
+                                           "Nontemporal"};
   return pick(kNames, kind);
 }
 const char* name_of(IntraThread plan) {

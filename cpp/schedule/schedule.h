@@ -41,11 +41,11 @@ struct Axis {
   int64_t extent() const { return size ? *size : sym->max_val; }
 };
 
-// Which axes run where; each list holds positions in IterSpace::axes, outermost first. The block axes,
-// each divided by its outermost tile, are linearised row-major into the launch's workgroups. A thread
-// axis is also a block axis (its points, linearised with those of the other block axes, are dealt to
-// threads in order) or an inner axis of the stages (dealt to the threads of the group round robin).
-// Serial axes are loops, in this order; vec axes are the lanes of vectors.
+// Which axes run where; each list holds positions in IterSpace::axes, outermost first. The block
+// axes, each divided by its outermost tile, are linearised row-major into the launch's workgroups.
+// A thread axis is also a block axis (its points, linearised with those of the other block axes,
+// are dealt to threads in order) or an inner axis of the stages (dealt to the threads of the group
+// round robin). Serial axes are loops, in this order; vec axes are the lanes of vectors.
 struct Mapping {
   Ints block, thread, vec, serial;
   bool operator==(const Mapping&) const = default;
@@ -58,9 +58,9 @@ struct Mapping {
   }
 };
 
-// tiles[i]: sizes of axis i's tiles, outermost first; a block axis's first tile is what one workgroup
-// covers, and the last tile of an axis is what one iteration of its innermost loop covers (unroll
-// factor times lanes).
+// tiles[i]: sizes of axis i's tiles, outermost first; a block axis's first tile is what one
+// workgroup covers, and the last tile of an axis is what one iteration of its innermost loop covers
+// (unroll factor times lanes).
 struct IterSpace {
   std::vector<Axis> axes;
   Mapping mapping;
@@ -118,7 +118,7 @@ struct BufferInfo {
   DType dtype = DType::Float32;
   Layout layout;
   Allocation alloc;
-  bool is_input = false;   // of the kernel
+  bool is_input = false;  // of the kernel
   bool is_output = false;
   bool operator==(const BufferInfo&) const = default;
   template <class F>
@@ -138,8 +138,8 @@ enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontempor
 const char* name_of(HintKind kind);
 
 // Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
-// Prefetch: `var`, `amount` iterations ahead. Pipeline: `axis` in `amount` stages. Nontemporal: `var`
-// is written past the caches.
+// Prefetch: `var`, `amount` iterations ahead. Pipeline: `axis` in `amount` stages. Nontemporal:
+// `var` is written past the caches.
 struct LoopHint {
   HintKind kind = HintKind::Unroll;
   std::optional<int64_t> axis;
@@ -155,9 +155,9 @@ struct LoopHint {
   }
 };
 
-// How a reduction's partial results are combined within a thread (several accumulators as a Tree, by
-// Welford's recurrence, by SIMD shuffles, or one accumulator) and between threads (a tree through
-// shared memory, atomics, a second kernel over partial results, or not at all).
+// How a reduction's partial results are combined within a thread (several accumulators as a Tree,
+// by Welford's recurrence, by SIMD shuffles, or one accumulator) and between threads (a tree
+// through shared memory, atomics, a second kernel over partial results, or not at all).
 enum class IntraThread : uint8_t { Tree, Welford, Shfl, None };
 enum class InterThread : uint8_t { SharedTree, Atomic, GridReduce, None };
 const char* name_of(IntraThread plan);
@@ -199,8 +199,8 @@ enum class StageKind : uint8_t { Reduce, Map };
 const char* name_of(StageKind kind);
 
 // A value and where it lies: its row-major position is the sum of strides[a] * axis a. Of a Reduce
-// stage, the strides of the stage's inner axes give the position among the elements that are reduced
-// to one (row-major over the reduced axes).
+// stage, the strides of the stage's inner axes give the position among the elements that are
+// reduced to one (row-major over the reduced axes).
 struct StageValue {
   Value value;
   Ints strides;  // by axis of the iteration space
@@ -212,8 +212,8 @@ struct StageValue {
   }
 };
 
-// Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values at
-// every point of `axes`. Outer axes are those in no stage.
+// Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
+// at every point of `axes`. Outer axes are those in no stage.
 struct Stage {
   StageKind kind = StageKind::Map;
   Ints axes;

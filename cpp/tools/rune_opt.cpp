@@ -103,7 +103,8 @@ void process(const std::string& text, const Arguments& arguments) {
     if (!violations.empty()) user_error(ErrorKind::Parse, "verify: the IR is invalid:", all);
   }
   for (const std::string& name : arguments.passes) driver::run_pass(driver::find_pass(name), state);
-  if (!arguments.stop_after.empty() || arguments.render) driver::run_pipeline(state, arguments.stop_after);
+  if (!arguments.stop_after.empty() || arguments.render)
+    driver::run_pipeline(state, arguments.stop_after);
   if (!arguments.render) {
     std::cout << driver::print(state);
     return;
@@ -122,7 +123,8 @@ int main(int argc, char** argv) {
   try {
     const Arguments arguments = parse_arguments(argc, argv);
     const std::string text = read_file(arguments.file);
-    const std::vector<std::string> cases = arguments.split ? split_cases(text) : std::vector<std::string>{text};
+    const std::vector<std::string> cases =
+        arguments.split ? split_cases(text) : std::vector<std::string>{text};
     for (const std::string& one : cases) {
       try {
         process(one, arguments);

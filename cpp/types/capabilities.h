@@ -1,5 +1,5 @@
-// What a device can do, as data. Scheduling, lowering and rendering ask this record and nothing else,
-// so that no stage above the backends names a device.
+// What a device can do, as data. Scheduling, lowering and rendering ask this record and nothing
+// else, so that no stage above the backends names a device.
 #pragma once
 
 #include <array>
@@ -15,28 +15,28 @@ namespace rune {
 enum class ExecutionModel { Cores, Grid };
 
 struct Capabilities {
-  std::string name;                        // for messages and cache keys
+  std::string name;  // for messages and cache keys
   ExecutionModel model = ExecutionModel::Cores;
-  int num_cores = 1;                       // cores, or compute units
-  int vector_bits = 128;                   // SIMD register width per lane group (Cores)
+  int num_cores = 1;      // cores, or compute units
+  int vector_bits = 128;  // SIMD register width per lane group (Cores)
   int num_vector_registers = 16;
-  int max_threads_per_group = 1;           // Grid
-  int simd_width = 1;                      // threads that run in lock step (Grid)
-  int64_t shared_memory_bytes = 0;         // per group (Grid)
-  int64_t l1_bytes = 32 << 10;             // per core
-  int64_t l2_bytes = 1 << 20;              // per core
-  int64_t last_level_bytes = 8 << 20;      // shared by all cores
-  int max_buffers = 1 << 16;               // arguments of one kernel
-  int64_t max_grid = int64_t{1} << 31;     // groups along one dimension
-  double bandwidth_bytes_per_ns = 10;      // main memory
-  double flops_per_ns = 50;                // one multiply-add counts two
+  int max_threads_per_group = 1;        // Grid
+  int simd_width = 1;                   // threads that run in lock step (Grid)
+  int64_t shared_memory_bytes = 0;      // per group (Grid)
+  int64_t l1_bytes = 32 << 10;          // per core
+  int64_t l2_bytes = 1 << 20;           // per core
+  int64_t last_level_bytes = 8 << 20;   // shared by all cores
+  int max_buffers = 1 << 16;            // arguments of one kernel
+  int64_t max_grid = int64_t{1} << 31;  // groups along one dimension
+  double bandwidth_bytes_per_ns = 10;   // main memory
+  double flops_per_ns = 50;             // one multiply-add counts two
   double launch_ns = 500;
   bool has_nontemporal_stores = false;
   bool has_matrix_unit = false;
-  std::bitset<16> dtypes;                  // storable dtypes, by DType
-  std::bitset<16> arithmetic;              // dtypes with native arithmetic; others are widened
-  // Native scalar operations by dtype, by the number of the operation in alu.def. What is missing is
-  // rewritten by the `decompose` pass.
+  std::bitset<16> dtypes;      // storable dtypes, by DType
+  std::bitset<16> arithmetic;  // dtypes with native arithmetic; others are widened
+  // Native scalar operations by dtype, by the number of the operation in alu.def. What is missing
+  // is rewritten by the `decompose` pass.
   std::array<std::bitset<128>, kNumDTypes> native_ops;
 
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }

@@ -21,7 +21,9 @@ constexpr Row kRows[] = {
 #undef RUNE_DTYPE
 };
 
-const Row& row(DType dtype) { return kRows[static_cast<int>(dtype)]; }
+const Row& row(DType dtype) {
+  return kRows[static_cast<int>(dtype)];
+}
 
 DType signed_of_bytes(int bytes) {
   switch (bytes) {
@@ -46,10 +48,18 @@ DType promote_int_float(DType integer, DType floating) {
 
 }  // namespace
 
-Kind kind(DType dtype) { return row(dtype).kind; }
-int size_of(DType dtype) { return row(dtype).bytes; }
-const char* name_of(DType dtype) { return row(dtype).text; }
-const char* numpy_name(DType dtype) { return row(dtype).numpy; }
+Kind kind(DType dtype) {
+  return row(dtype).kind;
+}
+int size_of(DType dtype) {
+  return row(dtype).bytes;
+}
+const char* name_of(DType dtype) {
+  return row(dtype).text;
+}
+const char* numpy_name(DType dtype) {
+  return row(dtype).numpy;
+}
 
 std::optional<DType> dtype_from_numpy_name(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i)

@@ -26,32 +26,43 @@ enum class Kind : uint8_t { Bool, Int, Uint, Float };
 Kind kind(DType dtype);
 // Bytes of one element.
 int size_of(DType dtype);
-inline int bits_of(DType dtype) { return 8 * size_of(dtype); }
+inline int bits_of(DType dtype) {
+  return 8 * size_of(dtype);
+}
 // The short name used in IR text: f32, i64, bool.
 const char* name_of(DType dtype);
 // NumPy's name: float32, int64, bool.
 const char* numpy_name(DType dtype);
 std::optional<DType> dtype_from_numpy_name(std::string_view name);
 
-inline bool is_float(DType d) { return kind(d) == Kind::Float; }
+inline bool is_float(DType d) {
+  return kind(d) == Kind::Float;
+}
 // Signed or unsigned, bool not included.
-inline bool is_integer(DType d) { return kind(d) == Kind::Int || kind(d) == Kind::Uint; }
-inline bool is_signed(DType d) { return kind(d) == Kind::Int || kind(d) == Kind::Float; }
-inline bool is_bool(DType d) { return d == DType::Bool; }
+inline bool is_integer(DType d) {
+  return kind(d) == Kind::Int || kind(d) == Kind::Uint;
+}
+inline bool is_signed(DType d) {
+  return kind(d) == Kind::Int || kind(d) == Kind::Float;
+}
+inline bool is_bool(DType d) {
+  return d == DType::Bool;
+}
 
 // numpy.result_type(a, b) for strong dtypes. bfloat16 follows ml_dtypes: with integers and bool it
 // stays bfloat16, with float16 it gives float32.
 DType promote(DType a, DType b);
 
-// numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int or
-// Float; Int with a bool array gives int64, Float with bool or an integer gives float64.
+// numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int
+// or Float; Int with a bool array gives int64, Float with bool or an integer gives float64.
 DType promote_weak(DType a, Kind weak);
 
-// The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: bool, int8, uint8 give float16,
-// 16-bit integers float32, wider ones float64, floats themselves.
+// The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: bool, int8, uint8 give
+// float16, 16-bit integers float32, wider ones float64, floats themselves.
 DType float_of(DType dtype);
 
-// The dtype in which numpy.sum and numpy.prod accumulate: bool and narrow integers widen to 64 bits.
+// The dtype in which numpy.sum and numpy.prod accumulate: bool and narrow integers widen to 64
+// bits.
 DType sum_of(DType dtype);
 
 }  // namespace rune

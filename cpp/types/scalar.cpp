@@ -38,7 +38,8 @@ double small_float_to_double(uint16_t bits, int mantissa, int bias, int max_expo
   const int fraction = bits & ((1 << mantissa) - 1);
   double value;
   if (field == max_exponent_field) {
-    value = fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+    value = fraction ? std::numeric_limits<double>::quiet_NaN()
+                     : std::numeric_limits<double>::infinity();
   } else if (field == 0) {
     value = std::ldexp(fraction, 1 - bias - mantissa);
   } else {
@@ -60,16 +61,19 @@ int64_t wrap(DType dtype, int64_t value) {
   }
 }
 
-// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles to:
-// the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others, INT_MIN for
-// NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips the top bit.
+// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles
+// to: the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others,
+// INT_MIN for NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips
+// the top bit.
 int64_t truncate(DType dtype, double value) {
   constexpr double kTwo31 = 2147483648.0, kTwo63 = 9223372036854775808.0;
   if (dtype == DType::Uint64 && value >= kTwo63)
     return truncate(DType::Int64, value - kTwo63) ^ std::numeric_limits<int64_t>::min();
   if (dtype == DType::Int64 || dtype == DType::Uint64 || dtype == DType::Uint32)
-    return std::fabs(value) < kTwo63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
-  return std::fabs(value) < kTwo31 ? static_cast<int64_t>(value) : std::numeric_limits<int32_t>::min();
+    return std::fabs(value) < kTwo63 ? static_cast<int64_t>(value)
+                                     : std::numeric_limits<int64_t>::min();
+  return std::fabs(value) < kTwo31 ? static_cast<int64_t>(value)
+                                   : std::numeric_limits<int32_t>::min();
 }
 
 }  // namespace
@@ -78,12 +82,16 @@ uint16_t half_from_float(double value) {
   return static_cast<uint16_t>((std::signbit(value) ? 0x8000 : 0) |
                                round_to_small_float(std::fabs(value), 10, 15, 31));
 }
-double half_to_float(uint16_t bits) { return small_float_to_double(bits, 10, 15, 31); }
+double half_to_float(uint16_t bits) {
+  return small_float_to_double(bits, 10, 15, 31);
+}
 uint16_t bfloat16_from_float(double value) {
   return static_cast<uint16_t>((std::signbit(value) ? 0x8000 : 0) |
                                round_to_small_float(std::fabs(value), 7, 127, 255));
 }
-double bfloat16_to_float(uint16_t bits) { return small_float_to_double(bits, 7, 127, 255); }
+double bfloat16_to_float(uint16_t bits) {
+  return small_float_to_double(bits, 7, 127, 255);
+}
 
 Scalar Scalar::of(DType dtype, double value) {
   Scalar s;
@@ -127,8 +135,9 @@ Scalar Scalar::of(DType dtype, uint64_t value) {
 Scalar Scalar::lowest(DType dtype) {
   switch (kind(dtype)) {
     case Kind::Float: return of(dtype, -std::numeric_limits<double>::infinity());
-    case Kind::Int: return of(dtype, static_cast<int64_t>(uint64_t{1} << (bits_of(dtype) - 1)) *
-                                         (bits_of(dtype) == 64 ? 1 : -1));
+    case Kind::Int:
+      return of(dtype, static_cast<int64_t>(uint64_t{1} << (bits_of(dtype) - 1)) *
+                           (bits_of(dtype) == 64 ? 1 : -1));
     case Kind::Uint:
     case Kind::Bool: return zero(dtype);
   }
@@ -138,7 +147,8 @@ Scalar Scalar::lowest(DType dtype) {
 Scalar Scalar::highest(DType dtype) {
   switch (kind(dtype)) {
     case Kind::Float: return of(dtype, std::numeric_limits<double>::infinity());
-    case Kind::Int: return of(dtype, static_cast<int64_t>((uint64_t{1} << (bits_of(dtype) - 1)) - 1));
+    case Kind::Int:
+      return of(dtype, static_cast<int64_t>((uint64_t{1} << (bits_of(dtype) - 1)) - 1));
     case Kind::Uint: return of(dtype, int64_t{-1});
     case Kind::Bool: return one(dtype);
   }
@@ -191,11 +201,15 @@ double Scalar::as_double() const {
                                  : static_cast<double>(i_);
 }
 
-int64_t Scalar::as_int64() const { return is_float(dtype_) ? of(DType::Int64, f_).i_ : i_; }
+int64_t Scalar::as_int64() const {
+  return is_float(dtype_) ? of(DType::Int64, f_).i_ : i_;
+}
 uint64_t Scalar::as_uint64() const {
   return static_cast<uint64_t>(is_float(dtype_) ? of(DType::Uint64, f_).i_ : i_);
 }
-bool Scalar::as_bool() const { return is_float(dtype_) ? f_ != 0 : i_ != 0; }
+bool Scalar::as_bool() const {
+  return is_float(dtype_) ? f_ != 0 : i_ != 0;
+}
 
 Scalar Scalar::cast(DType to) const {
   if (to == dtype_) return *this;

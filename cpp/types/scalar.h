@@ -15,8 +15,8 @@ uint16_t bfloat16_from_float(double value);
 double bfloat16_to_float(uint16_t bits);
 
 // A value of a dtype. Integers and bool are held as 64 bits (sign- or zero-extended), floats as the
-// double that equals them, so float32 arithmetic must round after each operation (`Scalar::of` does).
-// NaN payloads are not kept.
+// double that equals them, so float32 arithmetic must round after each operation (`Scalar::of`
+// does). NaN payloads are not kept.
 class Scalar {
  public:
   Scalar() = default;
@@ -39,18 +39,21 @@ class Scalar {
   static Scalar from_bits(DType dtype, uint64_t bits);
 
   DType dtype() const { return dtype_; }
-  double as_double() const;   // any dtype
-  int64_t as_int64() const;   // integers and bool; floats must be in range
+  double as_double() const;  // any dtype
+  int64_t as_int64() const;  // integers and bool; floats must be in range
   uint64_t as_uint64() const;
   bool as_bool() const;
 
-  // NumPy's astype on x86: float to integer truncates, by way of int32 for int32 and narrower types, of
-  // int64 for the others; NaN and what does not fit gives INT_MIN of that type; the result wraps to the
-  // width. uint64 takes values up to 2^64, and 0 from there. Never traps. To bfloat16: as ml_dtypes.
+  // NumPy's astype on x86: float to integer truncates, by way of int32 for int32 and narrower
+  // types, of int64 for the others; NaN and what does not fit gives INT_MIN of that type; the
+  // result wraps to the width. uint64 takes values up to 2^64, and 0 from there. Never traps. To
+  // bfloat16: as ml_dtypes.
   Scalar cast(DType to) const;
 
   // Same dtype and same bits, so that 0.0 differs from -0.0 and NaN equals NaN.
-  bool operator==(const Scalar& other) const { return dtype_ == other.dtype_ && bits() == other.bits(); }
+  bool operator==(const Scalar& other) const {
+    return dtype_ == other.dtype_ && bits() == other.bits();
+  }
 
   // `1.5`, `-0.0`, `nan`, `inf`, `7`, `true`; reads back exactly.
   std::string text() const;

@@ -14,7 +14,8 @@ int64_t num_elements(const Shape& shape) {
     overflow |= __builtin_mul_overflow(product, size, &product);
   }
   if (overflow)
-    user_error(ErrorKind::Value, "shape: cannot hold ", shape_text(shape), " (more than 2^63 elements)");
+    user_error(ErrorKind::Value, "shape: cannot hold ", shape_text(shape),
+               " (more than 2^63 elements)");
   return product;
 }
 
@@ -28,7 +29,9 @@ Ints contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-std::string shape_text(const Shape& shape) { return text::to_text(shape); }
+std::string shape_text(const Shape& shape) {
+  return text::to_text(shape);
+}
 
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   const size_t rank = std::max(a.size(), b.size());
@@ -37,9 +40,10 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     const int64_t x = i + a.size() < rank ? 1 : a[i + a.size() - rank];
     const int64_t y = i + b.size() < rank ? 1 : b[i + b.size() - rank];
     if (x != y && x != 1 && y != 1)
-      user_error(ErrorKind::Value, op, ": cannot broadcast ", shape_text(a), " with ", shape_text(b),
-                 " (dimension ", static_cast<int64_t>(i) - static_cast<int64_t>(rank), ": ", x,
-                 " and ", y, ")\nhint: sizes must be equal or 1, counted from the last dimension");
+      user_error(ErrorKind::Value, op, ": cannot broadcast ", shape_text(a), " with ",
+                 shape_text(b), " (dimension ",
+                 static_cast<int64_t>(i) - static_cast<int64_t>(rank), ": ", x, " and ", y,
+                 ")\nhint: sizes must be equal or 1, counted from the last dimension");
     out[i] = x == 1 ? y : x;
   }
   return out;

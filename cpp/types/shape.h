@@ -32,7 +32,8 @@ int64_t num_elements(const Shape& shape);
 Ints contiguous_strides(const Shape& shape);
 // `[2,3]`
 std::string shape_text(const Shape& shape);
-// NumPy broadcasting. Throws UserError(Value) naming `op`, both shapes and the dimension that differs.
+// NumPy broadcasting. Throws UserError(Value) naming `op`, both shapes and the dimension that
+// differs.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 // Maps a NumPy axis (may be negative) to [0, rank). Throws UserError(Index) naming `op`.
 int64_t normalize_axis(const char* op, int64_t axis, int64_t rank);

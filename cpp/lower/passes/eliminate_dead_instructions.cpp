@@ -9,7 +9,9 @@ namespace {
 bool opens(InstrKind kind) {
   return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
 }
-bool closes(InstrKind kind) { return kind == InstrKind::EndRange || kind == InstrKind::EndIf; }
+bool closes(InstrKind kind) {
+  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
+}
 
 // For each instruction, the one that opens the innermost scope around it (for an opener or its end:
 // the opener itself), or -1.
@@ -40,17 +42,22 @@ std::vector<int64_t> scope_parents(const Kernel& kernel) {
 
 bool has_effect(const Instr& instr) {
   const InstrKind kind = instr.kind();
-  return kind == InstrKind::Store || kind == InstrKind::Barrier || kind == InstrKind::Define_Global ||
-         kind == InstrKind::Define_Var || kind == InstrKind::Custom || kind == InstrKind::Block;
+  return kind == InstrKind::Store || kind == InstrKind::Barrier ||
+         kind == InstrKind::Define_Global || kind == InstrKind::Define_Var ||
+         kind == InstrKind::Custom || kind == InstrKind::Block;
 }
 
 class Marker {
  public:
   explicit Marker(const Kernel& kernel)
-      : live(kernel.body.size(), false), kernel_(kernel), opener_(scope_openers(kernel)),
-        parent_(scope_parents(kernel)), assigns_(kernel.body.size()) {
+      : live(kernel.body.size(), false),
+        kernel_(kernel),
+        opener_(scope_openers(kernel)),
+        parent_(scope_parents(kernel)),
+        assigns_(kernel.body.size()) {
     for (size_t i = 0; i < kernel.body.size(); ++i)
-      if (kernel.body[i].kind() == InstrKind::Assign) assigns_[kernel.body[i].args[0].id].push_back(i);
+      if (kernel.body[i].kind() == InstrKind::Assign)
+        assigns_[kernel.body[i].args[0].id].push_back(i);
   }
 
   void run() {

@@ -28,10 +28,12 @@ std::vector<Value> kernel_arguments(const schedule::Kernel& kernel) {
 
 namespace {
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+bool contains(const Ints& list, int64_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 
-// A point of the iteration space that the innermost loops compute: an expression for each axis that is
-// fixed, and where the point exists at all.
+// A point of the iteration space that the innermost loops compute: an expression for each axis that
+// is fixed, and where the point exists at all.
 struct Point {
   std::vector<Expr> axes;
   Mask mask;
@@ -47,7 +49,8 @@ struct Accumulation {
   std::vector<Var> slots;
 };
 
-DType index_dtype(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps) {
+DType index_dtype(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                  const Capabilities& caps) {
   if (caps.model == ExecutionModel::Cores) return DType::Int64;
   constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
   for (const Value v : kernel_arguments(kernel))
@@ -57,18 +60,24 @@ DType index_dtype(const schedule::Schedule& schedule, const schedule::Kernel& ke
 
 class KernelLowerer {
  public:
-  KernelLowerer(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps)
-      : graph_(schedule.graph), kernel_(kernel), iter_(kernel.iter), mapping_(kernel.iter.mapping),
+  KernelLowerer(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                const Capabilities& caps)
+      : graph_(schedule.graph),
+        kernel_(kernel),
+        iter_(kernel.iter),
+        mapping_(kernel.iter.mapping),
         index_dtype_(index_dtype(schedule, kernel, caps)),
         values_(builder_, graph_, kernel, index_dtype_, static_cast<int>(kernel.lanes())),
-        outer_(schedule::outer_axes(kernel)), threads_(kernel.context.local_dims[0]) {
+        outer_(schedule::outer_axes(kernel)),
+        threads_(kernel.context.local_dims[0]) {
     for (const auto& hint : kernel.hints)
       if (hint.kind == schedule::HintKind::Nontemporal) nontemporal_.insert(hint.var->id);
   }
 
   Kernel run() {
     Point start{std::vector<Expr>(iter_.axes.size()), {}, 0};
-    const bool threads_over_outer = !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
+    const bool threads_over_outer =
+        !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
     if (threads_over_outer) {
       deal_to_threads(start);
     } else {
@@ -82,14 +91,17 @@ class KernelLowerer {
       outer_loops(loops, 0, tiles, {start});
     }
     const auto& context = kernel_.context;
-    return builder_.finish(kernel_.kernel_name, {context.global_dims[0], context.global_dims[1], context.global_dims[2]},
+    return builder_.finish(kernel_.kernel_name,
+                           {context.global_dims[0], context.global_dims[1], context.global_dims[2]},
                            {context.local_dims[0], context.local_dims[1], context.local_dims[2]});
   }
 
  private:
   int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
   int64_t step(int64_t axis) const { return iter_.tiles[axis].back(); }
-  int64_t lanes_of(int64_t axis) const { return contains(mapping_.vec, axis) ? values_.lanes() : 1; }
+  int64_t lanes_of(int64_t axis) const {
+    return contains(mapping_.vec, axis) ? values_.lanes() : 1;
+  }
 
   // Each thread of the grid computes one point of the linearised outer axes.
   void deal_to_threads(const Point& start) {
@@ -99,9 +111,11 @@ class KernelLowerer {
     const int64_t launched = kernel_.context.global_dims[0] * threads_;
     const Var number = builder_.special(SpecialKind::Global_task_idx, 0, launched, index_dtype_);
     const bool guarded = launched > total;
-    if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, values_.index_constant(total)}));
+    if (guarded)
+      builder_.open_if(builder_.alu(AluOp::Cmplt, {number, values_.index_constant(total)}));
     Point point = start;
-    const std::vector<Expr> index = sym::unflatten_index(values_.bind(number, {0, total - 1}), sizes);
+    const std::vector<Expr> index =
+        sym::unflatten_index(values_.bind(number, {0, total - 1}), sizes);
     for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
     run_stages({point});
     if (guarded) builder_.close_if();
@@ -121,9 +135,10 @@ class KernelLowerer {
     return sym::unflatten_index(values_.bind(group, {0, total - 1}), counts);
   }
 
-  // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors if
-  // the axis carries the lanes.
-  Points extend(const Points& points, int64_t axis, const Expr& base, int64_t count, bool into_slots) {
+  // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors
+  // if the axis carries the lanes.
+  Points extend(const Points& points, int64_t axis, const Expr& base, int64_t count,
+                bool into_slots) {
     const int64_t lanes = lanes_of(axis);
     Points result;
     for (const Point& point : points)
@@ -144,7 +159,9 @@ class KernelLowerer {
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body) {
     const int64_t size = extent(axis), width = step(axis), rest = size % width;
     if (size >= width) {
-      const auto iteration = [&](const Expr& i) { body(extend(points, axis, i * width, width, into_slots)); };
+      const auto iteration = [&](const Expr& i) {
+        body(extend(points, axis, i * width, width, into_slots));
+      };
       loop(size / width, iteration);
     }
     if (rest) body(extend(points, axis, Expr(size - rest), rest, into_slots));
@@ -159,10 +176,13 @@ class KernelLowerer {
   }
 
   // The loops over outer axes, outermost first, then the stages.
-  void outer_loops(const Ints& loops, size_t depth, const std::vector<Expr>& tiles, const Points& points) {
+  void outer_loops(const Ints& loops, size_t depth, const std::vector<Expr>& tiles,
+                   const Points& points) {
     if (depth == loops.size()) return run_stages(points);
     const int64_t axis = loops[depth];
-    const Body body = [&](const Points& extended) { outer_loops(loops, depth + 1, tiles, extended); };
+    const Body body = [&](const Points& extended) {
+      outer_loops(loops, depth + 1, tiles, extended);
+    };
     const auto block = std::find(mapping_.block.begin(), mapping_.block.end(), axis);
     if (block == mapping_.block.end()) return full_axis(axis, points, false, body);
     tiled_axis(axis, tiles[block - mapping_.block.begin()], points, body);
@@ -188,7 +208,8 @@ class KernelLowerer {
     // Only the last workgroup has a rest.
     const int64_t tiles = (size + tile - 1) / tile;
     if (tiles > 1)
-      builder_.open_if(builder_.alu(AluOp::Cmpeq, {values_.emit(tile_number), values_.index_constant(tiles - 1)}));
+      builder_.open_if(builder_.alu(
+          AluOp::Cmpeq, {values_.emit(tile_number), values_.index_constant(tiles - 1)}));
     body(extend(points, axis, Expr(size - rest), rest, false));
     if (tiles > 1) builder_.close_if();
   }
@@ -212,10 +233,13 @@ class KernelLowerer {
     return loops;
   }
 
-  void stage_nest(const Ints& loops, size_t depth, const Points& points, bool into_slots, const Body& body) {
+  void stage_nest(const Ints& loops, size_t depth, const Points& points, bool into_slots,
+                  const Body& body) {
     if (depth == loops.size()) return body(points);
     const int64_t axis = loops[depth];
-    const Body inner = [&](const Points& extended) { stage_nest(loops, depth + 1, extended, into_slots, body); };
+    const Body inner = [&](const Points& extended) {
+      stage_nest(loops, depth + 1, extended, into_slots, body);
+    };
     if (contains(mapping_.thread, axis)) return thread_axis(axis, points, inner);
     full_axis(axis, points, into_slots, inner);
   }
@@ -237,7 +261,8 @@ class KernelLowerer {
       for (Point& point : extended) point.axes[axis] = position;
       return extended;
     };
-    if (size >= threads_) loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
+    if (size >= threads_)
+      loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
     if (!rest) return;
     Points last = at(Expr(size - rest) + thread_number(rest));
     for (Point& point : last) point.mask.require_between(thread, 0, rest);
@@ -252,7 +277,9 @@ class KernelLowerer {
       for (const StageValue& value : stage.values)
         for (const Point& point : points) {
           const Expr position = schedule::value_position(stage, value, point.axes);
-          wanted.push_back({value.value, sym::unflatten_index(position, graph_[value.value].shape()), point.mask});
+          wanted.push_back({value.value,
+                            sym::unflatten_index(position, graph_[value.value].shape()),
+                            point.mask});
         }
       const std::vector<Var> results = values_.evaluate(wanted);
       size_t i = 0;
@@ -260,8 +287,8 @@ class KernelLowerer {
         for (const Point& point : points) {
           Mask mask = point.mask;
           if (stage.axes.empty() && kernel_.reduce && threads_ > 1) require_first_thread(mask);
-          values_.store(value.value, schedule::value_position(stage, value, point.axes), results[i++], mask,
-                        nontemporal_.count(value.value.id) > 0);
+          values_.store(value.value, schedule::value_position(stage, value, point.axes),
+                        results[i++], mask, nontemporal_.count(value.value.id) > 0);
         }
     });
   }
@@ -283,12 +310,14 @@ class KernelLowerer {
     return builder_.constant(identity(reduce_op(v), graph_[v].dtype()), lanes);
   }
 
-  std::vector<Accumulation> open_accumulators(const Stage& stage, const Points& outer, int64_t slots, int lanes) {
+  std::vector<Accumulation> open_accumulators(const Stage& stage, const Points& outer,
+                                              int64_t slots, int lanes) {
     std::vector<Accumulation> result;
     for (const StageValue& value : stage.values)
       for (const Point& point : outer) {
         Accumulation accumulation{&value, &point, {}};
-        for (int64_t s = 0; s < slots; ++s) accumulation.slots.push_back(builder_.acc(identity_of(value.value, lanes)));
+        for (int64_t s = 0; s < slots; ++s)
+          accumulation.slots.push_back(builder_.acc(identity_of(value.value, lanes)));
         result.push_back(std::move(accumulation));
       }
     return result;
@@ -297,7 +326,8 @@ class KernelLowerer {
   // Long sums restart, so that no accumulator adds too many terms one by one.
   void reduce_nest(const Stage& stage, const Ints& loops, std::vector<Accumulation>& sums) {
     const int64_t last = loops.empty() ? -1 : loops.back();
-    const bool blocked = last >= 0 && !contains(mapping_.thread, last) && iter_.tiles[last].size() > 1;
+    const bool blocked =
+        last >= 0 && !contains(mapping_.thread, last) && iter_.tiles[last].size() > 1;
     if (!blocked) return accumulate_nest(stage, loops, sums);
     const int64_t size = extent(last), tile = iter_.tiles[last].front(), width = step(last);
     const Ints around(loops.begin(), loops.end() - 1);
@@ -305,7 +335,8 @@ class KernelLowerer {
       const auto block = [&](const std::function<void(std::vector<Accumulation>&)>& run) {
         std::vector<Accumulation> partial = sums;
         for (Accumulation& p : partial)
-          for (Var& slot : p.slots) slot = builder_.acc(identity_of(p.value->value, builder_.type(slot).lanes));
+          for (Var& slot : p.slots)
+            slot = builder_.acc(identity_of(p.value->value, builder_.type(slot).lanes));
         run(partial);
         for (size_t i = 0; i < sums.size(); ++i)
           for (size_t s = 0; s < sums[i].slots.size(); ++s)
@@ -318,7 +349,9 @@ class KernelLowerer {
       };
       const int64_t full = size / tile, leftover = size % tile, rest = leftover % width;
       loop(full, [&](const Expr& number) {
-        block([&](std::vector<Accumulation>& partial) { steps(partial, number * (tile / width), tile / width); });
+        block([&](std::vector<Accumulation>& partial) {
+          steps(partial, number * (tile / width), tile / width);
+        });
       });
       if (!leftover) return;
       block([&](std::vector<Accumulation>& partial) {
@@ -329,7 +362,8 @@ class KernelLowerer {
   }
 
   void accumulate_nest(const Stage& stage, const Ints& loops, std::vector<Accumulation>& sums) {
-    stage_nest(loops, 0, {inner_start()}, true, [&](const Points& points) { accumulate(stage, sums, points); });
+    stage_nest(loops, 0, {inner_start()}, true,
+               [&](const Points& points) { accumulate(stage, sums, points); });
   }
 
   // The loops of a reduce stage extend one point that stands for all outer points.
@@ -355,9 +389,10 @@ class KernelLowerer {
         Mask mask = sum.point->mask;
         mask.require(point.mask);
         const Value v = sum.value->value;
-        const Index index = sym::unflatten_index(schedule::value_position(stage, *sum.value, axes), graph_[v].shape());
-        const Index reduced = sym::unflatten_index(schedule::inner_position(stage, *sum.value, axes),
-                                                   schedule::reduced_shape(graph_, v));
+        const Index index = sym::unflatten_index(schedule::value_position(stage, *sum.value, axes),
+                                                 graph_[v].shape());
+        const Index reduced = sym::unflatten_index(
+            schedule::inner_position(stage, *sum.value, axes), schedule::reduced_shape(graph_, v));
         for (Access& access : schedule::reduction_accesses(graph_, v, index, reduced)) {
           access.mask.require(mask);
           wanted.push_back(std::move(access));
@@ -366,12 +401,13 @@ class KernelLowerer {
       }
     const std::vector<Var> operands = values_.evaluate(wanted);
     size_t next = 0;
-    for (const Term& term : terms) next += add_term(term.acc, term.value, term.mask, &operands[next]);
+    for (const Term& term : terms)
+      next += add_term(term.acc, term.value, term.mask, &operands[next]);
   }
 
   // Folds a point's operands into its accumulator; returns how many there are.
   size_t add_term(Var acc, Value v, const Mask& mask, const Var* operands) {
-    const Type& type = builder_.type(acc);
+    const Type type = builder_.type(acc);
     const Var valid = values_.emit(mask);
     const auto operand = [&](Var x, Scalar otherwise) {
       if (valid.valid()) x = values_.where(valid, x, builder_.constant(otherwise));
@@ -396,7 +432,8 @@ class KernelLowerer {
       if (!contains(mapping_.thread, axis)) slots = std::max(slots, step(axis) / lanes_of(axis));
       lanes_inside |= contains(mapping_.vec, axis);
     }
-    const bool lanes_outside = std::any_of(outer_.begin(), outer_.end(), [&](int64_t axis) { return contains(mapping_.vec, axis); });
+    const bool lanes_outside = std::any_of(
+        outer_.begin(), outer_.end(), [&](int64_t axis) { return contains(mapping_.vec, axis); });
     const int lanes = lanes_inside || lanes_outside ? values_.lanes() : 1;
     std::vector<Accumulation> sums = open_accumulators(stage, outer, slots, lanes);
     reduce_nest(stage, loops, sums);
@@ -406,7 +443,8 @@ class KernelLowerer {
       Var total = combine(sum.slots, op);
       if (lanes_inside) total = combine_lanes(total, op);
       if (across_threads) total = combine_threads(total, op);
-      values_.define(sum.value->value, schedule::value_position(stage, *sum.value, sum.point->axes), total);
+      values_.define(sum.value->value, schedule::value_position(stage, *sum.value, sum.point->axes),
+                     total);
     }
   }
 
@@ -442,7 +480,8 @@ class KernelLowerer {
     for (int64_t half = threads_ / 2; half > 0; half /= 2) {
       builder_.open_if(builder_.alu(AluOp::Cmplt, {thread, values_.index_constant(half)}));
       const Var mine = builder_.load_here(shared, thread, 1, {});
-      const Var other = builder_.load_here(shared, values_.emit(thread_number(threads_) + Expr(half)), 1, {});
+      const Var other =
+          builder_.load_here(shared, values_.emit(thread_number(threads_) + Expr(half)), 1, {});
       builder_.store(shared, thread, builder_.alu_here(alu_of(op), {mine, other}), {}, false);
       builder_.close_if();
       builder_.barrier();
@@ -465,14 +504,16 @@ class KernelLowerer {
 
 }  // namespace
 
-Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel, const Capabilities& caps) {
+Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                    const Capabilities& caps) {
   return KernelLowerer(schedule, kernel, caps).run();
 }
 
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
   std::vector<Kernel> result;
   for (const auto& item : schedule.items)
-    if (const schedule::Kernel* kernel = item.kernel()) result.push_back(lower_kernel(schedule, *kernel, caps));
+    if (const schedule::Kernel* kernel = item.kernel())
+      result.push_back(lower_kernel(schedule, *kernel, caps));
   return result;
 }
 

@@ -1,4 +1,5 @@
-// From the Scheduled IR to the Lowered IR: loops from mapping and tiles, values by index propagation.
+// From the Scheduled IR to the Lowered IR: loops from mapping and tiles, values by index
+// propagation.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,9 @@
 
 namespace rune::lower {
 
-// Lowers one scheduled kernel. Global `i` is kernel.inputs[i], then the outputs that are not inputs. All
-// scalar operations of alu.def may occur; `decompose` removes those that the target lacks.
+// Lowers one scheduled kernel. Global `i` is kernel.inputs[i], then the outputs that are not
+// inputs. All scalar operations of alu.def may occur; `decompose` removes those that the target
+// lacks.
 Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
                     const Capabilities& caps);
 

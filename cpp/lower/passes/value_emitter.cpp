@@ -16,7 +16,9 @@ using sym::Mask;
 
 namespace {
 
-bool is_lane(uint32_t variable) { return variable >= kFirstLaneVariable; }
+bool is_lane(uint32_t variable) {
+  return variable >= kFirstLaneVariable;
+}
 
 // The lane variable that an expression depends on, if any; ids are sorted.
 std::optional<uint32_t> lane_variable(const Expr& expr) {
@@ -32,7 +34,9 @@ bool depends_on_vectors(const Expr& expr) {
 }
 
 // Whether the lanes of a vector have values of their own.
-bool depends_on_lane(const Expr& expr) { return lane_variable(expr) || depends_on_vectors(expr); }
+bool depends_on_lane(const Expr& expr) {
+  return lane_variable(expr) || depends_on_vectors(expr);
+}
 
 // How far one lane moves the expression: 0 without lanes, nothing if that differs between lanes.
 std::optional<int64_t> lane_stride(const Expr& expr) {
@@ -80,7 +84,8 @@ ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
   for (const Value v : kernel_arguments(kernel)) {
     bool writable = false;
     for (const auto& output : kernel.outputs) writable |= output.buf_var == v;
-    memory_[v.id] = builder.define_global(graph[v].dtype(), index++, num_elements(graph[v].shape()), writable);
+    memory_[v.id] =
+        builder.define_global(graph[v].dtype(), index++, num_elements(graph[v].shape()), writable);
   }
   for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
 }
@@ -106,7 +111,8 @@ Var ValueEmitter::emit_atom(const sym::Atom& atom) {
   // Truncation equals rounding down where nothing is negative, and is cheaper.
   const bool nonnegative = atom.inner.bounds().low >= 0;
   const bool is_div = atom.kind == sym::Atom::Kind::Div;
-  const AluOp op = is_div ? (nonnegative ? AluOp::Div : AluOp::Idiv) : (nonnegative ? AluOp::Fmod : AluOp::Mod);
+  const AluOp op =
+      is_div ? (nonnegative ? AluOp::Div : AluOp::Idiv) : (nonnegative ? AluOp::Fmod : AluOp::Mod);
   return builder_.alu(op, {inner, divisor});
 }
 
@@ -116,8 +122,8 @@ Var ValueEmitter::emit(const Expr& expr) {
     int64_t coefficient;
     int rank;
   };
-  // What is known in outer scopes is added first, and so hoisted; the constant after all scalars, so
-  // that neighbouring elements share a base; vectors last.
+  // What is known in outer scopes is added first, and so hoisted; the constant after all scalars,
+  // so that neighbouring elements share a base; vectors last.
   constexpr int kConstant = 1 << 16, kVectors = 1 << 17;
   std::vector<Part> parts;
   for (const Expr::Term& term : expr.terms()) {
@@ -125,15 +131,18 @@ Var ValueEmitter::emit(const Expr& expr) {
     const bool vector = builder_.type(value).lanes > 1;
     parts.push_back({value, term.coefficient, builder_.depth_of(value) + (vector ? kVectors : 0)});
   }
-  if (expr.constant() != 0 || parts.empty()) parts.push_back({index_constant(expr.constant()), 1, kConstant});
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
+  if (expr.constant() != 0 || parts.empty())
+    parts.push_back({index_constant(expr.constant()), 1, kConstant});
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.rank < b.rank; });
   Var sum;
   for (const Part& part : parts) {
     Var value = part.value;
     const int lanes = builder_.type(value).lanes;
     const bool subtract = part.coefficient == -1 && sum.valid();
     if (part.coefficient != 1 && !subtract)
-      value = builder_.alu(AluOp::Mul, {value, builder_.splat(index_constant(part.coefficient), lanes)});
+      value = builder_.alu(AluOp::Mul,
+                           {value, builder_.splat(index_constant(part.coefficient), lanes)});
     if (!sum.valid()) {
       sum = value;
     } else {
@@ -149,7 +158,8 @@ Var ValueEmitter::emit_condition(const Expr& expr) {
   const auto stride = lane_stride(expr);
   if (stride && (*stride == 1 || *stride == -1)) {
     const Expr rest = with_lane(expr, Expr(0));
-    if (*stride == -1) return builder_.alu(AluOp::Cmple, {lane_numbers_, builder_.splat(emit(rest), lanes_)});
+    if (*stride == -1)
+      return builder_.alu(AluOp::Cmple, {lane_numbers_, builder_.splat(emit(rest), lanes_)});
     return builder_.alu(AluOp::Cmple, {builder_.splat(emit(rest * -1), lanes_), lane_numbers_});
   }
   const Var value = emit(expr);
@@ -205,7 +215,8 @@ Var ValueEmitter::known_value(const Access& access) {
 std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
   const auto stop = [this](Value v, const std::vector<schedule::Demand>& demands) {
     const Evaluation evaluation = evaluation_of(graph_[v]);
-    if (is_input(v) || evaluation == Evaluation::Reduction || evaluation == Evaluation::Gathered) return true;
+    if (is_input(v) || evaluation == Evaluation::Reduction || evaluation == Evaluation::Gathered)
+      return true;
     return std::all_of(demands.begin(), demands.end(), [&](const schedule::Demand& demand) {
       return find({v, demand.index, demand.mask}) != nullptr;
     });
@@ -231,7 +242,9 @@ void ValueEmitter::compute(const Access& access) {
       case Evaluation::Alu: result = compute_alu(node, access); break;
       case Evaluation::Forward: result = compute_forward(access); break;
       case Evaluation::Select: result = compute_select(access); break;
-      case Evaluation::Constant: result = builder_.constant(node.as<graph::Const_Scalar>()->value); break;
+      case Evaluation::Constant:
+        result = builder_.constant(node.as<graph::Const_Scalar>()->value);
+        break;
       case Evaluation::Reduction: result = compute_reduction(access); break;
       case Evaluation::Mask: {
         result = emit(schedule::tracker_mask(node.as<graph::Valid>()->tracker, access.index));
@@ -239,7 +252,8 @@ void ValueEmitter::compute(const Access& access) {
         break;
       }
       case Evaluation::Gathered: result = compute_gathered(access); break;
-      case Evaluation::Memory: RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
+      case Evaluation::Memory:
+        RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
     }
   }
   known_[access] = {result, builder_.scope_id(builder_.depth_of(result))};
@@ -266,8 +280,12 @@ Var ValueEmitter::compute_forward(const Access& access) {
   const Mask own = inner.mask;
   inner.mask.require(access.mask);
   const Var value = known_value(inner);
-  // Masked loads give zero already.
-  if (own.is_true() || inner.mask.is_false() || is_input(inner.value)) return value;
+  if (own.is_true() || inner.mask.is_false()) return value;
+  // Masked loads give zero already, but for one element that all lanes share and only some need.
+  const auto& conditions = own.conditions();
+  const bool shared = builder_.type(value).lanes == 1 &&
+                      std::any_of(conditions.begin(), conditions.end(), depends_on_lane);
+  if (is_input(inner.value) && !shared) return value;
   return where(emit(own), value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
 }
 
@@ -314,26 +332,30 @@ Var ValueEmitter::fold_in_place(const Access& access) {
     const Var i = builder_.open_range(index_constant(size));
     inner.push_back(bind(i, {0, size - 1}));
   }
-  std::vector<Access> operands = schedule::reduction_accesses(graph_, access.value, access.index, inner);
+  std::vector<Access> operands =
+      schedule::reduction_accesses(graph_, access.value, access.index, inner);
   for (Access& operand : operands) operand.mask.require(access.mask);
   const std::vector<Var> values = evaluate(operands);
-  const Type& type = builder_.type(acc);
-  const Var next = reduce ? builder_.alu_here(alu_of(op), {acc, match(values[0], type)})
-                          : builder_.alu_here(AluOp::Mulacc, {match(values[0], type), match(values[1], type), acc});
+  const Type type = builder_.type(acc);
+  const Var next =
+      reduce
+          ? builder_.alu_here(alu_of(op), {acc, match(values[0], type)})
+          : builder_.alu_here(AluOp::Mulacc, {match(values[0], type), match(values[1], type), acc});
   builder_.assign(acc, next);
   for (size_t i = 0; i < sizes.size(); ++i) builder_.close_range();
   return acc;
 }
 
-// Negative positions count from the end. What lies outside even so is brought inside, so that no memory
-// but the source's is read; raising IndexError for it is the front end's part.
+// Negative positions count from the end. What lies outside even so is brought inside, so that no
+// memory but the source's is read; raising IndexError for it is the front end's part.
 Expr ValueEmitter::wrapped_position(Var index, int64_t extent) {
   const int lanes = builder_.type(index).lanes;
   const auto number = [&](int64_t n) { return builder_.splat(index_constant(n), lanes); };
   index = builder_.cast(index, index_dtype_);
   const Var negative = builder_.alu(AluOp::Cmplt, {index, number(0)});
   index = where(negative, builder_.alu(AluOp::Add, {index, number(extent)}), index);
-  index = builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(extent - 1)}), number(0)});
+  index =
+      builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(extent - 1)}), number(0)});
   return bind(index, {0, extent - 1});
 }
 
@@ -342,11 +364,14 @@ Var ValueEmitter::compute_gathered(const Access& access) {
     for (Access& a : accesses) a.mask.require(access.mask);
     return accesses;
   };
-  std::vector<Access> first = with_mask(schedule::gathered_accesses(graph_, access.value, access.index, Expr(0)));
+  std::vector<Access> first =
+      with_mask(schedule::gathered_accesses(graph_, access.value, access.index, Expr(0)));
   first.pop_back();
   const std::vector<Var> loaded = evaluate(first);
-  const Expr position = wrapped_position(loaded[0], schedule::gathered_extent(graph_, access.value));
-  const Access source = with_mask(schedule::gathered_accesses(graph_, access.value, access.index, position)).back();
+  const Expr position =
+      wrapped_position(loaded[0], schedule::gathered_extent(graph_, access.value));
+  const Access source =
+      with_mask(schedule::gathered_accesses(graph_, access.value, access.index, position)).back();
   const Var value = evaluate_one(source);
   if (loaded.size() == 1) return value;
   return where(loaded[1], value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
@@ -393,7 +418,8 @@ Var ValueEmitter::load(const Access& access) {
   return builder_.load(memory, emit(position), lanes_, full(access.mask));
 }
 
-void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask, bool nontemporal) {
+void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask,
+                         bool nontemporal) {
   const Var memory = memory_.at(v.id);
   Var valid = emit(mask);
   if (!depends_on_lane(position)) {

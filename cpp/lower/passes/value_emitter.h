@@ -15,8 +15,8 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
-// Variables from here on number a vector's lanes; those before them, from the other constant on, stand
-// for vectors of data.
+// Variables from here on number a vector's lanes; those before them, from the other constant on,
+// stand for vectors of data.
 inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
 inline constexpr uint32_t kFirstVectorVariable = uint32_t{1} << 31;
 
@@ -28,8 +28,8 @@ class ValueEmitter {
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
-  // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the value
-  // is the same.
+  // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the
+  // value is the same.
   sym::Expr lane(int64_t used) const;
   int lanes() const { return lanes_; }
 
@@ -39,8 +39,8 @@ class ValueEmitter {
   Var emit(const sym::Mask& mask);
   Var index_constant(int64_t value) { return builder_.constant(Scalar::of(index_dtype_, value)); }
 
-  // The values wanted, in one sweep over the graph. An access's mask says where the value is needed;
-  // elsewhere it may be anything, but memory is not touched.
+  // The values wanted, in one sweep over the graph. An access's mask says where the value is
+  // needed; elsewhere it may be anything, but memory is not touched.
   std::vector<Var> evaluate(const std::vector<Access>& wanted);
   Var evaluate_one(const Access& wanted) { return evaluate({wanted})[0]; }
 
@@ -52,7 +52,8 @@ class ValueEmitter {
   // A value spread over the lanes of a type.
   Var match(Var v, const Type& type) { return builder_.splat(v, type.lanes); }
 
-  void store(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, bool nontemporal);
+  void store(Value v, const sym::Expr& position, Var value, const sym::Mask& mask,
+             bool nontemporal);
 
  private:
   struct Hash {
