@@ -1,8 +1,8 @@
 """The first call of a workload in a fresh process, stage by stage; prints JSON.
 
-`first_call.py NAME total` times one call; `first_call.py NAME stages` goes through the stages one at a
-time. Run with RUNE_JIT_CACHE_DIR set to an empty folder for a cold cache, and again for a warm one;
-with RUNE_JIT_TIME=1 the passes print their own times to stderr. Imports are not counted.
+`first_call.py NAME total` times one call; `first_call.py NAME stages` goes through the stages one
+at a time. Run with RUNE_JIT_CACHE_DIR set to an empty folder for a cold cache, and again for a warm
+one; with RUNE_JIT_TIME=1 the passes print their own times to stderr. Imports are not counted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import sys
 import time
 
 import numpy as np  # noqa: F401
-import rune_jit
 import workloads
+
+import rune_jit
 
 
 def main(name: str, mode: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import platform
 import time
@@ -40,9 +41,7 @@ class Copy:
         self.target = np.ones_like(self.source)
         count = cores()
         bounds = np.linspace(0, self.source.size, count + 1).astype(int)
-        self._parts = [
-            (self.target[a:b], self.source[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)
-        ]
+        self._parts = [(self.target[a:b], self.source[a:b]) for a, b in itertools.pairwise(bounds)]
         self._pool = ThreadPoolExecutor(count)
 
     @property
@@ -69,7 +68,9 @@ def best_seconds(call: Any, rounds: int) -> float:
 def copy_bandwidth(nbytes: int = 64 << 20, rounds: int = 15) -> float:
     """Bytes per second, read and written together; the better of one thread and all."""
     copy = Copy(nbytes)
-    return copy.nbytes / min(best_seconds(copy.one_thread, rounds), best_seconds(copy.all_threads, rounds))
+    return copy.nbytes / min(
+        best_seconds(copy.one_thread, rounds), best_seconds(copy.all_threads, rounds)
+    )
 
 
 # Multiply-adds in one call of the kernel below: 12 accumulators of 16 floats.
@@ -90,8 +91,10 @@ def _fma_ir() -> str:
         "loop:",
         "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
         *(f"  %a{k} = phi {vector} [ %v, %entry ], [ %b{k}, %loop ]" for k in names),
-        *(f"  %b{k} = call {vector} @llvm.fma.v16f32({vector} %a{k}, {vector} %v, {vector} %v)"
-          for k in names),
+        *(
+            f"  %b{k} = call {vector} @llvm.fma.v16f32({vector} %a{k}, {vector} %v, {vector} %v)"
+            for k in names
+        ),
         "  %next = add i64 %i, 1",
         f"  %more = icmp ult i64 %next, {_STEPS}",
         "  br i1 %more, label %loop, label %end",

@@ -1,4 +1,4 @@
-"""Loops for numba where it cannot compile the NumPy code, or where nobody would leave it at that."""
+"""Loops for numba where it cannot compile the NumPy code, or where nobody would use that."""
 
 from __future__ import annotations
 
@@ -204,8 +204,22 @@ def scatter_add(values, index, bins):
 
 LOOPS = {
     f.__name__: f
-    for f in (mean_var, softmax, layernorm, rmsnorm, logsumexp, cumsum, sum_axis1, pairwise,
-              mandelbrot, jacobi, kmeans, nbody, gather, scatter_add)
+    for f in (
+        mean_var,
+        softmax,
+        layernorm,
+        rmsnorm,
+        logsumexp,
+        cumsum,
+        sum_axis1,
+        pairwise,
+        mandelbrot,
+        jacobi,
+        kmeans,
+        nbody,
+        gather,
+        scatter_add,
+    )
 }
 # What numba neither compiles from NumPy code nor has loops for here.
 WITHOUT = {"attention", "many_arguments"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import workloads
@@ -68,7 +68,11 @@ class Jax(NumPy):
 
     def prepare(self, workload: Workload) -> Call:
         jax, jnp = self._jax, self._jnp
-        fn = _jax_scatter(jnp) if workload.name == "scatter_add" else with_globals(workload.fn, np=jnp)
+        fn = (
+            _jax_scatter(jnp)
+            if workload.name == "scatter_add"
+            else with_globals(workload.fn, np=jnp)
+        )
         args = [jnp.asarray(a) for a in workload.args]
         run = jax.jit(fn)
         return lambda: jax.block_until_ready(run(*args))
@@ -89,8 +93,11 @@ class Torch(NumPy):
 
     def prepare(self, workload: Workload) -> Call:
         torch = self._torch
+        if workload.name == "mandelbrot":
+            raise Unsupported("torch.compile: needs minutes to compile the unrolled loop")
         torch._dynamo.reset()
         if workload.name == "scatter_add":
+
             def fn(values: Any, index: Any, bins: Any) -> Any:
                 return bins.index_add(0, index, values)
         else:
@@ -143,7 +150,7 @@ class _TorchNumPy:
 
 
 class Numba(NumPy):
-    """NumPy code where numba compiles it in parallel, and explicit loops for what runs on rows."""
+    """NumPy code where numba compiles it in parallel, and explicit loops for the rest."""
 
     name = "numba"
 
@@ -170,7 +177,7 @@ class Numba(NumPy):
 class NumExpr(NumPy):
     name = "numexpr"
 
-    _EXPRESSIONS = {
+    _EXPRESSIONS: ClassVar = {
         "mask": "where((x > 0.1) & (x < 0.9) & (y > 0), x * y, h * x)",
         "gelu": "h * x * (1 + tanh(c * (x + d * x * x * x)))",
         "sum_all": "sum(x)",

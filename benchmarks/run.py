@@ -3,8 +3,8 @@
     python benchmarks/run.py                 # everything: prints tables, writes results.md
     python benchmarks/run.py --quick --no-peers --workload softmax --workload chain_f32
 
-Results are checked against NumPy before anything is timed; all contestants of a workload are timed in
-interleaved rounds in this process, with a plain copy of as many bytes among them.
+Results are checked against NumPy before anything is timed; all contestants of a workload are timed
+in interleaved rounds in this process, with a plain copy of as many bytes among them.
 """
 
 from __future__ import annotations
@@ -51,21 +51,23 @@ def leaves(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def disagreement(workload: workloads.Workload, result: list[np.ndarray], expected: Any,
-                 exact_dtype: bool) -> str | None:
-    """What differs from NumPy's result; None if nothing does. Peers may return other dtypes."""
+def disagreement(
+    workload: workloads.Workload, result: list[np.ndarray], expected: Any, strict: bool
+) -> str | None:
+    """What differs from NumPy's result; None if nothing does. Unless `strict`, dtypes may differ,
+    and errors be a hundred times the workload's: some peers sum long arrays one by one."""
     wanted = [np.asarray(x) for x in leaves(expected)]
     if len(result) != len(wanted):
         return f"{len(result)} results instead of {len(wanted)}"
     for got, want in zip(result, wanted, strict=True):
         if got.shape != want.shape:
             return f"shape {got.shape} instead of {want.shape}"
-        if exact_dtype and got.dtype != want.dtype:
+        if strict and got.dtype != want.dtype:
             return f"{got.dtype} instead of {want.dtype}"
         error = np.abs(got.astype(np.float64) - want.astype(np.float64))
         allowed = workload.atol + workload.rtol * np.abs(want.astype(np.float64))
-        if not np.all(error <= allowed):  # also false for NaN
-            return f"differs from NumPy by {np.nanmax(error):.3g}"
+        if not np.all(error <= allowed * (1 if strict else 100)):  # also false for NaN
+            return f"differs from NumPy by {np.max(error):.3g}"
     return None
 
 
@@ -112,7 +114,11 @@ def run_first_call(name: str, mode: str, cache: str) -> dict[str, float]:
     env = dict(os.environ, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_TIME="1" if mode == "stages" else "0")
     done = subprocess.run(
         [sys.executable, str(FOLDER / "first_call.py"), name, mode],
-        env=env, capture_output=True, text=True, check=False, timeout=300,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -151,12 +157,18 @@ def first_call_table(names: list[str], repeats: int = 3) -> dict[str, dict[str, 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workload", action="append", metavar="NAME", help="only these; may repeat")
+    parser.add_argument(
+        "--workload", action="append", metavar="NAME", help="only these; may repeat"
+    )
     parser.add_argument("--quick", action="store_true", help="a quarter of the time a contestant")
     parser.add_argument("--no-peers", action="store_true", help="NumPy and rune_jit only")
     parser.add_argument("--no-first-call", action="store_true", help="skip the fresh processes")
-    parser.add_argument("--tiny", action="store_true", help="tiny sizes: checks results, times nothing real")
-    parser.add_argument("--output", type=Path, help="results file (results.md here if all workloads run)")
+    parser.add_argument(
+        "--tiny", action="store_true", help="tiny sizes: checks results, times nothing real"
+    )
+    parser.add_argument(
+        "--output", type=Path, help="results file (results.md here if all workloads run)"
+    )
     parser.add_argument("--plot", type=Path, help="also draw this picture (needs matplotlib)")
     parser.add_argument("--list", action="store_true", help="print the workloads' names")
     return parser.parse_args(arguments)
@@ -174,9 +186,13 @@ def main(arguments: list[str] | None = None) -> int:
     others, missing = ([], {}) if options.no_peers else peers.available()
     load_before = machine.load()
     host = report.Host(
-        cpu=machine.cpu_name(), cores=machine.cores(), load_before=load_before,
-        copy=machine.copy_bandwidth(), fma=machine.fma_peak(),
-        versions={p.name: p.version for p in (peers.NumPy(), rune, *others)}, missing=missing,
+        cpu=machine.cpu_name(),
+        cores=machine.cores(),
+        load_before=load_before,
+        copy=machine.copy_bandwidth(),
+        fma=machine.fma_peak(),
+        versions={p.name: p.version for p in (peers.NumPy(), rune, *others)},
+        missing=missing,
     )
     rows = []
     with warnings.catch_warnings():
@@ -187,13 +203,21 @@ def main(arguments: list[str] | None = None) -> int:
     host.copy = max(host.copy, machine.copy_bandwidth())
     host.fma = max(host.fma, machine.fma_peak())
     host.load_after = machine.load()
-    stages = {} if options.no_first_call or options.tiny else first_call_table(
-        [n for n in FIRST_CALLS if n in names]
+    stages = (
+        {}
+        if options.no_first_call or options.tiny
+        else first_call_table([n for n in FIRST_CALLS if n in names])
     )
     report.show(host, rows, stages, goals=not options.tiny)
-    output = options.output or (FOLDER / "results.md" if not options.workload and not options.tiny else None)
+    output = options.output or (
+        FOLDER / "results.md" if not options.workload and not options.tiny else None
+    )
     if output:
-        output.write_text(report.markdown(host, rows, stages))
+        text = report.markdown(host, rows, stages)
+        if options.plot:
+            picture = os.path.relpath(options.plot, output.parent)
+            text += f"\n![times as fast as NumPy]({picture})\n"
+        output.write_text(text)
         print(f"wrote {output}")
     if options.plot:
         report.plot(rows, options.plot)

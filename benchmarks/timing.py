@@ -49,7 +49,9 @@ def _repeats(call: Callable[[], Any]) -> int:
     return max(1, int(_SAMPLE_SECONDS / max(seconds, 1e-8)))
 
 
-def interleave(calls: dict[str, Callable[[], Any]], times: dict[str, Times], seconds: float) -> None:
+def interleave(
+    calls: dict[str, Callable[[], Any]], times: dict[str, Times], seconds: float
+) -> None:
     """Adds samples in rounds until `seconds` for each contestant are spent. Those that have used up
     twice their share sit out, once they have a few samples."""
     repeats = {name: _repeats(call) for name, call in calls.items()}

@@ -1,8 +1,8 @@
 """The standard workloads: plain NumPy functions with arguments, tolerances and least costs.
 
 Each is built once, by `build(name, tiny=...)`, from a seeded generator; `tiny` shrinks it to what a
-smoke test can afford. `bytes` counts every input read once and every output written once, `flops` the
-arithmetic that the formula needs (an exp or a log counts one).
+smoke test can afford. `bytes` counts every input read once and every output written once, `flops`
+the arithmetic that the formula needs (an exp or a log counts one).
 """
 
 from __future__ import annotations
@@ -81,22 +81,47 @@ def int_chain(x):
 @_workload
 def chain_f32(rng, tiny):
     x = _f32(rng, 1 << (12 if tiny else 24))
-    return Workload("chain_f32", f"8 operations on {x.size} float32", chain, (x,), 2 * x.nbytes,
-                    8 * x.size, kernels=1)
+    return Workload(
+        "chain_f32",
+        f"8 operations on {x.size} float32",
+        chain,
+        (x,),
+        2 * x.nbytes,
+        8 * x.size,
+        kernels=1,
+    )
 
 
 @_workload
 def chain_f64(rng, tiny):
     x = rng.standard_normal(1 << (12 if tiny else 23))
-    return Workload("chain_f64", f"8 operations on {x.size} float64", chain, (x,), 2 * x.nbytes,
-                    8 * x.size, rtol=1e-12, atol=1e-13, kernels=1)
+    return Workload(
+        "chain_f64",
+        f"8 operations on {x.size} float64",
+        chain,
+        (x,),
+        2 * x.nbytes,
+        8 * x.size,
+        rtol=1e-12,
+        atol=1e-13,
+        kernels=1,
+    )
 
 
 @_workload
 def chain_i32(rng, tiny):
     x = rng.integers(-1 << 20, 1 << 20, 1 << (12 if tiny else 24), dtype=np.int32)
-    return Workload("chain_i32", f"8 operations on {x.size} int32", int_chain, (x,), 2 * x.nbytes,
-                    8 * x.size, rtol=0, atol=0, kernels=1)
+    return Workload(
+        "chain_i32",
+        f"8 operations on {x.size} int32",
+        int_chain,
+        (x,),
+        2 * x.nbytes,
+        8 * x.size,
+        rtol=0,
+        atol=0,
+        kernels=1,
+    )
 
 
 def black_scholes_fn(price, strike, years):
@@ -118,9 +143,17 @@ def black_scholes(rng, tiny):
         (low + (high - low) * rng.random(n, dtype=np.float32)).astype(np.float32)
         for low, high in ((10, 100), (10, 100), (0.2, 3))
     )
-    return Workload("black_scholes", f"calls and puts of {n} options, float32", black_scholes_fn,
-                    (price, strike, years), 5 * price.nbytes, 36 * n, rtol=1e-4, atol=1e-4,
-                    kernels=1)
+    return Workload(
+        "black_scholes",
+        f"calls and puts of {n} options, float32",
+        black_scholes_fn,
+        (price, strike, years),
+        5 * price.nbytes,
+        36 * n,
+        rtol=1e-4,
+        atol=1e-4,
+        kernels=1,
+    )
 
 
 def gelu_fn(x):
@@ -130,8 +163,16 @@ def gelu_fn(x):
 @_workload
 def gelu(rng, tiny):
     x = _f32(rng, 1 << (10 if tiny else 23))
-    return Workload("gelu", f"gelu by tanh of {x.size} float32", gelu_fn, (x,), 2 * x.nbytes,
-                    9 * x.size, atol=1e-6, kernels=1)
+    return Workload(
+        "gelu",
+        f"gelu by tanh of {x.size} float32",
+        gelu_fn,
+        (x,),
+        2 * x.nbytes,
+        9 * x.size,
+        atol=1e-6,
+        kernels=1,
+    )
 
 
 def mask_fn(x, y):
@@ -141,8 +182,9 @@ def mask_fn(x, y):
 @_workload
 def mask(rng, tiny):
     x, y = (_f32(rng, 1 << (10 if tiny else 22)) for _ in range(2))
-    return Workload("mask", f"where over {x.size} float32", mask_fn, (x, y), 3 * x.nbytes,
-                    8 * x.size, kernels=1)
+    return Workload(
+        "mask", f"where over {x.size} float32", mask_fn, (x, y), 3 * x.nbytes, 8 * x.size, kernels=1
+    )
 
 
 def adam_fn(p, g, m, v):
@@ -156,8 +198,15 @@ def adam(rng, tiny):
     n = 1 << (10 if tiny else 22)
     p, g, m = (_f32(rng, n) for _ in range(3))
     v = np.abs(_f32(rng, n))
-    return Workload("adam", f"update of {n} float32 parameters", adam_fn, (p, g, m, v), 7 * p.nbytes,
-                    14 * n, kernels=1)
+    return Workload(
+        "adam",
+        f"update of {n} float32 parameters",
+        adam_fn,
+        (p, g, m, v),
+        7 * p.nbytes,
+        14 * n,
+        kernels=1,
+    )
 
 
 # Reductions and rows.
@@ -177,8 +226,15 @@ def sum_axis1_fn(x):
 
 def _sum(name, fn, rng, tiny, out):
     x = rng.random((64, 96) if tiny else (4096, 4096), dtype=np.float32)
-    return Workload(name, f"{x.shape[0]}x{x.shape[1]} float32", fn, (x,), x.nbytes + 4 * out(x),
-                    x.size, rtol=2e-5)
+    return Workload(
+        name,
+        f"{x.shape[0]}x{x.shape[1]} float32",
+        fn,
+        (x,),
+        x.nbytes + 4 * out(x),
+        x.size,
+        rtol=2e-5,
+    )
 
 
 @_workload
@@ -230,39 +286,78 @@ def _rows(rng, tiny):
 @_workload
 def mean_var(rng, tiny):
     x = _rows(rng, tiny)
-    return Workload("mean_var", f"rows of {x.shape[0]}x{x.shape[1]} float32", mean_var_fn, (x,),
-                    x.nbytes + 8 * x.shape[0], 4 * x.size, rtol=1e-4, kernels=1)
+    return Workload(
+        "mean_var",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        mean_var_fn,
+        (x,),
+        x.nbytes + 8 * x.shape[0],
+        4 * x.size,
+        rtol=1e-4,
+        kernels=1,
+    )
 
 
 @_workload
 def softmax(rng, tiny):
     x = _rows(rng, tiny)
-    return Workload("softmax", f"rows of {x.shape[0]}x{x.shape[1]} float32", softmax_fn, (x,),
-                    2 * x.nbytes, 5 * x.size, atol=1e-7, kernels=1)
+    return Workload(
+        "softmax",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        softmax_fn,
+        (x,),
+        2 * x.nbytes,
+        5 * x.size,
+        atol=1e-7,
+        kernels=1,
+    )
 
 
 @_workload
 def layernorm(rng, tiny):
     x = _rows(rng, tiny)
     gamma, beta = _f32(rng, x.shape[1]), _f32(rng, x.shape[1])
-    return Workload("layernorm", f"rows of {x.shape[0]}x{x.shape[1]} float32", layernorm_fn,
-                    (x, gamma, beta), 2 * x.nbytes + _size(gamma, beta), 7 * x.size, rtol=1e-4,
-                    atol=1e-5, kernels=1)
+    return Workload(
+        "layernorm",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        layernorm_fn,
+        (x, gamma, beta),
+        2 * x.nbytes + _size(gamma, beta),
+        7 * x.size,
+        rtol=1e-4,
+        atol=1e-5,
+        kernels=1,
+    )
 
 
 @_workload
 def rmsnorm(rng, tiny):
     x = _rows(rng, tiny)
     gamma = _f32(rng, x.shape[1])
-    return Workload("rmsnorm", f"rows of {x.shape[0]}x{x.shape[1]} float32", rmsnorm_fn, (x, gamma),
-                    2 * x.nbytes + gamma.nbytes, 4 * x.size, rtol=1e-4, kernels=1)
+    return Workload(
+        "rmsnorm",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        rmsnorm_fn,
+        (x, gamma),
+        2 * x.nbytes + gamma.nbytes,
+        4 * x.size,
+        rtol=1e-4,
+        kernels=1,
+    )
 
 
 @_workload
 def logsumexp(rng, tiny):
     x = _rows(rng, tiny)
-    return Workload("logsumexp", f"rows of {x.shape[0]}x{x.shape[1]} float32", logsumexp_fn, (x,),
-                    x.nbytes + 4 * x.shape[0], 4 * x.size, kernels=1)
+    return Workload(
+        "logsumexp",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        logsumexp_fn,
+        (x,),
+        x.nbytes + 4 * x.shape[0],
+        4 * x.size,
+        kernels=1,
+    )
 
 
 def cumsum_fn(x):
@@ -272,8 +367,15 @@ def cumsum_fn(x):
 @_workload
 def cumsum(rng, tiny):
     x = rng.random((16, 64) if tiny else (4096, 1024), dtype=np.float32)
-    return Workload("cumsum", f"rows of {x.shape[0]}x{x.shape[1]} float32", cumsum_fn, (x,),
-                    2 * x.nbytes, x.size, rtol=1e-4)
+    return Workload(
+        "cumsum",
+        f"rows of {x.shape[0]}x{x.shape[1]} float32",
+        cumsum_fn,
+        (x,),
+        2 * x.nbytes,
+        x.size,
+        rtol=1e-4,
+    )
 
 
 # Contractions.
@@ -300,8 +402,17 @@ def attention_fn(q, k, v):
 def _matmul(name, fn, rng, n, *, bias=False):
     a, b = _f32(rng, n, n), _f32(rng, n, n)
     args = (a, b, _f32(rng, n)) if bias else (a, b)
-    return Workload(name, f"{n}x{n} float32", fn, args, _size(*args) + a.nbytes, 2 * n**3,
-                    rtol=1e-4, atol=1e-3, kernels=1)
+    return Workload(
+        name,
+        f"{n}x{n} float32",
+        fn,
+        args,
+        _size(*args) + a.nbytes,
+        2 * n**3,
+        rtol=1e-4,
+        atol=1e-3,
+        kernels=1,
+    )
 
 
 @_workload
@@ -330,18 +441,33 @@ def mlp(rng, tiny):
     x = _f32(rng, rows, inputs)
     w1, b1 = _f32(rng, inputs, hidden) / 28, _f32(rng, hidden)
     w2, b2 = _f32(rng, hidden, outputs) / 16, _f32(rng, outputs)
-    return Workload("mlp", f"{rows} rows, {inputs}-{hidden}-{outputs}, float32", mlp_fn,
-                    (x, w1, b1, w2, b2), _size(x, w1, b1, w2, b2) + 4 * rows * outputs,
-                    2 * rows * hidden * (inputs + outputs), rtol=1e-4, atol=1e-4, kernels=2)
+    return Workload(
+        "mlp",
+        f"{rows} rows, {inputs}-{hidden}-{outputs}, float32",
+        mlp_fn,
+        (x, w1, b1, w2, b2),
+        _size(x, w1, b1, w2, b2) + 4 * rows * outputs,
+        2 * rows * hidden * (inputs + outputs),
+        rtol=1e-4,
+        atol=1e-4,
+        kernels=2,
+    )
 
 
 @_workload
 def attention(rng, tiny):
     heads, length, depth = (2, 9, 8) if tiny else (8, 512, 64)
     q, k, v = (_f32(rng, heads, length, depth) for _ in range(3))
-    return Workload("attention", f"{heads} heads of {length}x{depth} float32", attention_fn,
-                    (q, k, v), 4 * q.nbytes, 4 * heads * length * length * depth, rtol=1e-4,
-                    atol=1e-5)
+    return Workload(
+        "attention",
+        f"{heads} heads of {length}x{depth} float32",
+        attention_fn,
+        (q, k, v),
+        4 * q.nbytes,
+        4 * heads * length * length * depth,
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 # Stencils, distances, gathers and loops.
@@ -425,24 +551,45 @@ def normal_fn(counter):
 @_workload
 def conv_shifts(rng, tiny):
     x = _f32(rng, *((20, 30) if tiny else (2048, 2048)))
-    return Workload("conv_shifts", f"3x3 blur of {x.shape[0]}x{x.shape[1]} float32", conv_fn, (x,),
-                    2 * x.nbytes, 11 * x.size, atol=1e-5, kernels=1)
+    return Workload(
+        "conv_shifts",
+        f"3x3 blur of {x.shape[0]}x{x.shape[1]} float32",
+        conv_fn,
+        (x,),
+        2 * x.nbytes,
+        11 * x.size,
+        atol=1e-5,
+        kernels=1,
+    )
 
 
 @_workload
 def jacobi(rng, tiny):
     x = _f32(rng, *((20, 30) if tiny else (1024, 1024)))
-    return Workload("jacobi", f"4 sweeps of {x.shape[0]}x{x.shape[1]} float32", jacobi_fn, (x,),
-                    2 * x.nbytes, 16 * x.size)
+    return Workload(
+        "jacobi",
+        f"4 sweeps of {x.shape[0]}x{x.shape[1]} float32",
+        jacobi_fn,
+        (x,),
+        2 * x.nbytes,
+        16 * x.size,
+    )
 
 
 @_workload
 def pairwise(rng, tiny):
     n, k = (12, 3) if tiny else (1024, 3)
     a, b = _f32(rng, n, k), _f32(rng, n, k)
-    return Workload("pairwise", f"distances of {n} and {n} points in {k} dimensions, float32",
-                    distances_fn, (a, b), _size(a, b) + 4 * n * n, n * n * (3 * k + 1), rtol=1e-4,
-                    kernels=1)
+    return Workload(
+        "pairwise",
+        f"distances of {n} and {n} points in {k} dimensions, float32",
+        distances_fn,
+        (a, b),
+        _size(a, b) + 4 * n * n,
+        n * n * (3 * k + 1),
+        rtol=1e-4,
+        kernels=1,
+    )
 
 
 @_workload
@@ -451,32 +598,60 @@ def mandelbrot(rng, tiny):
     x = np.broadcast_to(np.linspace(-2, 0.6, n, dtype=np.float32), (n, n)).copy()
     y = np.broadcast_to(np.linspace(-1.2, 1.2, n, dtype=np.float32)[:, None], (n, n)).copy()
     # Where |z| is within rounding of 2, one count more or less is right.
-    return Workload("mandelbrot", f"24 iterations of {n}x{n} float32", mandelbrot_fn, (x, y),
-                    3 * x.nbytes, 24 * 10 * x.size, atol=1.01)
+    return Workload(
+        "mandelbrot",
+        f"24 iterations of {n}x{n} float32",
+        mandelbrot_fn,
+        (x, y),
+        3 * x.nbytes,
+        24 * 10 * x.size,
+        atol=1.01,
+    )
 
 
 @_workload
 def kmeans(rng, tiny):
     n, k, d = (50, 4, 3) if tiny else (100_000, 16, 8)
     x, centres = _f32(rng, n, d), _f32(rng, k, d)
-    return Workload("kmeans", f"nearest of {k} centres for {n} points in {d} dimensions, float32",
-                    kmeans_fn, (x, centres), _size(x, centres) + 8 * n, 2 * n * k * d, rtol=1e-4)
+    return Workload(
+        "kmeans",
+        f"nearest of {k} centres for {n} points in {d} dimensions, float32",
+        kmeans_fn,
+        (x, centres),
+        _size(x, centres) + 8 * n,
+        2 * n * k * d,
+        rtol=1e-4,
+    )
 
 
 @_workload
 def nbody(rng, tiny):
     n = 12 if tiny else 1024
     position, mass = _f32(rng, n, 3), np.abs(_f32(rng, n))
-    return Workload("nbody", f"forces among {n} bodies, float32", nbody_fn, (position, mass),
-                    _size(position, mass) + position.nbytes, 18 * n * n, rtol=1e-3, atol=1e-2)
+    return Workload(
+        "nbody",
+        f"forces among {n} bodies, float32",
+        nbody_fn,
+        (position, mass),
+        _size(position, mass) + position.nbytes,
+        18 * n * n,
+        rtol=1e-3,
+        atol=1e-2,
+    )
 
 
 @_workload
 def gather(rng, tiny):
     rows, width, n = (32, 8, 50) if tiny else (20_000, 64, 65_536)
     table, index = _f32(rng, rows, width), rng.integers(0, rows, n)
-    return Workload("gather", f"{n} rows of {rows}x{width} float32", gather_fn, (table, index),
-                    _size(table, index) + 4 * n * width, n * width)
+    return Workload(
+        "gather",
+        f"{n} rows of {rows}x{width} float32",
+        gather_fn,
+        (table, index),
+        _size(table, index) + 4 * n * width,
+        n * width,
+    )
 
 
 @_workload
@@ -485,23 +660,45 @@ def scatter_add(rng, tiny):
     values = rng.random(n, dtype=np.float32)
     index = rng.integers(0, bins, n)
     zeros = np.zeros(bins, np.float32)
-    return Workload("scatter_add", f"{n} float32 into {bins} bins", scatter_add_fn,
-                    (values, index, zeros), _size(values, index, zeros) + zeros.nbytes, n,
-                    rtol=1e-4)
+    return Workload(
+        "scatter_add",
+        f"{n} float32 into {bins} bins",
+        scatter_add_fn,
+        (values, index, zeros),
+        _size(values, index, zeros) + zeros.nbytes,
+        n,
+        rtol=1e-4,
+    )
 
 
 @_workload
 def transpose_add(rng, tiny):
     x = _f32(rng, *((17, 17) if tiny else (4096, 4096)))
-    return Workload("transpose_add", f"{x.shape[0]}x{x.shape[1]} float32", transpose_add_fn, (x,),
-                    2 * x.nbytes, x.size, kernels=1)
+    return Workload(
+        "transpose_add",
+        f"{x.shape[0]}x{x.shape[1]} float32",
+        transpose_add_fn,
+        (x,),
+        2 * x.nbytes,
+        x.size,
+        kernels=1,
+    )
 
 
 @_workload
 def normal(rng, tiny):
     counter = np.arange(1 << (10 if tiny else 22), dtype=np.int32)
-    return Workload("normal", f"{counter.size} float32 from counters", normal_fn, (counter,),
-                    2 * counter.nbytes, 25 * counter.size, rtol=1e-4, atol=1e-4, kernels=1)
+    return Workload(
+        "normal",
+        f"{counter.size} float32 from counters",
+        normal_fn,
+        (counter,),
+        2 * counter.nbytes,
+        25 * counter.size,
+        rtol=1e-4,
+        atol=1e-4,
+        kernels=1,
+    )
 
 
 # Overhead of a call.
@@ -527,5 +724,6 @@ def tiny_call(rng, tiny):
 @_workload
 def many_arguments(rng, tiny):
     arrays = tuple(_f32(rng, 3) for _ in range(30))
-    return Workload("many_arguments", "sum of 30 arrays of 3 float32", many_fn, arrays, 31 * 12, 87,
-                    kernels=1)
+    return Workload(
+        "many_arguments", "sum of 30 arrays of 3 float32", many_fn, arrays, 31 * 12, 87, kernels=1
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_a_wrong_result_is_reported_and_not_timed(bench):
         name = "wrong"
 
         def prepare(self, workload):
-            return lambda: workload.fn(*workload.args) + 1
+            return lambda: workload.fn(*workload.args) + np.float32(1)
 
     class Broken(peers.NumPy):
         name = "broken"
@@ -86,7 +87,7 @@ def test_interleaving_gives_everyone_rounds(bench):
     times = {name: bench["timing"].Times(0.0) for name in "ab"}
     bench["timing"].interleave(calls, times, 0.0)
     assert len(times["a"].samples) == len(times["b"].samples) >= 3
-    changes = sum(x != y for x, y in zip(order, order[1:], strict=False))
+    changes = sum(x != y for x, y in itertools.pairwise(order))
     assert changes >= 5  # a, b, a, b ... and not all of a first
 
 
