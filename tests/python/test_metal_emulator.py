@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import assert_matches
+from compare import assert_matches
 from msl_emulator import MetalError, Msl, compile_msl, run_msl
 from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
 from test_msl import ALL, DECOMPOSED, KINDS, OPS, Text

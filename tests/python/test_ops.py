@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import assert_matches
+from compare import assert_matches
 from op_cases import CASES, REALS, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY, OpCase
 
 _PARAMETERS = [
