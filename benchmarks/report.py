@@ -250,6 +250,11 @@ def about(host: Host) -> list[str]:
         f" {host.fma / 1e9:.0f} GFLOP/s float32, load {host.load_before:.1f} before and"
         f" {host.load_after:.1f} after the run",
     ]
+    if max(host.load_before, host.load_after) > 0.5 * host.cores:
+        lines.append(
+            "other work had the cores during this run: figures that need all of them vary from run"
+            " to run, by a factor of two and more"
+        )
     lines += [f"not measured: {name} ({why})" for name, why in host.missing.items()]
     return lines
 
