@@ -10,13 +10,14 @@
 
 namespace rune::metal {
 
-// Freed buffers are kept by size for reuse, up to a part of what the device can hold; those unused for
-// longest go first. A buffer is reused only when nothing that was launched still uses it. Thread-safe.
+// Freed buffers are kept by size for reuse, up to a part of what the device can hold; those unused
+// for longest go first. A buffer is reused only when nothing that was launched still uses it.
+// Thread-safe.
 class Allocator : public runtime::Allocator {
  public:
   Allocator(id<MTLDevice> device, Queue& queue);
 
-  // Throws UserError(Runtime) with the size if the device cannot hold it.
+  // Throws UserError(Memory) with the size if the device cannot hold it.
   void* allocate(size_t bytes) override;
   // Null is ignored. Launches that use the memory may still be running.
   void deallocate(void* memory, size_t bytes) override;

@@ -10,12 +10,14 @@ namespace rune::metal {
 
 namespace {
 
-// Sizes come in steps of an eighth of a power of two, at least of a page: sizes near to one another share
-// buffers, and at most an eighth is lost.
+// Sizes come in steps of an eighth of a power of two, at least of a page: sizes near to one another
+// share buffers, and at most an eighth is lost.
 size_t bucket_of(size_t bytes) {
   constexpr size_t kPage = size_t{16} << 10;
   const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
-  return bytes <= 256 ? 256 : bytes <= kPage ? std::bit_ceil(bytes) : (bytes + step - 1) / step * step;
+  return bytes <= 256     ? 256
+         : bytes <= kPage ? std::bit_ceil(bytes)
+                          : (bytes + step - 1) / step * step;
 }
 
 }  // namespace
@@ -28,7 +30,8 @@ Allocator::Allocator(id<MTLDevice> device, Queue& queue) : device_(device), queu
 void* Allocator::allocate(size_t bytes) {
   const size_t limit = device_.maxBufferLength;
   if (bytes > limit)
-    user_error(ErrorKind::Runtime, "metal: cannot allocate ", bytes, " bytes (one buffer holds at most ", limit, ")");
+    user_error(ErrorKind::Memory, "metal: cannot allocate ", bytes,
+               " bytes (one buffer holds at most ", limit, ")");
   const size_t size = std::min(bucket_of(bytes), limit);
   std::unique_lock<std::mutex> lock(mutex_);
   std::shared_ptr<Block> block = reuse_locked(size);
@@ -44,7 +47,9 @@ void* Allocator::allocate(size_t bytes) {
       lock.lock();
       block->buffer = new_buffer(size);
     }
-    if (!block->buffer) user_error(ErrorKind::Runtime, "metal: cannot allocate ", bytes, " bytes (the device has no memory left)");
+    if (!block->buffer)
+      user_error(ErrorKind::Memory, "metal: cannot allocate ", bytes,
+                 " bytes (the device has no memory left)");
   }
   void* memory = nullptr;
   @autoreleasepool {

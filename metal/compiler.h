@@ -10,17 +10,18 @@
 
 namespace rune::metal {
 
-// Safe math: no reassociation, NaN and infinities kept. Libraries and pipelines are kept by their source,
-// so a text is compiled once. Thread-safe.
+// Safe math: no reassociation, NaN and infinities kept. Libraries and pipelines are kept by their
+// source, so a text is compiled once. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // `num_cores` as in the capabilities that kernels were estimated for.
   Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores);
 
-  // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with the
-  // compiler's messages and the kernel's name; also if a kernel's threadgroup is larger than its pipeline
-  // allows (many registers lower that limit).
-  std::vector<std::shared_ptr<runtime::Program>> compile(std::span<const runtime::KernelSource> sources) override;
+  // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with
+  // the compiler's messages and the kernel's name; also if a kernel's threadgroup is larger than
+  // its pipeline allows (many registers lower that limit).
+  std::vector<std::shared_ptr<runtime::Program>> compile(
+      std::span<const runtime::KernelSource> sources) override;
 
  private:
   struct Library {

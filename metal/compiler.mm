@@ -13,7 +13,8 @@ constexpr size_t kMaxBuffers = 31;
 constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
 
 MTLSize to_size(const std::array<int64_t, 3>& size) {
-  return MTLSizeMake(static_cast<NSUInteger>(size[0]), static_cast<NSUInteger>(size[1]), static_cast<NSUInteger>(size[2]));
+  return MTLSizeMake(static_cast<NSUInteger>(size[0]), static_cast<NSUInteger>(size[1]),
+                     static_cast<NSUInteger>(size[2]));
 }
 
 MTLCompileOptions* compile_options() {
@@ -25,7 +26,10 @@ MTLCompileOptions* compile_options() {
     return options;
   }
 #endif
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"  // the only way before macOS 15
   options.fastMathEnabled = NO;
+#pragma clang diagnostic pop
   return options;
 }
 
@@ -33,20 +37,28 @@ class Program : public runtime::Program {
  public:
   Program(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline, Queue& queue,
           Allocator& allocator, int num_cores)
-      : name_(std::make_shared<const std::string>(source.name)), pipeline_(pipeline), grid_(to_size(source.grid)), local_(to_size(source.local)),
-        estimated_ns_(source.estimated_ns / num_cores), queue_(queue), allocator_(allocator) {
+      : name_(std::make_shared<const std::string>(source.name)),
+        pipeline_(pipeline),
+        grid_(to_size(source.grid)),
+        local_(to_size(source.local)),
+        estimated_ns_(source.estimated_ns / num_cores),
+        queue_(queue),
+        allocator_(allocator) {
     for (const int64_t size : source.grid) is_empty_ |= size == 0;
   }
 
   void launch(const runtime::LaunchArguments& arguments) override {
     if (is_empty_) return;
     const size_t slots = arguments.buffers.size() + !arguments.vars.empty();
-    RUNE_CHECK(slots <= kMaxBuffers, "kernel ", *name_, ": ", slots, " buffers of at most ", kMaxBuffers);
-    RUNE_CHECK(arguments.vars.size_bytes() <= kMaxInlineBytes, "kernel ", *name_, ": ", arguments.vars.size(), " variables");
+    RUNE_CHECK(slots <= kMaxBuffers, "kernel ", *name_, ": ", slots, " buffers of at most ",
+               kMaxBuffers);
+    RUNE_CHECK(arguments.vars.size_bytes() <= kMaxInlineBytes, "kernel ", *name_, ": ",
+               arguments.vars.size(), " variables");
     std::array<Binding, kMaxBuffers> bindings;
-    for (size_t i = 0; i < arguments.buffers.size(); ++i) bindings[i] = allocator_.find(arguments.buffers[i]);
-    queue_.launch({name_, pipeline_, grid_, local_, estimated_ns_}, {bindings.data(), arguments.buffers.size()},
-                  arguments.vars);
+    for (size_t i = 0; i < arguments.buffers.size(); ++i)
+      bindings[i] = allocator_.find(arguments.buffers[i]);
+    queue_.launch({name_, pipeline_, grid_, local_, estimated_ns_},
+                  {bindings.data(), arguments.buffers.size()}, arguments.vars);
   }
 
  private:
@@ -87,7 +99,9 @@ Compiler::Library& Compiler::library_of(const std::string& text, const std::stri
     library = [device_ newLibraryWithSource:to_ns(text) options:compile_options() error:&error];
     if (!library) message = describe(error);
   }
-  if (!library) user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n", text);
+  if (!library)
+    user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n",
+               text);
   return libraries_.emplace(text, Library{library, {}}).first->second;
 }
 
@@ -104,12 +118,14 @@ id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::s
       if (!pipeline) message = describe(error);
     }
   }
-  if (!pipeline) user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", name, ": ", message);
+  if (!pipeline)
+    user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", name, ": ", message);
   library.pipelines[name] = pipeline;
   return pipeline;
 }
 
-std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(std::span<const runtime::KernelSource> sources) {
+std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
+    std::span<const runtime::KernelSource> sources) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_ptr<runtime::Program>> programs;
   Library* library = nullptr;

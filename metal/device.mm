@@ -13,8 +13,8 @@ namespace rune::metal {
 
 namespace {
 
-// Processes without a window server, and those that only see virtual GPUs, find the default device in the
-// list of all alone.
+// Processes without a window server, and those that only see virtual GPUs, find the default device
+// in the list of all alone.
 id<MTLDevice> find_device() {
   @autoreleasepool {
     const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
@@ -36,8 +36,11 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
 class Device : public runtime::Device {
  public:
   Device(const Capabilities& general, id<MTLDevice> device)
-      : name_(general.name), capabilities_(read_capabilities(general, device)), queue_(device),
-        allocator_(device, queue_), compiler_(device, queue_, allocator_, general.num_cores) {}
+      : name_(general.name),
+        capabilities_(read_capabilities(general, device)),
+        queue_(device),
+        allocator_(device, queue_),
+        compiler_(device, queue_, allocator_, general.num_cores) {}
 
   ~Device() override { queue_.finish(); }
 
@@ -66,7 +69,8 @@ class Device : public runtime::Device {
   void wait_for(const void* memory, size_t bytes) {
     if (bytes == 0) return;
     const Binding binding = allocator_.find(memory);
-    RUNE_CHECK(bytes <= binding.block->bytes - binding.offset, "a copy of ", bytes, " bytes behind the end of a buffer");
+    RUNE_CHECK(bytes <= binding.block->bytes - binding.offset, "a copy of ", bytes,
+               " bytes behind the end of a buffer");
     queue_.wait_for(*binding.block);
   }
 
@@ -85,7 +89,9 @@ bool is_recent() {
 }  // namespace
 
 std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
-  if (!is_recent()) user_error(ErrorKind::Runtime, "metal: cannot use this system's Metal (macOS 14 or later is needed)");
+  if (!is_recent())
+    user_error(ErrorKind::Runtime,
+               "metal: cannot use this system's Metal (macOS 14 or later is needed)");
   const id<MTLDevice> device = find_device();
   if (!device)
     user_error(ErrorKind::Runtime,
@@ -94,6 +100,8 @@ std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
   return std::make_shared<Device>(general, device);
 }
 
-bool is_available() { return is_recent() && find_device() != nil; }
+bool is_available() {
+  return is_recent() && find_device() != nil;
+}
 
 }  // namespace rune::metal

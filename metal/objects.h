@@ -9,9 +9,13 @@
 
 namespace rune::metal {
 
-inline NSString* to_ns(std::string_view text) { return [NSString stringWithUTF8String:std::string(text).c_str()]; }
+inline NSString* to_ns(std::string_view text) {
+  return [NSString stringWithUTF8String:std::string(text).c_str()];
+}
 
-inline std::string to_std(NSString* text) { return text ? std::string(text.UTF8String) : std::string(); }
+inline std::string to_std(NSString* text) {
+  return text ? std::string(text.UTF8String) : std::string();
+}
 
 // An error's text; Metal leaves it nil in some failures.
 inline std::string describe(NSError* error) {

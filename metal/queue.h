@@ -16,8 +16,9 @@ namespace rune::metal {
 // One allocation, kept alive by the allocator, by its cache, and by command buffers that use it.
 struct Block {
   id<MTLBuffer> buffer;
-  size_t bytes = 0;       // of the whole buffer
-  uint64_t last_use = 0;  // number of the last command buffer that uses it; guarded by the queue's mutex
+  size_t bytes = 0;  // of the whole buffer
+  uint64_t last_use =
+      0;  // number of the last command buffer that uses it; guarded by the queue's mutex
 };
 
 struct Binding {
@@ -31,10 +32,11 @@ struct Dispatch {
   id<MTLComputePipelineState> pipeline;
   MTLSize grid;
   MTLSize local;
-  double estimated_ns = 0;            // on the whole GPU
+  double estimated_ns = 0;  // on the whole GPU
 };
 
-// Command buffers are numbered from 1 in the order of their commits, in which they run. Thread-safe.
+// Command buffers are numbered from 1 in the order of their commits, in which they run.
+// Thread-safe.
 class Queue {
  public:
   // Throws UserError(Runtime) if the device gives no queue.
@@ -43,12 +45,14 @@ class Queue {
   // Waits for what runs, as long as its pipelines live; errors are lost.
   void finish() noexcept;
 
-  // Adds a launch to the open command buffer, and commits that when it is large enough: by launches, bytes
-  // and estimated time (a command buffer that takes seconds is killed by the system's watchdog).
-  void launch(const Dispatch& dispatch, std::span<const Binding> bindings, std::span<const int64_t> vars);
+  // Adds a launch to the open command buffer, and commits that when it is large enough: by
+  // launches, bytes and estimated time (a command buffer that takes seconds is killed by the
+  // system's watchdog).
+  void launch(const Dispatch& dispatch, std::span<const Binding> bindings,
+              std::span<const int64_t> vars);
 
-  // Commits the open command buffer and waits for all; throws UserError(Runtime) with the first error
-  // since the last call.
+  // Commits the open command buffer and waits for all; throws UserError(Runtime) with the first
+  // error since the last call.
   void synchronize();
   // Waits until command buffers that use the block have run. Errors stay for synchronize().
   void wait_for(const Block& block);

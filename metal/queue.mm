@@ -9,8 +9,8 @@ namespace rune::metal {
 
 namespace {
 
-// A command buffer is committed with this much: enough to hide the cost of a commit, little enough to
-// start the GPU early and to stay far from the watchdog's limit.
+// A command buffer is committed with this much: enough to hide the cost of a commit, little enough
+// to start the GPU early and to stay far from the watchdog's limit.
 constexpr size_t kMaxLaunches = 40;
 constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr double kMaxNs = 20e6;
@@ -47,7 +47,8 @@ namespace {
 std::string list_names(const std::vector<std::shared_ptr<const std::string>>& kernels) {
   constexpr size_t kShown = 4;
   std::string text = kernels.size() == 1 ? "kernel " : "one of the kernels ";
-  for (size_t i = 0; i < std::min(kernels.size(), kShown); ++i) text += (i ? ", " : "") + *kernels[i];
+  for (size_t i = 0; i < std::min(kernels.size(), kShown); ++i)
+    text += (i ? ", " : "") + *kernels[i];
   if (kernels.size() > kShown) text += concat(" and ", kernels.size() - kShown, " more");
   return text;
 }
@@ -84,7 +85,8 @@ void Queue::open_locked() {
   batch_ = std::move(batch);
 }
 
-void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings, std::span<const int64_t> vars) {
+void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
+                   std::span<const int64_t> vars) {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
   open_locked();
   Batch& batch = *batch_;
@@ -93,9 +95,10 @@ void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings, 
     [encoder setComputePipelineState:dispatch.pipeline];
     for (size_t i = 0; i < bindings.size(); ++i)
       [encoder setBuffer:bindings[i].block->buffer offset:bindings[i].offset atIndex:i];
-    if (!vars.empty()) [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:bindings.size()];
-    // Kernels count on whole threadgroups. Those of one encoder run one after another where they share
-    // buffers: Metal tracks that.
+    if (!vars.empty())
+      [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:bindings.size()];
+    // Kernels count on whole threadgroups. Those of one encoder run one after another where they
+    // share buffers: Metal tracks that.
     [encoder dispatchThreadgroups:dispatch.grid threadsPerThreadgroup:dispatch.local];
   }
   for (const Binding& binding : bindings) {
@@ -105,7 +108,9 @@ void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings, 
   }
   batch.kernels.push_back(dispatch.name);
   batch.estimated_ns += dispatch.estimated_ns;
-  if (batch.kernels.size() >= kMaxLaunches || batch.bytes >= kMaxBytes || batch.estimated_ns >= kMaxNs) commit_locked();
+  if (batch.kernels.size() >= kMaxLaunches || batch.bytes >= kMaxBytes ||
+      batch.estimated_ns >= kMaxNs)
+    commit_locked();
 }
 
 void Queue::commit_locked() {
@@ -117,7 +122,8 @@ void Queue::commit_locked() {
     // The handler runs on a thread of Metal's, where nothing may be thrown: the error waits for
     // synchronize(). It holds the blocks; the last to go frees them.
     const std::shared_ptr<Shared> shared = shared_;
-    const auto blocks = std::make_shared<std::vector<std::shared_ptr<Block>>>(std::move(batch->blocks));
+    const auto blocks =
+        std::make_shared<std::vector<std::shared_ptr<Block>>>(std::move(batch->blocks));
     const std::string kernels = list_names(batch->kernels);
     [batch->commands addCompletedHandler:^(id<MTLCommandBuffer> done) {
       std::string failure;
@@ -138,7 +144,8 @@ void Queue::synchronize() {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   commit_locked();
   wait_locked(lock, shared_->committed);
-  if (!shared_->error.empty()) throw UserError(ErrorKind::Runtime, std::exchange(shared_->error, {}));
+  if (!shared_->error.empty())
+    throw UserError(ErrorKind::Runtime, std::exchange(shared_->error, {}));
 }
 
 void Queue::wait_for(const Block& block) {

@@ -1,6 +1,7 @@
-"""Programs on the Metal device: on a Mac its GPU, elsewhere the emulator of tests/metal_emulator, if the
-extension was built with it (-DRUNE_METAL_EMULATOR=ON). RUNE_TEST_FULL=1 runs the whole table of
-operations.
+"""Programs on the Metal device: on a Mac its GPU, elsewhere the emulator of tests/metal_emulator.
+
+Elsewhere the extension must have been built with the emulator (-DRUNE_METAL_EMULATOR=ON).
+RUNE_TEST_FULL=1 runs the whole table of operations.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import assert_matches
+from compare import assert_matches
 from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY, OpCase
 
 import rune_jit
@@ -276,7 +277,7 @@ def test_no_memory() -> None:
     np.testing.assert_array_equal(function(x), x + 13)
     inject("fail_allocations", 1000)
     y = np.ones((1 << 21) + 7, np.float32)
-    with pytest.raises(RuntimeError, match=r"cannot allocate \d+ bytes \(the device has no memory"):
+    with pytest.raises(MemoryError, match=r"cannot allocate \d+ bytes \(the device has no memory"):
         function(y)
     inject("fail_allocations", 0)
     np.testing.assert_array_equal(function(y), y + 13)

@@ -31,12 +31,15 @@ bool is_living(const void* object) {
 
 void set_living(const void* object, bool is_alive) {
   const std::lock_guard<std::mutex> lock(living_mutex);
-  if (is_alive) living.insert(object);
-  else living.erase(object);
+  if (is_alive)
+    living.insert(object);
+  else
+    living.erase(object);
 }
 
 std::string execute(const std::vector<Dispatch>& dispatches) {
-  if (take(injection().fail_command_buffers)) return "Caused GPU Timeout Error (injected by the test)";
+  if (take(injection().fail_command_buffers))
+    return "Caused GPU Timeout Error (injected by the test)";
   for (const Dispatch& dispatch : dispatches) {
     if (!is_living(dispatch.pipeline)) return "a pipeline was released before it ran";
     msl_emulator::Launch launch = dispatch.launch;
@@ -46,7 +49,8 @@ std::string execute(const std::vector<Dispatch>& dispatches) {
       if (argument.buffer && !is_living(argument.buffer))
         return "the buffer at index " + std::to_string(index) + " was released before it was used";
       if (argument.buffer) {
-        launch.buffers[index] = {argument.buffer->memory + argument.offset, argument.buffer->length - argument.offset};
+        launch.buffers[index] = {argument.buffer->memory + argument.offset,
+                                 argument.buffer->length - argument.offset};
       } else {
         inlined.push_back(argument.bytes);
         launch.buffers[index] = {inlined.back().data(), inlined.back().size()};

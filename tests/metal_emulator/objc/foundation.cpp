@@ -24,22 +24,37 @@ struct ConstantString {
   unsigned length;
 };
 
-const char* string_utf8(const String* self, Selector*) { return self->text.c_str(); }
-const char* constant_utf8(const ConstantString* self, Selector*) { return self->text; }
-Object* string_with_utf8(Object*, Selector*, const char* text) { return objc_autorelease(make_string(text)); }
-Object* error_text(const Error* self, Selector*) { return self->text.get(); }
-Object* array_first(const Array* self, Selector*) { return self->items.empty() ? nullptr : self->items[0]; }
+const char* string_utf8(const String* self, Selector*) {
+  return self->text.c_str();
+}
+const char* constant_utf8(const ConstantString* self, Selector*) {
+  return self->text;
+}
+Object* string_with_utf8(Object*, Selector*, const char* text) {
+  return objc_autorelease(make_string(text));
+}
+Object* error_text(const Error* self, Selector*) {
+  return self->text.get();
+}
+Object* array_first(const Array* self, Selector*) {
+  return self->items.empty() ? nullptr : self->items[0];
+}
 
-Class string_meta{nullptr, "NSString class", nullptr, {method("stringWithUTF8String:", string_with_utf8)}};
-Class error_class{nullptr, "NSError", nullptr, {method("localizedDescription", error_text)}, destroy<Error>};
-Class array_class{nullptr, "NSArray", nullptr, {method("firstObject", array_first)}, destroy<Array>};
+Class string_meta{
+    nullptr, "NSString class", nullptr, {method("stringWithUTF8String:", string_with_utf8)}};
+Class error_class{
+    nullptr, "NSError", nullptr, {method("localizedDescription", error_text)}, destroy<Error>};
+Class array_class{
+    nullptr, "NSArray", nullptr, {method("firstObject", array_first)}, destroy<Array>};
 
 }  // namespace
 
 extern "C" {
 long __objc_class_name_NSString = 0;
-Class _OBJC_CLASS_NSString{&string_meta, "NSString", nullptr, {method("UTF8String", string_utf8)}, destroy<String>};
-Class _OBJC_CLASS_NSConstantString{nullptr, "NSConstantString", nullptr, {method("UTF8String", constant_utf8)}};
+Class _OBJC_CLASS_NSString{
+    &string_meta, "NSString", nullptr, {method("UTF8String", string_utf8)}, destroy<String>};
+Class _OBJC_CLASS_NSConstantString{
+    nullptr, "NSConstantString", nullptr, {method("UTF8String", constant_utf8)}};
 }
 
 Object* make_string(const std::string& text) {
@@ -50,7 +65,8 @@ Object* make_string(const std::string& text) {
 
 std::string text_of(const Object* string) {
   if (!string) return "";
-  if (string->isa == &_OBJC_CLASS_NSConstantString) return reinterpret_cast<const ConstantString*>(string)->text;
+  if (string->isa == &_OBJC_CLASS_NSConstantString)
+    return reinterpret_cast<const ConstantString*>(string)->text;
   return static_cast<const String*>(string)->text;
 }
 

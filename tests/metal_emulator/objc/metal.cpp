@@ -1,5 +1,5 @@
-// Metal's classes for tests, with the checks of Metal's validation layer: where that would end the process,
-// a std::logic_error is thrown.
+// Metal's classes for tests, with the checks of Metal's validation layer: where that would end the
+// process, a std::logic_error is thrown.
 #include "metal.h"
 
 #include <cstdlib>
@@ -24,21 +24,36 @@ void fail(Object** error, const std::string& message) {
   if (error) *error = objc_autorelease(make_error(message));
 }
 
-extern Class buffer_class, library_class, function_class, pipeline_class, queue_class, commands_class, encoder_class;
+extern Class buffer_class, library_class, function_class, pipeline_class, queue_class,
+    commands_class, encoder_class;
 
-// --- MTLDevice ---------------------------------------------------------------------------------------
+// --- MTLDevice
+// ---------------------------------------------------------------------------------------
 
 struct Device : Object {};
 
-Object* device_name(Object*, Selector*) { return objc_autorelease(make_string("Metal emulator")); }
-unsigned long device_max_buffer(Object*, Selector*) { return kMaxBufferBytes; }
-unsigned long device_working_set(Object*, Selector*) { return size_t{8} << 30; }
-unsigned long device_threadgroup_bytes(Object*, Selector*) { return msl_emulator::kMaxThreadgroupBytes; }
-Size device_max_threads(Object*, Selector*) { return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads}; }
-signed char device_family(Object*, Selector*, long) { return 1; }
+Object* device_name(Object*, Selector*) {
+  return objc_autorelease(make_string("Metal emulator"));
+}
+unsigned long device_max_buffer(Object*, Selector*) {
+  return kMaxBufferBytes;
+}
+unsigned long device_working_set(Object*, Selector*) {
+  return size_t{8} << 30;
+}
+unsigned long device_threadgroup_bytes(Object*, Selector*) {
+  return msl_emulator::kMaxThreadgroupBytes;
+}
+Size device_max_threads(Object*, Selector*) {
+  return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads};
+}
+signed char device_family(Object*, Selector*, long) {
+  return 1;
+}
 
 Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned long) {
-  if (length == 0 || length > kMaxBufferBytes) invalid("a buffer of " + std::to_string(length) + " bytes");
+  if (length == 0 || length > kMaxBufferBytes)
+    invalid("a buffer of " + std::to_string(length) + " bytes");
   if (take(injection().fail_allocations)) return nullptr;
   auto* buffer = make<Buffer>(buffer_class);
   const size_t bytes = (length + kGap - 1) / kGap * kGap + kGap;
@@ -49,10 +64,13 @@ Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned lon
   return buffer;
 }
 
-Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* options, Object** error) {
+Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* options,
+                           Object** error) {
   const std::string text = text_of(source);
-  if (take(injection().fail_libraries)) return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
-  if (!options || options->fast_math) return fail(error, "the emulator has safe math only"), nullptr;
+  if (take(injection().fail_libraries))
+    return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
+  if (!options || options->fast_math)
+    return fail(error, "the emulator has safe math only"), nullptr;
   if (options->language_version < 0x30001 && text.find("bfloat") != std::string::npos)
     return fail(error, "unknown type name 'bfloat' (before Metal 3.1)"), nullptr;
   try {
@@ -69,8 +87,9 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
 Object* device_new_pipeline(Object*, Selector*, Function* function, Object** error) {
   if (!function) invalid("a pipeline without a function");
   if (function->kernel->threadgroup_bytes() > msl_emulator::kMaxThreadgroupBytes) {
-    fail(error, "Threadgroup memory size (" + std::to_string(function->kernel->threadgroup_bytes()) + ") exceeds the maximum (" +
-                    std::to_string(msl_emulator::kMaxThreadgroupBytes) + ")");
+    fail(error,
+         "Threadgroup memory size (" + std::to_string(function->kernel->threadgroup_bytes()) +
+             ") exceeds the maximum (" + std::to_string(msl_emulator::kMaxThreadgroupBytes) + ")");
     return nullptr;
   }
   auto* pipeline = make<Pipeline>(pipeline_class);
@@ -81,12 +100,19 @@ Object* device_new_pipeline(Object*, Selector*, Function* function, Object** err
   return pipeline;
 }
 
-Object* device_new_queue(Object*, Selector*) { return make<Queue>(queue_class); }
+Object* device_new_queue(Object*, Selector*) {
+  return make<Queue>(queue_class);
+}
 
-// --- Resources ---------------------------------------------------------------------------------------
+// --- Resources
+// ---------------------------------------------------------------------------------------
 
-void* buffer_contents(Buffer* self, Selector*) { return self->memory; }
-unsigned long buffer_length(Buffer* self, Selector*) { return self->length; }
+void* buffer_contents(Buffer* self, Selector*) {
+  return self->memory;
+}
+unsigned long buffer_length(Buffer* self, Selector*) {
+  return self->length;
+}
 
 Object* library_new_function(Library* self, Selector*, Object* name) {
   const msl_emulator::Kernel* kernel = self->code->find(text_of(name));
@@ -97,11 +123,18 @@ Object* library_new_function(Library* self, Selector*, Object* name) {
   return function;
 }
 
-unsigned long pipeline_max_threads(Pipeline* self, Selector*) { return self->max_threads; }
-unsigned long pipeline_width(Pipeline*, Selector*) { return msl_emulator::kSimdWidth; }
-unsigned long pipeline_threadgroup_bytes(Pipeline* self, Selector*) { return self->kernel->threadgroup_bytes(); }
+unsigned long pipeline_max_threads(Pipeline* self, Selector*) {
+  return self->max_threads;
+}
+unsigned long pipeline_width(Pipeline*, Selector*) {
+  return msl_emulator::kSimdWidth;
+}
+unsigned long pipeline_threadgroup_bytes(Pipeline* self, Selector*) {
+  return self->kernel->threadgroup_bytes();
+}
 
-// --- Commands ----------------------------------------------------------------------------------------
+// --- Commands
+// ----------------------------------------------------------------------------------------
 
 void queue_set_label(Queue*, Selector*, Object*) {}
 
@@ -162,19 +195,25 @@ void encoder_set_pipeline(Encoder* self, Selector*, Pipeline* pipeline) {
   self->pipeline = pipeline;
 }
 
-void encoder_set_buffer(Encoder* self, Selector*, Buffer* buffer, unsigned long offset, unsigned long index) {
+void encoder_set_buffer(Encoder* self, Selector*, Buffer* buffer, unsigned long offset,
+                        unsigned long index) {
   check_open(self);
   check_index(index);
   if (buffer && offset >= buffer->length)
-    invalid("offset " + std::to_string(offset) + " in a buffer of " + std::to_string(buffer->length) + " bytes");
-  if (buffer) self->arguments[index] = {buffer, offset, {}};
-  else self->arguments.erase(index);
+    invalid("offset " + std::to_string(offset) + " in a buffer of " +
+            std::to_string(buffer->length) + " bytes");
+  if (buffer)
+    self->arguments[index] = {buffer, offset, {}};
+  else
+    self->arguments.erase(index);
 }
 
-void encoder_set_bytes(Encoder* self, Selector*, const char* bytes, unsigned long length, unsigned long index) {
+void encoder_set_bytes(Encoder* self, Selector*, const char* bytes, unsigned long length,
+                       unsigned long index) {
   check_open(self);
   check_index(index);
-  if (length == 0 || length > 4096) invalid("setBytes of " + std::to_string(length) + " bytes (at most 4096)");
+  if (length == 0 || length > 4096)
+    invalid("setBytes of " + std::to_string(length) + " bytes (at most 4096)");
   self->arguments[index] = {nullptr, 0, std::vector<char>(bytes, bytes + length)};
 }
 
@@ -183,11 +222,13 @@ void encoder_dispatch(Encoder* self, Selector*, Size grid, Size local) {
   if (!self->pipeline) invalid("a dispatch without a pipeline");
   const unsigned long threads = local.width * local.height * local.depth;
   if (threads == 0 || threads > self->pipeline->max_threads)
-    invalid(std::to_string(threads) + " threads per threadgroup (1 to " + std::to_string(self->pipeline->max_threads) + ")");
+    invalid(std::to_string(threads) + " threads per threadgroup (1 to " +
+            std::to_string(self->pipeline->max_threads) + ")");
   if (grid.width * grid.height * grid.depth == 0) invalid("an empty grid");
   for (const int index : self->pipeline->kernel->signature.buffers)
     if (!self->arguments.count(static_cast<size_t>(index)))
-      invalid("nothing is bound at buffer index " + std::to_string(index) + " of " + self->pipeline->kernel->signature.name);
+      invalid("nothing is bound at buffer index " + std::to_string(index) + " of " +
+              self->pipeline->kernel->signature.name);
   Dispatch dispatch{self->pipeline, self->arguments, {}};
   dispatch.launch.grid = {unsigned(grid.width), unsigned(grid.height), unsigned(grid.depth)};
   dispatch.launch.local = {unsigned(local.width), unsigned(local.height), unsigned(local.depth)};
@@ -200,21 +241,29 @@ void encoder_end(Encoder* self, Selector*) {
   self->commands->open = nullptr;
 }
 
-// --- MTLCompileOptions -------------------------------------------------------------------------------
+// --- MTLCompileOptions
+// -------------------------------------------------------------------------------
 
 extern Class options_meta;
 Object* options_new(Object*, Selector*);
-Object* options_init(Object* self, Selector*) { return self; }
-void options_set_version(CompileOptions* self, Selector*, unsigned long version) { self->language_version = version; }
-void options_set_fast(CompileOptions* self, Selector*, signed char fast) { self->fast_math = fast; }
+Object* options_init(Object* self, Selector*) {
+  return self;
+}
+void options_set_version(CompileOptions* self, Selector*, unsigned long version) {
+  self->language_version = version;
+}
+void options_set_fast(CompileOptions* self, Selector*, signed char fast) {
+  self->fast_math = fast;
+}
 void options_set_mode(CompileOptions* self, Selector*, long mode) {
   self->math_mode = mode;
   self->fast_math = mode != 0;
 }
 
-Class device_class{nullptr, "MTLDevice", nullptr,
-                   {method("name", device_name),
-                    method("maxBufferLength", device_max_buffer),
+Class device_class{nullptr,
+                   "MTLDevice",
+                   nullptr,
+                   {method("name", device_name), method("maxBufferLength", device_max_buffer),
                     method("recommendedMaxWorkingSetSize", device_working_set),
                     method("maxThreadgroupMemoryLength", device_threadgroup_bytes),
                     method("maxThreadsPerThreadgroup", device_max_threads),
@@ -224,89 +273,127 @@ Class device_class{nullptr, "MTLDevice", nullptr,
                     method("newComputePipelineStateWithFunction:error:", device_new_pipeline),
                     method("newCommandQueue", device_new_queue)},
                    destroy<Device>};
-Class buffer_class{nullptr, "MTLBuffer", nullptr,
-                   {method("contents", buffer_contents), method("length", buffer_length)}, destroy<Buffer>};
-Class library_class{nullptr, "MTLLibrary", nullptr, {method("newFunctionWithName:", library_new_function)}, destroy<Library>};
+Class buffer_class{nullptr,
+                   "MTLBuffer",
+                   nullptr,
+                   {method("contents", buffer_contents), method("length", buffer_length)},
+                   destroy<Buffer>};
+Class library_class{nullptr,
+                    "MTLLibrary",
+                    nullptr,
+                    {method("newFunctionWithName:", library_new_function)},
+                    destroy<Library>};
 Class function_class{nullptr, "MTLFunction", nullptr, {}, destroy<Function>};
-Class pipeline_class{nullptr, "MTLComputePipelineState", nullptr,
+Class pipeline_class{nullptr,
+                     "MTLComputePipelineState",
+                     nullptr,
                      {method("maxTotalThreadsPerThreadgroup", pipeline_max_threads),
                       method("threadExecutionWidth", pipeline_width),
                       method("staticThreadgroupMemoryLength", pipeline_threadgroup_bytes)},
                      destroy<Pipeline>};
-Class queue_class{nullptr, "MTLCommandQueue", nullptr,
-                  {method("commandBufferWithUnretainedReferences", queue_new_commands), method("setLabel:", queue_set_label)},
+Class queue_class{nullptr,
+                  "MTLCommandQueue",
+                  nullptr,
+                  {method("commandBufferWithUnretainedReferences", queue_new_commands),
+                   method("setLabel:", queue_set_label)},
                   destroy<Queue>};
-Class commands_class{nullptr, "MTLCommandBuffer", nullptr,
-                     {method("computeCommandEncoder", commands_encoder),
-                      method("addCompletedHandler:", commands_add_handler),
-                      method("commit", commands_commit),
-                      method("waitUntilCompleted", commands_wait),
-                      method("status", commands_status),
-                      method("error", commands_error)},
-                     destroy<CommandBuffer>};
-Class encoder_class{nullptr, "MTLComputeCommandEncoder", nullptr,
+Class commands_class{
+    nullptr,
+    "MTLCommandBuffer",
+    nullptr,
+    {method("computeCommandEncoder", commands_encoder),
+     method("addCompletedHandler:", commands_add_handler), method("commit", commands_commit),
+     method("waitUntilCompleted", commands_wait), method("status", commands_status),
+     method("error", commands_error)},
+    destroy<CommandBuffer>};
+Class encoder_class{nullptr,
+                    "MTLComputeCommandEncoder",
+                    nullptr,
                     {method("setComputePipelineState:", encoder_set_pipeline),
                      method("setBuffer:offset:atIndex:", encoder_set_buffer),
                      method("setBytes:length:atIndex:", encoder_set_bytes),
                      method("dispatchThreadgroups:threadsPerThreadgroup:", encoder_dispatch),
                      method("endEncoding", encoder_end)},
                     destroy<Encoder>};
-Class options_meta{nullptr, "MTLCompileOptions class", nullptr, {method("new", options_new), method("alloc", options_new)}};
+Class options_meta{nullptr,
+                   "MTLCompileOptions class",
+                   nullptr,
+                   {method("new", options_new), method("alloc", options_new)}};
 
 }  // namespace
 
 extern "C" {
 long __objc_class_name_MTLCompileOptions = 0;
-Class _OBJC_CLASS_MTLCompileOptions{&options_meta, "MTLCompileOptions", nullptr,
-                                    {method("init", options_init),
-                                     method("setLanguageVersion:", options_set_version),
-                                     method("setFastMathEnabled:", options_set_fast),
-                                     method("setMathMode:", options_set_mode)},
-                                    destroy<CompileOptions>};
+Class _OBJC_CLASS_MTLCompileOptions{
+    &options_meta,
+    "MTLCompileOptions",
+    nullptr,
+    {method("init", options_init), method("setLanguageVersion:", options_set_version),
+     method("setFastMathEnabled:", options_set_fast), method("setMathMode:", options_set_mode)},
+    destroy<CompileOptions>};
 
-Object* MTLCreateSystemDefaultDevice() { return injection().no_device ? nullptr : make<Device>(device_class); }
+Object* MTLCreateSystemDefaultDevice() {
+  return injection().no_device ? nullptr : make<Device>(device_class);
+}
 
-Object* MTLCopyAllDevices() { return make_array({}); }
+Object* MTLCopyAllDevices() {
+  return make_array({});
+}
 
-// --- For tests ---------------------------------------------------------------------------------------
+// --- For tests
+// ---------------------------------------------------------------------------------------
 
 // Sets a fault or limit by its name; see Injection. 0 for a name that does not exist.
-__attribute__((visibility("default"))) int rune_metal_emulator_inject(const char* what, long value) {
+__attribute__((visibility("default"))) int rune_metal_emulator_inject(const char* what,
+                                                                      long value) {
   Injection& all = injection();
   const std::map<std::string, std::atomic<long>*> faults = {
-      {"no_device", &all.no_device},       {"fail_allocations", &all.fail_allocations},
-      {"lost", &all.lost},                 {"fail_command_buffers", &all.fail_command_buffers},
+      {"no_device", &all.no_device},
+      {"fail_allocations", &all.fail_allocations},
+      {"lost", &all.lost},
+      {"fail_command_buffers", &all.fail_command_buffers},
       {"fail_libraries", &all.fail_libraries},
-      {"latency_us", &all.latency_us},     {"max_threads", &all.max_threads}};
+      {"latency_us", &all.latency_us},
+      {"max_threads", &all.max_threads}};
   const auto found = faults.find(what);
   if (found == faults.end()) return 0;
   *found->second = value;
   return 1;
 }
 
-// Living objects of a class, or an event's count so far: committed, launched, violations. -1 for a name
-// that does not exist.
+// Living objects of a class, or an event's count so far: committed, launched, violations. -1 for a
+// name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
   const std::map<std::string, const std::atomic<long>*> counts = {
-      {"buffers", &buffer_class.live},    {"command_buffers", &commands_class.live}, {"encoders", &encoder_class.live},
-      {"libraries", &library_class.live}, {"pipelines", &pipeline_class.live},       {"functions", &function_class.live},
+      {"buffers", &buffer_class.live},
+      {"command_buffers", &commands_class.live},
+      {"encoders", &encoder_class.live},
+      {"libraries", &library_class.live},
+      {"pipelines", &pipeline_class.live},
+      {"functions", &function_class.live},
       {"options", &_OBJC_CLASS_MTLCompileOptions.live},
-      {"committed", &all.committed},      {"launched", &all.launched},               {"violations", &all.violations}};
+      {"committed", &all.committed},
+      {"launched", &all.launched},
+      {"violations", &all.violations}};
   const auto found = counts.find(what);
   return found == counts.end() ? -1 : found->second->load();
 }
 }
 
 namespace {
-Object* options_new(Object*, Selector*) { return make<CompileOptions>(_OBJC_CLASS_MTLCompileOptions); }
+Object* options_new(Object*, Selector*) {
+  return make<CompileOptions>(_OBJC_CLASS_MTLCompileOptions);
+}
 }  // namespace
 
 Buffer::~Buffer() {
   set_living(this, false);
   std::free(memory);
 }
-Pipeline::~Pipeline() { set_living(this, false); }
+Pipeline::~Pipeline() {
+  set_living(this, false);
+}
 CommandBuffer::~CommandBuffer() {
   for (void* handler : handlers) _Block_release(handler);
 }

@@ -106,11 +106,11 @@ struct Queue : Object {
 // Faults that tests ask for, and counts; see metal.cpp.
 struct Injection {
   std::atomic<long> no_device{0};
-  std::atomic<long> fail_allocations{0};       // this many
-  std::atomic<long> fail_libraries{0};         // this many
-  std::atomic<long> fail_command_buffers{0};   // this many
-  std::atomic<long> lost{0};                   // no more command buffers
-  std::atomic<long> latency_us{0};             // before each command buffer runs
+  std::atomic<long> fail_allocations{0};                     // this many
+  std::atomic<long> fail_libraries{0};                       // this many
+  std::atomic<long> fail_command_buffers{0};                 // this many
+  std::atomic<long> lost{0};                                 // no more command buffers
+  std::atomic<long> latency_us{0};                           // before each command buffer runs
   std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
   std::atomic<long> committed{0}, launched{0}, violations{0};
 };

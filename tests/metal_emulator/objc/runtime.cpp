@@ -14,7 +14,9 @@ std::vector<Object*>& pool() {
 }
 
 // Answers messages to nil; a returned struct is zeroed by the caller.
-void* nothing() { return nullptr; }
+void* nothing() {
+  return nullptr;
+}
 
 // The head of a block, as clang lays it out.
 struct BlockDescriptor {
@@ -28,7 +30,8 @@ struct BlockHead {
   void (*invoke)(void*, ...);
   BlockDescriptor* descriptor;
 };
-constexpr int kCountMask = 0xfffe, kCountOne = 2, kOnHeap = 1 << 24, kHasHelpers = 1 << 25, kIsGlobal = 1 << 28;
+constexpr int kCountMask = 0xfffe, kCountOne = 2, kOnHeap = 1 << 24, kHasHelpers = 1 << 25,
+              kIsGlobal = 1 << 28;
 constexpr int kFieldIsObject = 3, kFieldIsBlock = 7;
 
 }  // namespace
@@ -58,13 +61,17 @@ void* objc_msg_lookup(Object* self, const Selector* selector) {
   for (const Class* cls = self->isa; cls; cls = cls->superclass)
     for (const Method& method : cls->methods)
       if (std::strcmp(method.name, selector->name) == 0) return method.function;
-  throw std::logic_error(std::string("Objective-C: ") + self->isa->name + " has no method " + selector->name);
+  throw std::logic_error(std::string("Objective-C: ") + self->isa->name + " has no method " +
+                         selector->name);
 }
-void* objc_msg_lookup_stret(Object* self, const Selector* selector) { return objc_msg_lookup(self, selector); }
+void* objc_msg_lookup_stret(Object* self, const Selector* selector) {
+  return objc_msg_lookup(self, selector);
+}
 
 static bool is_block(const Object* object) {
   const void* isa = object->isa;
-  return isa == _NSConcreteStackBlock || isa == _NSConcreteMallocBlock || isa == _NSConcreteGlobalBlock;
+  return isa == _NSConcreteStackBlock || isa == _NSConcreteMallocBlock ||
+         isa == _NSConcreteGlobalBlock;
 }
 
 Object* objc_retain(Object* object) {
@@ -91,7 +98,9 @@ Object* objc_autorelease(Object* object) {
   return object;
 }
 
-void* objc_autoreleasePoolPush() { return reinterpret_cast<void*>(pool().size()); }
+void* objc_autoreleasePoolPush() {
+  return reinterpret_cast<void*>(pool().size());
+}
 
 void objc_autoreleasePoolPop(void* mark) {
   while (pool().size() > reinterpret_cast<size_t>(mark)) {
@@ -101,12 +110,24 @@ void objc_autoreleasePoolPop(void* mark) {
   }
 }
 
-Object* objc_autoreleaseReturnValue(Object* object) { return objc_autorelease(object); }
-Object* objc_retainAutoreleasedReturnValue(Object* object) { return objc_retain(object); }
-Object* objc_retainAutorelease(Object* object) { return objc_autorelease(objc_retain(object)); }
-Object* objc_retainAutoreleaseReturnValue(Object* object) { return objc_retainAutorelease(object); }
-Object* objc_unsafeClaimAutoreleasedReturnValue(Object* object) { return object; }
-Object* objc_retainBlock(Object* block) { return static_cast<Object*>(_Block_copy(block)); }
+Object* objc_autoreleaseReturnValue(Object* object) {
+  return objc_autorelease(object);
+}
+Object* objc_retainAutoreleasedReturnValue(Object* object) {
+  return objc_retain(object);
+}
+Object* objc_retainAutorelease(Object* object) {
+  return objc_autorelease(objc_retain(object));
+}
+Object* objc_retainAutoreleaseReturnValue(Object* object) {
+  return objc_retainAutorelease(object);
+}
+Object* objc_unsafeClaimAutoreleasedReturnValue(Object* object) {
+  return object;
+}
+Object* objc_retainBlock(Object* block) {
+  return static_cast<Object*>(_Block_copy(block));
+}
 
 void objc_storeStrong(Object** place, Object* value) {
   objc_retain(value);
@@ -139,10 +160,13 @@ void _Block_release(const void* pointer) {
 }
 
 void _Block_object_assign(void* place, const void* object, int flags) {
-  if (flags != kFieldIsObject && flags != kFieldIsBlock) std::abort();  // __block variables are not used
+  if (flags != kFieldIsObject && flags != kFieldIsBlock)
+    std::abort();  // __block variables are not used
   *static_cast<Object**>(place) = objc_retain(static_cast<Object*>(const_cast<void*>(object)));
 }
-void _Block_object_dispose(const void* object, int) { objc_release(static_cast<Object*>(const_cast<void*>(object))); }
+void _Block_object_dispose(const void* object, int) {
+  objc_release(static_cast<Object*>(const_cast<void*>(object)));
+}
 
 }  // extern "C"
 

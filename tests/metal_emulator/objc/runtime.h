@@ -1,5 +1,6 @@
-// A small Objective-C runtime for tests, by the ABI that clang emits for -fobjc-runtime=objfw: message
-// sends, reference counts, autorelease pools and blocks. Classes are C++ structs with a table of methods.
+// A small Objective-C runtime for tests, by the ABI that clang emits for -fobjc-runtime=objfw:
+// message sends, reference counts, autorelease pools and blocks. Classes are C++ structs with a
+// table of methods.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The emulator refuses what Metal's validation layer refuses. A program of its own: it prints each case
-// that was not refused as it should be, and returns how many those are.
+// The emulator refuses what Metal's validation layer refuses. A program of its own: it prints each
+// case that was not refused as it should be, and returns how many those are.
 #import <Metal/Metal.h>
 
 #include <cstdio>
@@ -40,7 +40,9 @@ struct Fixture {
     options.languageVersion = MTLLanguageVersion3_1;
     if (is_safe) options.mathMode = MTLMathModeSafe;
     NSError* error = nil;
-    id<MTLLibrary> library = [device newLibraryWithSource:[NSString stringWithUTF8String:text] options:options error:&error];
+    id<MTLLibrary> library = [device newLibraryWithSource:[NSString stringWithUTF8String:text]
+                                                  options:options
+                                                    error:&error];
     if (!library) throw std::runtime_error(error.localizedDescription.UTF8String);
     return library;
   }
@@ -50,7 +52,8 @@ struct Fixture {
     [encoder setBytes:vars length:sizeof *vars atIndex:1];
   }
   void dispatch(NSUInteger groups, NSUInteger threads) {
-    [encoder dispatchThreadgroups:MTLSizeMake(groups, 1, 1) threadsPerThreadgroup:MTLSizeMake(threads, 1, 1)];
+    [encoder dispatchThreadgroups:MTLSizeMake(groups, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(threads, 1, 1)];
   }
   // Runs what was encoded; throws the command buffer's error.
   void finish() {
@@ -70,7 +73,8 @@ struct Fixture {
 
 int failures = 0;
 
-void expect(const char* name, const std::string& message, const std::function<void(Fixture&)>& body) {
+void expect(const char* name, const std::string& message,
+            const std::function<void(Fixture&)>& body) {
   std::string got = "nothing was refused";
   @autoreleasepool {
     try {
@@ -80,7 +84,8 @@ void expect(const char* name, const std::string& message, const std::function<vo
       got = e.what();
     }
   }
-  const bool matches = message.empty() ? got == "nothing was refused" : got.find(message) != std::string::npos;
+  const bool matches =
+      message.empty() ? got == "nothing was refused" : got.find(message) != std::string::npos;
   if (matches) return;
   std::printf("%s: expected `%s`, got `%s`\n", name, message.c_str(), got.c_str());
   ++failures;
@@ -96,8 +101,10 @@ int main() {
     f.finish();
     if (static_cast<float*>(f.buffer.contents)[63] != 7) throw std::runtime_error("wrong result");
   });
-  expect("buffer index", "buffer index 31", [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:0 atIndex:31]; });
-  expect("offset", "offset 256", [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:256 atIndex:0]; });
+  expect("buffer index", "buffer index 31",
+         [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:0 atIndex:31]; });
+  expect("offset", "offset 256",
+         [](Fixture& f) { [f.encoder setBuffer:f.buffer offset:256 atIndex:0]; });
   expect("setBytes", "setBytes of 4097 bytes", [](Fixture& f) {
     const std::string bytes(4097, 'x');
     [f.encoder setBytes:bytes.data() length:bytes.size() atIndex:1];
@@ -121,7 +128,8 @@ int main() {
     [f.encoder endEncoding];
     [f.encoder setComputePipelineState:f.pipeline];
   });
-  expect("second encoder", "second encoder", [](Fixture& f) { (void)[f.commands computeCommandEncoder]; });
+  expect("second encoder", "second encoder",
+         [](Fixture& f) { (void)[f.commands computeCommandEncoder]; });
   expect("second commit", "committed twice", [&](Fixture& f) {
     f.finish();
     [f.commands commit];
@@ -136,23 +144,27 @@ int main() {
   });
   expect("threadgroup memory", "", [](Fixture& f) {
     NSError* error = nil;
-    if ([f.device newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"large"] error:&error])
+    if ([f.device newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"large"]
+                                                error:&error])
       throw std::runtime_error("a pipeline was made");
-    if (std::string(error.localizedDescription.UTF8String).find("exceeds the maximum") == std::string::npos)
+    if (std::string(error.localizedDescription.UTF8String).find("exceeds the maximum") ==
+        std::string::npos)
       throw std::runtime_error("another error");
   });
   expect("unknown function", "", [](Fixture& f) {
     if ([f.library newFunctionWithName:@"no"]) throw std::runtime_error("a function was found");
   });
   expect("compile error", "use of undeclared identifier", [](Fixture& f) {
-    f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = nothing; }");
+    f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = "
+              "nothing; }");
   });
   expect("fast math", "safe math only", [](Fixture& f) { f.compile(kSource, false); });
   expect("an injected fault", "injected", [&](Fixture& f) {
     rune_metal_emulator_inject("fail_command_buffers", 1);
     f.finish();
   });
-  for (const char* what : {"buffers", "command_buffers", "encoders", "libraries", "pipelines", "functions", "options"})
+  for (const char* what :
+       {"buffers", "command_buffers", "encoders", "libraries", "pipelines", "functions", "options"})
     if (const long left = rune_metal_emulator_count(what)) {
       std::printf("%ld %s are left\n", left, what);
       ++failures;
