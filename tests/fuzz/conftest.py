@@ -12,8 +12,8 @@ _COMMON = {
     "phases": (Phase.explicit, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
-settings.register_profile("quick", max_examples=500, derandomize=True, **_COMMON)
-settings.register_profile("full", max_examples=5000, print_blob=True, **_COMMON)
+settings.register_profile("quick", max_examples=1500, derandomize=True, **_COMMON)
+settings.register_profile("full", max_examples=15000, print_blob=True, **_COMMON)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,12 +3,17 @@ its code, its graph and its kernels (run it alone with tests/fuzz/reproduce.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Expectation, Program, Step, generate
 from runner import MODES, check, failure
+
+import rune_jit
 
 _SEEDS = st.integers(0, 2**32 - 1)
 
@@ -23,6 +28,25 @@ def test_programs(mode: str, seed: int) -> None:
 def test_long_programs(mode: str, full: bool) -> None:
     for seed in range(1_000_000, 1_000_000 + (400 if full else 20)):
         check(seed, mode, most_steps=60)
+
+
+# What once went wrong.
+
+_COLUMN = np.arange(1, 8, dtype=np.int32).reshape(7, 1)
+_FOUND: list[tuple[Callable[..., Any], np.ndarray]] = [
+    # One element that all lanes share, needed by some of them only.
+    (lambda x: np.concatenate([np.pad(x, [(3, 2), (3, 2)])] * 3, 1), _COLUMN),
+    # A constant summed by a group of threads.
+    (lambda x: np.mean(np.isnan(x == x), axis=(0, 1)), np.ones((7, 31))),
+]
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpreter"))
+@pytest.mark.parametrize("case", range(len(_FOUND)))
+def test_found(case: int, mode: str) -> None:
+    function, x = _FOUND[case]
+    actual = rune_jit.jit(function, device=mode, fallback="error")(x)
+    np.testing.assert_array_equal(actual, function(x))
 
 
 # The instrument itself: it must be able to fail, and must let pass what may differ.
