@@ -264,6 +264,9 @@ Central& central() {
   return *instance;
 }
 
+// Made when the library is loaded, so that no fork meets it half made.
+[[maybe_unused]] const Central& central_at_load = central();
+
 void drop(ThreadCache& cache) {
   cache.trims = central().trims();
   for (int i = 1; i < kSmallClasses; ++i) {

@@ -210,21 +210,20 @@ class Pool {
 std::atomic<Pool*> the_pool{nullptr};
 std::mutex creation;
 
-// The pool lives as long as the process: its threads may outlive static destruction.
-Pool& pool() {
-  if (Pool* known = the_pool.load(std::memory_order_acquire)) return *known;
-  const std::lock_guard<std::mutex> lock(creation);
-  if (Pool* known = the_pool.load(std::memory_order_acquire)) return *known;
-  static const bool registered = [] {
-    // The child has none of the parent's threads.
+// The child has none of the parent's threads. Registered when the library is loaded: a fork must never
+// meet the lock held without the handlers in place.
+[[maybe_unused]] const int fork_handlers =
     pthread_atfork([] { creation.lock(); }, [] { creation.unlock(); },
                    [] {
                      the_pool.store(nullptr);
                      creation.unlock();
                    });
-    return true;
-  }();
-  (void)registered;
+
+// The pool lives as long as the process: its threads may outlive static destruction.
+Pool& pool() {
+  if (Pool* known = the_pool.load(std::memory_order_acquire)) return *known;
+  const std::lock_guard<std::mutex> lock(creation);
+  if (Pool* known = the_pool.load(std::memory_order_acquire)) return *known;
   Pool* made = new Pool(num_threads() - 1);
   the_pool.store(made, std::memory_order_release);
   return *made;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "schedule/cost.h"
@@ -211,16 +212,42 @@ class Mapper {
         kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
   }
 
+  // Simple operations at each point of a stage.
+  double stage_operations(const Stage& stage) const {
+    std::set<uint32_t> known;
+    for (const BufferInfo& buffer : kernel_.inputs) known.insert(buffer.buf_var.id);
+    for (const Stage& other : kernel_.stages)
+      if (other.kind == StageKind::Reduce)
+        for (const StageValue& value : other.values) known.insert(value.value.id);
+    const std::vector<Seed> seeds = stage_seeds(graph_, stage, axis_variables(kernel_.iter));
+    double operations = 0;
+    for (const Seed& seed : seeds) operations += node_operations(graph_[seed.value]);
+    walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
+      if (known.count(v.id)) return true;
+      operations += node_operations(graph_[v]);
+      return false;
+    });
+    return operations;
+  }
+
+  // Independent accumulators hide the latency of a reduction's operations.
+  static int64_t unroll_factor(bool reduces, double operations) {
+    if (reduces) return operations <= 8 ? 8 : operations <= 40 ? 4 : 2;
+    return operations <= 6 ? 4 : operations <= 16 ? 2 : 1;
+  }
+
   void unroll_for_cores(const Ints& vec) {
-    const bool reduces = kernel_.stages.front().kind == StageKind::Reduce;
     for (const int64_t axis : vec) {
-      int64_t factor = operations_ <= 6 ? 4 : operations_ <= 16 ? 2 : 1;
-      // Independent accumulators hide the latency of the additions.
-      if (reduces) factor = operations_ <= 8 ? 8 : operations_ <= 40 ? 4 : 2;
-      if (kernel_.iter.axes[axis].role == AxisRole::Normal && reduces && !is_outer(axis))
-        factor = 2;
-      unroll(axis, fitting(axis, factor));
+      if (!is_outer(axis)) continue;
+      const bool reduces = kernel_.stages.front().kind == StageKind::Reduce;
+      unroll(axis, fitting(axis, unroll_factor(reduces, operations_)));
     }
+    for (const Stage& stage : kernel_.stages)
+      for (const int64_t axis : stage.axes) {
+        if (std::find(vec.begin(), vec.end(), axis) == vec.end()) continue;
+        const bool reduces = stage.kind == StageKind::Reduce;
+        unroll(axis, fitting(axis, reduces ? unroll_factor(true, stage_operations(stage)) : 2));
+      }
     if (!vec.empty()) return;
     for (const Stage& stage : kernel_.stages)
       if (stage.kind == StageKind::Reduce && !stage.axes.empty())

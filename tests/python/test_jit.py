@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import rune_jit
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -13,6 +13,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+
 from rune_jit import _core, _llvm
 
 DTYPES = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import rune_jit
 from msl_check import check_many
 from op_cases import CASES, OpCase
+
+import rune_jit
 
 # Operations that name float64 themselves.
 NAMES_FLOAT64 = {"float_power", "sum with dtype", "astype"}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msl_check import check_many, check_msl, is_strict
+
 from rune_jit import _core
 from rune_jit.errors import DTypeError, InternalError, UnsupportedOpError
 
