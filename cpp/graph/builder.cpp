@@ -87,6 +87,10 @@ Value Builder::reduce(ReduceOp op, Value x, Ints axes) {
   return axes.empty() ? x : add(Reduce_Axis{op, std::move(axes)}, {x});
 }
 
+Value Builder::scan(ReduceOp op, Value x, int64_t axis) {
+  return add(Scan{op, axis}, {x});
+}
+
 Value Builder::cast(Value x, DType to) {
   return dtype(x) == to ? x : add(Cast{to}, {x});
 }

@@ -17,8 +17,8 @@ class Builder {
   // `infer` does, InternalError for an operand that does not exist.
   Value add(Payload payload, std::vector<Value> inputs, const Metadata& declared = {});
 
-  // The helpers below build one node each, or none where the node would change nothing (a Reshape to
-  // the same shape, a Cast to the same dtype ...).
+  // The helpers below build one node each, or none where the node would change nothing (a Reshape
+  // to the same shape, a Cast to the same dtype ...).
   Value placeholder(DType dtype, Shape shape);
   Value constant(Scalar value);
   // A scalar constant expanded to a shape.
@@ -32,6 +32,7 @@ class Builder {
   Value shrink(Value x, Pairs limits);
   Value flip(Value x, Ints axes);
   Value reduce(ReduceOp op, Value x, Ints axes);
+  Value scan(ReduceOp op, Value x, int64_t axis);
   Value cast(Value x, DType dtype);
   Value bitcast(Value x, DType dtype);
   Value contract(Value a, Value b, Pairs contract, Pairs batch);

@@ -140,16 +140,33 @@ Metadata infer_node(const Ternary& node, const Operands& in) {
   return infer_alu(node.op, in);
 }
 
+void check_reduced_dtype(const std::string& op, ReduceOp reduce, DType dtype) {
+  if (!info(alu_of(reduce)).accepts(dtype))
+    user_error(ErrorKind::Type, op, ": cannot reduce ", numpy_name(dtype), " to ",
+               numpy_name(dtype), " (dtype: ", numpy_name(dtype),
+               ")\nhint: cast to an integer first");
+}
+
 Metadata infer_node(const Reduce_Axis& node, const Operands& in) {
   const std::string op = concat("reduce_axis ", name_of(node.op));
   check_axes(op.c_str(), node.axes, in.shape(0));
-  if (!info(alu_of(node.op)).accepts(in.dtype(0)))
-    user_error(ErrorKind::Type, op, ": cannot reduce ", numpy_name(in.dtype(0)), " to ",
-               numpy_name(in.dtype(0)), " (dtype: ", numpy_name(in.dtype(0)),
-               ")\nhint: cast to an integer first");
+  check_reduced_dtype(op, node.op, in.dtype(0));
   Shape shape = in.shape(0);
   for (const int64_t axis : node.axes) shape[axis] = 1;
   return result(in.dtype(0), std::move(shape));
+}
+
+Metadata infer_node(const Scan& node, const Operands& in) {
+  const std::string op = concat("scan ", name_of(node.op));
+  check_axis(op.c_str(), node.axis, in.shape(0));
+  check_reduced_dtype(op, node.op, in.dtype(0));
+  if (in.size() == 2) {
+    check_same_dtype(op.c_str(), in.dtype(0), in.dtype(1), 1);
+    Shape initial = in.shape(0);
+    initial[node.axis] = 1;
+    check_same_shape(op.c_str(), "begin with", in.shape(1), "values of", initial);
+  }
+  return result(in.dtype(0), in.shape(0));
 }
 
 Metadata infer_node(const Wmma& node, const Operands& in) {

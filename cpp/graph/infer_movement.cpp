@@ -202,9 +202,11 @@ Metadata infer_node(const Scatter& node, const Operands& in) {
   check_axis("scatter", node.axis, in.shape(0));
   check_integer("scatter", "index", in.dtype(1));
   check_same_dtype("scatter", in.dtype(0), in.dtype(2), 2);
-  if (node.mode == ScatterMode::Add && is_bool(in.dtype(0)))
-    user_error(ErrorKind::Type, "scatter: cannot add to ", numpy_name(in.dtype(0)),
-               " (mode add needs an integer or a float)");
+  const std::optional<ReduceOp> op = reduce_op(node.mode);
+  if (op && !info(alu_of(*op)).accepts(in.dtype(0)))
+    user_error(ErrorKind::Type, "scatter: cannot ", name_of(node.mode), " to ",
+               numpy_name(in.dtype(0)), " (mode ", name_of(node.mode),
+               " needs an integer or a float)");
   check_same_shape("scatter", "write updates of", in.shape(2), "to elements of",
                    indexed_shape(in.shape(0), in.shape(1), node.axis));
   return result(in.dtype(0), in.shape(0));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace rune::graph {
 
 const char* name_of(NodeKind kind) {
@@ -12,6 +14,22 @@ const char* name_of(NodeKind kind) {
   };
   static_assert(std::size(kNames) == kNumNodeKinds);
   return kNames[static_cast<int>(kind)];
+}
+
+const char* name_of(ScatterMode mode) {
+  const std::optional<ReduceOp> op = reduce_op(mode);
+  return op ? name_of(*op) : "set";
+}
+
+std::optional<ReduceOp> reduce_op(ScatterMode mode) {
+  switch (mode) {
+    case ScatterMode::Set: return std::nullopt;
+    case ScatterMode::Add: return ReduceOp::Add;
+    case ScatterMode::Prod: return ReduceOp::Prod;
+    case ScatterMode::Max: return ReduceOp::Max;
+    case ScatterMode::Min: return ReduceOp::Min;
+  }
+  RUNE_UNREACHABLE();
 }
 
 bool CustomAttr::operator==(const CustomAttr& other) const {

@@ -26,8 +26,11 @@ struct Value {
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 
-enum class ScatterMode : uint8_t { Set, Add };
-inline const char* name_of(ScatterMode mode) { return mode == ScatterMode::Set ? "set" : "add"; }
+// How a Scatter's update meets the element at its position: in its place, or combined with it.
+enum class ScatterMode : uint8_t { Set, Add, Prod, Max, Min };
+inline constexpr int kNumScatterModes = 5;
+const char* name_of(ScatterMode mode);
+std::optional<ReduceOp> reduce_op(ScatterMode mode);  // nothing: Set
 
 // An attribute of a Custom node.
 struct CustomAttr {
@@ -97,6 +100,10 @@ RUNE_NODE_1(Flip, Ints, axes, "axes")
 
 // Reduces `axes` to size 1 each (the rank stays).
 RUNE_NODE_2(Reduce_Axis, ReduceOp, op, "", Ints, axes, "axes")
+
+// Operands (x[, initial]): the reductions of x's elements up to and with each along `axis`, in
+// order, onto `initial` (of size 1 along the axis) if it is given.
+RUNE_NODE_2(Scan, ReduceOp, op, "", int64_t, axis, "axis")
 
 // True where the tracker's mask is; bool, the tracker's shape. The operand gives the buffer's shape.
 RUNE_NODE_1(Valid, ShapeTracker, tracker, "")
@@ -170,7 +177,8 @@ RUNE_NODE_1(Cat, int64_t, axis, "axis")
 RUNE_NODE_EMPTY(Threefry)
 // Operands (source, indices): source.take(indices, axis).
 RUNE_NODE_1(Gather, int64_t, axis, "axis")
-// Operands (target, indices, updates): target with updates set or added at indices of `axis`.
+// Operands (target, indices, updates): target with updates at indices of `axis`, in the order of the
+// indices. Negative indices count from the end; an index out of range writes nothing.
 RUNE_NODE_2(Scatter, ScatterMode, mode, "", int64_t, axis, "axis")
 // An operation given by the user.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
@@ -198,6 +206,7 @@ RUNE_NODE_EMPTY(Noop)
   RUNE_NODE(Shrink, "shrink", 1, 1)                     \
   RUNE_NODE(Flip, "flip", 1, 1)                         \
   RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1)           \
+  RUNE_NODE(Scan, "scan", 1, 2)                         \
   RUNE_NODE(Valid, "valid", 1, 1)                       \
   RUNE_NODE(Index, "index", 2, 3)                       \
   RUNE_NODE(Gep, "gep", 1, 1)                           \
@@ -288,7 +297,7 @@ struct Graph {
 
 }  // namespace rune::graph
 
-RUNE_ENUM_CODEC(rune::graph::ScatterMode, 2, rune::graph::name_of);
+RUNE_ENUM_CODEC(rune::graph::ScatterMode, rune::graph::kNumScatterModes, rune::graph::name_of);
 
 template <>
 struct rune::text::Codec<rune::graph::Value> {

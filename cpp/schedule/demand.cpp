@@ -76,6 +76,10 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
       return reduction_accesses(graph, seed.value, seed.index, seed.inner);
     case Evaluation::Gathered:
       return gathered_accesses(graph, seed.value, seed.index, seed.inner[0]);
+    case Evaluation::Scattered:
+      if (seed.inner.empty()) return {{graph[seed.value].inputs[0], seed.index, {}}};
+      return scattered_accesses(graph, seed.value, seed.index, seed.inner[0]);
+    case Evaluation::Scanned: return scanned_accesses(graph, seed.value, seed.index);
     case Evaluation::Constant:
     case Evaluation::Memory:
     case Evaluation::Mask: break;

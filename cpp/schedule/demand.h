@@ -18,7 +18,7 @@ struct Demand {
 };
 
 // A value to be computed at `index`; of a reduction, folding over `inner`; of a gather, `inner` is
-// the position that it loads.
+// the position that it loads; of a scatter, the number of an update, or none for its beginning.
 struct Seed {
   graph::Value value;
   Index index;

@@ -40,12 +40,17 @@ class Fuser {
   }
 
  private:
+  bool is_sequential(const Cluster& cluster) const {
+    return schedule::is_sequential(graph_[cluster.values.front()]);
+  }
+
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
 
   void make_cluster(Value v) {
     Cluster cluster;
     cluster.values = {v};
-    const Shape& shape = graph_[v].shape();
+    Shape shape = graph_[v].shape();
+    if (schedule::is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
@@ -133,6 +138,7 @@ class Fuser {
   std::string try_merge(int a_index, int b_index) {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
+    if (is_sequential(a) || is_sequential(b)) return "a scan or scatter has a kernel of its own";
     AxisMap match;
     if (std::string refusal = match_axes(a, b, match); !refusal.empty()) return refusal;
     const bool whole = match.size() == b.outer.size();
@@ -212,6 +218,7 @@ class Fuser {
   bool try_merge_siblings(int a_index, int b_index) {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
+    if (is_sequential(a) || is_sequential(b)) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
     if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;

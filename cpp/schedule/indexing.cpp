@@ -48,6 +48,8 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Valid: return Evaluation::Mask;
     case NodeKind::Index:
     case NodeKind::Gather: return Evaluation::Gathered;
+    case NodeKind::Scatter: return Evaluation::Scattered;
+    case NodeKind::Scan: return Evaluation::Scanned;
     case NodeKind::Buffer:
     case NodeKind::Gep:
     case NodeKind::Wmma:
@@ -59,7 +61,6 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Device:
     case NodeKind::Multi:
     case NodeKind::Threefry:
-    case NodeKind::Scatter:
     case NodeKind::Custom: break;
   }
   user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
@@ -233,8 +234,37 @@ int64_t gathered_extent(const Graph& graph, Value v) {
   return gather ? shape[gather->axis] : num_elements(shape);
 }
 
+std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index& index,
+                                       const Expr& number) {
+  const Node& node = graph[v];
+  const Index at = sym::unflatten_index(number, graph[node.inputs[1]].shape());
+  Index update = index;
+  const auto axis = update.erase(update.begin() + node.as<graph::Scatter>()->axis);
+  update.insert(axis, at.begin(), at.end());
+  return {{node.inputs[1], at, {}}, {node.inputs[2], std::move(update), {}}};
+}
+
+std::vector<Access> scanned_accesses(const Graph& graph, Value v, const Index& index) {
+  const Node& node = graph[v];
+  std::vector<Access> result{{node.inputs[0], index, {}}};
+  if (node.inputs.size() == 1) return result;
+  result.push_back({node.inputs[1], index, {}});
+  result[1].index[node.as<graph::Scan>()->axis] = Expr(0);
+  return result;
+}
+
+bool is_sequential(const Node& node) {
+  return node.as<graph::Scatter>() || node.as<graph::Scan>();
+}
+
+int64_t sequential_axis(const Node& node) {
+  const auto* scatter = node.as<graph::Scatter>();
+  return scatter ? scatter->axis : node.as<graph::Scan>()->axis;
+}
+
 Shape reduced_shape(const Graph& graph, Value v) {
   const Node& node = graph[v];
+  if (node.as<graph::Scatter>()) return {num_elements(graph[node.inputs[1]].shape())};
   const Shape& from = graph[node.inputs[0]].shape();
   Shape result;
   if (const auto* reduce = node.as<graph::Reduce_Axis>()) {

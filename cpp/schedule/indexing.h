@@ -27,7 +27,10 @@ enum class Evaluation : uint8_t {
   Constant,   // no operands
   Reduction,  // a fold over many elements of the operands: Reduce_Axis, Contract, Wmma
   Gathered,   // an element whose position is data: Gather, Index
-  Memory,     // lives in a buffer: Placeholder, Buffer, Vconst, Scatter, Assign ...
+  Scattered,  // in a buffer that begins as the first operand; a stage then writes the updates:
+              // Scatter
+  Scanned,    // in a buffer that a stage fills in order: Scan
+  Memory,     // lives in a buffer: Placeholder, Vconst
   Mask,       // 1 where the tracker's mask holds, else 0: Valid
 };
 
@@ -48,7 +51,19 @@ std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v,
 // How many positions the node may load: the source's size along its axis, or all of it.
 int64_t gathered_extent(const graph::Graph& graph, graph::Value v);
 
-// Sizes of the axes that the node reduces, in order.
+// What update number `number` of a Scatter reads for the element at `index` (whose coordinate along
+// the scattered axis does not matter): its position along the axis, and the update.
+std::vector<Access> scattered_accesses(const graph::Graph& graph, graph::Value v,
+                                       const Index& index, const sym::Expr& number);
+// What a Scan reads at `index`: the element and, where it has one, the initial value.
+std::vector<Access> scanned_accesses(const graph::Graph& graph, graph::Value v, const Index& index);
+
+// Whether a stage of its own computes the node, in order along an axis: Scatter and Scan.
+bool is_sequential(const graph::Node& node);
+// The axis of the operand that a sequential node runs along.
+int64_t sequential_axis(const graph::Node& node);
+
+// Sizes of the axes that the node reduces, in order; of a Scatter, the number of updates.
 Shape reduced_shape(const graph::Graph& graph, graph::Value v);
 
 // Where the tracker's mask holds at `index`.

@@ -27,8 +27,9 @@ bool contains(const Ints& list, int64_t item) {
 
 Expr value_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
   Expr position;
+  const bool whole = stage.kind == StageKind::Map || stage.kind == StageKind::Scan;
   for (size_t i = 0; i < axes.size(); ++i)
-    if (stage.kind == StageKind::Map || !contains(stage.axes, static_cast<int64_t>(i)))
+    if (whole || !contains(stage.axes, static_cast<int64_t>(i)))
       position = position + axes[i] * value.strides[i];
   return position;
 }
@@ -46,7 +47,7 @@ std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
     Seed seed{value.value,
               sym::unflatten_index(value_position(stage, value, axes), graph[value.value].shape()),
               {}};
-    if (stage.kind == StageKind::Reduce)
+    if (stage.kind == StageKind::Reduce || stage.kind == StageKind::Scatter)
       seed.inner = sym::unflatten_index(inner_position(stage, value, axes),
                                         reduced_shape(graph, value.value));
     seeds.push_back(std::move(seed));
@@ -83,13 +84,17 @@ std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& ker
     for (Seed& seed : stage_seeds(graph, stage, axes)) {
       if (computed) computed->insert(seed.value.id);
       const bool is_stored_reduction = stage.kind == StageKind::Map && reduced.count(seed.value.id);
-      if (stage.kind == StageKind::Map)
-        result.push_back({seed.value,
-                          sym::flatten_index(seed.index, graph[seed.value].shape()),
-                          {},
-                          true,
-                          s,
-                          1});
+      if (stage.kind != StageKind::Reduce) {
+        MemoryAccess access{
+            seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}};
+        access.stage = s;
+        if (stage.kind == StageKind::Scatter) {
+          access.repeats = num_elements(reduced_shape(graph, seed.value));
+          result.push_back(access);
+        }
+        access.is_store = true;
+        result.push_back(std::move(access));
+      }
       if (!is_stored_reduction) seeds.push_back(std::move(seed));
     }
     const Walk walked = walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
@@ -135,8 +140,30 @@ class Former {
   Kernel run() {
     for (size_t i = 0; i < cluster_.outer.size(); ++i)
       add_axis("o", cluster_.outer[i], AxisRole::Normal);
-    add_reduce_stages();
-    add_map_stages();
+    const Value first = cluster_.values.front();
+    if (is_sequential(graph_[first])) {
+      add_sequential_stage(first);
+    } else {
+      add_reduce_stages();
+      add_map_stages();
+    }
+    return finish();
+  }
+
+  // Stores the operand that a Scatter begins with.
+  Kernel run_beginning() {
+    Stage stage;
+    StageValue value{cluster_.values.front(), {}};
+    const Shape& shape = graph_[value.value].shape();
+    for (const int64_t size : shape) add_axis("o", size, AxisRole::Normal);
+    value.strides = contiguous_strides(shape);
+    stage.values = {std::move(value)};
+    kernel_.stages = {std::move(stage)};
+    return finish();
+  }
+
+ private:
+  Kernel finish() {
     for (Stage& stage : kernel_.stages)
       for (StageValue& value : stage.values) value.strides.resize(kernel_.iter.axes.size(), 0);
     collapse_axes();
@@ -144,7 +171,6 @@ class Former {
     return std::move(kernel_);
   }
 
- private:
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
 
   int64_t add_axis(const char* prefix, int64_t size, AxisRole role) {
@@ -197,6 +223,19 @@ class Former {
       }
       kernel_.stages.push_back(std::move(stage));
     }
+  }
+
+  void add_sequential_stage(Value v) {
+    Stage stage;
+    const bool scans = graph_[v].as<graph::Scan>() != nullptr;
+    stage.kind = scans ? StageKind::Scan : StageKind::Scatter;
+    stage.values = {outer_value(v)};
+    const int64_t along = sequential_axis(graph_[v]);
+    const Shape& shape = graph_[v].shape();
+    stage.axes = {
+        add_axis("r", scans ? shape[along] : reduced_shape(graph_, v)[0], AxisRole::Reduction)};
+    set_stride(stage.values[0], stage.axes[0], scans ? contiguous_strides(shape)[along] : 1);
+    kernel_.stages.push_back(std::move(stage));
   }
 
   // Stored values over equal inner axes share a stage.
@@ -327,8 +366,12 @@ class Former {
 
 }  // namespace
 
-Kernel form_kernel(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
-  return Former(graph, cluster, fusion).run();
+std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
+  std::vector<Kernel> kernels;
+  if (graph[cluster.values.front()].as<graph::Scatter>())
+    kernels.push_back(Former(graph, cluster, fusion).run_beginning());
+  kernels.push_back(Former(graph, cluster, fusion).run());
+  return kernels;
 }
 
 }  // namespace rune::schedule

@@ -37,8 +37,9 @@ std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel);
 
 // Axes and stages of a cluster, adjacent axes collapsed where every access allows it; mapping,
-// hints and buffers' placement are still to be chosen. Sets ops, inputs and outputs.
-Kernel form_kernel(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
+// hints and buffers' placement are still to be chosen. Sets ops, inputs and outputs. One kernel; of
+// a Scatter two: the first stores what it begins with, the second brings the updates into that.
+std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
 
 // Axes in no stage.
 Ints outer_axes(const Kernel& kernel);

@@ -86,6 +86,10 @@ class Mapper {
     return points;
   }
 
+  static bool is_sequential(const Stage& stage) {
+    return stage.kind == StageKind::Scan || stage.kind == StageKind::Scatter;
+  }
+
   bool has_inner_axes() const { return outer_.size() < kernel_.iter.axes.size(); }
 
   void unroll(int64_t axis, int64_t factor) {
@@ -135,7 +139,7 @@ class Mapper {
     Ints result;
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const Ints& axes = kernel_.stages[s].axes;
-      if (axes.empty()) continue;
+      if (axes.empty() || is_sequential(kernel_.stages[s])) continue;
       const auto better = [&](int64_t a, int64_t b) {
         return vector_score(a, static_cast<int>(s)) < vector_score(b, static_cast<int>(s));
       };
@@ -159,6 +163,7 @@ class Mapper {
       }
       best_score = score > 0 ? score * use : score;
     }
+    if (is_sequential(kernel_.stages.back())) best_score = 0;
     for (const int64_t axis : outer_) {
       const double score = vector_score(axis, -1);
       const double scaled = score > 0 ? score * lane_use(axis, lanes) : score;
@@ -237,6 +242,7 @@ class Mapper {
   }
 
   void unroll_for_cores(const Ints& vec) {
+    if (is_sequential(kernel_.stages.back())) return unroll_sequential(vec);
     for (const int64_t axis : vec) {
       if (!is_outer(axis)) continue;
       const bool reduces = kernel_.stages.front().kind == StageKind::Reduce;
@@ -252,6 +258,13 @@ class Mapper {
     for (const Stage& stage : kernel_.stages)
       if (stage.kind == StageKind::Reduce && !stage.axes.empty())
         unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
+  }
+
+  // Several outer points at once, so that their chains of operations overlap.
+  void unroll_sequential(const Ints& vec) {
+    if (outer_.empty()) return;
+    const int64_t axis = vec.empty() ? outer_.back() : vec.front();
+    unroll(axis, fitting(axis, unroll_factor(false, operations_)));
   }
 
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
@@ -409,7 +422,7 @@ class Mapper {
     ReductionPlan plan;
     bool several = false;
     for (const Stage& stage : kernel_.stages) {
-      if (stage.kind != StageKind::Reduce) continue;
+      if (stage.kind == StageKind::Map) continue;
       plan.axes.insert(plan.axes.end(), stage.axes.begin(), stage.axes.end());
       for (const int64_t axis : stage.axes) several |= step_[axis] > 1;
     }

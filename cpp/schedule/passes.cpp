@@ -19,7 +19,13 @@ std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
     reduces |= graph[v].kind() == graph::NodeKind::Reduce_Axis;
     contracts |= graph[v].kind() == graph::NodeKind::Contract;
   }
-  return concat(contracts ? "contract" : reduces ? "reduce" : "map", "_", id);
+  const StageKind last = kernel.stages.back().kind;
+  return concat(last == StageKind::Scan      ? "scan"
+                : last == StageKind::Scatter ? "scatter"
+                : contracts                  ? "contract"
+                : reduces                    ? "reduce"
+                                             : "map",
+                "_", id);
 }
 
 bool is_empty(const Graph& graph, const Cluster& cluster) {
@@ -71,14 +77,15 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
   Fusion fusion = fuse(graph, outputs, caps);
   for (const Cluster& cluster : fusion.clusters) {
     if (is_empty(graph, cluster)) continue;
-    ScheduleItem item;
-    item.item_id = static_cast<int64_t>(schedule.items.size());
-    Kernel kernel = form_kernel(graph, cluster, fusion);
-    kernel.kernel_id = item.item_id;
-    kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
-    check_supported(graph, kernel, caps);
-    item.operation = std::move(kernel);
-    schedule.items.push_back(std::move(item));
+    for (Kernel& kernel : form_kernels(graph, cluster, fusion)) {
+      ScheduleItem item;
+      item.item_id = static_cast<int64_t>(schedule.items.size());
+      kernel.kernel_id = item.item_id;
+      kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
+      check_supported(graph, kernel, caps);
+      item.operation = std::move(kernel);
+      schedule.items.push_back(std::move(item));
+    }
   }
   schedule.fusion_opportunities = std::move(fusion.opportunities);
   return schedule;

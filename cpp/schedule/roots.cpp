@@ -21,7 +21,8 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
     const NodeKind kind = graph.nodes[id].kind();
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
     is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
-                  kind == NodeKind::Copy || kind == NodeKind::Kernel;
+                  kind == NodeKind::Copy || kind == NodeKind::Kernel ||
+                  is_sequential(graph.nodes[id]);
   }
   for (const Value v : outputs) is_root[v.id] = true;
   return is_root;
@@ -67,15 +68,21 @@ class RootFinder {
     const graph::Node& node = graph_[root];
     const auto rank = static_cast<uint32_t>(node.shape().size());
     extents_ = node.shape();
-    Seed seed{root, variable_index(node.shape(), 0), {}};
-    if (evaluation_of(node) == Evaluation::Reduction) {
+    const Evaluation evaluation = evaluation_of(node);
+    std::vector<Seed> seeds{{root, variable_index(node.shape(), 0), {}}};
+    if (evaluation == Evaluation::Reduction || evaluation == Evaluation::Scattered) {
       const Shape inner = reduced_shape(graph_, root);
-      seed.inner = variable_index(inner, rank);
       extents_.insert(extents_.end(), inner.begin(), inner.end());
+      // A scatter computes each element of its beginning and of its updates once.
+      if (evaluation == Evaluation::Scattered) {
+        seeds.push_back(seeds[0]);
+        extents_[sequential_axis(node)] = 1;
+      }
+      seeds.back().inner = variable_index(inner, rank);
     }
     std::vector<Use>& uses = result.uses[root.id];
     uses.clear();
-    walk(graph_, std::vector<Seed>{seed}, [&](Value v, const std::vector<Demand>& demands) {
+    walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
       if (may_add_ && !in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands))
         result.is_root[v.id] = added_ = true;

@@ -33,7 +33,7 @@ const char* name_of(InterThread plan) {
   return pick(kNames, plan);
 }
 const char* name_of(StageKind kind) {
-  static constexpr const char* kNames[] = {"Reduce", "Map"};
+  static constexpr const char* kNames[] = {"Reduce", "Map", "Scan", "Scatter"};
   return pick(kNames, kind);
 }
 const char* name_of(SyncType type) {

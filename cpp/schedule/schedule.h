@@ -195,12 +195,13 @@ struct ScheduleContext {
 
 // Stages: what a kernel does at each point of its outer axes, in order.
 
-enum class StageKind : uint8_t { Reduce, Map };
+enum class StageKind : uint8_t { Reduce, Map, Scan, Scatter };
 const char* name_of(StageKind kind);
 
 // A value and where it lies: its row-major position is the sum of strides[a] * axis a. Of a Reduce
 // stage, the strides of the stage's inner axes give the position among the elements that are
-// reduced to one (row-major over the reduced axes).
+// reduced to one (row-major over the reduced axes); of a Scatter stage, the number of the update,
+// and the position is that of an element whose coordinate along the scattered axis is 0.
 struct StageValue {
   Value value;
   Ints strides;  // by axis of the iteration space
@@ -213,7 +214,10 @@ struct StageValue {
 };
 
 // Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
-// at every point of `axes`. Outer axes are those in no stage.
+// at every point of `axes`; of a Scatter node, its first operand. Scan: carries an accumulator
+// along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
+// its axis, into a buffer that an earlier kernel began, at positions that are data; the updates of
+// one element in order unless the reduction plan says Atomic. Outer axes are those in no stage.
 struct Stage {
   StageKind kind = StageKind::Map;
   Ints axes;
@@ -418,7 +422,7 @@ RUNE_ENUM_CODEC(rune::schedule::MemoryScope, 3, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::HintKind, 5, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::IntraThread, 4, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::InterThread, 4, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::StageKind, 2, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::StageKind, 4, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::SyncType, 3, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::SyncScope, 3, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::DependencyKind, 2, rune::schedule::name_of);

@@ -99,16 +99,19 @@ class Verifier {
     }
   }
 
-  // Fills writer_.
+  // Fills writers_.
   void check_data_flow() {
     for (int64_t i = 0; i < num_items(); ++i) {
       for (const Value v : accesses_[i].reads)
-        if (!is_given(graph_[v]) && !writer_.count(v))
+        if (!is_given(graph_[v]) && !writers_.count(v))
           report(item_text(i), ": reads ", text(v), " before an earlier item wrote it");
       for (const Value v : accesses_[i].writes) {
-        const auto [writer, fresh] = writer_.insert({v, i});
-        if (!fresh)
-          report(item_text(i), ": writes ", text(v), ", which item ", writer->second, " wrote");
+        Ints& writers = writers_[v];
+        const std::vector<Value>& reads = accesses_[i].reads;
+        const bool updates = std::find(reads.begin(), reads.end(), v) != reads.end();
+        if (!writers.empty() && !updates)
+          report(item_text(i), ": writes ", text(v), ", which item ", writers.back(), " wrote");
+        writers.push_back(i);
       }
     }
   }
@@ -121,7 +124,7 @@ class Verifier {
       const Value v = schedule_.outputs[i];
       if (v.id >= graph_.size()) {
         report("output ", i, " is ", text(v), ", which does not exist");
-      } else if (!writer_.count(v) && num_elements(graph_[v].shape()) > 0) {
+      } else if (!writers_.count(v) && num_elements(graph_[v].shape()) > 0) {
         report("output ", i, ": nothing writes ", text(v));
       }
     }
@@ -142,8 +145,12 @@ class Verifier {
     std::map<std::pair<int64_t, int64_t>, std::set<Value>> needed;
     for (int64_t i = 0; i < num_items(); ++i)
       for (const Value v : accesses_[i].reads) {
-        const auto writer = writer_.find(v);
-        if (writer != writer_.end() && writer->second != i) needed[{writer->second, i}].insert(v);
+        const auto writers = writers_.find(v);
+        if (writers == writers_.end()) continue;
+        // The last one before the item, or else the first, which is then too late.
+        int64_t writer = writers->second.front();
+        for (const int64_t w : writers->second) writer = w < i ? w : writer;
+        if (writer != i) needed[{writer, i}].insert(v);
       }
     std::set<std::pair<int64_t, int64_t>> seen;
     std::vector<std::set<int64_t>> producers(num_items()), consumers(num_items());
@@ -328,8 +335,8 @@ class Verifier {
 
   const Schedule& schedule_;
   const Graph& graph_;
-  std::vector<Accesses> accesses_;   // by item
-  std::map<Value, int64_t> writer_;  // by value that an item writes
+  std::vector<Accesses> accesses_;  // by item
+  std::map<Value, Ints> writers_;   // by value: the items that write it, in order
   std::vector<std::string> violations_;
 };
 

@@ -105,7 +105,7 @@ class KernelVerifier {
   void check_axes() {
     std::set<int64_t> reduced;
     for (const Stage& stage : kernel_.stages)
-      if (stage.kind == StageKind::Reduce) reduced.insert(stage.axes.begin(), stage.axes.end());
+      if (stage.kind != StageKind::Map) reduced.insert(stage.axes.begin(), stage.axes.end());
     for (int64_t i = 0; i < num_axes(); ++i) {
       const Axis& axis = iter_.axes[i];
       if (!axis.size && !axis.sym) {
@@ -224,7 +224,7 @@ class KernelVerifier {
   void check_reduction_plan() {
     std::set<int64_t> reduced;
     for (const Stage& stage : kernel_.stages)
-      if (stage.kind == StageKind::Reduce) reduced.insert(stage.axes.begin(), stage.axes.end());
+      if (stage.kind != StageKind::Map) reduced.insert(stage.axes.begin(), stage.axes.end());
     if (!kernel_.reduce) {
       if (!reduced.empty()) report("stages reduce, but there is no reduction plan");
       return;
@@ -266,8 +266,7 @@ class KernelVerifier {
   }
 
   void check_coverage(size_t s, const StageValue& value, const Ints& axes, int64_t count,
-                      const char* what) {
-    std::vector<Step> steps;
+                      const char* what, std::vector<Step> steps = {}) {
     for (const int64_t axis : axes) {
       if (!iter_.axes[axis].size) return;  // symbolic sizes are known when the program runs
       steps.push_back({value.strides[axis], extent(axis)});
@@ -286,10 +285,26 @@ class KernelVerifier {
       if (value.strides[i] != 0 && !contains(stage.axes, i) && !contains(outer_, i))
         report("stage ", s, ": ", text(value.value), " has a stride along ", axis_text(i),
                ", which is another stage's");
-    if (stage.kind == StageKind::Map) {
+    const bool scans = stage.kind == StageKind::Scan, scatters = stage.kind == StageKind::Scatter;
+    if (scans != (node.kind() == graph::NodeKind::Scan) ||
+        (scatters && node.kind() != graph::NodeKind::Scatter))
+      return report("stage ", s, " is a ", name_of(stage.kind), ", but ", text(value.value), " a ",
+                    graph::name_of(node.kind()));
+    if (stage.kind == StageKind::Map || scans) {
       Ints axes = outer_;
       axes.insert(axes.end(), stage.axes.begin(), stage.axes.end());
-      return check_coverage(s, value, axes, num_elements(node.shape()), "");
+      check_coverage(s, value, axes, num_elements(node.shape()), "");
+      const int64_t along = scans ? contiguous_strides(node.shape())[sequential_axis(node)] : 0;
+      if (scans && (stage.axes.size() != 1 || value.strides[stage.axes[0]] != along))
+        report("stage ", s, " must run along the scanned axis, of stride ", along);
+      return;
+    }
+    if (scatters) {
+      const int64_t axis = sequential_axis(node);
+      check_coverage(s, value, outer_, num_elements(node.shape()), "outer ",
+                     {{contiguous_strides(node.shape())[axis], node.shape()[axis]}});
+      check_coverage(s, value, stage.axes, reduced_shape(graph_, value.value)[0], "inner ");
+      return;
     }
     if (!reduces)
       return report("stage ", s, " reduces ", text(value.value), ", which is no reduction");
@@ -309,8 +324,8 @@ class KernelVerifier {
         check_stage_value(s, stage, value);
         if (!seen.insert({stage.kind, value.value}).second)
           report(text(value.value),
-                 stage.kind == StageKind::Map ? " is written twice" : " is reduced twice");
-        if (stage.kind != StageKind::Map) continue;
+                 stage.kind == StageKind::Reduce ? " is reduced twice" : " is written twice");
+        if (stage.kind == StageKind::Reduce) continue;
         stored.insert(value.value);
         if (!is_buffer(kernel_.outputs, value.value))
           report("stage ", s, " stores ", text(value.value), ", which is missing from the outputs");
@@ -364,6 +379,12 @@ class KernelVerifier {
       std::vector<Seed> seeds;
       for (Seed& seed : stage_seeds(graph_, stage, axes)) {
         computed.insert(seed.value.id);
+        if (stage.kind == StageKind::Scatter) {
+          read.insert(seed.value.id);
+          if (!inputs.count(seed.value.id))
+            report("stage ", s, " updates ", text(seed.value),
+                   ", which is missing from the inputs");
+        }
         if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
           use_reduction(seed.value);
         } else {

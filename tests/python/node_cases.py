@@ -426,21 +426,27 @@ def case_index_valid(g: Graph) -> Expected:
     ]
 
 
+UFUNCS = {"add": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
 def _scatter(mode: str, target: Any, indices: Any, updates: Any, axis: int) -> np.ndarray:
     result = np.moveaxis(target.copy(), axis, 0)
     flat = updates.reshape(*target.shape[:axis], indices.size, *target.shape[axis + 1 :])
     rows = np.moveaxis(flat, axis, 0)
-    for i, row in zip(indices.ravel().tolist(), rows, strict=True):
-        result[i] = row if mode == "set" else result[i] + row
+    if mode == "set":
+        result[indices.ravel()] = rows
+    else:
+        with np.errstate(all="ignore"):
+            UFUNCS[mode].at(result, indices.ravel(), rows)
     return np.moveaxis(result, 0, axis)
 
 
 def case_scatter_modes(g: Graph) -> Expected:
     result: Expected = []
     for mode, axis, dtype in itertools.product(
-        ("set", "add"), range(3), (np.float32, np.int8, np.uint64, np.float16, bool)
+        ("set", *UFUNCS), range(3), (np.float32, np.int8, np.uint64, np.float16, bool)
     ):
-        if mode == "add" and dtype is bool:
+        if mode in ("add", "prod") and dtype is bool:
             continue
         target = sample((3, 5, 4), dtype)
         n = target.shape[axis]
@@ -461,7 +467,7 @@ def case_scatter_special(g: Graph) -> Expected:
     with np.errstate(all="ignore"):
         result: Expected = [
             (g.node("scatter", mode, t, i, u, axis=0), _scatter(mode, target, indices, updates, 0))
-            for mode in ("set", "add")
+            for mode in ("set", *UFUNCS)
         ]
     none = g.input(np.zeros((0,), np.int64))
     return [*result, (g.node("scatter", "set", t, none, g.input(updates[:0]), axis=0), target)]
@@ -477,6 +483,77 @@ def case_scatter_long(g: Graph) -> Expected:
         (g.node("scatter", mode, t, i, u, axis=0), _scatter(mode, target, indices, updates, 0))
         for mode in ("set", "add")
     ]
+
+
+def case_scatter_rows(g: Graph) -> Expected:
+    """Rows as vectors with a rest; computed operands; a result that is read again."""
+    rng = np.random.default_rng(1)
+    target, indices = sample((40, 37)), rng.integers(-40, 40, 90).astype(np.int64)
+    updates = sample((90, 37), seed=2)
+    t, i, u = g.input(target), g.input(indices), g.input(updates)
+    flipped, negated = g.node("flip", i, axes=[0]), g.node("unary", "neg", u)
+    result: Expected = []
+    for mode in ("set", "add", "max"):
+        node = g.node("scatter", mode, g.node("unary", "neg", t), flipped, negated, axis=0)
+        e = _scatter(mode, -target, indices[::-1], -updates, 0)
+        result += [(node, e), (g.node("reduce_axis", "add", node, axes=[1]), e.sum(1)[:, None])]
+    again = g.node("scatter", "set", result[-2][0], i, u, axis=0)
+    return [*result, (again, _scatter("set", result[-2][1], indices, updates, 0))]
+
+
+# Scans.
+
+
+def case_scan_axes(g: Graph) -> Expected:
+    result: Expected = []
+    for dtype in (np.float32, np.int8, np.uint64, np.float16):
+        x = sample((3, 5, 4), dtype)
+        v = g.input(x)
+        for (name, f), axis in itertools.product(UFUNCS.items(), range(3)):
+            with np.errstate(all="ignore"):
+                e = f.accumulate(x, axis=axis, dtype=dtype)
+            result.append((g.node("scan", name, v, axis=axis), e))
+    return result
+
+
+def case_scan_special(g: Graph) -> Expected:
+    x = np.array([[-0.0, 1, 2, 3, np.inf], [-0.0, -0.0, np.nan, 1, -np.inf]], np.float32)
+    v, b = g.input(x), g.input(x > 0)
+    with np.errstate(all="ignore"):
+        result: Expected = [
+            (g.node("scan", name, v, axis=axis), f.accumulate(x, axis=axis))
+            for (name, f), axis in itertools.product(UFUNCS.items(), range(2))
+        ]
+    result.append((g.node("scan", "max", b, axis=1), np.logical_or.accumulate(x > 0, axis=1)))
+    empty = np.zeros((3, 0), np.float32)
+    result.append((g.node("scan", "add", g.input(empty), axis=0), empty))
+    one = g.node("scan", "add", g.node("shrink", v, limits=[(0, 2), (1, 2)]), axis=1)
+    return [*result, (one, x[:, 1:2])]
+
+
+def case_scan_initial(g: Graph) -> Expected:
+    x, start = sample((6, 33)), sample((6, 1), seed=1)
+    v, s = g.input(x), g.input(start)
+    both = np.concatenate([start, x], axis=1)
+    one = g.node("shrink", v, limits=[(0, 6), (0, 1)])
+    return [
+        (g.node("scan", "add", v, s, axis=1), np.add.accumulate(both, axis=1)[:, 1:]),
+        (g.node("scan", "max", v, s, axis=1), np.maximum.accumulate(both, axis=1)[:, 1:]),
+        (g.node("scan", "prod", one, s, axis=1), start * x[:, :1]),
+    ]
+
+
+def case_scan_fused(g: Graph) -> Expected:
+    """A prologue, movement, and uses of the result; lanes along another axis."""
+    x = sample((19, 41), np.int32)
+    v = g.input(x)
+    y = g.node("flip", g.node("binop", "mul", v, v), axes=[0])
+    first = g.node("scan", "add", y, axis=0)
+    second = g.node("scan", "max", g.node("unary", "neg", first), axis=1)
+    total = g.node("reduce_axis", "add", second, axes=[0])
+    e = np.cumsum((x * x)[::-1], axis=0, dtype=np.int32)
+    f = np.maximum.accumulate(-e, axis=1)
+    return [(first, e), (second, f), (total, f.sum(0, dtype=np.int32)[None])]
 
 
 def case_scatter_out_of_range(g: Graph) -> Expected:

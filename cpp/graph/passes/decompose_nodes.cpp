@@ -135,6 +135,7 @@ class Decomposer {
       case NodeKind::Threefry: return decompose_threefry(b_, in[0], in[1]);
       case NodeKind::Scatter:
         return decompose_scatter(b_, *node.as<Scatter>(), in[0], in[1], in[2]);
+      case NodeKind::Scan: return decompose_scan(b_, *node.as<Scan>(), in);
       case NodeKind::Define_Var: return {};  // only a Bind may read it
       case NodeKind::Custom: custom(node);
       case NodeKind::Assign:

@@ -13,7 +13,8 @@ namespace rune::graph {
 //   Bind, Unique         the constant
 //   Multi                Cat along its axis, or its first real shard; shards not real are zeros
 //   Assign, Buffer       selection by masks (below)
-//   Scatter              reductions over the updates (below)
+//   Scatter              the same with indices of one dimension; nothing where it does nothing
+//   Scan                 the same; of one element, or none, arithmetic
 //   Gather, Index        of a source without elements: no elements, or zeros that are masked
 //   Device, Sink, Noop   as operands: the array of no elements that they infer; a Sink stays beside
 //   it Detach, Contiguous_Backward, Noop of an operand: the operand
@@ -26,11 +27,6 @@ namespace rune::graph {
 // result of an Assign is a value, which later writes do not change; as the target of an Assign it
 // stands for its place. An Assign that neither an output nor a Sink reaches writes nothing, as in
 // eliminate_dead_code. Memory of arguments is never written: the new contents are values.
-//
-// Scatter. Every element of the result looks at all update numbers along the axis: `add` sums those
-// that match, `set` takes the last one that does (the largest number). Exact for duplicates, and
-// parallel, but O(size of the axis * number of indices). Negative indices wrap; an index out of
-// range writes nothing.
 //
 // Throws UserError(Unsupported) for a Define_Var without Bind, a Custom, a value on another device
 // and a write through Expand or View; UserError(Value) for a Buffer that is read before it is fully

@@ -9,15 +9,13 @@
 
 namespace rune::graph {
 
-// 0, 1, ... n - 1 (n at least 1), as constants of at most 1024 values.
-Value iota(Builder& b, int64_t n, DType dtype);
-
 Value decompose_threefry(Builder& b, Value counter, Value key);
 Value decompose_wmma(Builder& b, Value a, Value bb, Value c);
 Value decompose_gep(Builder& b, const Gep& gep, Value x);
 Value decompose_multi(Builder& b, const Multi& multi, const std::vector<Value>& shards);
 Value decompose_scatter(Builder& b, const Scatter& scatter, Value target, Value indices,
                         Value updates);
+Value decompose_scan(Builder& b, const Scan& scan, const std::vector<Value>& in);
 
 // The places that Assign nodes write, and what they hold at a point of the graph's order.
 //

@@ -216,10 +216,11 @@ class KernelLowerer {
 
   void run_stages(const Points& points) {
     for (const Stage& stage : kernel_.stages) {
-      if (stage.kind == StageKind::Reduce) {
-        reduce_stage(stage, points);
-      } else {
-        map_stage(stage, points);
+      switch (stage.kind) {
+        case StageKind::Reduce: reduce_stage(stage, points); break;
+        case StageKind::Map: map_stage(stage, points); break;
+        case StageKind::Scan: scan_stage(stage, points); break;
+        case StageKind::Scatter: scatter_stage(stage, points); break;
       }
     }
   }
@@ -297,6 +298,78 @@ class KernelLowerer {
   void require_first_thread(Mask& mask) {
     if (kernel_.reduce->inter_thread == schedule::InterThread::SharedTree)
       mask.require_between(thread_number(threads_), 0, 1);
+  }
+
+  // Scan and Scatter stages: one loop, in order.
+
+  Index index_at(const Stage& stage, const StageValue& value, const Point& point) const {
+    return sym::unflatten_index(schedule::value_position(stage, value, point.axes),
+                                graph_[value.value].shape());
+  }
+
+  // What one access of every point gives; `pick` chooses it among those at a point's index.
+  template <class Pick>
+  std::vector<Var> at_points(const Stage& stage, const Points& points, Pick&& pick) {
+    std::vector<Access> wanted;
+    for (const Point& point : points) {
+      wanted.push_back(pick(index_at(stage, stage.values[0], point), point));
+      wanted.back().mask.require(point.mask);
+    }
+    return values_.evaluate(wanted);
+  }
+
+  void scan_stage(const Stage& stage, const Points& outer) {
+    const StageValue& value = stage.values[0];
+    const graph::Node& node = graph_[value.value];
+    const ReduceOp op = node.as<graph::Scan>()->op;
+    const auto operand = [&](size_t i) {
+      return [&, i](const Index& index, const Point&) {
+        return schedule::scanned_accesses(graph_, value.value, index)[i];
+      };
+    };
+    // -0.0 and not 0.0 leaves every first element as it is.
+    const bool sums_floats = op == ReduceOp::Add && is_float(node.dtype());
+    const Scalar none = sums_floats ? Scalar::of(node.dtype(), -0.0) : identity(op, node.dtype());
+    std::vector<Var> initial(outer.size(), builder_.constant(none));
+    if (node.inputs.size() == 2) initial = at_points(stage, outer, operand(1));
+    const int lanes = mapping_.vec.empty() ? 1 : values_.lanes();
+    std::vector<Var> sums;
+    for (const Var v : initial) sums.push_back(builder_.acc(builder_.splat(v, lanes)));
+    stage_nest(stage.axes, 0, outer, false, [&](const Points& points) {
+      const std::vector<Var> elements = at_points(stage, points, operand(0));
+      for (size_t i = 0; i < points.size(); ++i) {
+        const Var sum =
+            builder_.alu_here(alu_of(op), {sums[i], builder_.splat(elements[i], lanes)});
+        builder_.assign(sums[i], sum);
+        values_.store(value.value, schedule::value_position(stage, value, points[i].axes), sum,
+                      points[i].mask, nontemporal_.count(value.value.id) > 0);
+      }
+    });
+  }
+
+  void scatter_stage(const Stage& stage, const Points& outer) {
+    const StageValue& value = stage.values[0];
+    const graph::Node& node = graph_[value.value];
+    const auto& scatter = *node.as<graph::Scatter>();
+    const int64_t size = node.shape()[scatter.axis];
+    const int64_t stride = contiguous_strides(node.shape())[scatter.axis];
+    const auto operand = [&](size_t i) {
+      return [&, i](const Index& index, const Point& point) {
+        const Expr number = schedule::inner_position(stage, value, point.axes);
+        return schedule::scattered_accesses(graph_, value.value, index, number)[i];
+      };
+    };
+    stage_nest(stage.axes, 0, outer, false, [&](const Points& points) {
+      const std::vector<Var> indices = at_points(stage, points, operand(0));
+      const std::vector<Var> updates = at_points(stage, points, operand(1));
+      for (size_t i = 0; i < points.size(); ++i) {
+        const ValueEmitter::Position along = values_.checked_position(indices[i], size);
+        const Expr position =
+            schedule::value_position(stage, value, points[i].axes) + along.position * stride;
+        values_.update(value.value, position, updates[i], points[i].mask, along.valid,
+                       graph::reduce_op(scatter.mode));
+      }
+    });
   }
 
   // Reduce stages.

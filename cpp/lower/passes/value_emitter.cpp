@@ -170,23 +170,12 @@ Var ValueEmitter::emit_condition(const Expr& expr) {
 Var ValueEmitter::emit(const Mask& mask) {
   if (mask.is_false()) return builder_.constant(Scalar::of(DType::Bool, false));
   std::vector<Var> conditions;
-  int lanes = 1;
-  for (const Expr& expr : mask.conditions()) {
-    conditions.push_back(emit_condition(expr));
-    lanes = std::max(lanes, builder_.type(conditions.back()).lanes);
-  }
+  for (const Expr& expr : mask.conditions()) conditions.push_back(emit_condition(expr));
   // Conditions of outer loops first, so that their conjunction is hoisted.
   std::stable_sort(conditions.begin(), conditions.end(),
                    [&](Var a, Var b) { return builder_.depth_of(a) < builder_.depth_of(b); });
   Var all;
-  for (const Var condition : conditions) {
-    if (!all.valid()) {
-      all = condition;
-      continue;
-    }
-    const int wide = std::max(builder_.type(all).lanes, builder_.type(condition).lanes);
-    all = builder_.alu(AluOp::And, {builder_.splat(all, wide), builder_.splat(condition, wide)});
-  }
+  for (const Var condition : conditions) all = both(all, condition);
   return all;
 }
 
@@ -252,6 +241,10 @@ void ValueEmitter::compute(const Access& access) {
         break;
       }
       case Evaluation::Gathered: result = compute_gathered(access); break;
+      case Evaluation::Scattered:  // its beginning
+        result = known_value({node.inputs[0], access.index, access.mask});
+        break;
+      case Evaluation::Scanned:
       case Evaluation::Memory:
         RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
     }
@@ -418,27 +411,61 @@ Var ValueEmitter::load(const Access& access) {
   return builder_.load(memory, emit(position), lanes_, full(access.mask));
 }
 
+ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
+  if (!depends_on_lane(position)) return {emit(position), 1, valid, false};
+  if (valid.valid()) valid = builder_.splat(valid, lanes_);
+  const bool contiguous = lane_stride(position) == 1;
+  return {emit(contiguous ? with_lane(position, Expr(0)) : position), lanes_, valid, contiguous};
+}
+
 void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask,
                          bool nontemporal) {
-  const Var memory = memory_.at(v.id);
-  Var valid = emit(mask);
-  if (!depends_on_lane(position)) {
-    RUNE_CHECK(builder_.type(value).lanes == 1, "a vector is stored to one element");
-    builder_.store(memory, emit(position), value, valid, false);
-    return;
-  }
-  const auto along = lane_stride(position);
-  value = builder_.splat(value, lanes_);
-  if (valid.valid()) valid = builder_.splat(valid, lanes_);
-  if (!along || *along != 1) {
-    builder_.store(memory, emit(position), value, valid, false);
-    return;
-  }
-  const Expr first = with_lane(position, Expr(0));
+  const Var valid = emit(mask);
+  const Place place = place_of(position, valid);
+  RUNE_CHECK(place.lanes > 1 || builder_.type(value).lanes == 1,
+             "a vector is stored to one element");
   // Stores past the caches must cover whole, aligned vectors.
-  const int64_t divisor = first.known_divisor();
-  const bool aligned = divisor == 0 || divisor % lanes_ == 0;
-  builder_.store(memory, emit(first), value, valid, nontemporal && aligned && !valid.valid());
+  bool streams = nontemporal && place.contiguous && !valid.valid();
+  if (streams) {
+    const int64_t divisor = with_lane(position, Expr(0)).known_divisor();
+    streams = divisor == 0 || divisor % lanes_ == 0;
+  }
+  builder_.store(memory_.at(v.id), place.index, builder_.splat(value, place.lanes), place.valid,
+                 streams);
+}
+
+ValueEmitter::Position ValueEmitter::checked_position(Var index, int64_t extent) {
+  const DType from = builder_.type(index).dtype;
+  RUNE_CHECK(builder_.type(index).lanes == 1, "a vector of positions");
+  // A uint64 beyond int64, and a uint32 beyond int32, is negative here and no position.
+  const DType dtype = size_of(from) == 8 ? DType::Int64 : index_dtype_;
+  const auto number = [&](int64_t n) { return builder_.constant(Scalar::of(dtype, n)); };
+  Var at = builder_.cast(index, dtype);
+  if (is_signed(from)) {
+    const Var wrapped = builder_.alu(AluOp::Add, {at, number(extent)});
+    at = where(builder_.alu(AluOp::Cmplt, {at, number(0)}), wrapped, at);
+  }
+  const Var valid = both(builder_.alu(AluOp::Cmple, {number(0), at}),
+                         builder_.alu(AluOp::Cmplt, {at, number(extent)}));
+  return {bind(builder_.cast(at, index_dtype_), {0, extent - 1}), valid};
+}
+
+Var ValueEmitter::both(Var a, Var b) {
+  if (!a.valid() || !b.valid()) return a.valid() ? a : b;
+  const int lanes = std::max(builder_.type(a).lanes, builder_.type(b).lanes);
+  return builder_.alu(AluOp::And, {builder_.splat(a, lanes), builder_.splat(b, lanes)});
+}
+
+void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& mask, Var valid,
+                          std::optional<ReduceOp> op) {
+  const Var memory = memory_.at(v.id);
+  const Place place = place_of(position, both(emit(mask), valid));
+  value = builder_.splat(value, place.lanes);
+  if (op) {
+    const Var old = builder_.load_here(memory, place.index, place.lanes, place.valid);
+    value = builder_.alu_here(alu_of(*op), {old, value});
+  }
+  builder_.store(memory, place.index, value, place.valid, false);
 }
 
 }  // namespace rune::lower

@@ -55,7 +55,27 @@ class ValueEmitter {
   void store(Value v, const sym::Expr& position, Var value, const sym::Mask& mask,
              bool nontemporal);
 
+  // A scalar index that is data as a position along an axis, negative ones from the end; `valid`
+  // says whether it is one.
+  struct Position {
+    sym::Expr position;
+    Var valid;
+  };
+  Position checked_position(Var index, int64_t extent);
+  // As store, where `valid` holds too; combined with what is there by `op`, if it is given.
+  void update(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, Var valid,
+              std::optional<ReduceOp> op);
+
  private:
+  // Where an access to all lanes of a position goes.
+  struct Place {
+    Var index;
+    int lanes;
+    Var valid;
+    bool contiguous;
+  };
+  Place place_of(const sym::Expr& position, Var valid);
+  Var both(Var a, Var b);
   struct Hash {
     size_t operator()(const Access& access) const;
   };

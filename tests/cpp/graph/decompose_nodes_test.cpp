@@ -10,9 +10,8 @@ bool is_decomposed(NodeKind kind) {
   return kind == NodeKind::Buffer || kind == NodeKind::Gep || kind == NodeKind::Wmma ||
          kind == NodeKind::Assign || kind == NodeKind::Define_Var || kind == NodeKind::Bind ||
          kind == NodeKind::Unique || kind == NodeKind::Device || kind == NodeKind::Multi ||
-         kind == NodeKind::Threefry || kind == NodeKind::Scatter || kind == NodeKind::Custom ||
-         kind == NodeKind::Detach || kind == NodeKind::Contiguous_Backward ||
-         kind == NodeKind::Noop;
+         kind == NodeKind::Threefry || kind == NodeKind::Custom || kind == NodeKind::Detach ||
+         kind == NodeKind::Contiguous_Backward || kind == NodeKind::Noop;
 }
 
 Graph run(const std::string& body, const std::string& device = "cpu") {

@@ -44,6 +44,7 @@ void add_arithmetic(Builder& b, Value x) {
   const Value y = b.alu(AluOp::Add, {x, b.alu(AluOp::Exp2, {x})});
   b.alu(AluOp::Where, {b.alu(AluOp::Cmplt, {x, y}), x, y});
   b.reduce(ReduceOp::Max, x, {1, 0});
+  b.add(Scan{ReduceOp::Add, 1}, {x, b.reduce(ReduceOp::Min, x, {1})});
   b.cast(x, DType::Bfloat16);
   b.bitcast(x, DType::Int32);
   const Value matrix = b.contract(x, x, {{1, 1}}, {});
@@ -83,6 +84,7 @@ Graph every_kind() {
   const Value gathered = b.add(Gather{0}, {x, indices});
   const Value scattered = b.add(Scatter{ScatterMode::Add, 0}, {x, indices, gathered});
   b.add(Scatter{ScatterMode::Set, 0}, {x, indices, gathered});
+  b.add(Scatter{ScatterMode::Max, 0}, {x, indices, gathered});
   const Value mask = b.full(Scalar::of(DType::Bool, true), {2, 3});
   const Value indexed = b.add(Index{}, {x, indices, mask});
   b.add(Index{}, {x, indices});
