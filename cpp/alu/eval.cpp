@@ -297,4 +297,9 @@ Scalar identity(ReduceOp op, DType dtype) {
   RUNE_UNREACHABLE();
 }
 
+Scalar neutral(ReduceOp op, DType dtype) {
+  const bool sums_floats = op == ReduceOp::Add && is_float(dtype);
+  return sums_floats ? Scalar::of(dtype, -0.0) : identity(op, dtype);
+}
+
 }  // namespace rune

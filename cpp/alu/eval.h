@@ -15,5 +15,7 @@ Scalar evaluate(AluOp op, std::span<const Scalar> operands);
 
 // What a reduction of no elements gives: 0, 1, or the dtype's lowest or highest value.
 Scalar identity(ReduceOp op, DType dtype);
+// What leaves every operand as it is, to the sign of zero: the identity, but -0.0 for sums of floats.
+Scalar neutral(ReduceOp op, DType dtype);
 
 }  // namespace rune

@@ -40,7 +40,7 @@ constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = S
 // since rules make equal nodes.
 //
 // Outputs get buffers of their own before long reductions are split, because a split reduction that
-// is an output ends in a reshape. Everything about a kernel's cost is known once it is formed; the
+// is an output ends in a reshape; and after scans are, because theirs is as long as the output. Everything about a kernel's cost is known once it is formed; the
 // mapping uses it, and memory is planned when no kernel can change any more.
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
@@ -56,6 +56,8 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.graph = graph::eliminate_common_subexpressions(s.graph); }},
     {"eliminate_dead_code", kGraph, kGraph,
      [](State& s) { s.graph = graph::eliminate_dead_code(s.graph); }},
+    {"split_scans", kGraph, kGraph,
+     [](State& s) { s.graph = schedule::split_scans(s.graph, *s.capabilities); }},
     {"prepare_outputs", kGraph, kGraph,
      [](State& s) { s.graph = schedule::prepare_outputs(s.graph); }},
     {"split_reductions", kGraph, kGraph,

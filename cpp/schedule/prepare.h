@@ -15,4 +15,11 @@ graph::Graph prepare_outputs(const graph::Graph& graph);
 // are stored, and a reduction of those (a second kernel).
 graph::Graph split_reductions(const graph::Graph& graph, const Capabilities& caps);
 
+// Splits long scans with too few lines to keep the device busy into blocks along their axis: the
+// blocks' reductions, a scan of those, and scans of the blocks that begin with its values. A sum of
+// floats is then rounded otherwise than one that runs from end to end, with a smaller bound on its
+// error, and where only -0.0 came before a block, the block begins with 0.0. To run before
+// prepare_outputs, since an output may end in a reshape.
+graph::Graph split_scans(const graph::Graph& graph, const Capabilities& caps);
+
 }  // namespace rune::schedule

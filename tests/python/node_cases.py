@@ -543,6 +543,22 @@ def case_scan_initial(g: Graph) -> Expected:
     ]
 
 
+def case_scan_long(g: Graph) -> Expected:
+    """Split into blocks: with and without elements left over, an initial value, a prologue."""
+    result: Expected = []
+    for shape, axis in (((65536,), 0), ((3, 20011), 1), ((20000, 2), 0)):
+        x = sample(shape, np.int64)
+        v = g.input(x)
+        result.append((g.node("scan", "add", v, axis=axis), np.cumsum(x, axis)))
+        negated = g.node("unary", "neg", v)
+        result.append((g.node("scan", "max", negated, axis=axis), np.maximum.accumulate(-x, axis)))
+        limits = [(0, 1) if a == axis else (0, n) for a, n in enumerate(shape)]
+        start = g.node("shrink", v, limits=limits)
+        e = np.cumsum(x, axis) + np.take(x, [0], axis)
+        result.append((g.node("scan", "add", v, start, axis=axis), e))
+    return result
+
+
 def case_scan_fused(g: Graph) -> Expected:
     """A prologue, movement, and uses of the result; lanes along another axis."""
     x = sample((19, 41), np.int32)

@@ -327,10 +327,8 @@ class KernelLowerer {
         return schedule::scanned_accesses(graph_, value.value, index)[i];
       };
     };
-    // -0.0 and not 0.0 leaves every first element as it is.
-    const bool sums_floats = op == ReduceOp::Add && is_float(node.dtype());
-    const Scalar none = sums_floats ? Scalar::of(node.dtype(), -0.0) : identity(op, node.dtype());
-    std::vector<Var> initial(outer.size(), builder_.constant(none));
+    const Var none = builder_.constant(neutral(op, node.dtype()));
+    std::vector<Var> initial(outer.size(), none);
     if (node.inputs.size() == 2) initial = at_points(stage, outer, operand(1));
     const int lanes = mapping_.vec.empty() ? 1 : values_.lanes();
     std::vector<Var> sums;
