@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "schedule/cost.h"
+#include "schedule/point_cost.h"
 
 namespace rune::schedule {
 
@@ -44,15 +45,8 @@ class Mapper {
         kernel_(kernel),
         accesses_(memory_accesses(graph, kernel)),
         outer_(outer_axes(kernel)) {
-    for (const Value v : kernel.ops) {
-      const DType dtype = graph[v].dtype();
-      operations_ += node_operations(graph[v]);
-      // Stored bytes of the widest element decide how many lanes a vector has.
-      if (!is_bool(dtype)) widest_ = std::max(widest_, size_of(dtype));
-      contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
-    }
-    for (const MemoryAccess& access : accesses_)
-      widest_ = std::max(widest_, size_of(graph[access.value].dtype()));
+    for (const Value v : kernel.ops) contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
+    lanes_ = choose_lanes();
     step_.assign(kernel.iter.axes.size(), 1);
     block_tile_.assign(kernel.iter.axes.size(), 0);
   }
@@ -78,6 +72,29 @@ class Mapper {
   }
 
  private:
+  // As many lanes as a register holds of the widest dtype; in a kernel that is elementwise only, of
+  // the dtype of most operations: rarer wide values take several registers.
+  int64_t choose_lanes() const {
+    int widest = 1;
+    std::map<int, double> operations;  // by size of dtype in bytes
+    for (const Value v : kernel_.ops) {
+      const DType dtype = graph_[v].dtype();
+      if (is_bool(dtype)) continue;
+      widest = std::max(widest, size_of(dtype));
+      operations[size_of(dtype)] += node_operations(graph_[v]);
+    }
+    for (const MemoryAccess& access : accesses_)
+      widest = std::max(widest, size_of(graph_[access.value].dtype()));
+    const bool elementwise = std::all_of(kernel_.stages.begin(), kernel_.stages.end(), [](auto& s) {
+      return s.kind == StageKind::Map && s.axes.empty();
+    });
+    int bytes = widest;
+    if (elementwise && !contracts_)
+      for (const auto& [size, count] : operations)
+        if (size >= 4 && count > operations[bytes]) bytes = size;
+    return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, 64);
+  }
+
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
 
   int64_t outer_points() const {
@@ -185,9 +202,8 @@ class Mapper {
   }
 
   void map_to_cores() {
-    const int64_t lanes = std::clamp<int64_t>(caps_.vector_bits / (8 * widest_), 1, 64);
-    const Ints vec = choose_vector_axes(lanes);
-    for (const int64_t axis : vec) vectorize(axis, lanes);
+    const Ints vec = choose_vector_axes(lanes_);
+    for (const int64_t axis : vec) vectorize(axis, lanes_);
     const std::optional<int64_t> transposed = transposed_axis(vec);
     if (transposed) {
       tile_transpose({vec.front(), *transposed});
@@ -217,42 +233,25 @@ class Mapper {
         kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
   }
 
-  // Simple operations at each point of a stage.
-  double stage_operations(const Stage& stage) const {
-    std::set<uint32_t> known;
-    for (const BufferInfo& buffer : kernel_.inputs) known.insert(buffer.buf_var.id);
-    for (const Stage& other : kernel_.stages)
-      if (other.kind == StageKind::Reduce)
-        for (const StageValue& value : other.values) known.insert(value.value.id);
-    const std::vector<Seed> seeds = stage_seeds(graph_, stage, axis_variables(kernel_.iter));
-    double operations = 0;
-    for (const Seed& seed : seeds) operations += node_operations(graph_[seed.value]);
-    walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
-      if (known.count(v.id)) return true;
-      operations += node_operations(graph_[v]);
-      return false;
-    });
-    return operations;
-  }
-
-  // Independent accumulators hide the latency of a reduction's operations.
-  static int64_t unroll_factor(bool reduces, double operations) {
-    if (reduces) return operations <= 8 ? 8 : operations <= 40 ? 4 : 2;
-    return operations <= 6 ? 4 : operations <= 16 ? 2 : 1;
+  // Independent accumulators hide the latency of a reduction's operations; elsewhere, iterations
+  // are independent anyway, and copies only make that visible to a core's instruction window.
+  int64_t unroll_factor(const Stage& stage) const {
+    const PointCost cost = point_cost(graph_, kernel_, stage, caps_, lanes_);
+    if (stage.kind == StageKind::Reduce)
+      return cost.operations <= 8 ? 8 : cost.operations <= 40 ? 4 : 2;
+    return interleaved_copies(cost, caps_);
   }
 
   void unroll_for_cores(const Ints& vec) {
     if (is_sequential(kernel_.stages.back())) return unroll_sequential(vec);
     for (const int64_t axis : vec) {
       if (!is_outer(axis)) continue;
-      const bool reduces = kernel_.stages.front().kind == StageKind::Reduce;
-      unroll(axis, fitting(axis, unroll_factor(reduces, operations_)));
+      unroll(axis, fitting(axis, unroll_factor(kernel_.stages.front())));
     }
     for (const Stage& stage : kernel_.stages)
       for (const int64_t axis : stage.axes) {
         if (std::find(vec.begin(), vec.end(), axis) == vec.end()) continue;
-        const bool reduces = stage.kind == StageKind::Reduce;
-        unroll(axis, fitting(axis, reduces ? unroll_factor(true, stage_operations(stage)) : 2));
+        unroll(axis, fitting(axis, stage.kind == StageKind::Reduce ? unroll_factor(stage) : 2));
       }
     if (!vec.empty()) return;
     for (const Stage& stage : kernel_.stages)
@@ -442,8 +441,7 @@ class Mapper {
   Kernel& kernel_;
   const std::vector<MemoryAccess> accesses_;
   const Ints outer_;
-  double operations_ = 0;
-  int widest_ = 1;  // bytes
+  int64_t lanes_ = 1;
   bool contracts_ = false;
   Ints step_;        // by axis: points that one iteration of its innermost loop covers
   Ints block_tile_;  // by axis: points that one workgroup covers, 0 if not a block axis
