@@ -78,10 +78,11 @@ class Mapper {
     int widest = 1;
     std::map<int, double> operations;  // by size of dtype in bytes
     for (const Value v : kernel_.ops) {
-      const DType dtype = graph_[v].dtype();
-      if (is_bool(dtype)) continue;
-      widest = std::max(widest, size_of(dtype));
-      operations[size_of(dtype)] += node_operations(graph_[v]);
+      int bytes = size_of(graph_[v].dtype());
+      widest = std::max(widest, bytes);
+      for (const Value input : graph_[v].inputs)
+        bytes = std::max(bytes, size_of(graph_[input].dtype()));
+      operations[bytes] += node_operations(graph_[v]);
     }
     for (const MemoryAccess& access : accesses_)
       widest = std::max(widest, size_of(graph_[access.value].dtype()));
@@ -263,7 +264,7 @@ class Mapper {
   void unroll_sequential(const Ints& vec) {
     if (outer_.empty()) return;
     const int64_t axis = vec.empty() ? outer_.back() : vec.front();
-    unroll(axis, fitting(axis, unroll_factor(false, operations_)));
+    unroll(axis, fitting(axis, unroll_factor(kernel_.stages.back())));
   }
 
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used

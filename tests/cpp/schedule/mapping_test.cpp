@@ -73,6 +73,29 @@ TEST_F(Map, TheWidestElementDecidesTheLanes) {
             64);
 }
 
+TEST_F(Map, RareWideValuesTakeSeveralRegisters) {
+  const Value x = input(b, {1000});
+  Value y = x;
+  for (int i = 0; i < 5; ++i) y = b.alu(AluOp::Mul, {y, x});
+  EXPECT_EQ(on_cores({b.cast(y, DType::Float64)}).lanes(), 16);
+}
+
+TEST_F(Map, ChainsOfDependentOperationsAreInterleaved) {
+  const Value x = input(b, {100000});
+  Value chain = x;
+  for (int i = 0; i < 40; ++i) chain = b.alu(AluOp::Mul, {chain, chain});
+  EXPECT_EQ(on_cores({chain}).unroll(0), 4);
+}
+
+TEST_F(Map, InterleavedCopiesFitTheRegisters) {
+  std::vector<Value> values;
+  for (int i = 0; i < 14; ++i) values.push_back(input(b, {100000}));
+  Value sum = values[0];
+  for (int round = 0; round < 2; ++round)
+    for (const Value v : values) sum = b.alu(AluOp::Mul, {sum, v});
+  EXPECT_EQ(on_cores({sum}).unroll(0), 2);
+}
+
 TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
   const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
