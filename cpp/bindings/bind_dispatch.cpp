@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "bindings/guards.h"
 #include "bindings/program.h"
 
 namespace rune::bindings {
@@ -39,7 +40,9 @@ bool append_leaf_key(py::handle leaf, std::string& key) {
   return false;
 }
 
-py::object numpy_attribute(const char* name) { return py::module_::import("numpy").attr(name); }
+py::object numpy_attribute(const char* name) {
+  return py::module_::import("numpy").attr(name);
+}
 
 // NumPy scalars are as strong as 0-d arrays, but nothing is ever written to them.
 bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
@@ -52,23 +55,6 @@ bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
   key += static_cast<char>(*dtype);
   return true;
 }
-
-// A name whose value the trace read: a global, an attribute of a static object, a closure cell.
-struct NameGuard {
-  py::object holder;  // a dict, or a cell
-  py::object name;    // of a dict
-  py::object expected;
-
-  bool holds() const {
-    PyObject* now = PyCell_Check(holder.ptr()) ? PyCell_GET(holder.ptr())
-                                               : PyDict_GetItem(holder.ptr(), name.ptr());
-    if (now == expected.ptr()) return true;
-    if (!now || Py_TYPE(now) != Py_TYPE(expected.ptr())) return false;
-    const bool comparable =
-        PyLong_CheckExact(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now);
-    return comparable && PyObject_RichCompareBool(now, expected.ptr(), Py_EQ) == 1;
-  }
-};
 
 struct LeafGuard {
   int64_t leaf = 0;
@@ -120,9 +106,10 @@ struct Extent {
   bool folds() const { return bytes > high - low; }
 };
 
-// A write of the traced function to an argument, done after the run.
+// A write of the traced function to an argument or a captured array, done after the run.
 struct WriteBack {
-  int64_t leaf = 0, computed = 0;
+  int64_t input = 0;  // of the program
+  int64_t computed = 0;
   bool contiguous = false;  // the trace took for granted that the array is
 
   void write(py::handle target, py::handle value) const {
@@ -154,11 +141,12 @@ class CompiledCall {
  public:
   CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
                const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
-               const py::sequence& leaf_guards, const py::sequence& name_guards,
+               const py::sequence& leaf_guards, const py::sequence& guards,
                const py::sequence& writes, const py::sequence& checks)
       : program_(std::move(program)),
         input_leaves_(std::move(input_leaves)),
-        unflatten_(std::move(unflatten)) {
+        unflatten_(std::move(unflatten)),
+        guards_(to_guards(guards)) {
     for (const py::handle array : captured)
       captured_.push_back(py::reinterpret_borrow<py::object>(array));
     for (const py::handle o : outputs)
@@ -168,10 +156,6 @@ class CompiledCall {
       std::optional<DType> dtype;
       if (!pair[1].is_none()) dtype = to_dtype(pair[1]);
       leaf_guards_.push_back({pair[0].cast<int64_t>(), dtype});
-    }
-    for (const py::handle g : name_guards) {
-      const auto triple = py::reinterpret_borrow<py::tuple>(g);
-      name_guards_.push_back({triple[0], triple[1], triple[2]});
     }
     for (const py::handle w : writes) {
       const auto t = py::reinterpret_borrow<py::tuple>(w);
@@ -183,10 +167,10 @@ class CompiledCall {
     }
   }
 
-  // Whether the names that the trace read still have the values, and the captured arrays the types,
+  // Whether the state that the trace read is what it was, and the captured arrays have the types
   // that they had then.
   bool is_current() const {
-    for (const NameGuard& guard : name_guards_)
+    for (const Guard& guard : guards_)
       if (!guard.holds()) return false;
     for (size_t i = 0; i < captured_.size(); ++i) {
       const ArrayHeader header = header_of(captured_[i]);
@@ -198,40 +182,48 @@ class CompiledCall {
     return true;
   }
 
-  Status call(std::span<const py::handle> leaves, py::object& result) const {
+  // Grows with each use of any compiled call.
+  static int64_t tick() { return ++ticks_; }
+  int64_t last_used() const { return last_used_; }
+
+  Status call(std::span<const py::handle> leaves, py::object& result) {
+    last_used_ = tick();
     if (!is_current()) return Status::Stale;
     for (const LeafGuard& guard : leaf_guards_)
       if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
-    if (!writes_.empty() && !may_write(leaves)) return Status::Unsuitable;
     std::vector<py::object> computed;
     if (program_) {
       std::vector<py::handle> arguments;
       arguments.reserve(input_leaves_.size() + captured_.size());
       for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
       for (const py::object& array : captured_) arguments.push_back(array);
+      if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
       computed = program_->run(arguments);
       const size_t first_check = computed.size() - checks_.size();
       for (size_t i = 0; i < checks_.size(); ++i)
         checks_[i].raise_unless_passed(computed[first_check + i]);
-      for (const WriteBack& w : writes_) w.write(leaves[w.leaf], computed[w.computed]);
+      for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
     }
     result = assemble(leaves, computed);
     return Status::Done;
   }
 
  private:
-  // Whether NumPy would write to these arguments, and each write touches one argument only.
-  bool may_write(std::span<const py::handle> leaves) const {
+  // Whether NumPy would write to these arrays, and each write touches one input only and none that
+  // the trace knew.
+  bool may_write(std::span<const py::handle> arguments) const {
     for (const WriteBack& w : writes_) {
-      const ArrayHeader header = header_of(leaves[w.leaf]);
+      const ArrayHeader header = header_of(arguments[w.input]);
       const Extent extent = Extent::of(header);
       if (!header.writeable || (w.contiguous && !header.contiguous) || extent.folds()) return false;
-      for (const int64_t other : input_leaves_)
-        if (other != w.leaf && is_ndarray(leaves[other], false) &&
-            extent.meets(Extent::of(header_of(leaves[other]))))
+      for (size_t i = 0; i < arguments.size(); ++i)
+        if (static_cast<int64_t>(i) != w.input && is_ndarray(arguments[i], false) &&
+            extent.meets(Extent::of(header_of(arguments[i]))))
           return false;
-      for (const py::object& other : captured_)
-        if (extent.meets(Extent::of(header_of(other)))) return false;
+      for (const Guard& guard : guards_)
+        if (guard.kind == Guard::Kind::Content && header_of(guard.holder).dtype &&
+            extent.meets(Extent::of(header_of(guard.holder))))
+          return false;
     }
     return true;
   }
@@ -277,13 +269,15 @@ class CompiledCall {
     return unflatten_(results);
   }
 
+  static inline int64_t ticks_ = 0;  // the GIL guards it
+  int64_t last_used_ = 0;
   std::shared_ptr<BoundProgram> program_;  // null if nothing is computed
   std::vector<int64_t> input_leaves_;
   std::vector<py::object> captured_;
   std::vector<Output> outputs_;
   py::object unflatten_;
   std::vector<LeafGuard> leaf_guards_;
-  std::vector<NameGuard> name_guards_;
+  std::vector<Guard> guards_;
   std::vector<WriteBack> writes_;
   std::vector<IndexCheck> checks_;  // of the program's last results
 };
@@ -352,16 +346,30 @@ py::tuple key_leaves(const py::sequence& leaves) {
 }  // namespace
 
 void bind_dispatch(py::module_& m) {
+  m.def(
+      "broken_guards",
+      [](const py::sequence& tuples) {
+        py::list broken;
+        int64_t i = 0;
+        for (const Guard& guard : to_guards(tuples)) {
+          if (!guard.holds()) broken.append(i);
+          ++i;
+        }
+        return broken;
+      },
+      py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
   m.def("key_leaves", &key_leaves, py::arg("leaves"),
         "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
                     py::object, py::sequence, py::sequence, py::sequence, py::sequence>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
-           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("name_guards"),
+           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"),
            py::arg("writes") = py::tuple(), py::arg("checks") = py::tuple())
       .def("is_current", &CompiledCall::is_current)
-      .def("call", [](const CompiledCall& c, const py::list& leaves) {
+      .def_static("tick", &CompiledCall::tick)
+      .def_property_readonly("last_used", &CompiledCall::last_used)
+      .def("call", [](CompiledCall& c, const py::list& leaves) {
         std::vector<py::handle> handles(leaves.begin(), leaves.end());
         py::object result = py::none();
         const Status status = c.call(handles, result);

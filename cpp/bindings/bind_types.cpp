@@ -18,8 +18,9 @@ struct DTypeTable {
   std::vector<std::pair<int, DType>> by_number;
 };
 
-// Made once, never freed: the interpreter may be gone at exit. The import may let another thread run
-// that needs the table, too: a plain static would make that thread wait with the GIL held, for ever.
+// Made once, never freed: the interpreter may be gone at exit. The import may let another thread
+// run that needs the table, too: a plain static would make that thread wait with the GIL held, for
+// ever.
 const DTypeTable& dtype_table() {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<DTypeTable> table;
   const auto make = [] {
@@ -83,7 +84,11 @@ py::dtype to_numpy(DType dtype) {
 
 bool is_ndarray(py::handle object, bool exact) {
   auto* type = py::detail::npy_api::get().PyArray_Type_;
-  return exact ? Py_TYPE(object.ptr()) == type : PyObject_TypeCheck(object.ptr(), type) != 0;
+  if (Py_TYPE(object.ptr()) == type) return true;
+  if (PyObject_TypeCheck(object.ptr(), type) == 0) return false;
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> memmap;
+  memmap.call_once_and_store_result([] { return py::module_::import("numpy").attr("memmap"); });
+  return !exact || py::type::of(object).is(memmap.get_stored());
 }
 
 ArrayHeader header_of(py::handle array) {

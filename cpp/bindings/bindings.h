@@ -42,7 +42,8 @@ struct ArrayHeader {
   bool contiguous = false;  // C order, aligned to its dtype
   bool writeable = false;
 };
-// Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses.
+// Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
+// numpy.memmap, which computes as ndarray does.
 bool is_ndarray(py::handle object, bool exact);
 ArrayHeader header_of(py::handle array);
 

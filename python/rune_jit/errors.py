@@ -23,6 +23,11 @@ class UnsupportedOpError(RuneJitError, NotImplementedError):
     function runs on NumPy instead."""
 
 
+class StateChangedError(UnsupportedOpError):
+    """A traced function changed a global, an attribute or an item of a container. (At another call
+    it may find nothing to change.)"""
+
+
 class ConcretizationError(RuneJitError, TypeError):
     """The function asked for the value of a traced array, which is known only when the compiled
     program runs. The message says what to write instead."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import functools
 import inspect
-import threading
 import types
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
@@ -14,8 +15,14 @@ import numpy as np
 import optree
 
 from rune_jit import _core
-from rune_jit.errors import JitFallbackWarning, UnsupportedOpError
-from rune_jit.guards import collect_guards
+from rune_jit.cache import Cache
+from rune_jit.errors import (
+    ConcretizationError,
+    JitFallbackWarning,
+    StateChangedError,
+    UnsupportedOpError,
+)
+from rune_jit.guards import State
 from rune_jit.lowered import Lowered
 from rune_jit.selection import Selection
 from rune_jit.trace import Trace, contains_tracer, current_trace, user_site
@@ -36,6 +43,7 @@ class CacheInfo(NamedTuple):
     misses: int  # traces
     fallbacks: int  # signatures that run on NumPy
     size: int  # signatures known
+    evictions: int  # signatures forgotten because there were too many
 
 
 class _Call(NamedTuple):
@@ -59,19 +67,20 @@ class _Traced(NamedTuple):
     outputs: list[tuple[Any, ...]]
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
-    name_guards: list[tuple[Any, Any, Any]]
-    writes: list[tuple[int, int, bool]]  # (leaf, result of the program, must be contiguous)
+    guards: list[Any]  # on the state outside of the function
+    writes: list[tuple[int, int, bool]]  # (input, result of the program, must be contiguous)
     checks: list[tuple[int, int]]  # (axis, size) of the checks, the program's last results
 
 
-class _Fallback(NamedTuple):
+class _Fallback:
     """A signature whose function runs on NumPy."""
 
-    reason: str
+    def __init__(self) -> None:
+        self.last_used = _core.CompiledCall.tick()
 
 
 class _ByIdentity:
-    """A key equal to itself only: for objects that cannot be hashed."""
+    """A key equal to itself only: for objects that cannot be hashed, or that change."""
 
     __slots__ = ("held",)
 
@@ -85,15 +94,35 @@ class _ByIdentity:
         return isinstance(other, _ByIdentity) and self.held is other.held
 
 
-def _static_key(value: Any, by_identity: bool) -> Any:
-    """A hashable key that tells 1, 1.0 and True apart."""
+def _static_key(value: Any, by_identity: bool = False) -> Any:
+    """A hashable key that tells 1, 1.0 and True apart, 0.0 and -0.0, and two objects whose
+    attributes may differ; NaN equals itself. `by_identity`: so are values that have no hash."""
+    kind = type(value)
+    if isinstance(value, float):
+        return kind, value.hex()
+    if isinstance(value, complex):
+        return kind, value.real.hex(), value.imag.hex()
+    if kind in (tuple, frozenset) or (isinstance(value, tuple) and hasattr(value, "_fields")):
+        return kind, kind(map(_static_key, value)) if kind in (tuple, frozenset) else tuple(
+            map(_static_key, value)
+        )
+    if (
+        dataclasses.is_dataclass(kind)
+        and kind.__hash__ is not None
+        and kind.__hash__ is not object.__hash__
+    ):
+        return kind, tuple(
+            (field.name, _static_key(getattr(value, field.name)))
+            for field in dataclasses.fields(value)
+        )
     try:
         hash(value)
     except TypeError:
         if by_identity:
             return _ByIdentity(value)
         raise
-    return (type(value), value)
+    mutable = hasattr(value, "__dict__") and not isinstance(value, (type, enum.Enum, np.dtype))
+    return _ByIdentity(value) if mutable else (kind, value)
 
 
 class JitFunction(Generic[P, R]):
@@ -108,6 +137,7 @@ class JitFunction(Generic[P, R]):
         static_argnames: str | Iterable[str],
         donate_argnums: int | Iterable[int],
         fallback: str,
+        cache_size: int,
     ) -> None:
         if device is not None and not isinstance(device, str):
             raise TypeError(
@@ -126,9 +156,8 @@ class JitFunction(Generic[P, R]):
             self._signature = None
         self._static_names = self._resolve_statics(static_argnums, static_argnames)
         self._resolve_argnums(donate_argnums, "donate_argnums")
-        self._lock = threading.Lock()
-        self._cache: dict[Any, Any] = {}  # key -> CompiledCall or _Fallback
-        self._in_flight: dict[Any, threading.Event] = {}
+        self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
+        self._changed_state: set[Any] = set()  # keys whose first trace did
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
         self._dispatcher = _core.Dispatcher(self._slow_call, self._eager_call)
@@ -188,17 +217,17 @@ class JitFunction(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
-        with self._lock:
-            entries = list(self._cache.values())
+        entries = self._cache.entries()
         fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
-        return CacheInfo(self._hits + self._dispatcher.hits, self._misses, fallbacks, len(entries))
+        hits = self._hits + self._dispatcher.hits
+        return CacheInfo(hits, self._misses, fallbacks, len(entries), self._cache.evictions)
 
     def clear_cache(self) -> None:
         """Forgets every signature."""
-        with self._lock:
-            self._cache.clear()
-            self._dispatcher.clear()
-            self._warned.clear()
+        self._cache.clear()
+        self._dispatcher.clear()
+        self._changed_state.clear()
+        self._warned.clear()
 
     # One call.
 
@@ -224,7 +253,10 @@ class JitFunction(Generic[P, R]):
             return self._eager_call(args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             entry, fresh = self._entry(call)
+            if entry is None:
+                return self._eager_call(args, kwargs)
             if isinstance(entry, _Fallback):
+                entry.last_used = _core.CompiledCall.tick()
                 return self._eager_call(args, kwargs)
             status, result = entry.call(call.leaves)
             if status == "done":
@@ -233,9 +265,7 @@ class JitFunction(Generic[P, R]):
                 return result
             if status == "unsuitable":
                 break
-            with self._lock:
-                if self._cache.get(call.key) is entry:
-                    del self._cache[call.key]
+            self._cache.discard(call.key, entry)
         return self._eager_call(args, kwargs)
 
     def _remember_simple(
@@ -281,52 +311,43 @@ class JitFunction(Generic[P, R]):
                     f"{self._name}: cannot trace an argument of {type(leaf).__name__}"
                     " (neither an array, a number, a container of these, nor hashable)"
                 ) from error
+        static_values = []
         for name, value in statics.items():
             try:
-                hash(value)
+                static_values.append((name, _static_key(value)))
             except TypeError as error:
                 raise TypeError(
                     f"{self._name}: cannot use {name} as a static argument ({type(value).__name__}"
                     " is not hashable)"
                 ) from error
-        static_values = tuple((name, type(v), v) for name, v in statics.items())
-        key = (treedef, leaf_key, tuple(static_keys), static_values)
+        key = (treedef, leaf_key, tuple(static_keys), tuple(static_values))
         return _Call(key, leaves, treedef, tuple(arguments), statics, static_leaves, bound)
 
     def _entry(self, call: _Call) -> tuple[Any, bool]:
-        """The compiled call of this key, and whether it was made now. One thread makes it; others
-        that need it wait."""
-        while True:
-            with self._lock:
-                entry = self._cache.get(call.key)
-                if entry is not None:
-                    return entry, False
-                event = self._in_flight.get(call.key)
-                if event is None:
-                    event = self._in_flight[call.key] = threading.Event()
-                    break
-            event.wait()
-        try:
-            entry = self._make_entry(call)
-            with self._lock:
-                self._cache[call.key] = entry
-            return entry, True
-        finally:
-            with self._lock:
-                del self._in_flight[call.key]
-            event.set()
+        """The compiled call or _Fallback of this key, and whether it was made now; None for a call
+        that runs on NumPy this time."""
+        evictions = self._cache.evictions
+        entry = self._cache.get(call.key, lambda traced: self._make_entry(call, traced))
+        if self._cache.evictions != evictions:
+            self._dispatcher.clear()
+        return entry
 
-    def _make_entry(self, call: _Call) -> Any:
+    def _make_entry(self, call: _Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
             traced = self._trace(call)
+            done()
             executable = None
             if traced.graph is not None:
                 executable = _core.lower(
                     traced.graph, self._device_name(), _input_names(call, traced)
                 ).compile()
         except UnsupportedOpError as error:
-            return self._fall_back(error)
+            if isinstance(error, StateChangedError) and call.key not in self._changed_state:
+                self._changed_state.add(call.key)
+                return None
+            self._fall_back(error)
+            return _Fallback()
         return self._bind(traced, executable)
 
     @staticmethod
@@ -338,13 +359,13 @@ class JitFunction(Generic[P, R]):
             traced.outputs,
             traced.unflatten,
             traced.leaf_guards,
-            traced.name_guards,
+            traced.guards,
             traced.writes,
             traced.checks,
         )
 
-    def _fall_back(self, error: UnsupportedOpError) -> _Fallback:
-        """Notes that a signature runs on NumPy; raises under fallback="error"."""
+    def _fall_back(self, error: UnsupportedOpError) -> None:
+        """Warns that a signature runs on NumPy; raises under fallback="error"."""
         if self._fallback == "error":
             raise error
         reason = str(error)
@@ -354,12 +375,26 @@ class JitFunction(Generic[P, R]):
             warnings.warn_explicit(
                 f"{self._name} runs on NumPy: {reason}", JitFallbackWarning, filename, line
             )
-        return _Fallback(reason)
 
     # Tracing.
 
     def _trace(self, call: _Call) -> _Traced:
-        trace = Trace(self._name)
+        """Traces the function. Where that fails, what it changed outside is what it was before."""
+        statics = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
+        # Arrays that the function names are traced ones first. If their values are needed they are
+        # part of the state that each call checks.
+        for captured_are_traced in (True, False):
+            state = State(self._fn, statics, captured_are_traced)
+            trace = Trace(self._name, captured_are_traced)
+            try:
+                return self._trace_once(call, trace, state)
+            except (UnsupportedOpError, ConcretizationError):
+                state.restore()
+                if not trace.stand_ins or not captured_are_traced:
+                    raise
+        raise AssertionError("a trace returns or raises")
+
+    def _trace_once(self, call: _Call, trace: Trace, state: State) -> _Traced:
         statics = set(call.static_leaves)
         traced_leaves: list[Any] = []
         input_leaves: list[int] = []
@@ -369,10 +404,8 @@ class JitFunction(Generic[P, R]):
                 continue
             input_leaves.append(position)
             traced_leaves.append(_input_tracer(trace, leaf, position))
-        values = dict(
-            zip(call.names, optree.tree_unflatten(call.treedef, traced_leaves), strict=True)
-        )
-        values.update(call.statics)
+        trees = optree.tree_unflatten(call.treedef, traced_leaves)
+        values = dict(zip(call.names, trees, strict=True)) | call.statics
         if call.bound is None:
             args, kwargs = values["args"], values["kwargs"]
         else:
@@ -396,11 +429,20 @@ class JitFunction(Generic[P, R]):
             finally:
                 trace.rebind.finish()
             trace.check_captured()
-        static_objects = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
-        return self._finish(trace, result, input_leaves, static_objects)
+        state.refuse_changes(self._name)
+        leaves_after, treedef_after = optree.tree_flatten(trees)
+        if treedef_after != call.treedef or any(
+            a is not b for a, b in zip(leaves_after, traced_leaves, strict=True)
+        ):
+            raise UnsupportedOpError(
+                f"{self._name}: cannot trace a write to a container among the arguments\n"
+                "hint: return the new value"
+            )
+        guards = state.guards_now()
+        return self._finish(trace, result, input_leaves, guards)
 
     def _finish(
-        self, trace: Trace, result: Any, input_leaves: list[int], static_objects: list[Any]
+        self, trace: Trace, result: Any, input_leaves: list[int], guards: list[Any]
     ) -> _Traced:
         leaves, treedef = optree.tree_flatten(result)
         outputs: list[tuple[Any, ...]] = []
@@ -409,16 +451,15 @@ class JitFunction(Generic[P, R]):
         for leaf in leaves:
             outputs.append(_plan_output(trace, leaf, computed, planned))
         writes = []
-        for storage in trace.leaves:
+        for target, storage in trace.inputs(input_leaves):
             if storage.value.id != storage.original.id:
-                writes.append((storage.leaf, len(computed), storage.layout_used))
+                writes.append((target, len(computed), storage.layout_used))
                 computed.append(storage.value)
         checks = []
         for value, axis, size in trace.builder.checks:
             checks.append((axis, size))
             computed.append(value)
         leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
-        name_guards = collect_guards(self._fn, static_objects)
         unflatten: Any = None
         if not treedef.is_leaf():
             unflatten = (
@@ -434,7 +475,7 @@ class JitFunction(Generic[P, R]):
             outputs,
             unflatten,
             leaf_guards,
-            name_guards,
+            guards,
             writes,
             checks,
         )
@@ -533,6 +574,8 @@ def _plan_output(
         return ("copy", np.array(leaf._array()))
     if not leaf._steps and storage.leaf is not None:
         return ("leaf", storage.leaf)
+    if not leaf._steps and storage.captured is not None:
+        return ("constant", storage.captured)
     if not leaf._steps and id(storage) in planned:
         return planned[id(storage)]
     value = leaf._value_in(trace)
@@ -597,6 +640,7 @@ def jit(
     donate_argnums: int | Iterable[int] = ...,
     fallback: str = ...,
     dynamic: Any = ...,
+    cache_size: int = ...,
 ) -> JitFunction[P, R]: ...
 
 
@@ -610,6 +654,7 @@ def jit(
     donate_argnums: int | Iterable[int] = ...,
     fallback: str = ...,
     dynamic: Any = ...,
+    cache_size: int = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -622,6 +667,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     fallback: str = "warn",
     dynamic: Any = None,
+    cache_size: int = 256,
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
@@ -629,8 +675,12 @@ def jit(
     by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
     and all else (str, bool, None, any hashable object) by value. Arguments and results may be
     nested in lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function
-    takes from globals and closures are read again at each call. Writes to arguments reach the
-    caller's arrays when the program has run; other side effects happen while tracing only.
+    takes from globals and closures are read again at each call, and when a number or an object that
+    it takes from there (or from attributes, containers, default arguments) is another one, it is
+    traced again. Writes to these arrays and to arguments reach them when the program has run. A
+    function that assigns to globals, attributes or items of containers at each call, or takes
+    random numbers or the time, cannot be traced; other side effects (printing, appending to a
+    list) happen while tracing only.
 
     Args:
       fn: the function; without it, a decorator is returned.
@@ -641,6 +691,7 @@ def jit(
         the CPU does not make use of.
       fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
         "silent" (run on NumPy), "error" (raise UnsupportedOpError).
+      cache_size: how many signatures are kept; the one used longest ago goes first.
       dynamic: reserved for sizes that may differ from call to call; must be None.
 
     Raises:
@@ -649,6 +700,8 @@ def jit(
     """
     if fallback not in ("warn", "error", "silent"):
         raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')
+    if cache_size < 1:
+        raise ValueError(f"jit: cannot use cache_size={cache_size} (at least 1)")
     if dynamic is not None:
         raise UnsupportedOpError("jit: cannot use dynamic= (sizes are fixed for each signature)")
 
@@ -662,6 +715,7 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             fallback=fallback,
+            cache_size=cache_size,
         )
 
     return wrap if fn is None else wrap(fn)

@@ -5,15 +5,19 @@ its functions of these names are replaced: nothing that another thread could see
 
 from __future__ import annotations
 
+import functools
+import os
+import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core
 from rune_jit import numpy_dispatch as _dispatch
-from rune_jit.guards import is_library, names_in
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.guards import is_library, is_replaceable, names_in
 from rune_jit.trace import Trace, contains_traced, contains_tracer, current_trace, require_trace
 from rune_jit.tracer import Tracer
 
@@ -166,7 +170,7 @@ class _Shim(types.ModuleType):
     """Stands for the numpy module inside a trace."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        return _RANDOM if name == "random" else getattr(np, name)
 
     def __dir__(self) -> list[str]:
         return dir(np)
@@ -174,21 +178,69 @@ class _Shim(types.ModuleType):
 
 _SHIM = _Shim("numpy")
 _SHIM.__dict__.update(_REPLACED)
-_BY_FUNCTION = {id(getattr(np, name)): function for name, function in _REPLACED.items()}
 
 
-def _replacement(value: Any) -> Any:
-    """What stands for a value of a global or a cell inside a trace, or the value."""
-    if value is np:
-        return _SHIM
-    return _BY_FUNCTION.get(id(value), value)
+def _refusing(function: Any, name: str) -> Callable[..., Any]:
+    """Stands for a function whose result differs from call to call."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        seeded = any(seed is not None for seed in (*args, *kwargs.values()))
+        if _outside_trace() or (seeded and name.startswith("numpy")):
+            return function(*args, **kwargs)
+        raise UnsupportedOpError(
+            f"{name}: cannot trace this function (each call would get the same result)\n"
+            "hint: pass its result as an argument"
+        )
+
+    return refuse
+
+
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_IMPURE: dict[int, Callable[..., Any]] = {
+    id(function): _refusing(function, name)
+    for name, function in [
+        *((f"time.{name}", getattr(time, name)) for name in _CLOCKS),
+        *((f"time.{name}_ns", getattr(time, f"{name}_ns")) for name in _CLOCKS),
+        ("os.urandom", os.urandom),
+        ("input", input),
+        ("numpy.random.default_rng", np.random.default_rng),
+    ]
+}
+_BY_FUNCTION = {
+    **{id(getattr(np, name)): function for name, function in _REPLACED.items()},
+    **_IMPURE,
+}
+
+
+class _ModuleView(types.ModuleType):
+    """Stands for a module inside a trace: its attributes are as the traced function sees them."""
+
+    def __init__(self, module: types.ModuleType, inside: Callable[[Any], Any]) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "_inside", inside)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._inside(getattr(self._module, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+
+_RANDOM = _ModuleView(np.random, lambda value: _IMPURE.get(id(value), value))
+_REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 
 class Rebinder:
     """Copies functions of one trace, with copies of their globals and cells."""
 
-    def __init__(self) -> None:
-        self._functions: dict[int, Any] = {}
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
+        self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         # id of globals -> (globals, the copy, what the copy held at the start)
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {}
 
@@ -196,9 +248,16 @@ class Rebinder:
         """The function as it runs inside the trace."""
         if isinstance(function, types.MethodType):
             return types.MethodType(self(function.__func__), function.__self__)
-        if not isinstance(function, types.FunctionType) or is_library(function.__module__):
+        if isinstance(function, functools.partial):
+            return functools.partial(self(function.func), *function.args, **function.keywords)
+        if not isinstance(function, types.FunctionType):
+            call = vars(type(function)).get("__call__")
+            if isinstance(call, types.FunctionType) and not is_library(type(function).__module__):
+                return types.MethodType(self(call), function)
             return function
-        known = self._functions.get(id(function))
+        if is_library(function.__module__):
+            return function
+        known = self._copies.get(id(function))
         if known is not None:
             return known[1]
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
@@ -206,56 +265,81 @@ class Rebinder:
             function.__code__,
             self._copy_of(function.__globals__),
             function.__name__,
-            function.__defaults__,
+            tuple(map(self._inside, function.__defaults__ or ())),
             tuple(cells),
         )
-        copy.__kwdefaults__ = function.__kwdefaults__
+        defaults = function.__kwdefaults__ or {}
+        copy.__kwdefaults__ = {name: self._inside(value) for name, value in defaults.items()}
         copy.__qualname__ = function.__qualname__
         copy.__dict__.update(function.__dict__)
-        self._functions[id(function)] = (function, copy)
+        self._copies[id(function)] = (function, copy)
         for original, cell in zip(function.__closure__ or (), cells, strict=True):
             if cell is not original:
                 cell.cell_contents = self._inside(original.cell_contents)
+                self._cells.append((original, cell, cell.cell_contents))
         self._rebind_names(function)
         return copy
 
     def finish(self) -> None:
-        """Hands assignments to globals on."""
+        """Hands assignments to globals and variables of outer functions on."""
         for real, copy, before in self._globals.values():
             for name, value in copy.items():
                 if name not in before or before[name] is not value:
-                    array = value._array() if isinstance(value, Tracer) else None
-                    real[name] = value if array is None else array
+                    real[name] = _outside(value)
+        for cell, copied, inside in self._cells:
+            if copied.cell_contents is not inside:
+                cell.cell_contents = _outside(copied.cell_contents)
 
     def _inside(self, value: Any) -> Any:
-        if isinstance(value, types.FunctionType) and id(value) not in _BY_FUNCTION:
+        """What stands for a value of a global, a cell or a default inside the trace."""
+        replacement = _BY_FUNCTION.get(id(value))
+        if replacement is not None:
+            return replacement
+        if value is np:
+            return _SHIM
+        if isinstance(value, _REBOUND):
             return self(value)
-        return _replacement(value)
+        if isinstance(value, types.ModuleType):
+            return self._view_of(value)
+        if isinstance(value, np.ndarray) and self._trace.captured_are_traced:
+            return self._trace.stand_in(value) if is_replaceable(value) else value
+        return value
+
+    def _view_of(self, module: types.ModuleType) -> Any:
+        if is_library(module.__name__) and module.__name__ not in ("time", "os", "numpy.random"):
+            return module
+        if id(module) not in self._copies:
+            self._copies[id(module)] = (module, _ModuleView(module, self._inside))
+        return self._copies[id(module)][1]
 
     def _cell(self, cell: Any) -> Any:
         try:
             value = cell.cell_contents
         except ValueError:  # not bound yet
             return cell
-        replaced = isinstance(value, types.FunctionType) or _replacement(value) is not value
+        replaced = isinstance(value, _REBOUND) or self._inside(value) is not value
         return types.CellType() if replaced else cell
 
     def _copy_of(self, real: dict[str, Any]) -> dict[str, Any]:
         known = self._globals.get(id(real))
         if known is None:
-            copy = {name: _replacement(value) for name, value in real.items()}
+            copy = dict(real)
             known = self._globals[id(real)] = (real, copy, dict(copy))
         return known[1]
 
     def _rebind_names(self, function: types.FunctionType) -> None:
-        """Copies the functions that this one names, too."""
+        """Replaces the values that this function names."""
         real, copy, before = self._globals[id(function.__globals__)]
-        for name in self._named(function, real):
-            if copy[name] is before[name]:
+        for name in names_in(function.__code__) & real.keys():
+            if copy[name] is real[name]:
                 copy[name] = before[name] = self._inside(real[name])
 
-    @staticmethod
-    def _named(function: types.FunctionType, real: dict[str, Any]) -> Iterator[str]:
-        for name in names_in(function.__code__):
-            if isinstance(real.get(name), types.FunctionType):
-                yield name
+
+def _outside(value: Any) -> Any:
+    """What stands for a value of the trace outside of it."""
+    if not isinstance(value, Tracer):
+        return value
+    if value._storage.captured is not None and not value._steps:
+        return value._storage.captured
+    array = value._array()
+    return value if array is None else array

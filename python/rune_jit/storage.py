@@ -80,25 +80,44 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
 class Storage:
     """The memory behind a traced array and its views.
 
-    It holds either the value of its current version, or an array that is known while tracing (made
-    by numpy.zeros ... inside the traced function) and has met no traced value yet.
+    It holds the value of its current version, or an array that is known while tracing (made by
+    numpy.zeros ... inside the traced function) and has met no traced value yet, or, as long as
+    nobody asks for its value, only a captured array.
     """
 
-    __slots__ = ("array", "fill", "layout_used", "leaf", "original", "scalar", "value", "version")
+    __slots__ = (
+        "array",
+        "captured",
+        "fill",
+        "layout_used",
+        "leaf",
+        "original",
+        "scalar",
+        "value",
+        "version",
+    )
 
-    def __init__(self, value: Any = None, array: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        value: Any = None,
+        array: np.ndarray | None = None,
+        captured: np.ndarray | None = None,
+    ) -> None:
         self.value = value
         self.array = array
+        self.captured = captured  # the caller's array, which is no argument
         self.version = 0
         self.leaf: int | None = None  # which argument this is
-        self.original = value  # of an argument: its value at the start
+        self.original = value  # of an input: its value at the start
         self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
         self.layout_used = False  # whether views were taken that only a C-contiguous array has
         self.fill: Any = None  # what all elements of `array` are, where known
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
-        if self.value is None:
+        if self.value is None and self.captured is not None:
+            self.value = self.original = trace.add_captured(self.captured)
+        elif self.value is None:
             assert self.array is not None
             self.value = self._embed(trace, self.array)
         return self.value

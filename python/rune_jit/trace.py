@@ -56,20 +56,25 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 class Trace:
-    """A graph under construction for one call signature of one function."""
+    """A graph under construction for one call signature of one function.
 
-    def __init__(self, name: str) -> None:
+    `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
+    it sees the arrays themselves.
+    """
+
+    def __init__(self, name: str, captured_are_traced: bool = True) -> None:
         self.name = name
+        self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
         self.done = False
-        # Arrays that met a tracer, in order of their inputs; the snapshots tell whether the traced
-        # function changes one afterwards.
+        # Arrays that are no arguments, in order of their inputs; the snapshots tell whether NumPy
+        # changes one afterwards.
         self.captured: list[np.ndarray] = []
         self._snapshots: list[np.ndarray] = []
-        self._captured_values: dict[int, Any] = {}
+        self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
         self._iotas: dict[int, Any] = {}
-        self.rebind = Rebinder()
-        self.leaves: list[Any] = []  # storages of the arguments that are arrays
+        self.rebind = Rebinder(self)
+        self.leaves: list[Storage] = []  # of the arguments that are arrays
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -84,18 +89,25 @@ class Trace:
     def input(self, dtype: np.dtype, shape: tuple[int, ...], weak: str | None = None) -> Any:
         return self.builder.input(dtype, list(shape), weak)
 
+    def stand_in(self, array: np.ndarray) -> Tracer:
+        """The traced array that stands for an array that is no argument: a further input, read
+        again at each call."""
+        known = self.stand_ins.get(id(array))
+        if known is None:
+            known = self.stand_ins[id(array)] = Tracer.captured(self, array)
+        return known
+
     def capture(self, array: np.ndarray) -> Any:
-        """The value of an array that is no argument: a further input, read again at each call."""
-        known = self._captured_values.get(id(array))
-        if known is not None:
-            return known
+        """The present value of an array that is no argument."""
         if not _core.is_supported_dtype(array.dtype):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
-        value = self.builder.input(array.dtype, list(array.shape))
-        self._captured_values[id(array)] = value
+        return self.stand_in(array)._value_in(self)
+
+    def add_captured(self, array: np.ndarray) -> Any:
+        """A new input that is this array."""
         self.captured.append(array)
         self._snapshots.append(array.copy())
-        return value
+        return self.builder.input(array.dtype, list(array.shape))
 
     def constant(self, array: np.ndarray) -> Any:
         """The value of an array that nobody else can change."""
@@ -112,11 +124,24 @@ class Trace:
             self._iotas[size] = self.constant(np.arange(size))
         return self._iotas[size]
 
+    def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
+        """Storages of the inputs that are arrays and were read or written, with their positions."""
+        for storage in self.leaves:
+            assert storage.leaf is not None
+            yield input_leaves.index(storage.leaf), storage
+        by_id = {id(array): i for i, array in enumerate(self.captured)}
+        for tracer in self.stand_ins.values():
+            storage = tracer._storage
+            if storage.original is not None:
+                yield len(input_leaves) + by_id[id(storage.captured)], storage
+
     def check_captured(self) -> None:
-        """Raises UnsupportedOpError if the traced function wrote to an array that it also used
-        together with traced ones: the program reads such arrays once, before it starts."""
+        """Raises UnsupportedOpError, and takes it back, if NumPy wrote to an array that the traced
+        function also used together with traced ones: the program reads such arrays once, before it
+        starts."""
         for array, snapshot in zip(self.captured, self._snapshots, strict=True):
             if not _same_bits(array, snapshot):
+                array[...] = snapshot
                 raise UnsupportedOpError(
                     f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"
                     " met a traced one"
@@ -188,4 +213,5 @@ def require_trace() -> Trace:
 
 
 from rune_jit.shim import Rebinder  # noqa: E402
+from rune_jit.storage import Storage  # noqa: E402
 from rune_jit.tracer import Tracer  # noqa: E402  (the modules need each other)

@@ -69,6 +69,14 @@ class Tracer:
         self._init(trace, storage, (), array.shape, array.dtype)
         return self
 
+    @classmethod
+    def captured(cls, trace: _trace.Trace, array: np.ndarray) -> Tracer:
+        """An array that is no argument of the traced function."""
+        self = cls.__new__(cls)
+        self._init(trace, Storage(captured=array), (), array.shape, array.dtype)
+        self._writeable = array.flags.writeable
+        return self
+
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)

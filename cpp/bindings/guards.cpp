@@ -1,0 +1,102 @@
+#include "bindings/guards.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "types/shape.h"
+
+namespace rune::bindings {
+
+namespace {
+
+constexpr std::array<const char*, 7> kKinds{"attribute", "cell",  "element", "item",
+                                            "size",      "equal", "content"};
+
+// Whether a program that read `expected` may run where there is `now` instead. Floats are compared
+// by their bits: -0.0 is not 0.0, and NaN is itself.
+bool same(PyObject* now, PyObject* expected) {
+  if (now == expected) return true;
+  if (Py_TYPE(now) != Py_TYPE(expected)) return false;
+  if (PyFloat_CheckExact(now)) {
+    const double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(expected);
+    return std::memcmp(&a, &b, sizeof a) == 0;
+  }
+  if (PyTuple_CheckExact(now)) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(now);
+    if (size != PyTuple_GET_SIZE(expected)) return false;
+    for (Py_ssize_t i = 0; i < size; ++i)
+      if (!same(PyTuple_GET_ITEM(now, i), PyTuple_GET_ITEM(expected, i))) return false;
+    return true;
+  }
+  const bool comparable =
+      PyLong_CheckExact(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now);
+  return comparable && PyObject_RichCompareBool(now, expected, Py_EQ) == 1;
+}
+
+// As same, of a new reference that is null where Python raised.
+bool same_and_release(PyObject* now, PyObject* expected) {
+  if (!now) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool result = same(now, expected);
+  Py_DECREF(now);
+  return result;
+}
+
+bool same_bytes(const py::object& array, const py::object& copy) {
+  const ArrayHeader now = header_of(array), then = header_of(copy);
+  if (now.rank != then.rank || !std::equal(now.shape, now.shape + now.rank, then.shape))
+    return false;
+  if (now.dtype && now.dtype == then.dtype && now.contiguous && then.contiguous) {
+    size_t bytes = size_of(*now.dtype);
+    for (int i = 0; i < now.rank; ++i) bytes *= now.shape[i];
+    return std::memcmp(now.data, then.data, bytes) == 0;
+  }
+  return array.attr("dtype").equal(copy.attr("dtype")) &&
+         array.attr("tobytes")().equal(copy.attr("tobytes")());
+}
+
+}  // namespace
+
+bool Guard::holds() const {
+  PyObject* const at = holder.ptr();
+  switch (kind) {
+    case Kind::Cell: {
+      PyObject* now = PyCell_GET(at);
+      return now && same(now, expected.ptr());
+    }
+    case Kind::Item: {
+      PyObject* now = PyDict_GetItemWithError(at, name.ptr());
+      if (!now) PyErr_Clear();
+      return now && same(now, expected.ptr());
+    }
+    case Kind::Attribute: return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
+    case Kind::Element:
+      return same_and_release(PySequence_GetItem(at, PyLong_AsSsize_t(name.ptr())), expected.ptr());
+    case Kind::Size: return PyObject_Size(at) == PyLong_AsSsize_t(expected.ptr());
+    case Kind::Equal: {
+      const int equal = PyObject_RichCompareBool(at, expected.ptr(), Py_EQ);
+      if (equal < 0) PyErr_Clear();
+      return equal == 1;
+    }
+    case Kind::Content: return same_bytes(holder, expected);
+  }
+  RUNE_UNREACHABLE();
+}
+
+std::vector<Guard> to_guards(const py::sequence& tuples) {
+  std::vector<Guard> guards;
+  for (const py::handle item : tuples) {
+    const auto t = py::reinterpret_borrow<py::tuple>(item);
+    const auto kind = t[0].cast<std::string>();
+    const auto found = std::find(kKinds.begin(), kKinds.end(), kind);
+    RUNE_CHECK(found != kKinds.end(), "guard of kind ", kind);
+    guards.push_back({static_cast<Guard::Kind>(found - kKinds.begin()), t[1], t[2], t[3]});
+  }
+  return guards;
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,108 @@
+"""The programs of one jitted function by call signature: bounded, and made by one thread each."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+# How long a thread waits for another one that runs the user's function in order to trace it, in
+# seconds. The other one may itself wait for this thread.
+_LONGEST_WAIT = 2.0
+
+
+class _Making:
+    """An entry that a thread makes now."""
+
+    def __init__(self) -> None:
+        self.finished = threading.Event()
+        self.runs_user_code = True
+
+
+class Cache:
+    """Entries by key; an entry has `last_used`, a number that grows with each use.
+
+    Beyond `most` entries the one used longest ago goes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._entries: dict[Any, Any] = {}
+        self._making: dict[Any, _Making] = {}
+        self.evictions = 0
+        _caches.add(self)
+
+    def get(self, key: Any, make: Callable[[Callable[[], None]], Any]) -> tuple[Any, bool]:
+        """The entry of a key, and whether it was made now.
+
+        make(traced) makes one, or returns None, and calls `traced` when it has run the user's code.
+        Other threads that need the entry wait; where that could be for ever they make their own.
+        """
+        while True:
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is not None:
+                    return entry, False
+                making = self._making.get(key)
+                if making is None:
+                    mine = self._making[key] = _Making()
+                    break
+            if not making.finished.wait(_LONGEST_WAIT) and making.runs_user_code:
+                mine = _Making()
+                break
+
+        def traced() -> None:
+            mine.runs_user_code = False
+
+        try:
+            entry = make(traced)
+            if entry is not None:
+                self._add(key, entry)
+            return entry, True
+        finally:
+            with self._lock:
+                if self._making.get(key) is mine:
+                    del self._making[key]
+            mine.finished.set()
+
+    def _add(self, key: Any, entry: Any) -> None:
+        with self._lock:
+            self._entries[key] = entry
+            while len(self._entries) > self._most:
+                others = (k for k in self._entries if k != key)
+                del self._entries[min(others, key=lambda k: self._entries[k].last_used)]
+                self.evictions += 1
+
+    def discard(self, key: Any, entry: Any) -> None:
+        """Forgets an entry that is out of date."""
+        with self._lock:
+            if self._entries.get(key) is entry:
+                del self._entries[key]
+
+    def entries(self) -> list[Any]:
+        with self._lock:
+            return list(self._entries.values())
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def after_fork(self) -> None:
+        """In a child process: the threads that held the lock or made entries are not here."""
+        self._lock = threading.Lock()
+        self._making = {}
+
+
+_caches: weakref.WeakSet[Cache] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for cache in list(_caches):
+        cache.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

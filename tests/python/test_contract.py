@@ -1,0 +1,631 @@
+"""The ways in which a traced function could silently differ from the function itself.
+
+A scenario is a script that yields results. It runs twice, with and without jit, and must yield the
+same: values, types, dtypes. Those marked `traced` must not fall back to NumPy; those marked
+`on_numpy` are ones that cannot be traced, and say so under fallback="error".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import random
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import optree
+import pytest
+
+import rune_jit
+from rune_jit import ConcretizationError, UnsupportedOpError
+
+Scenario = Callable[[Any], Iterator[Any]]
+TRACED: list[Scenario] = []
+ON_NUMPY: list[Scenario] = []
+X = np.arange(4.0)
+
+
+def traced(scenario: Scenario) -> Scenario:
+    TRACED.append(scenario)
+    return scenario
+
+
+def on_numpy(scenario: Scenario) -> Scenario:
+    ON_NUMPY.append(scenario)
+    return scenario
+
+
+def snapshot(result: Any) -> Any:
+    return optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
+
+
+def assert_same(actual: list[Any], expected: list[Any]) -> None:
+    assert len(actual) == len(expected)
+    for step, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        flat_a, tree_a = optree.tree_flatten(a)
+        flat_e, tree_e = optree.tree_flatten(e)
+        assert tree_a == tree_e, step
+        for x, y in zip(flat_a, flat_e, strict=True):
+            assert type(x) is type(y), step
+            if isinstance(y, (np.ndarray, np.generic)):
+                assert x.dtype == y.dtype, step
+                np.testing.assert_allclose(x, y, rtol=1e-12, err_msg=f"step {step}")
+            else:
+                assert x == y, step
+
+
+def eager(function: Any, **options: Any) -> Any:
+    """Stands for jit in the run that says what is right."""
+    return function
+
+
+def steps(scenario: Scenario, jit: Any) -> list[Any]:
+    return [snapshot(result) for result in scenario(jit)]
+
+
+# Captured arrays are read at each call, also where they meet nothing traced.
+
+
+@traced
+def captured_arrays_alone(jit: Any) -> Iterator[Any]:
+    w, v = np.arange(3.0), np.ones((2, 3))
+    f = jit(lambda x: (x + w.sum(), x * (w @ v.T)[1], np.exp(w), np.sqrt(v[0, 1:]) + w[-1]))
+    for value in range(3):
+        w[1] = v[0, 2] = 10 * value
+        yield f(X)
+    if jit is not eager:
+        assert f.cache_info().misses == 1
+
+
+@traced
+def captured_arrays_returned(jit: Any) -> Iterator[Any]:
+    w = np.arange(3.0)
+    f = jit(lambda x: w)
+    assert f(X) is w
+    w[0] = 5
+    yield f(X)
+
+
+@traced
+def captured_arrays_decide(jit: Any) -> Iterator[Any]:
+    """Their values are needed while tracing: each content has its own trace."""
+    w, index = np.array([3.0, 4.0]), [np.array([0, 2])]
+
+    def f(x: Any) -> Any:
+        y = x * 2 if w.sum() > 5 else x
+        return y + float(w[0]) + np.arange(int(w[1])).sum() + x[index[0]].sum()
+
+    g = jit(f)
+    yield g(X)
+    w[:] = 1, 2
+    yield g(X)
+    index[0][0] = 3
+    yield g(X)
+
+
+@traced
+def captured_masks(jit: Any) -> Iterator[Any]:
+    m = X > 1
+    f = jit(lambda x: np.where(m, x, 0) + m.sum())
+    yield f(X)
+    m[:2] = True
+    yield f(X)
+
+
+@traced
+def captured_arrays_change_shape(jit: Any) -> Iterator[Any]:
+    w = np.arange(6.0)
+    f = jit(lambda x: (x + w.sum(), w + 1))
+    yield f(X)
+    w.shape = (2, 3)
+    yield f(X)
+    w.resize((3, 3), refcheck=False)
+    yield f(X)
+
+
+@traced
+def arrays_in_attributes_and_containers(jit: Any) -> Iterator[Any]:
+    holder = types.SimpleNamespace(w=np.ones(4), deep={"a": [np.zeros(4)]})
+    f = jit(lambda x: x + holder.w + holder.w.sum() + holder.deep["a"][0].max())
+    yield f(X)
+    holder.w[0] = 7
+    yield f(X)
+    holder.deep["a"][0][2] = -3
+    holder.deep["a"][0][1] = 3
+    yield f(X)
+    holder.w = np.zeros(4)
+    yield f(X)
+    holder.deep["a"][0] = np.full(2, 8)
+    yield f(X)
+
+
+@traced
+def captured_buffers_are_written(jit: Any) -> Iterator[Any]:
+    buffer, total = np.zeros(4), np.zeros(())
+
+    def f(x: Any) -> Any:
+        buffer[1:] += x[1:]
+        total[...] = buffer.sum()
+        return buffer * 2
+
+    g = jit(f)
+    for _ in range(3):
+        yield g(X), buffer, total
+
+
+@traced
+def default_arrays(jit: Any) -> Iterator[Any]:
+    w = np.ones(4)
+
+    def f(x: Any, v: Any = w, *, u: Any = w[:2]) -> Any:
+        return x + v.sum() + u[0]
+
+    g = jit(f)
+    yield g(X)
+    w[0] = 9
+    yield g(X), g(X, 3 * w)
+    f.__defaults__ = (np.zeros(4),)
+    if g is not f:
+        g.__wrapped__.__defaults__ = f.__defaults__
+    yield g(X)
+
+
+# Captured Python values are guarded.
+
+SCALE = 2.0
+TABLE: dict[str, Any] = {"a": 1, "n": [1, (2, [3])]}
+
+
+@traced
+def rebound_globals(jit: Any) -> Iterator[Any]:
+    global SCALE
+    f = jit(lambda x: x * SCALE / (1 if SCALE else 2))
+    for value in (2.0, 3.0, 0.0, -0.0, float("nan"), 2, True):
+        SCALE = value
+        yield np.signbit(f(X)), f(X)
+    SCALE = float("nan")
+    f(X)
+    if jit is not eager:
+        misses = f.cache_info().misses
+        SCALE = -float("nan") * -1
+        f(X)
+        f(X)
+        assert f.cache_info().misses <= misses + 1
+    SCALE = 2.0
+
+
+@traced
+def dicts_lists_and_sets(jit: Any) -> Iterator[Any]:
+    options = {"scale": 1.0, "shift": [1, 2], "names": {"a"}, "nested": {"k": (1, [5])}}
+
+    def f(x: Any) -> Any:
+        y = x * options["scale"] + sum(options["shift"]) + options["nested"]["k"][1][0]
+        return y if "b" in options["names"] else -y
+
+    g = jit(f)
+    yield g(X)
+    options["scale"] = 3.0
+    yield g(X)
+    options["shift"].append(10)
+    yield g(X)
+    options["shift"][0] = -1
+    yield g(X)
+    options["names"].add("b")
+    yield g(X)
+    options["nested"]["k"][1][0] = 6
+    yield g(X)
+    del options["nested"]["k"][1][:]
+    options["nested"]["k"] = (0, [1])
+    yield g(X)
+
+
+class Base:
+    factor = 2
+    table: ClassVar[dict[str, int]] = {"k": 1}
+    w = np.ones(4)
+
+    def __init__(self, offset: Any) -> None:
+        self.offset = offset
+
+    @property
+    def twice(self) -> Any:
+        return self.offset * 2
+
+    @staticmethod
+    def square(x: Any) -> Any:
+        return x * x + Base.factor
+
+    @classmethod
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.factor
+
+    def helper(self, x: Any) -> Any:
+        return self.scaled(x) + self.twice + self.table["k"] + self.w.sum() + self.square(x)
+
+
+@traced
+def class_and_instance_attributes(jit: Any) -> Iterator[Any]:
+    class Model(Base):
+        pass
+
+    model, other = Model(1), Model(100)
+    f = jit(lambda x: model.helper(x))
+    yield f(X)
+    model.offset = 5
+    yield f(X)
+    Model.factor = 10
+    yield f(X)
+    model.factor = 11
+    yield f(X)
+    Base.table["k"] = 7
+    yield f(X)
+    Base.w[0] = 3
+    yield f(X)
+    Model.helper = lambda self, x: x - self.offset  # type: ignore[method-assign]
+    yield f(X)
+    model = other
+    yield f(X)
+    Base.table["k"], Base.w[0] = 1, 1
+
+
+@traced
+def two_instances(jit: Any) -> Iterator[Any]:
+    class Model:
+        def __init__(self, w: Any, n: int) -> None:
+            self.w, self.n = w, n
+
+        def __eq__(self, other: Any) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 0
+
+        def run(self, x: Any) -> Any:
+            return x * self.n + self.w.sum()
+
+        run = jit(run)
+
+    a, b = Model(np.ones(2), 1), Model(np.zeros(2), 2)
+    yield a.run(X), b.run(X), a.run(X)
+    a.w, b.n = b.w, 7
+    yield a.run(X), b.run(X), Model.run(a, x=X)
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@traced
+def slots_and_partials(jit: Any) -> Iterator[Any]:
+    slotted = Slotted(2)
+    part = functools.partial(lambda x, s, k: x * s.value + k, s=slotted, k=1)
+    f = jit(lambda x: part(x))
+    g = jit(part)
+    yield f(X), g(X)
+    slotted.value = 3
+    yield f(X), g(X)
+    part = functools.partial(part, k=5)
+    yield f(X)
+
+
+helpers = types.ModuleType("helpers")
+exec(
+    "import numpy as np\n"
+    "SCALE, W = 2, np.ones(3)\n"
+    "def fill(x):\n"
+    "  y = np.zeros(3)\n"
+    "  y[1] = x[1] * SCALE\n"
+    "  return y + W.sum()\n",
+    helpers.__dict__,
+)
+
+
+@traced
+def functions_of_other_modules(jit: Any) -> Iterator[Any]:
+    helpers.SCALE, helpers.W = 2, np.ones(3)
+    f = jit(lambda x: helpers.fill(x) + helpers.W)
+    yield f(X)
+    helpers.SCALE = 5
+    yield f(X)
+    helpers.W[0] = 2
+    yield f(X)
+    helpers.W = np.zeros(3)
+    yield f(X)
+    fill, helpers.fill = helpers.fill, lambda x: x[:3]
+    yield f(X)
+    helpers.fill = fill
+
+
+@traced
+def functions_of_functions(jit: Any) -> Iterator[Any]:
+    def outer(k: Any) -> Any:
+        table = [k]
+
+        def inner(x: Any) -> Any:
+            return x + table[0]
+
+        inner.table = table  # type: ignore[attr-defined]
+        return inner
+
+    adders = {"a": outer(1), "b": outer(2)}
+    which = "a"
+    f = jit(lambda x: adders[which](x))
+    yield f(X)
+    which = "b"
+    yield f(X)
+    adders["b"].table[0] = 50
+    yield f(X)
+    adders["b"] = outer(-1)
+    yield f(X)
+    f = jit(lambda x, function: function(x))
+    yield f(X, adders["a"]), f(X, adders["b"])
+    adders["a"].table[0] = 7
+    yield f(X, adders["a"])
+
+
+@traced
+def static_values_that_compare_equal(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, s: x * 0 + np.copysign(1, s[0]) + (0.5 if type(s[1]) is int else 0))
+    if jit is not eager:
+        f = jit(f.__wrapped__, static_argnums=1)
+    for s in ((0.0, 1), (-0.0, 1), (0.0, 1.0), (0.0, True), (np.float64(-0.0), 1)):
+        yield f(X, s)
+    g = jit(lambda x, s=None: x + (1 if s is True else 2 if s is False else 3))
+    yield g(X, True), g(X, False), g(X, None), g(X)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    scale: float
+    name: str = "a"
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@traced
+def records(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, c: x * c.scale)
+    yield f(X, Config(2.0)), f(X, Config(2)), f(X, Config(3.0)), f(X, Config(2.0))
+    if jit is not eager:
+        assert f.cache_info().misses == 3
+    g = jit(lambda p: Pair(p.right, p.left * 2)._replace(right=p.left + 1))
+    yield g(Pair(X, 2)), g(Pair(X + 1, 3.5))
+
+
+# Arguments.
+
+
+@traced
+def aliasing_arguments(jit: Any) -> Iterator[Any]:
+    def f(a: Any, b: Any) -> Any:
+        a += 1
+        b *= a
+        return a + b
+
+    g = jit(f)
+    for i, j in ((0, 4), (0, 0), (0, 2), (3, 1)):
+        base = np.arange(8.0)
+        yield g(base[i : i + 4], base[j : j + 4]), base
+    h = jit(lambda a, b: a * b + a)
+    base = np.arange(8.0)
+    yield h(base, base), h(base[::2], base[4:]), h(base[::-1], base)
+
+
+@traced
+def new_shapes_and_types(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: (x.sum(), x[: x.shape[0] // 2] * len(x)))
+    for n in (4, 7, 1, 0, 4):
+        for dtype in (np.float64, np.float32, np.int8, np.uint64, bool):
+            yield f(np.ones(n, dtype)), f(np.ones((n, 2), dtype))
+
+
+@traced
+def results_do_not_share_memory(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: (x + 1, x + 1, x * 2))
+    first = f(X)
+    a, b, c = first
+    a[0] = b[1] = c[2] = 99
+    yield first, f(X)
+    y = X.copy()
+    g = jit(lambda x: x * 1)
+    z = g(y)
+    z[0] = 5
+    yield y, z, g(y)
+
+
+@traced
+def layouts(jit: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        x[1:] -= x[:-1]
+        return x * 2
+
+    g = jit(f)
+    base = np.arange(400.0).reshape(20, 20)
+    for view in (
+        base[::-1],
+        base[:, ::-3],
+        base[::19, ::19],
+        base.T[5:2:-1],
+        np.asfortranarray(base),
+        base[:0],
+        base[:, :0],
+    ):
+        yield g(view), base, view
+
+
+@traced
+def files_in_memory(jit: Any) -> Iterator[Any]:
+    path = Path(os.environ.get("PYTEST_TMP", "/tmp")) / f"contract-{os.getpid()}.bin"
+
+    def f(x: Any, y: Any) -> Any:
+        x[0] = y[1] + 1
+        return x * 2
+
+    g = jit(f)
+    try:
+        for _ in range(2):
+            x = np.memmap(path, np.float64, "w+", shape=(4,))
+            x[:] = X
+            yield np.asarray(g(x, np.memmap(path, np.float64, "r", shape=(4,))))
+            x.flush()
+            yield np.fromfile(path)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@traced
+def weak_numbers(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, n: x * n + n)
+    x = np.ones(3, np.float32)
+    for i in range(20):
+        yield f(x, i / 7), f(x, i)
+    yield f(np.ones(2, np.int8), 3), f(np.ones(2, np.uint8), 200)
+    for dtype, n in ((np.int8, 300), (np.uint8, -1), (np.int64, 2**70)):
+        try:
+            yield f(np.ones(2, dtype), n)
+        except OverflowError as error:
+            yield type(error).__name__
+    if jit is not eager:
+        assert f.cache_info().misses <= 2 + 2 + 3
+
+
+@traced
+def double_precision_stays(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, n: (x / 3, x.mean(), x + 1e-12, np.full(2, n) / 3, np.zeros(1) + n))
+    yield f(X, 1), f(X.astype(np.int32), 2**40), f(X.astype(np.float32), 0.1)
+
+
+@traced
+def bounds(jit: Any) -> Iterator[Any]:
+    f, g = jit(lambda x, i: x[i]), jit(lambda x, i: np.take(x, i))
+    for i in (0, 3, -4, 4, -5, 2**40, np.array([1, 4]), np.array([[-5]]), np.array([], int)):
+        for function in (f, g):
+            try:
+                yield function(X, i)
+            except IndexError as error:
+                yield str(error).replace("1-dimensional ", "")
+
+
+# Writes to containers, exceptions, and what else is no result.
+
+
+@traced
+def containers_of_arrays(jit: Any) -> Iterator[Any]:
+    def f(d: Any) -> Any:
+        d["a"] += 1
+        d["b"][0][1:] *= 2
+        return d["a"].sum()
+
+    g = jit(f)
+    d = {"a": X.copy(), "b": [X.copy()]}
+    for _ in range(2):
+        yield g(d), d
+
+
+@on_numpy
+def items_of_containers(jit: Any) -> Iterator[Any]:
+    def f(d: Any, items: Any) -> Any:
+        d["new"] = d["x"] * 2
+        items[0] = items[0] + 1
+        items.append(d["x"])
+        return d["new"]
+
+    g = jit(f)
+    d, items = {"x": X}, [X]
+    for _ in range(2):
+        yield g(d, items)
+        yield d, items
+
+
+@on_numpy
+def counters(jit: Any) -> Iterator[Any]:
+    count, box = 0, types.SimpleNamespace(n=0, last=None)
+
+    def f(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        box.n += 2
+        box.last = x + count
+        return x * count
+
+    g = jit(f)
+    for _ in range(4):
+        yield g(X), count, box.n, box.last
+
+
+@on_numpy
+def plain_writes(jit: Any) -> Iterator[Any]:
+    box = types.SimpleNamespace(w=np.zeros(3))
+
+    def f(x: Any) -> Any:
+        box.w[1] += 1
+        return x + box.w[1]
+
+    g = jit(f)
+    for _ in range(3):
+        yield g(X), box.w
+
+
+@traced
+def memoised_values(jit: Any) -> Iterator[Any]:
+    cache: dict[int, Any] = {}
+
+    def table(n: int) -> Any:
+        if n not in cache:
+            cache[n] = list(range(n))
+        return cache[n]
+
+    f = jit(lambda x: x * sum(table(x.shape[0])))
+    for n in (4, 3, 4):
+        yield f(X[:n])
+
+
+@on_numpy
+def random_numbers(jit: Any) -> Iterator[Any]:
+    rng = np.random.default_rng(3)
+    box = types.SimpleNamespace(rng=np.random.RandomState(5), python=random.Random(2))
+    np.random.seed(4)
+    random.seed(4)
+    for function in (
+        lambda x: x + np.random.rand(4),
+        lambda x: x + rng.normal(size=4),
+        lambda x: x + box.rng.rand(4),
+        lambda x: x + box.python.random(),
+        lambda x: x + random.random(),
+        lambda x: np.random.permutation(4) + x,
+    ):
+        f = jit(function)
+        for _ in range(3):
+            yield f(X)
+
+
+@traced
+def seeded_random_numbers(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: x + np.random.default_rng(1).normal(size=4))
+    yield f(X), f(X)
+
+
+@pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
+def test_traced(scenario: Scenario) -> None:
+    assert_same(
+        steps(scenario, functools.partial(rune_jit.jit, fallback="error")), steps(scenario, eager)
+    )
+
+
+@pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
+def test_on_numpy(scenario: Scenario) -> None:
+    assert_same(
+        steps(scenario, functools.partial(rune_jit.jit, fallback="silent")), steps(scenario, eager)
+    )
+    with pytest.raises((UnsupportedOpError, ConcretizationError)):
+        steps(scenario, functools.partial(rune_jit.jit, fallback="error"))
