@@ -10,6 +10,7 @@ difference between NumPy's result and the compiled program's.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +52,7 @@ def sobel(gray):
 def tone(image):
     """A filmic curve: more contrast in the middle, soft shoulders."""
     curved = 1 / (1 + np.exp(-7 * (image - 0.5)))
-    low, high = 1 / (1 + np.exp(3.5)), 1 / (1 + np.exp(-3.5))
+    low, high = 1 / (1 + math.exp(3.5)), 1 / (1 + math.exp(-3.5))
     return (curved - low) / (high - low)
 
 

@@ -4,11 +4,12 @@
 #   scripts/test.sh [--full]
 #
 # Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). GoogleTest, clang (which checks rendered Metal
-# source) and ccache come from apt-get where this user may install packages; what is missing is named in
-# the summary with the tests that were skipped for it. Everything is written under build/.
+# source, and runs it on Linux) and ccache come from apt-get where this user may install packages;
+# what is missing is named in the summary with the tests that were skipped for it. Everything is
+# written under build/.
 #
-#   --full   also: the C++ tests under AddressSanitizer and UBSan, more fuzzing, and a plain
-#            `pip install .` into an empty environment.
+#   --full   also: the C++ tests under AddressSanitizer and UBSan, more fuzzing, all of the tests that
+#            run on Metal, and a plain `pip install .` into an empty environment.
 #
 # Environment: PYTHON (interpreter, default python3), JOBS (default: number of cores).
 set -u -o pipefail
@@ -18,7 +19,7 @@ full=0
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: cannot understand \`$argument\`" >&2; exit 2 ;;
   esac
 done
@@ -77,11 +78,14 @@ apt_install() {
 }
 
 has_gtest() { echo '#include <gtest/gtest.h>' | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1; }
-has_clang() {
+has_any() {
   local name
-  for name in clang++-19 clang++-18 clang++-17 clang++; do command -v $name >/dev/null && return; done
+  for name in "$@"; do command -v "$name" >/dev/null && return; done
   return 1
 }
+has_clang() { has_any clang++-19 clang++-18 clang++-17 clang++; }
+# What tests/metal_emulator needs.
+has_emulator() { [[ $(uname) == Linux ]] && has_any clang++-19 clang++-18 clang++-17; }
 
 install_system_packages() {
   command -v ccache >/dev/null || apt_install ccache || true
@@ -114,10 +118,12 @@ make_venv() {
 # optimised but with assertions. Without isolation, because the tree then keeps its cmake and
 # ninja from run to run.
 install_package() {
+  local strict=ON
+  [[ $(uname) == Linux ]] || strict=OFF  # warnings of other compilers than CI's are no errors
   local options=(-C build-dir="$tree" -C cmake.build-type=Release)
   options+=(-C cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
-  options+=(-C cmake.define.RUNE_BUILD_TOOLS=ON -C cmake.define.RUNE_WARNINGS_AS_ERRORS=ON)
-  options+=(-C cmake.define.RUNE_BUILD_TESTS="$1")
+  options+=(-C cmake.define.RUNE_BUILD_TOOLS=ON -C cmake.define.RUNE_WARNINGS_AS_ERRORS="$strict")
+  options+=(-C cmake.define.RUNE_BUILD_TESTS="$1" -C cmake.define.RUNE_METAL_EMULATOR="$2")
   "$venv/bin/pip" install -q --disable-pip-version-check \
     'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
     PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \
@@ -138,11 +144,21 @@ run_lit() {
 }
 
 run_pytest() {
-  local folders=(tests/python)
-  compgen -G 'tests/fuzz/*.py' >/dev/null && folders+=(tests/fuzz)
   local options=(-n "$jobs" -r s)
   ((full)) && options+=(--full)
-  RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" "${folders[@]}"
+  RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
+}
+
+# A sample of what runs on other devices, with --full all of it; see tests/python/devices.py. On Linux
+# with the extension that runs Metal on the emulator, elsewhere with the one that is installed.
+run_on_metal() {
+  local options=(-n "$jobs")
+  ((full)) && options+=(--full)
+  if [[ $emulator == ON ]]; then
+    local -x PYTHONPATH=$tree/metal_emulator/package
+    "$tree/metal_emulator/test_metal_validation" || return
+  fi
+  RUNE_TEST_DEVICE=metal "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }
 
 run_sanitized() {
@@ -168,7 +184,9 @@ step "virtual environment" make_venv || finish
 gtest=ON
 has_gtest || gtest=OFF
 echo "(the build that follows takes minutes and is quiet)"
-step "build and install" install_package $gtest || finish
+emulator=ON
+has_emulator || emulator=OFF
+step "build and install" install_package $gtest $emulator || finish
 
 if [[ $gtest == ON ]]; then
   step "C++ tests (ctest)" run_ctest
@@ -178,6 +196,11 @@ fi
 step "IR text tests (lit)" run_lit
 has_clang || skip "checks of Metal source" "no clang++ was found or could be installed (apt-get install clang-19)"
 step "Python tests (pytest)" run_pytest
+if [[ $emulator == ON || $(uname) == Darwin ]]; then
+  step "Metal (pytest)" run_on_metal
+else
+  skip "Metal" "its emulator needs clang++ 17 or later (apt-get install clang-19)"
+fi
 
 if ((full)); then
   if [[ $gtest == ON ]]; then step "C++ tests with sanitizers" run_sanitized; fi

@@ -1,6 +1,9 @@
-"""How long the fuzz tests look: a fixed selection of programs, or with --full ever new ones."""
+"""How long the fuzz tests look: a fixed selection of programs, or with --full ever new ones; fewer
+on a device that tests run on alone (RUNE_TEST_DEVICE)."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -12,19 +15,10 @@ _COMMON = {
     "phases": (Phase.explicit, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
-settings.register_profile("quick", max_examples=1500, derandomize=True, **_COMMON)
-settings.register_profile("full", max_examples=15000, print_blob=True, **_COMMON)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="fuzz for minutes, with new seeds")
+_FEWER = 20 if os.environ.get("RUNE_TEST_DEVICE") else 1
+settings.register_profile("quick", max_examples=1500 // _FEWER, derandomize=True, **_COMMON)
+settings.register_profile("full", max_examples=15000 // _FEWER, print_blob=True, **_COMMON)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full", default=False) else "quick")
-
-
-@pytest.fixture
-def full(request: pytest.FixtureRequest) -> bool:
-    """Whether --full was given."""
-    return bool(request.config.getoption("--full"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Expectation, Program, Step, generate
-from runner import MODES, check, failure
+from runner import DEVICES, MODES, check, failure
 
 import rune_jit
 
@@ -24,7 +24,7 @@ def test_programs(mode: str, seed: int) -> None:
     check(seed, mode)
 
 
-@pytest.mark.parametrize("mode", ("cpu", "interpreter"))
+@pytest.mark.parametrize("mode", DEVICES)
 def test_long_programs(mode: str, full: bool) -> None:
     for seed in range(1_000_000, 1_000_000 + (400 if full else 20)):
         check(seed, mode, most_steps=60)
@@ -37,11 +37,14 @@ _FOUND: list[tuple[Callable[..., Any], np.ndarray]] = [
     # One element that all lanes share, needed by some of them only.
     (lambda x: np.concatenate([np.pad(x, [(3, 2), (3, 2)])] * 3, 1), _COLUMN),
     # A constant summed by a group of threads.
-    (lambda x: np.mean(np.isnan(x == x), axis=(0, 1)), np.ones((7, 31))),
+    (
+        lambda x: np.mean(np.isnan(x == x), axis=(0, 1), dtype=np.float32),
+        np.ones((7, 31), np.float32),
+    ),
 ]
 
 
-@pytest.mark.parametrize("mode", ("cpu", "interpreter"))
+@pytest.mark.parametrize("mode", DEVICES)
 @pytest.mark.parametrize("case", range(len(_FOUND)))
 def test_found(case: int, mode: str) -> None:
     function, x = _FOUND[case]

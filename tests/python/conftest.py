@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from devices import devices
 from graph_reference import evaluate
 
 import rune_jit
-
-DEVICES = ["reference", "interpreter", "cpu"]
 
 
 def run_reference(function: Callable[..., Any], *args: Any) -> Any:
@@ -35,7 +35,18 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     return traced.unflatten(results)
 
 
-@pytest.fixture(params=DEVICES)
+def run_metal(function: Callable[..., Any], *args: Any) -> Any:
+    """Skips the test if the program needs float64, which Metal does not have: the error must say
+    so, and the same program on the CPU must have it."""
+    try:
+        return rune_jit.jit(function, device="metal", fallback="error")(*args)
+    except rune_jit.DTypeError as error:
+        assert re.search(r"float64(.|\n)*hint: ", str(error)), error
+        assert "f64" in str(rune_jit.jit(function, device="cpu").lower(*args).graph)
+        pytest.skip("Metal has no float64")
+
+
+@pytest.fixture(params=devices("reference", "interpreter", "cpu"))
 def device(request: pytest.FixtureRequest) -> str:
     """Where a test's programs run: the graph itself, the Lowered IR's interpreter, the CPU."""
     return request.param
@@ -46,4 +57,6 @@ def run(device: str) -> Callable[..., Any]:
     """run(function, *args): the function's result on the device."""
     if device == "reference":
         return run_reference
+    if device == "metal":
+        return run_metal
     return lambda function, *args: rune_jit.jit(function, device=device, fallback="error")(*args)

@@ -11,14 +11,17 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from devices import HAS_FLOAT64
 
 from rune_jit import ir
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
+FLOAT64 = [np.dtype("float64")] if HAS_FLOAT64 else []
 DTYPES = [
     *(np.dtype(kind + str(size)) for kind in "iu" for size in (1, 2, 4, 8)),
-    *(np.dtype(name) for name in ("bool", "float16", "float32", "float64")),
+    *(np.dtype(name) for name in ("bool", "float16", "float32")),
     BF16,
+    *FLOAT64,
 ]
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e38], np.float32)
 
@@ -358,7 +361,7 @@ def case_contract_layouts(g: Graph) -> Expected:
         ((0, 4), (4, 5), [(1, 0)], []),
     ]
     result: Expected = []
-    for dtype in (np.float32, np.int8, np.float64):
+    for dtype in (np.float32, np.int8, *FLOAT64):
         for sa, sb, pairs, batch in table:
             a, b = sample(sa, dtype), sample(sb, dtype, 1)
             node = g.node("contract", g.input(a), g.input(b), contract=pairs, batch=batch)
@@ -376,7 +379,8 @@ def case_contract_of_moved(g: Graph) -> Expected:
 
 def case_wmma_accumulates(g: Graph) -> Expected:
     result: Expected = []
-    for small, large in ((np.float16, np.float32), (BF16, np.float32), (np.float64, np.float64)):
+    pairs = [(np.float16, np.float32), (BF16, np.float32), *((d, d) for d in FLOAT64)]
+    for small, large in pairs:
         a, b = sample((8, 4), small), sample((4, 16), small, 1)
         c = sample((8, 16), large, 2)
         node = g.node("wmma", g.input(a), g.input(b), g.input(c), m=8, n=16, k=4)

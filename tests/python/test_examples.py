@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import devices
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -33,9 +34,12 @@ def number(pattern: str, text: str) -> float:
     return float(found.group(1))
 
 
-def test_photo(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", devices("cpu"))
+def test_photo(device: str, tmp_path: Path, full: bool) -> None:
     image = pytest.importorskip("PIL.Image")
-    text = run_example("photo.py", "--out", str(tmp_path))
+    if device == "metal" and not full:
+        pytest.skip("takes a minute on the emulator (--full)")
+    text = run_example("photo.py", "--device", device, "--out", str(tmp_path))
     # The transcendental functions of the tone curve round differently: one step of 255 at most.
     assert number(r"difference +at most (\d+) of 255", text) <= 1
     assert number(r"NumPy +([\d.]+) ms", text) > 0
@@ -51,8 +55,9 @@ def test_photo(tmp_path: Path) -> None:
     assert edges[:40, 300:].mean() < 5 < 20 < edges[100:150, 120:320].mean()
 
 
-def test_digits() -> None:
-    text = run_example("digits.py")
+@pytest.mark.parametrize("device", devices("cpu"))
+def test_digits(device: str) -> None:
+    text = run_example("digits.py", "--device", device)
     assert number(r"NumPy +([\d.]+)% right", text) > 93
     assert number(r"rune_jit +([\d.]+)% right", text) > 93
     assert number(r"agreement +([\d.]+)%", text) == 100

@@ -1,14 +1,13 @@
 """Programs on the Metal device: on a Mac its GPU, elsewhere the emulator of tests/metal_emulator.
 
-Elsewhere the extension must have been built with the emulator (-DRUNE_METAL_EMULATOR=ON).
-RUNE_TEST_FULL=1 runs the whole table of operations.
+Elsewhere the extension must be the one that -DRUNE_METAL_EMULATOR=ON builds. The tables of
+operations and of nodes run on it with RUNE_TEST_DEVICE=metal (tests/python/devices.py).
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY, OpCase
+from op_cases import SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
 
 import rune_jit
 from rune_jit import _core
@@ -69,31 +68,6 @@ def test_without_metal_the_error_says_so() -> None:
 
 
 # --- Results --------------------------------------------------------------------------------------
-
-FULL = os.environ.get("RUNE_TEST_FULL") == "1"
-_DTYPES = ("float32", "int32", "bool", "float16", "int64", "uint8")
-_TABLE = [(case, dtype) for case in CASES for dtype in _DTYPES if dtype in case.dtypes]
-
-
-@on_metal
-@pytest.mark.parametrize(
-    ("case", "dtype"),
-    [pytest.param(c, d, id=f"{c.name}-{d}") for c, d in (_TABLE if FULL else _TABLE[::17])],
-)
-def test_op(case: OpCase, dtype: str) -> None:
-    arguments = case.arguments(dtype)
-    with np.errstate(all="ignore"):
-        expected = case.function(*arguments)
-    try:
-        actual = jit(case.function)(*arguments)
-    except rune_jit.DTypeError as error:
-        # NumPy computes it in float64, which Metal does not have.
-        assert "float64" in str(error)
-        assert dtype not in ("float32", "float16") or "f64" in str(
-            rune_jit.jit(case.function, device="cpu").lower(*arguments).graph
-        )
-        return
-    assert_matches(actual, expected, case.ulps)
 
 
 @on_metal

@@ -1,0 +1,50 @@
+"""Options of all tests, and the selection of those that run on one device only."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+# With RUNE_TEST_DEVICE and without --full, about this many run of tests that differ in parameters
+# only.
+_SAMPLE = 80
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="fuzz for minutes, with new seeds; no samples"
+    )
+
+
+@pytest.fixture
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether --full was given."""
+    return bool(request.config.getoption("--full"))
+
+
+def _is_on_device(item: pytest.Item) -> bool:
+    device = os.environ["RUNE_TEST_DEVICE"]
+    if item.path.name == f"test_{device}_device.py":
+        return True
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return any(parameters.get(name) == device for name in ("device", "mode"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not os.environ.get("RUNE_TEST_DEVICE"):
+        return
+    by_function: dict[str, list[pytest.Item]] = {}
+    dropped = []
+    for item in items:
+        if _is_on_device(item):
+            by_function.setdefault(item.nodeid.split("[")[0], []).append(item)
+        else:
+            dropped.append(item)
+    kept = []
+    for tests in by_function.values():
+        step = 1 if config.getoption("--full") else max(1, len(tests) // _SAMPLE)
+        kept += tests[::step]
+        dropped += [test for i, test in enumerate(tests) if i % step]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
