@@ -13,17 +13,24 @@ namespace rune::bindings {
 
 namespace {
 
-// Appends what of a leaf decides which program runs: dtype and shape of arrays and NumPy scalars,
-// the type of Python ints and floats. False, and nothing appended, for a leaf that is a static
-// value.
+// Appends what of a leaf decides which program runs: dtype, shape and device of arrays, dtype of
+// NumPy scalars, the type of Python ints and floats. False, and nothing appended, for a leaf that
+// is a static value.
 bool append_leaf_key(py::handle leaf, std::string& key) {
-  if (is_ndarray(leaf, true)) {
+  const bool on_device = is_array(leaf);
+  if (on_device || is_ndarray(leaf, true)) {
     const ArrayHeader header = header_of(leaf);
     if (!header.dtype) return false;
-    key += 'A';
+    key += on_device ? 'D' : 'A';
     key += static_cast<char>(*header.dtype);
     key += static_cast<char>(header.rank);
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
+    if (on_device) {
+      Py_ssize_t size = 0;
+      const char* device = PyUnicode_AsUTF8AndSize(device_of(leaf).ptr(), &size);
+      key += static_cast<char>(size);
+      key.append(device, size);
+    }
     return true;
   }
   if (PyFloat_CheckExact(leaf.ptr())) {
@@ -76,7 +83,7 @@ struct IndexCheck {
   int64_t axis = 0, size = 0;
 
   void raise_unless_passed(py::handle value) const {
-    const auto code = value.cast<uint64_t>();
+    const auto code = to_numpy_result(py::reinterpret_borrow<py::object>(value)).cast<uint64_t>();
     if (code == 0) return;
     user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
                " is out of bounds for axis ", axis, " with size ", size);
@@ -112,16 +119,20 @@ struct WriteBack {
   int64_t computed = 0;
   bool contiguous = false;  // the trace took for granted that the array is
 
-  void write(py::handle target, py::handle value) const {
+  // `value` is memory. An Array gets it as its new memory: other Arrays that share the old one keep
+  // their elements.
+  void write(py::handle target, const py::object& value) const {
+    if (is_array(target)) return set_memory(target, value);
     const ArrayHeader header = header_of(target);
-    if (header.contiguous && is_ndarray(value, true)) {
-      const ArrayHeader from = header_of(value);
+    const py::array array = to_host(value);
+    if (header.contiguous) {
+      const ArrayHeader from = header_of(array);
       std::memcpy(header.data, from.data, Extent::of(from).bytes);
       return;
     }
     PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
     copyto.call_once_and_store_result([] { return numpy_attribute("copyto"); });
-    copyto.get_stored()(target, value);
+    copyto.get_stored()(target, array);
   }
 };
 
@@ -142,10 +153,11 @@ class CompiledCall {
   CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
                const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
                const py::sequence& leaf_guards, const py::sequence& guards,
-               const py::sequence& writes, const py::sequence& checks)
+               const py::sequence& writes, const py::sequence& checks, py::object device)
       : program_(std::move(program)),
         input_leaves_(std::move(input_leaves)),
         unflatten_(std::move(unflatten)),
+        device_(std::move(device)),
         guards_(to_guards(guards)) {
     for (const py::handle array : captured)
       captured_.push_back(py::reinterpret_borrow<py::object>(array));
@@ -213,11 +225,16 @@ class CompiledCall {
   // the trace knew.
   bool may_write(std::span<const py::handle> arguments) const {
     for (const WriteBack& w : writes_) {
+      if (is_array(arguments[w.input])) {
+        const auto is_same = [&](py::handle x) { return x.is(arguments[w.input]); };
+        if (std::count_if(arguments.begin(), arguments.end(), is_same) > 1) return false;
+        continue;
+      }
       const ArrayHeader header = header_of(arguments[w.input]);
       const Extent extent = Extent::of(header);
       if (!header.writeable || (w.contiguous && !header.contiguous) || extent.folds()) return false;
       for (size_t i = 0; i < arguments.size(); ++i)
-        if (static_cast<int64_t>(i) != w.input && is_ndarray(arguments[i], false) &&
+        if (static_cast<int64_t>(i) != w.input && is_in_host_memory(arguments[i]) &&
             extent.meets(Extent::of(header_of(arguments[i]))))
           return false;
       for (const Guard& guard : guards_)
@@ -226,6 +243,10 @@ class CompiledCall {
           return false;
     }
     return true;
+  }
+
+  static bool is_in_host_memory(py::handle x) {
+    return is_array(x) ? header_of(x).data != nullptr : is_ndarray(x, false);
   }
 
   // ("computed", index, to_python, to_array), ("leaf", index), ("constant", object) or ("copy",
@@ -254,8 +275,9 @@ class CompiledCall {
       case Output::From::Leaf: return py::reinterpret_borrow<py::object>(leaves[output.index]);
       case Output::From::Computed: {
         const py::object& value = computed[output.index];
-        if (output.to_array) return py::array::ensure(value);
-        return output.to_python ? value.attr("item")() : value;
+        if (output.to_python) return to_host(value).attr("item")();
+        if (!device_.is_none()) return make_array(value, device_);
+        return output.to_array ? to_host(value) : to_numpy_result(value);
       }
     }
     RUNE_UNREACHABLE();
@@ -276,6 +298,7 @@ class CompiledCall {
   std::vector<py::object> captured_;
   std::vector<Output> outputs_;
   py::object unflatten_;
+  py::object device_;  // of the Arrays that are returned; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
   std::vector<WriteBack> writes_;
@@ -362,10 +385,12 @@ void bind_dispatch(py::module_& m) {
         "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
-                    py::object, py::sequence, py::sequence, py::sequence, py::sequence>(),
+                    py::object, py::sequence, py::sequence, py::sequence, py::sequence,
+                    py::object>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
            py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"),
-           py::arg("writes") = py::tuple(), py::arg("checks") = py::tuple())
+           py::arg("writes") = py::tuple(), py::arg("checks") = py::tuple(),
+           py::arg("device") = py::none())
       .def("is_current", &CompiledCall::is_current)
       .def_static("tick", &CompiledCall::tick)
       .def_property_readonly("last_used", &CompiledCall::last_used)

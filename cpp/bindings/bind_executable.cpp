@@ -1,9 +1,9 @@
 // Compiled programs: run on NumPy arrays.
-#include <cstring>
+#include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "bindings/program.h"
-#include "runtime/caching_allocator.h"
 #include "types/scalar.h"
 
 namespace rune::bindings {
@@ -14,34 +14,6 @@ namespace {
 struct alignas(16) ScalarStorage {
   unsigned char bytes[16];
 };
-
-// Memory of a device that the host cannot address, freed at the end of a run.
-class DeviceMemory {
- public:
-  DeviceMemory(runtime::Device& device, size_t bytes)
-      : device_(device),
-        bytes_(bytes),
-        memory_(bytes ? device.allocator().allocate(bytes) : nullptr) {}
-  DeviceMemory(DeviceMemory&& other) noexcept
-      : device_(other.device_),
-        bytes_(other.bytes_),
-        memory_(std::exchange(other.memory_, nullptr)) {}
-  DeviceMemory(const DeviceMemory&) = delete;
-  ~DeviceMemory() {
-    if (memory_) device_.allocator().deallocate(memory_, bytes_);
-  }
-  void* get() const { return memory_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  runtime::Device& device_;
-  size_t bytes_;
-  void* memory_;
-};
-
-size_t bytes_of(const ArrayType& type) {
-  return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype);
-}
 
 bool fits(const ArrayHeader& header, const ArrayType& type) {
   return header.dtype == type.dtype && header.rank == static_cast<int>(type.shape.size()) &&
@@ -69,7 +41,10 @@ bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
 // What one run needs of its arguments: pointers, and what keeps them alive.
 class Arguments {
  public:
-  Arguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types) {
+  // Pointers to memory of `device`, or to the host's if it is null.
+  Arguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types,
+            std::shared_ptr<runtime::Device> device)
+      : device_(std::move(device)) {
     pointers_.reserve(types.size());
     numbers_.resize(types.size());
     for (size_t i = 0; i < types.size(); ++i)
@@ -79,78 +54,61 @@ class Arguments {
 
  private:
   void* pointer(py::handle argument, const ArrayType& type, size_t i) {
-    if (is_ndarray(argument, false)) {
-      const ArrayHeader header = header_of(argument);
-      if (!fits(header, type)) wrong_argument(i, type, argument);
-      if (header.contiguous) return header.data;
-      return keep(argument);
-    }
+    if (is_array(argument)) return array_pointer(argument, type, i);
+    if (is_ndarray(argument, false)) return host_pointer(argument, type, i);
     if (!type.shape.empty()) wrong_argument(i, type, argument);
-    if (store_number(argument, type.dtype, numbers_[i])) return numbers_[i].bytes;
+    if (store_number(argument, type.dtype, numbers_[i])) return on_device(numbers_[i].bytes, type);
     const py::array array = py::array::ensure(argument);
     if (!array || !fits(header_of(array), type)) wrong_argument(i, type, argument);
-    return keep(array);
+    return keep(array, type);
+  }
+
+  void* array_pointer(py::handle array, const ArrayType& type, size_t i) {
+    const py::object memory = memory_of(array);
+    kept_.push_back(memory);  // another thread may give the Array other memory
+    if (is_ndarray(memory, false)) {
+      void* pointer = host_pointer(memory, type, i);
+      // A copy was made because the memory is not contiguous: the next run finds it.
+      if (!header_of(memory).contiguous) set_memory(array, kept_.back());
+      return pointer;
+    }
+    const auto& there = memory.cast<const DeviceMemory&>();
+    if (there.type() != type) wrong_argument(i, type, memory);
+    if (&there.device() == device_.get()) return there.get();
+    return keep(to_host(memory), type);
+  }
+
+  void* host_pointer(py::handle array, const ArrayType& type, size_t i) {
+    const ArrayHeader header = header_of(array);
+    if (!fits(header, type)) wrong_argument(i, type, array);
+    return header.contiguous ? on_device(header.data, type) : keep(array, type);
   }
 
   // A contiguous, aligned copy.
-  void* keep(py::handle array) {
+  void* keep(py::handle array, const ArrayType& type) {
     const py::array copy = py::array::ensure(
         array, py::array::c_style | static_cast<int>(py::detail::npy_api::NPY_ARRAY_ALIGNED_));
     if (!copy)
       user_error(ErrorKind::Memory, "program: cannot copy an argument of shape ",
                  std::string(py::str(array.attr("shape"))), " to contiguous memory (",
                  std::string(py::str(array.attr("nbytes"))), " bytes)");
-    copies_.push_back(copy);
-    return const_cast<void*>(copy.data());
+    kept_.push_back(copy);
+    return on_device(const_cast<void*>(copy.data()), type);
   }
 
+  void* on_device(void* host, const ArrayType& type) {
+    if (!device_) return host;
+    copies_.push_back(std::make_unique<DeviceMemory>(device_, type));
+    copies_.back()->copy_in(host);
+    return copies_.back()->get();
+  }
+
+  std::shared_ptr<runtime::Device> device_;
   std::vector<void*> pointers_;
   std::vector<ScalarStorage> numbers_;
-  std::vector<py::array> copies_;
+  std::vector<py::object> kept_;
+  std::vector<std::unique_ptr<DeviceMemory>> copies_;
 };
-
-// A fresh array whose memory goes back to the caching allocator when its last view dies.
-py::array allocate_array(const ArrayType& type, const py::dtype& dtype) {
-  struct Block {
-    void* memory;
-    size_t bytes;
-  };
-  const size_t bytes = std::max<size_t>(bytes_of(type), 1);
-  auto* block = new Block{nullptr, bytes};
-  py::capsule owner(block, [](void* p) {
-    auto* b = static_cast<Block*>(p);
-    if (b->memory) runtime::caching_allocator().deallocate(b->memory, b->bytes);
-    delete b;
-  });
-  block->memory = runtime::caching_allocator().allocate(bytes);
-  return py::array(dtype, type.shape, {}, block->memory, owner);
-}
-
-bool addresses_host_memory(const runtime::Device& device) {
-  const std::string& name = device.name();
-  return name.starts_with("cpu") || name.starts_with("interpreter") || name.starts_with("null");
-}
-
-void run_on_device(const runtime::Executable& executable, const std::vector<void*>& inputs,
-                   const std::vector<ArrayType>& input_types, const std::vector<void*>& outputs,
-                   const std::vector<ArrayType>& output_types) {
-  runtime::Device& device = *executable.device;
-  std::vector<DeviceMemory> memory;
-  std::vector<void*> in, out;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    memory.emplace_back(device, bytes_of(input_types[i]));
-    in.push_back(memory.back().get());
-    if (in.back()) device.copy_in(in.back(), inputs[i], memory.back().bytes());
-  }
-  for (const ArrayType& type : output_types) {
-    memory.emplace_back(device, bytes_of(type));
-    out.push_back(memory.back().get());
-  }
-  executable.run(in, out);
-  device.synchronize();
-  for (size_t i = 0; i < out.size(); ++i)
-    if (out[i]) device.copy_out(outputs[i], out[i], bytes_of(output_types[i]));
-}
 
 }  // namespace
 
@@ -174,26 +132,30 @@ std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments)
   if (arguments.size() != inputs_.size())
     user_error(ErrorKind::Type, "program: cannot run with ", arguments.size(),
                " arguments (it has ", inputs_.size(), " inputs)");
-  Arguments in(arguments, inputs_);
+  Arguments in(arguments, inputs_, host_memory_ ? nullptr : executable_->device);
   std::vector<py::object> results;
   std::vector<void*> out;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    py::array array = allocate_array(outputs_[i], output_dtypes_[i]);
-    out.push_back(array.mutable_data());
-    results.push_back(std::move(array));
-  }
-  {
-    const py::gil_scoped_release release;
     if (host_memory_) {
-      executable_->run(in.pointers(), out);
-      executable_->device->synchronize();
+      py::array array = allocate_array(outputs_[i], output_dtypes_[i]);
+      out.push_back(array.mutable_data());
+      results.push_back(std::move(array));
     } else {
-      run_on_device(*executable_, in.pointers(), inputs_, out, outputs_);
+      auto memory = std::make_shared<DeviceMemory>(executable_->device, outputs_[i]);
+      out.push_back(memory->get());
+      results.push_back(py::cast(std::move(memory)));
     }
   }
-  for (size_t i = 0; i < results.size(); ++i)
-    if (outputs_[i].shape.empty()) results[i] = results[i][py::tuple()];
+  const py::gil_scoped_release release;
+  executable_->run(in.pointers(), out);
+  executable_->device->synchronize();
   return results;
+}
+
+py::object to_numpy_result(const py::object& memory) {
+  const py::array array = to_host(memory);
+  if (array.ndim() != 0) return array;
+  return array[py::tuple()];  // NumPy's scalar
 }
 
 void bind_executable(py::module_& m) {
@@ -207,7 +169,9 @@ void bind_executable(py::module_& m) {
               owned.push_back(py::reinterpret_borrow<py::object>(x));
               handles.push_back(x);
             }
-            return p.run(handles);
+            std::vector<py::object> results = p.run(handles);
+            std::transform(results.begin(), results.end(), results.begin(), to_numpy_result);
+            return results;
           },
           py::arg("arguments"),
           "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results.")

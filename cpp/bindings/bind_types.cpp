@@ -4,6 +4,7 @@
 #include "alu/alu.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "bindings/array.h"
 #include "bindings/bindings.h"
 #include "graph/numpy_ops.h"
 
@@ -92,6 +93,17 @@ bool is_ndarray(py::handle object, bool exact) {
 }
 
 ArrayHeader header_of(py::handle array) {
+  if (is_array(array)) {
+    const py::object memory = memory_of(array);
+    if (is_ndarray(memory, false)) return header_of(memory);
+    const ArrayType& type = memory.cast<const DeviceMemory&>().type();
+    ArrayHeader header;
+    header.rank = static_cast<int>(type.shape.size());
+    header.shape = reinterpret_cast<const ssize_t*>(type.shape.data());
+    header.dtype = type.dtype;
+    header.contiguous = true;
+    return header;
+  }
   const auto* proxy = py::detail::array_proxy(array.ptr());
   ArrayHeader header;
   header.data = proxy->data;

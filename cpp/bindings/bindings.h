@@ -19,6 +19,7 @@ namespace py = pybind11;
 void bind_errors(py::module_& m);
 void bind_types(py::module_& m);
 void bind_graph(py::module_& m);
+void bind_array(py::module_& m);
 void bind_executable(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_driver(py::module_& m);
@@ -34,7 +35,7 @@ py::dtype to_numpy(DType dtype);
 
 // An ndarray's header, read without making Python objects. Valid while the array lives.
 struct ArrayHeader {
-  void* data = nullptr;
+  void* data = nullptr;  // null in memory that the host cannot address
   int rank = 0;
   const ssize_t* shape = nullptr;
   const ssize_t* strides = nullptr;  // bytes
@@ -45,6 +46,7 @@ struct ArrayHeader {
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
 // numpy.memmap, which computes as ndarray does.
 bool is_ndarray(py::handle object, bool exact);
+// Of an ndarray, or of the memory of a rune_jit.Array (valid while that lives).
 ArrayHeader header_of(py::handle array);
 
 }  // namespace rune::bindings

@@ -1,20 +1,15 @@
-// A compiled program as Python runs it: NumPy arrays in, NumPy arrays out.
+// A compiled program as Python runs it: NumPy's or device arrays in, device memory out.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "bindings/array.h"
 #include "bindings/bindings.h"
 #include "runtime/executable.h"
 
 namespace rune::bindings {
-
-struct ArrayType {
-  DType dtype = DType::Float32;
-  Shape shape;
-  bool operator==(const ArrayType&) const = default;
-};
 
 // The types of a sequence of (dtype, shape) pairs.
 std::vector<ArrayType> to_array_types(const py::sequence& pairs);
@@ -27,10 +22,10 @@ class BoundProgram {
   const std::vector<ArrayType>& inputs() const { return inputs_; }
   const std::vector<ArrayType>& outputs() const { return outputs_; }
 
-  // Runs the program on one argument an input: an ndarray of the input's type, or a Python or NumPy
-  // number for a 0-d input. C-contiguous aligned arrays are read in place, others are copied. The
-  // GIL is released while the program runs. 0-d results are NumPy scalars. Throws UserError(Type)
-  // for an argument of another type.
+  // Runs the program on one argument an input: an ndarray or Array of the input's type, or a Python
+  // or NumPy number for a 0-d input. C-contiguous aligned arrays in memory that the device addresses
+  // are read in place, others are copied. The GIL is released while the program runs. The results
+  // are memory as an Array holds it. Throws UserError(Type) for an argument of another type.
   std::vector<py::object> run(std::span<const py::handle> arguments) const;
 
  private:
@@ -39,5 +34,8 @@ class BoundProgram {
   std::vector<py::dtype> output_dtypes_;
   bool host_memory_ = true;
 };
+
+// A program's result as NumPy's: an ndarray, or a scalar if it is 0-d.
+py::object to_numpy_result(const py::object& memory);
 
 }  // namespace rune::bindings

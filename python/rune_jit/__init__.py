@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from rune_jit import _core
+from rune_jit.array import Array, array, asarray, device_put, devices, from_dlpack
 from rune_jit.config import options, show_config
 from rune_jit.errors import (
     ConcretizationError,
@@ -30,6 +31,7 @@ from rune_jit.tracer import Tracer
 __version__ = "0.1.0"
 
 __all__ = [
+    "Array",
     "CacheInfo",
     "ConcretizationError",
     "DTypeError",
@@ -43,6 +45,11 @@ __all__ = [
     "TracerLeakError",
     "UnsupportedOpError",
     "__version__",
+    "array",
+    "asarray",
+    "device_put",
+    "devices",
+    "from_dlpack",
     "jit",
     "options",
     "show_config",

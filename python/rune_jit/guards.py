@@ -85,6 +85,8 @@ class _Collector:
         in which x may be replaced."""
         if isinstance(x, _ATOMS):
             return
+        if isinstance(x, _core.ArrayBase):
+            return  # always traced
         if isinstance(x, np.ndarray):
             if not (direct and self._replaced and is_replaceable(x)):
                 self.arrays[id(x)] = x
@@ -211,9 +213,10 @@ def _function_of(raw: Any) -> types.FunctionType | None:
     return raw if isinstance(raw, types.FunctionType) else None
 
 
-def is_replaceable(array: np.ndarray) -> bool:
+def is_replaceable(array: Any) -> bool:
     """Whether a traced array can stand for this one."""
-    return type(array) is np.ndarray and _core.is_supported_dtype(array.dtype)
+    plain = type(array) is np.ndarray or isinstance(array, _core.ArrayBase)
+    return plain and _core.is_supported_dtype(array.dtype)
 
 
 class State:

@@ -15,7 +15,9 @@ import numpy as np
 import optree
 
 from rune_jit import _core
+from rune_jit.array import Array, from_numpy, is_dtype
 from rune_jit.cache import Cache
+from rune_jit.eager import on_host
 from rune_jit.errors import (
     ConcretizationError,
     JitFallbackWarning,
@@ -63,7 +65,7 @@ class _Traced(NamedTuple):
 
     graph: Any  # None if nothing is computed
     input_leaves: list[int]
-    captured: list[np.ndarray]
+    captured: list[Any]  # numpy.ndarrays and Arrays
     outputs: list[tuple[Any, ...]]
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
@@ -191,10 +193,11 @@ class JitFunction(Generic[P, R]):
         traced = self._trace(call)
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
-        core = _core.lower(traced.graph, self._device_name(), _input_names(call, traced))
+        device = self._device_for(call, traced)
+        core = _core.lower(traced.graph, device, _input_names(call, traced))
 
         def make_call(executable: Any) -> Callable[..., Any]:
-            compiled = self._bind(traced, executable)
+            compiled = self._bind(call, traced, executable)
 
             @functools.wraps(self._fn)
             def run(*args: Any, **kwargs: Any) -> Any:
@@ -205,7 +208,7 @@ class JitFunction(Generic[P, R]):
                         " that was lowered"
                     )
                 status, result = compiled.call(now.leaves)
-                return result if status == "done" else self._fn(*args, **kwargs)
+                return result if status == "done" else self._eager_call(args, kwargs)
 
             return run
 
@@ -232,7 +235,7 @@ class JitFunction(Generic[P, R]):
     # One call.
 
     def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._fn(*args, **kwargs)
+        return on_host(self._fn, args, kwargs)
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.
@@ -293,8 +296,8 @@ class JitFunction(Generic[P, R]):
         static_keys = []  # the first argument may be `self`, keyed by identity if it has no hash
         for position in static_leaves:
             leaf = leaves[position]
-            if isinstance(leaf, (np.ndarray, np.generic)):
-                what = leaf.dtype if type(leaf) is np.ndarray else type(leaf).__name__
+            if isinstance(leaf, (np.ndarray, np.generic, Array)):
+                what = leaf.dtype if type(leaf) in (np.ndarray, Array) else type(leaf).__name__
                 raise UnsupportedOpError(
                     f"{self._name}: cannot trace an argument of {what}"
                     f" ({_owner(arguments, position)}, shape {leaf.shape})"
@@ -340,7 +343,7 @@ class JitFunction(Generic[P, R]):
             executable = None
             if traced.graph is not None:
                 executable = _core.lower(
-                    traced.graph, self._device_name(), _input_names(call, traced)
+                    traced.graph, self._device_for(call, traced), _input_names(call, traced)
                 ).compile()
         except UnsupportedOpError as error:
             if isinstance(error, StateChangedError) and call.key not in self._changed_state:
@@ -348,20 +351,27 @@ class JitFunction(Generic[P, R]):
                 return None
             self._fall_back(error)
             return _Fallback()
-        return self._bind(traced, executable)
+        return self._bind(call, traced, executable)
 
-    @staticmethod
-    def _bind(traced: _Traced, executable: Any) -> Any:
+    def _bind(self, call: _Call, traced: _Traced, executable: Any) -> Any:
+        outputs, device = traced.outputs, None
+        if _devices_of(call, traced):  # Arrays in, Arrays out
+            device = self._device_for(call, traced)
+            outputs = [
+                ("copy", from_numpy(o[1], device)) if o[0] == "copy" and is_dtype(o[1].dtype) else o
+                for o in outputs
+            ]
         return _core.CompiledCall(
             executable,
             traced.input_leaves if executable else [],
             traced.captured if executable else [],
-            traced.outputs,
+            outputs,
             traced.unflatten,
             traced.leaf_guards,
             traced.guards,
             traced.writes,
             traced.checks,
+            device,
         )
 
     def _fall_back(self, error: UnsupportedOpError) -> None:
@@ -482,8 +492,18 @@ class JitFunction(Generic[P, R]):
 
     # Options.
 
-    def _device_name(self) -> str:
-        return self._device or _core.default_device()
+    def _device_for(self, call: _Call, traced: _Traced) -> str:
+        """Where the program runs: as the option says, or where its Arrays are."""
+        if self._device is not None:
+            return self._device
+        devices = _devices_of(call, traced)
+        if len(set(devices.values())) > 1:
+            places = ", ".join(f"{owner} on {device}" for owner, device in devices.items())
+            raise ValueError(
+                f"{self._name}: cannot use Arrays of several devices together ({places})\n"
+                "hint: x.to_device(device) moves one, jit(..., device=...) says where to run"
+            )
+        return next(iter(devices.values()), _core.default_device())  # type: ignore[no-any-return]
 
     def _parameters(self) -> list[str]:
         return list(self._signature.parameters) if self._signature else []
@@ -544,7 +564,7 @@ def _input_tracer(trace: Trace, leaf: Any, position: int) -> Tracer:
     elif type(leaf) is float:
         tracer = Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
     else:
-        is_array = isinstance(leaf, np.ndarray)
+        is_array = isinstance(leaf, (np.ndarray, Array))
         tracer = Tracer(trace, trace.input(leaf.dtype, leaf.shape), scalar=not is_array)
         if is_array:
             trace.leaves.append(tracer._storage)
@@ -594,6 +614,20 @@ def _holds_tracer(x: Any) -> bool:
     else:
         held = list(getattr(x, "__dict__", {}).values()) if not isinstance(x, type) else []
     return any(contains_tracer(value) for value in held)
+
+
+def _devices_of(call: _Call, traced: _Traced) -> dict[str, str]:
+    """The devices of the Arrays among arguments and captured arrays."""
+    leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+    if not any(isinstance(leaf, Array) for leaf in leaves):
+        return {}
+    owners = _input_names(call, traced)
+    owners += [f"captured array {i}" for i in range(len(traced.captured))]
+    return {
+        owner: leaf.device
+        for owner, leaf in zip(owners, leaves, strict=True)
+        if isinstance(leaf, Array)
+    }
 
 
 def _input_names(call: _Call, traced: _Traced) -> list[str]:
@@ -681,10 +715,13 @@ def jit(
     function that assigns to globals, attributes or items of containers at each call, or takes
     random numbers or the time, cannot be traced; other side effects (printing, appending to a
     list) happen while tracing only.
+    Results are NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are
+    Arrays on its device.
 
     Args:
       fn: the function; without it, a decorator is returned.
-      device: "cpu", "metal", "interpreter" ...; default: RUNE_JIT_DEVICE.
+      device: "cpu", "metal", "interpreter" ...; default: where the Arrays among the arguments are,
+        or RUNE_JIT_DEVICE.
       static_argnums, static_argnames: parameters with hashable values that the trace may use; each
         value is traced on its own.
       donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
@@ -697,6 +734,7 @@ def jit(
     Raises:
       ConcretizationError: at a call, if the function needs a traced value.
       DTypeError: at a call, if the device lacks a dtype.
+      ValueError: at a call, if its Arrays are on several devices.
     """
     if fallback not in ("warn", "error", "silent"):
         raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')

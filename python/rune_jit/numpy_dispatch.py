@@ -29,7 +29,17 @@ NO_VALUE = np._NoValue
 def is_operand(x: Any) -> bool:
     """Whether a Python operator may take x beside a tracer."""
     return isinstance(
-        x, (Tracer, _selection.Selection, numbers.Number, np.ndarray, np.generic, list, tuple)
+        x,
+        (
+            Tracer,
+            _selection.Selection,
+            numbers.Number,
+            np.ndarray,
+            np.generic,
+            _core.ArrayBase,
+            list,
+            tuple,
+        ),
     )
 
 

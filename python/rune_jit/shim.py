@@ -84,6 +84,8 @@ def _array(
 ) -> Any:
     if _outside_trace() or kwargs:
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
+    if isinstance(object, _core.ArrayBase):
+        object = require_trace().stand_in(object)
     if not contains_tracer(object):
         result = np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
         return result if result is object else _dispatch.known(result)
@@ -131,6 +133,8 @@ def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    if isinstance(a, _core.ArrayBase) and not _outside_trace():
+        a = require_trace().stand_in(a)
     if kwargs.pop("copy", None):
         return _array(a, dtype)
     if isinstance(a, Tracer):
@@ -301,7 +305,8 @@ class Rebinder:
             return self(value)
         if isinstance(value, types.ModuleType):
             return self._view_of(value)
-        if isinstance(value, np.ndarray) and self._trace.captured_are_traced:
+        is_array = isinstance(value, (np.ndarray, _core.ArrayBase))
+        if is_array and self._trace.captured_are_traced:
             return self._trace.stand_in(value) if is_replaceable(value) else value
         return value
 

@@ -101,7 +101,7 @@ class Storage:
         self,
         value: Any = None,
         array: np.ndarray | None = None,
-        captured: np.ndarray | None = None,
+        captured: Any = None,
     ) -> None:
         self.value = value
         self.array = array

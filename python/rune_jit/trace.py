@@ -67,10 +67,10 @@ class Trace:
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
         self.done = False
-        # Arrays that are no arguments, in order of their inputs; the snapshots tell whether NumPy
+        # NumPy's and Arrays that are no arguments, in order of their inputs; the snapshots tell whether NumPy
         # changes one afterwards.
-        self.captured: list[np.ndarray] = []
-        self._snapshots: list[np.ndarray] = []
+        self.captured: list[Any] = []
+        self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
         self._iotas: dict[int, Any] = {}
         self.rebind = Rebinder(self)
@@ -89,7 +89,7 @@ class Trace:
     def input(self, dtype: np.dtype, shape: tuple[int, ...], weak: str | None = None) -> Any:
         return self.builder.input(dtype, list(shape), weak)
 
-    def stand_in(self, array: np.ndarray) -> Tracer:
+    def stand_in(self, array: Any) -> Tracer:
         """The traced array that stands for an array that is no argument: a further input, read
         again at each call."""
         known = self.stand_ins.get(id(array))
@@ -97,16 +97,17 @@ class Trace:
             known = self.stand_ins[id(array)] = Tracer.captured(self, array)
         return known
 
-    def capture(self, array: np.ndarray) -> Any:
+    def capture(self, array: Any) -> Any:
         """The present value of an array that is no argument."""
         if not _core.is_supported_dtype(array.dtype):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         return self.stand_in(array)._value_in(self)
 
-    def add_captured(self, array: np.ndarray) -> Any:
+    def add_captured(self, array: Any) -> Any:
         """A new input that is this array."""
         self.captured.append(array)
-        self._snapshots.append(array.copy())
+        # Writes to an Array reach it after the run only, and need no comparison.
+        self._snapshots.append(array.copy() if isinstance(array, np.ndarray) else array)
         return self.builder.input(array.dtype, list(array.shape))
 
     def constant(self, array: np.ndarray) -> Any:
@@ -140,7 +141,7 @@ class Trace:
         function also used together with traced ones: the program reads such arrays once, before it
         starts."""
         for array, snapshot in zip(self.captured, self._snapshots, strict=True):
-            if not _same_bits(array, snapshot):
+            if array is not snapshot and not _same_bits(array, snapshot):
                 array[...] = snapshot
                 raise UnsupportedOpError(
                     f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"
@@ -158,6 +159,8 @@ class Trace:
         if isinstance(x, np.ndarray):
             if type(x) is not np.ndarray:
                 raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
+            return self.capture(x)
+        if isinstance(x, _core.ArrayBase):
             return self.capture(x)
         if isinstance(x, np.generic):
             return self.builder.constant(x)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit import trace as _trace
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.storage import Step, Storage, refuse_write_to_numpy
@@ -70,11 +71,11 @@ class Tracer:
         return self
 
     @classmethod
-    def captured(cls, trace: _trace.Trace, array: np.ndarray) -> Tracer:
+    def captured(cls, trace: _trace.Trace, array: Any) -> Tracer:
         """An array that is no argument of the traced function."""
         self = cls.__new__(cls)
         self._init(trace, Storage(captured=array), (), array.shape, array.dtype)
-        self._writeable = array.flags.writeable
+        self._writeable = not isinstance(array, np.ndarray) or array.flags.writeable
         return self
 
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
@@ -157,6 +158,21 @@ class Tracer:
     @property
     def nbytes(self) -> int:
         return self.size * self.itemsize
+
+    @property
+    def device(self) -> str:
+        """The default device: where a program runs is known when it is compiled."""
+        return _core.default_device()  # type: ignore[no-any-return]
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> NoReturn:
+        raise UnsupportedOpError(
+            "to_device: cannot move an array while tracing\nhint: move arguments before the call"
+        )
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        from rune_jit.array import array_namespace
+
+        return array_namespace(api_version)
 
     @property
     def T(self) -> Tracer:

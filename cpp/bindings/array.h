@@ -1,0 +1,66 @@
+// rune_jit.Array as C++ sees it: an object that holds the memory of its elements and the name of
+// its device. The Python class (python/rune_jit/array.py) inherits from the type defined here, so
+// that programs read arguments and make results without calling Python.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "runtime/device.h"
+
+namespace rune::bindings {
+
+struct ArrayType {
+  DType dtype = DType::Float32;
+  Shape shape;
+  bool operator==(const ArrayType&) const = default;
+};
+
+size_t bytes_of(const ArrayType& type);
+
+// Whether a device computes on the host's memory: arrays are then numpy.ndarrays.
+bool addresses_host_memory(const runtime::Device& device);
+
+// Elements in C order in the memory of a device that the host cannot address.
+class DeviceMemory {
+ public:
+  // Uninitialised. Throws what the device's allocator throws.
+  DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type);
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory();
+
+  void* get() const { return memory_; }
+  const ArrayType& type() const { return type_; }
+  const runtime::Device& device() const { return *device_; }
+  void copy_in(const void* host);   // bytes_of(type) bytes
+  void copy_out(void* host) const;  // after the device's launches
+
+ private:
+  std::shared_ptr<runtime::Device> device_;
+  ArrayType type_;
+  size_t bytes_;
+  void* memory_ = nullptr;
+};
+
+// A fresh C-contiguous numpy.ndarray, whose memory goes back to the caching allocator when its last
+// view dies.
+py::array allocate_array(const ArrayType& type, const py::dtype& dtype);
+
+// Whether this is a rune_jit.Array.
+bool is_array(py::handle object);
+// Of an Array: a numpy.ndarray, or a DeviceMemory.
+py::object memory_of(py::handle array);
+void set_memory(py::handle array, py::object memory);
+// Of an Array: a str.
+py::handle device_of(py::handle array);
+// A new Array; `memory` as memory_of gives it.
+py::object make_array(py::object memory, py::handle device);
+
+// An Array's or DeviceMemory's elements as a numpy.ndarray: its own memory, or a copy of the
+// device's.
+py::array to_host(py::handle memory);
+
+}  // namespace rune::bindings

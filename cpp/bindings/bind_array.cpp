@@ -1,0 +1,204 @@
+// The base of rune_jit.Array, and memory of devices with memory of their own.
+#include "bindings/array.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.h"
+#include "driver/targets.h"
+#include "runtime/caching_allocator.h"
+
+namespace rune::bindings {
+
+namespace {
+
+struct ArrayObject {
+  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject* memory;
+  PyObject* device;
+};
+
+// Python's class; its instances are what programs return. Lives as long as the process.
+PyTypeObject* array_base = nullptr;
+PyTypeObject* array_class = nullptr;
+
+ArrayObject* as_array(py::handle object) {
+  return reinterpret_cast<ArrayObject*>(object.ptr());
+}
+
+void dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(as_array(self)->memory);
+  Py_XDECREF(as_array(self)->device);
+  type->tp_free(self);
+  Py_DECREF(type);  // of a heap type each instance holds a reference
+}
+
+// The buffer protocol: the elements, read-only, because an Array may share its memory.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "Array: cannot give a writeable buffer (it is read-only)");
+    return -1;
+  }
+  try {
+    const py::array host = to_host(as_array(self)->memory);
+    const int status = PyObject_GetBuffer(host.ptr(), view, flags);
+    if (status == 0) view->readonly = 1;
+    return status;
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_BufferError, e.what());
+  }
+  return -1;
+}
+
+PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "Array: cannot be called\nhint: rune_jit.asarray(x) makes one from an array");
+  return nullptr;
+}
+
+PyTypeObject* make_base() {
+  static PyMemberDef members[] = {
+      {"_memory", T_OBJECT_EX, offsetof(ArrayObject, memory), 0, nullptr},
+      {"_device", T_OBJECT_EX, offsetof(ArrayObject, device), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_members, members},
+                         {Py_tp_new, reinterpret_cast<void*>(&refuse_new)},
+                         {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                         {0, nullptr}};
+  PyType_Spec spec = {"rune_jit._core.ArrayBase", sizeof(ArrayObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
+}
+
+std::shared_ptr<DeviceMemory> from_host(const py::array& array, const std::string& device) {
+  const py::array source = py::array::ensure(array, py::array::c_style);
+  const ArrayType type{to_dtype(source.dtype()),
+                       Shape(source.shape(), source.shape() + source.ndim())};
+  auto memory = std::make_shared<DeviceMemory>(driver::open_device(device), type);
+  memory->copy_in(source.data());
+  return memory;
+}
+
+}  // namespace
+
+size_t bytes_of(const ArrayType& type) {
+  return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype);
+}
+
+bool addresses_host_memory(const runtime::Device& device) {
+  const std::string& name = device.name();
+  return name.starts_with("cpu") || name.starts_with("interpreter") || name.starts_with("null");
+}
+
+DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type)
+    : device_(std::move(device)), type_(std::move(type)), bytes_(bytes_of(type_)) {
+  if (bytes_) memory_ = device_->allocator().allocate(bytes_);
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (memory_) device_->allocator().deallocate(memory_, bytes_);
+}
+
+void DeviceMemory::copy_in(const void* host) {
+  if (memory_) device_->copy_in(memory_, host, bytes_);
+}
+
+void DeviceMemory::copy_out(void* host) const {
+  if (memory_) device_->copy_out(host, memory_, bytes_);
+}
+
+py::array allocate_array(const ArrayType& type, const py::dtype& dtype) {
+  struct Block {
+    void* memory;
+    size_t bytes;
+  };
+  const size_t bytes = std::max<size_t>(bytes_of(type), 1);
+  auto* block = new Block{nullptr, bytes};
+  py::capsule owner(block, [](void* p) {
+    auto* b = static_cast<Block*>(p);
+    if (b->memory) runtime::caching_allocator().deallocate(b->memory, b->bytes);
+    delete b;
+  });
+  block->memory = runtime::caching_allocator().allocate(bytes);
+  return py::array(dtype, type.shape, {}, block->memory, owner);
+}
+
+bool is_array(py::handle object) {
+  return Py_TYPE(object.ptr()) == array_class || PyObject_TypeCheck(object.ptr(), array_base);
+}
+
+py::object memory_of(py::handle array) {
+  return py::reinterpret_borrow<py::object>(as_array(array)->memory);
+}
+
+void set_memory(py::handle array, py::object memory) {
+  PyObject* old = std::exchange(as_array(array)->memory, memory.release().ptr());
+  Py_XDECREF(old);
+}
+
+py::handle device_of(py::handle array) {
+  return as_array(array)->device;
+}
+
+py::object make_array(py::object memory, py::handle device) {
+  auto array = py::reinterpret_steal<py::object>(array_class->tp_alloc(array_class, 0));
+  if (!array) throw py::error_already_set();
+  as_array(array)->memory = memory.release().ptr();
+  as_array(array)->device = device.inc_ref().ptr();
+  return array;
+}
+
+py::array to_host(py::handle memory) {
+  if (is_ndarray(memory, false)) return py::reinterpret_borrow<py::array>(memory);
+  const auto& device_memory = memory.cast<const DeviceMemory&>();
+  py::array array = allocate_array(device_memory.type(), to_numpy(device_memory.type().dtype));
+  void* data = array.mutable_data();
+  const py::gil_scoped_release release;
+  device_memory.copy_out(data);
+  return array;
+}
+
+void bind_array(py::module_& m) {
+  array_base = array_class = make_base();
+  m.add_object("ArrayBase", reinterpret_cast<PyObject*>(array_base));
+  m.def(
+      "set_array_class",
+      [](const py::type& type) {
+        array_class = reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr());
+      },
+      py::arg("type"), "Sets the class of the arrays that programs return.");
+  m.def("make_array", &make_array, py::arg("memory"), py::arg("device"));
+  m.def("to_host", &to_host, py::arg("memory"),
+        "The elements as a numpy.ndarray: the memory itself, or a copy of the device's.");
+  m.def(
+      "has_host_memory",
+      [](const std::string& device) { return addresses_host_memory(*driver::open_device(device)); },
+      py::arg("device"),
+      "Whether a device computes on the host's memory. Raises for a device that cannot run here.");
+  m.def(
+      "synchronize",
+      [](const std::string& device) {
+        const auto opened = driver::open_device(device);
+        const py::gil_scoped_release release;
+        opened->synchronize();
+      },
+      py::arg("device"), "Waits for a device's launches; raises what one of them met.");
+  py::class_<DeviceMemory, std::shared_ptr<DeviceMemory>>(
+      m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
+      .def(py::init(&from_host), py::arg("array"), py::arg("device"))
+      .def_property_readonly(
+          "shape", [](const DeviceMemory& d) { return py::tuple(py::cast(d.type().shape)); })
+      .def_property_readonly("dtype",
+                             [](const DeviceMemory& d) { return to_numpy(d.type().dtype); });
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,213 @@
+"""NumPy's functions on rune_jit.Arrays outside of any trace: each call runs as a compiled program
+of one operation, found again by function and constants here, by shapes and dtypes in `jit`. What
+only changes metadata is done by NumPy on the same memory; what cannot be traced, too."""
+
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit.array import Array, from_numpy, is_dtype, to_host
+from rune_jit.errors import ConcretizationError
+from rune_jit.numpy_dispatch import _VIEWS
+from rune_jit.trace import current_trace
+
+# Programs of one operation that are kept.
+_MOST_PROGRAMS = 4096
+
+# Whose Python numbers are arguments of the program, not constants of it.
+_ELEMENTWISE = frozenset(
+    getattr(op, f"__{name}__")
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"),
+        *("lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne"),
+    )
+)
+
+# What NumPy does on the arrays' own memory, or from their shapes alone.
+_WITHOUT_PROGRAM = _VIEWS | {
+    np.zeros_like,
+    np.ones_like,
+    np.empty_like,
+    np.full_like,
+    np.copy,
+    np.result_type,
+    np.can_cast,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.may_share_memory,
+    np.shares_memory,
+}
+
+_programs: dict[Any, Callable[..., Any]] = {}
+
+
+class _Leaf:
+    """Where an argument of the program stands among a function's arguments."""
+
+
+def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:
+    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`."""
+    kind = type(x)
+    if kind is Array or kind is np.ndarray:
+        leaves.append(x)
+        return _Leaf
+    if kind is float:
+        if numbers:
+            leaves.append(x)
+            return _Leaf
+        return (float, x.hex())  # tells zeros apart, and finds NaN again
+    if kind is int and numbers and -(2**63) <= x < 2**63:
+        leaves.append(x)
+        return _Leaf
+    if kind is tuple or kind is list:
+        return (kind, *[_take_apart(item, leaves, numbers) for item in x])
+    if kind is slice:
+        return (slice, *[_take_apart(i, leaves, False) for i in (x.start, x.stop, x.step)])
+    return (None, kind, x)
+
+
+def _restore(key: Any, leaves: Iterator[Any]) -> Any:
+    if key is _Leaf:
+        return next(leaves)
+    kind, *rest = key
+    if kind is None:
+        return rest[1]
+    if kind is float:
+        return float.fromhex(rest[0])
+    items = [_restore(item, leaves) for item in rest]
+    return slice(*items) if kind is slice else kind(items)
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
+    if current_trace() is not None:
+        return function(*_captured(args), **_captured(kwargs))
+    if function in _WITHOUT_PROGRAM:
+        return on_host(function, args, kwargs, copy=False)
+    numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
+    leaves: list[Any] = []
+    args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
+    names = tuple(kwargs)
+    kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
+    key = (function, args_key, names, kwargs_key)
+    try:
+        program = _programs.get(key)
+    except TypeError:  # a constant that cannot be hashed
+        return on_host(function, args, kwargs)
+    if program is None:
+        program = _programs[key] = _program(*key)
+        if len(_programs) > _MOST_PROGRAMS:
+            del _programs[next(iter(_programs))]
+    try:
+        return program(*leaves)
+    except ConcretizationError:
+        _programs[key] = _on_host_program(*key)
+        return on_host(function, args, kwargs)
+
+
+def _restoring(
+    function: Callable[..., Any], args_key: Any, names: Any, kwargs_key: Any
+) -> Callable[..., Any]:
+    def operation(*leaves: Any) -> Any:
+        supply = iter(leaves)
+        args = [_restore(key, supply) for key in args_key]
+        values = [_restore(key, supply) for key in kwargs_key]
+        return function(*args, **dict(zip(names, values, strict=True)))
+
+    operation.__name__ = getattr(function, "__name__", type(function).__name__)
+    return operation
+
+
+def _program(*key: Any) -> Callable[..., Any]:
+    from rune_jit.jit import jit
+
+    return jit(_restoring(*key), fallback="silent")
+
+
+def _on_host_program(*key: Any) -> Callable[..., Any]:
+    operation = _restoring(*key)
+    return lambda *leaves: on_host(operation, leaves, {})
+
+
+def _captured(x: Any) -> Any:
+    """x with tracers of the Arrays in it."""
+    if isinstance(x, Array):
+        trace = current_trace()
+        assert trace is not None
+        return trace.stand_in(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_captured, x))
+    if isinstance(x, dict):
+        return {k: _captured(v) for k, v in x.items()}
+    return x
+
+
+def to_numpy(x: Any) -> Any:
+    """x with NumPy arrays instead of the Arrays in it; they must not be written to."""
+    if isinstance(x, Array):
+        return to_host(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(to_numpy, x))
+    return x
+
+
+def wrap(x: Any, device: str | None) -> Any:
+    """A result of NumPy's with Arrays on a device instead of the NumPy arrays and scalars in it."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)) and is_dtype(value.dtype):
+            return from_numpy(np.asarray(value), device)
+        return value
+
+    return optree.tree_map(leaf, x, none_is_leaf=True)
+
+
+def on_host(
+    function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, copy: bool = True
+) -> Any:
+    """function(*args, **kwargs) by NumPy: Arrays go as copies of their elements, which are the
+    Arrays' elements afterwards, as the function may write to them; NumPy's results are Arrays on
+    the first Array's device. With copy=False the function must not write to its arguments."""
+    both: Any = (tuple(args), kwargs)
+    leaves: list[Any]
+    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    arrays = {id(x): x for x in leaves if isinstance(x, Array)}
+    if not arrays:
+        return function(*args, **kwargs)
+    values = {k: np.array(to_host(x)) if copy else to_host(x) for k, x in arrays.items()}
+    both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
+    device = next(iter(arrays.values())).device
+    try:
+        result = function(*both[0], **both[1])
+    finally:
+        if copy:
+            for key, array in arrays.items():
+                array._memory = from_numpy(values[key], array.device)._memory
+    by_value = {id(value): arrays[key] for key, value in values.items()}
+
+    def own(value: Any) -> Any:
+        return by_value.get(id(value), value)  # an argument that is returned
+
+    return wrap(optree.tree_map(own, result, none_is_leaf=True), device)
+
+
+# Indexing.
+
+
+def getitem(x: Array, index: Any) -> Any:
+    """x[index]."""
+    items = index if isinstance(index, tuple) else (index,)
+    if current_trace() is not None or any(_is_integer_array(item) for item in items):
+        return call(op.getitem, (x, index), {})
+    return from_numpy(np.asarray(to_host(x)[to_numpy(index)]), x.device)
+
+
+def _is_integer_array(item: Any) -> bool:
+    if isinstance(item, (Array, np.ndarray)):
+        return item.ndim > 0 and item.dtype.kind in "iu"
+    return False

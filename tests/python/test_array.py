@@ -1,0 +1,262 @@
+"""rune_jit.Array: NumPy's semantics, protocols, and how programs take and return it."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import operator
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+from rune_jit import Array, ConcretizationError, asarray, jit
+
+A = np.array([[0.5, -1.0, 2.0], [3.0, np.nan, -0.0]], np.float32)
+
+
+def check(actual: Any, expected: Any) -> None:
+    """An Array (or several) with the values of NumPy's result."""
+    if isinstance(expected, tuple):
+        assert isinstance(actual, tuple) and len(actual) == len(expected)
+        for a, e in zip(actual, expected, strict=True):
+            check(a, e)
+        return
+    assert type(actual) is Array, type(actual)
+    assert_matches(np.asarray(actual), np.asarray(expected))
+
+
+def test_attributes() -> None:
+    x = asarray(A)
+    assert (x.shape, x.ndim, x.size, x.dtype) == ((2, 3), 2, 6, np.float32)
+    assert (x.nbytes, x.itemsize, x.device, len(x)) == (24, 4, "cpu", 2)
+    check(x.T, A.T)
+    check(x.mT, A.T)
+    assert repr(x) == "Array" + repr(A)[5:] and str(x) == str(A)
+    assert x.tolist()[0] == A.tolist()[0] and x[0, 0].item() == 0.5
+    assert x.block_until_ready() is x
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    with pytest.raises(TypeError, match="asarray"):
+        Array()
+
+
+def test_numbers() -> None:
+    x = asarray(np.int64(3))
+    assert (int(x), float(x), bool(x), complex(x), operator.index(x)) == (3, 3.0, True, 3 + 0j, 3)
+    assert [10, 20, 30, 40][x] == 40 and f"{x:03d}" == "003"
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(asarray(A))
+    with pytest.raises(TypeError):
+        len(x)
+    with pytest.raises(TypeError):
+        iter(x)
+
+
+def test_memory_is_shared() -> None:
+    a = np.arange(4.0)
+    x = asarray(a)
+    assert np.shares_memory(np.asarray(x), a) and not np.asarray(x).flags.writeable
+    assert not np.shares_memory(np.asarray(rune_jit.array(a)), a)
+    assert np.shares_memory(np.asarray(x[1:3]), a) and np.shares_memory(np.asarray(x.copy()), a)
+    assert np.array(x).flags.writeable
+    check(asarray(np.arange(6).reshape(2, 3).T), np.arange(6).reshape(2, 3).T)
+    check(asarray([asarray(1.0), 2.0]), np.array([1.0, 2.0]))
+    check(asarray(a.astype(">f8")), a)
+    with pytest.raises(ValueError, match="uncopied"):
+        asarray(x, np.int8, copy=False)
+    with pytest.raises(rune_jit.DTypeError, match="no number"):
+        asarray(["a"])
+
+
+def test_operators() -> None:
+    x, b = asarray(A), np.float32([2, 3, -4])
+    y = asarray(b)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "ge", "eq", "ne"):
+        f = getattr(operator, name)
+        with np.errstate(all="ignore"):
+            for left, right in ((x, y), (x, b), (b, x), (x, 2), (2.5, x), (x, np.float64(3))):
+                check(f(left, right), f(np.asarray(left)[()], np.asarray(right)[()])
+                      if not isinstance(left, float) and not isinstance(right, int)
+                      else f(left if isinstance(left, float) else A,
+                             right if isinstance(right, int) else A))  # fmt: skip
+    i = np.arange(6, dtype=np.int8).reshape(2, 3)
+    for f in (operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift):
+        check(f(asarray(i), 3), f(i, 3))
+    check(~asarray(i), ~i)
+    check(-x, -A)
+    check(abs(x), abs(A))
+    check(x @ y, A @ b)
+    check(A @ y, A @ b)
+    check(divmod(asarray(i), 4), divmod(i, 4))
+    check(asarray(i) ** 2, i**2)
+    with pytest.raises(TypeError):
+        x + "a"
+
+
+def test_numpy_functions() -> None:
+    x, i = asarray(A), asarray(np.array([3, 1, 2]))
+    check(np.sin(x), np.sin(A))
+    check(np.add(x, 1, dtype=np.float64), np.add(A, 1, dtype=np.float64))
+    check(np.sum(x, axis=0), A.sum(0))
+    check(x.max(axis=1, keepdims=True), A.max(1, keepdims=True))
+    check(np.concatenate([x, A]), np.concatenate([A, A]))
+    check(np.where(x > 0, x, 0), np.where(A > 0, A, np.float32(0)))
+    check(np.multiply.outer(i, i), np.multiply.outer([3, 1, 2], [3, 1, 2]))
+    check(np.sort(i), np.array([1, 2, 3]))  # NumPy's own, until it can be traced
+    check(np.linalg.inv(asarray(np.eye(2) * 2)), np.eye(2) / 2)
+    check(np.nonzero(i > 1), np.nonzero(np.array([3, 1, 2]) > 1))
+    check(np.unique(i), np.array([1, 2, 3]))
+    check(asarray(A + 1j).imag, np.imag(A + 1j))
+    assert np.shape(x) == (2, 3) and np.result_type(x, np.float64) == np.float64
+    out = asarray(np.zeros((2, 3), np.float32))
+    assert np.add(x, 1, out=out) is out
+    check(out, A + 1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [1, -1, (0, 2), slice(None, None, -1), (..., 1), (None, 0), ([1, 0, 1],), A > 1,
+     (slice(1), [0, 2]), np.array([[1], [0]]), ()],
+)  # fmt: skip
+def test_getitem_and_setitem(index: Any) -> None:
+    x = asarray(A)
+    check(x[index], A[index])
+    if isinstance(index, np.ndarray):
+        check(x[asarray(index)], A[index])
+    before, y, expected = x[:], x.copy(), A.copy()
+    y[index] = 7
+    expected[index] = 7
+    check(y, expected)
+    check(x, A)
+    check(before, A)
+
+
+def test_writes() -> None:
+    x = y = asarray(np.arange(3))
+    x += 1
+    x[0] += asarray(5)
+    assert x is y
+    check(y, np.array([6, 2, 3]))
+    with pytest.raises(TypeError, match="same_kind"):
+        x += 1.5
+    with pytest.raises(ValueError, match=r"\[3\] to \[2, 3\]"):
+        x += np.ones((2, 3), int)
+    with pytest.raises(IndexError):
+        x[5]
+    with pytest.raises(IndexError):
+        x[[0, 5]]
+
+
+def test_protocols() -> None:
+    x = asarray(A)
+    view = memoryview(x)
+    assert view.readonly and view.shape == (2, 3) and view.format == "f"
+    with pytest.raises(TypeError, match="not writable"):
+        (ctypes.c_char * 24).from_buffer(x)
+    assert np.shares_memory(np.from_dlpack(x), np.asarray(x))
+    assert x.__dlpack_device__() == (1, 0)
+    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0)))
+    assert "dltensor_versioned" not in repr(x.__dlpack__())
+    with pytest.raises(BufferError, match="read-only"):
+        x.__dlpack__(copy=False)
+    source = np.arange(3.0)
+    check(rune_jit.from_dlpack(source), source)
+    assert np.shares_memory(np.asarray(rune_jit.from_dlpack(source)), source)
+    assert not np.shares_memory(np.asarray(rune_jit.from_dlpack(source, copy=True)), source)
+    for same in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x), x.to_device("cpu")):
+        check(same, A)
+    with pytest.raises(ValueError, match="stream"):
+        x.to_device("cpu", stream=1)
+
+
+def test_devices() -> None:
+    x = rune_jit.device_put(A, "interpreter")
+    assert rune_jit.devices()[0] == "cpu" and x.device == "interpreter"
+    assert (x + 1).device == jit(lambda x: x * 2)(x).device == x.copy().device == "interpreter"
+    y = asarray(A)
+    with pytest.raises(ValueError, match="argument b on cpu"):
+        jit(lambda a, b: a + b)(x, y)
+    on_cpu = jit(lambda a, b: a + b, device="cpu")(x, y)
+    assert on_cpu.device == "cpu"
+    check(on_cpu, A + A)
+    with pytest.raises(ValueError, match="cannot find `none`"):
+        x.to_device("none")
+
+
+def test_jit_returns_what_comes_in() -> None:
+    @jit
+    def f(a: Any, b: Any) -> Any:
+        return (a + b).sum(), {"b": b, "k": np.arange(3), "n": 5}
+
+    for a, b in ((asarray(A), asarray(A)), (asarray(A), A), (A, asarray(A))):
+        total, rest = f(a, b)
+        check(total, (A + A).sum())
+        assert rest["b"] is b and rest["n"] == 5
+        check(rest["k"], np.arange(3))
+    total, rest = f(A, A)
+    assert type(total) is np.float32 and type(rest["k"]) is np.ndarray
+    assert f.cache_info().misses == 4
+
+
+def test_jit_writes_to_arrays() -> None:
+    @jit
+    def f(x: Any, y: Any) -> Any:
+        x[0] = y[1]
+        y += x
+        return x
+
+    x, y, a, b = asarray(A), asarray(A), A.copy(), A.copy()
+    shared = x[:]
+    assert f(x, y) is x
+    f(a, b)
+    check(x, a)
+    check(y, b)
+    check(shared, A)
+    f(x, x)  # one array, two names: as NumPy does it
+    f(a, a)
+    check(x, a)
+
+
+def test_captured_arrays() -> None:
+    held = asarray(np.arange(3.0))
+
+    @jit
+    def f(x: Any) -> Any:
+        return x + held + np.asarray(held) + np.sin(held) + held[0] + (1 * held)
+
+    for _ in range(2):
+        h = np.array(held)
+        check(f(np.ones(3)), np.ones(3) + h + h + np.sin(h) + h[0] + h)
+        held[0] = 7.0
+    assert f.cache_info().misses == 1
+    with pytest.raises(ConcretizationError, match="float: cannot take the value"):
+        jit(lambda x: x * float(held[0]))(A)
+
+    class Model:
+        weights = held
+
+        def step(self, x: Any) -> Any:
+            self.weights += 1
+            held[1] = x[0]
+            return x + held
+
+    result = jit(Model().step, fallback="error")(asarray(np.ones(3)))
+    check(held, np.array([8.0, 1.0, 3.0]))
+    check(result, np.ones(3) + np.array(held))
+
+
+def test_fallback_takes_and_returns_arrays() -> None:
+    def f(x: Any) -> Any:
+        x[0] = 5
+        return np.unique(x), x
+
+    x = asarray(np.arange(3))
+    with pytest.warns(rune_jit.JitFallbackWarning):
+        unique, same = jit(f)(x)
+    check(unique, np.array([1, 2, 5]))
+    assert same is x
+    check(x, np.array([5, 1, 2]))
