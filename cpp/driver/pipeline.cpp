@@ -15,6 +15,7 @@
 #include "lower/passes/decompose.h"
 #include "lower/passes/eliminate_dead_instructions.h"
 #include "lower/passes/lower_kernel.h"
+#include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
 #include "schedule/passes.h"
@@ -78,6 +79,7 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.schedule = schedule::plan_memory_of_items(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
      [](State& s) { s.kernels = lower::lower_schedule(s.schedule, *s.capabilities); }},
+    {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
     {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
     {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
     {"eliminate_dead_instructions", kLowered, kLowered,
