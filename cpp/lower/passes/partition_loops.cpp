@@ -236,11 +236,17 @@ class Partitioner {
     Count whole{constant ? constant->value.as_int64() : 0,
                 constant ? Var{} : moved_[kernel_.body[begin].args[0].id]};
     Count low{}, high = whole;
-    for (const Condition& condition : *conditions) narrow(condition, loop, whole, low, high);
+    // First those that are known now: they may leave nothing.
+    const auto is_static = [&](const Condition& condition) {
+      return condition.variables.size() == 1 && condition.variables.count(loop);
+    };
+    for (const Condition& condition : *conditions)
+      if (is_static(condition)) narrow(condition, loop, whole, low, high);
+    if (!high.dynamic.valid() && low.constant >= high.constant) return false;
+    for (const Condition& condition : *conditions)
+      if (!is_static(condition)) narrow(condition, loop, whole, low, high);
     low = smaller(larger(low, Count{}), whole);
     high = larger(smaller(high, whole), low);
-    const bool known = !low.dynamic.valid() && !high.dynamic.valid();
-    if (known && low.constant == high.constant) return false;
     copy_loop(begin, end, Count{}, low, {});
     copy_loop(begin, end, low, minus(high, low), comparisons);
     copy_loop(begin, end, high, minus(whole, high), {});
