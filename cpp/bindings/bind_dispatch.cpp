@@ -78,15 +78,39 @@ struct LeafGuard {
   }
 };
 
-// A check of indices made while the program runs: 0, or 2 * i + 1 for an index i out of bounds.
-struct IndexCheck {
-  int64_t axis = 0, size = 0;
+// A check made while the program runs, of one of its values.
+struct Check {
+  // Index, of a 0-d uint64: 0, or 2 * i + 1 for an index i out of bounds. Equal, of two int64: they
+  // are equal.
+  enum class Kind : uint8_t { Index, Equal } kind = Kind::Index;
+  int64_t axis = 0, size = 0;  // of Index
+  std::string message;         // of Equal: what a ValueError says; the numbers replace each {}
 
-  void raise_unless_passed(py::handle value) const {
-    const auto code = to_numpy_result(py::reinterpret_borrow<py::object>(value)).cast<uint64_t>();
-    if (code == 0) return;
-    user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
-               " is out of bounds for axis ", axis, " with size ", size);
+  static Check of(const py::tuple& t) {
+    if (t[0].cast<std::string>() == "index")
+      return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<int64_t>(), {}};
+    return {Kind::Equal, 0, 0, t[1].cast<std::string>()};
+  }
+
+  void raise_unless_passed(const py::object& computed) const {
+    const py::object value = to_numpy_result(computed);
+    switch (kind) {
+      case Kind::Index: {
+        const auto code = value.cast<uint64_t>();
+        if (code == 0) return;
+        user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
+                   " is out of bounds for axis ", axis, " with size ", size);
+      }
+      case Kind::Equal: {
+        const auto numbers = value.cast<std::vector<int64_t>>();
+        if (numbers.at(0) == numbers.at(1)) return;
+        std::string text = message;
+        for (const int64_t number : numbers)
+          if (const size_t at = text.find("{}"); at != std::string::npos)
+            text.replace(at, 2, std::to_string(number));
+        user_error(ErrorKind::Value, text);
+      }
+    }
   }
 };
 
@@ -173,10 +197,8 @@ class CompiledCall {
       const auto t = py::reinterpret_borrow<py::tuple>(w);
       writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>(), t[2].cast<bool>()});
     }
-    for (const py::handle c : checks) {
-      const auto pair = py::reinterpret_borrow<py::tuple>(c);
-      checks_.push_back({pair[0].cast<int64_t>(), pair[1].cast<int64_t>()});
-    }
+    for (const py::handle c : checks)
+      checks_.push_back(Check::of(py::reinterpret_borrow<py::tuple>(c)));
   }
 
   // Whether the state that the trace read is what it was, and the captured arrays have the types
@@ -302,7 +324,7 @@ class CompiledCall {
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
   std::vector<WriteBack> writes_;
-  std::vector<IndexCheck> checks_;  // of the program's last results
+  std::vector<Check> checks_;  // of the program's last results
 };
 
 // Finds the compiled call of a call with positional arrays and numbers only; all else goes to the

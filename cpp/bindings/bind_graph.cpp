@@ -240,6 +240,20 @@ void bind_movement(Class& c) {
   c.def("put", [](NumpyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
     return wrap(b, b.put(to_operand(x), to_index(items), to_operand(value)));
   });
+  c.def("indexed_shape", [](NumpyBuilder& b, py::handle x, const py::sequence& items) {
+    return py::tuple(py::cast(b.indexed_shape(to_operand(x), to_index(items))));
+  });
+  c.def("scatter", [](NumpyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
+                      const std::string& mode) {
+    for (int i = 0; i < graph::kNumScatterModes; ++i)
+      if (mode == name_of(static_cast<graph::ScatterMode>(i)))
+        return wrap(b, b.scatter(to_operand(x), to_index(items), to_operand(updates),
+                                 static_cast<graph::ScatterMode>(i)));
+    user_error(ErrorKind::Value, "scatter: cannot combine by ", mode);
+  });
+  c.def("running_count", [](NumpyBuilder& b, py::handle mask) {
+    return wrap(b, b.running_count(to_operand(mask)));
+  });
   c.def("assume_range", [](NumpyBuilder& b, py::handle x, int64_t low, int64_t high) {
     b.assume_range(to_operand(x), low, high);
   });

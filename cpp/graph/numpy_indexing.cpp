@@ -1,4 +1,4 @@
-// x[...]: slices are movement, one array of integers is a Gather.
+// x[...]: slices are movement, one array of integers is a Gather; several: numpy_index_arrays.cpp.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -74,11 +74,13 @@ void NumpyBuilder::assume_range(const Operand& x, int64_t low, int64_t high) {
 }
 
 void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
+  if (!checked_.emplace(at, axis, size).second) return;
   const DType dtype = b_.dtype(at);
   const int bits = bits_of(dtype);
   const bool has_sign = kind(dtype) == Kind::Int;
   int64_t low = has_sign ? std::numeric_limits<int64_t>::min() >> (64 - bits) : 0;
-  int64_t high = has_sign ? ~low : (int64_t{1} << bits) - 1;
+  int64_t high = has_sign || bits == 64 ? std::numeric_limits<int64_t>::max() >> (64 - bits)
+                                        : (int64_t{1} << bits) - 1;
   if (const auto known = ranges_.find(at); known != ranges_.end())
     std::tie(low, high) = known->second;
   const bool may_be_low = low < -size, may_be_high = high >= size;
@@ -98,15 +100,14 @@ void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
 }
 
 Value NumpyBuilder::gather(Value source, const Operand& indices, int64_t axis, int64_t reported) {
-  const Value at = value_of(indices);
+  Value at = value_of(indices);
   const int64_t size = b_.shape(source)[axis];
   if (!is_integer(b_.dtype(at)))
-    user_error(ErrorKind::Index, "take: cannot index with ", numpy_name(b_.dtype(at)),
-               " (arrays used as indices must be of integer type)");
+    user_error(ErrorKind::Type, "Cannot cast array data from dtype('", numpy_name(b_.dtype(at)),
+               "') to dtype('int64') according to the rule 'same_kind'");
   if (size == 0 && num_elements(b_.shape(at)) != 0)
     user_error(ErrorKind::Index, "cannot do a non-empty take from an empty axes.");
-  if (b_.dtype(at) == DType::Uint64)
-    user_error(ErrorKind::Unsupported, "take: cannot trace indices of uint64");
+  if (b_.dtype(at) == DType::Uint64) at = b_.cast(at, DType::Int64);  // as NumPy does
   check_indices(at, reported, size);
   return b_.add(Gather{axis}, {source, at});
 }
@@ -137,11 +138,7 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
   const bool integers = std::any_of(items.begin(), items.end(), [](const IndexItem& item) {
     return item.kind == ItemKind::Integer;
   });
-  // With several, or with integers beside it, NumPy broadcasts them and may move their axes to the
-  // front.
-  if (arrays > 1 || (arrays == 1 && integers))
-    user_error(ErrorKind::Unsupported, "getitem: cannot trace an index with more than one array",
-               "\nhint: index one axis at a time: x[i][:, j]");
+  if (arrays > 1 || (arrays == 1 && integers)) return index_by_arrays(x, items);
 
   Ints dropped;  // axes of integers, to be removed at the end
   std::optional<std::pair<int64_t, Operand>> array;
@@ -183,6 +180,8 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
         break;
     }
   }
+  if (array && !is_integer(dtype(array->second)))
+    user_error(ErrorKind::Index, "arrays used as indices must be of integer (or boolean) type");
   if (array) return gather(value, array->second, array->first, reported);
   return drop_axes(value, dropped);
 }

@@ -8,8 +8,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -156,10 +158,18 @@ class NumpyBuilder {
   Operand diff(const Operand& x, int64_t n, int64_t axis);
   Operand diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2);
   Operand take(const Operand& x, const Operand& indices, std::optional<int64_t> axis);
-  // x[items]: basic indexing, and at most one array of integers.
+  // x[items]: basic indexing and arrays of integers.
   Operand index(const Operand& x, const std::vector<IndexItem>& items);
   // x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.
   Operand put(const Operand& x, const std::vector<IndexItem>& items, const Operand& value);
+  // The shape of x[items].
+  Shape indexed_shape(const Operand& x, const std::vector<IndexItem>& items);
+  // x with `updates`, of the shape of x[items] and x's dtype, written to or combined with x[items],
+  // in order. There is an array among the items.
+  Operand scatter(const Operand& x, const std::vector<IndexItem>& items, const Operand& updates,
+                  ScatterMode mode);
+  // How many elements of a mask are true up to and including each, in row-major order: i64, 1-D.
+  Operand running_count(const Operand& mask);
   // Whether two values are computed by equal nodes from equal operands.
   bool same(const Operand& a, const Operand& b) const;
 
@@ -196,10 +206,24 @@ class NumpyBuilder {
   // The elements `at` of an axis, with a check. `reported` is the axis that an error names.
   Value gather(Value source, const Operand& at, int64_t axis, int64_t reported);
   void check_indices(Value at, int64_t axis, int64_t size);
+  // An index expression with arrays of integers. Integers beside them are 0-d arrays.
+  struct ArrayIndex {
+    std::vector<IndexItem> basic;  // full slices in place of the arrays
+    std::vector<Value> arrays;
+    Ints axes;             // of the view x[basic], that the arrays select from
+    Ints reported;         // the same axes of x
+    Shape shape;           // of the arrays, broadcast
+    int64_t position = 0;  // of the arrays' axes in the result
+  };
+  ArrayIndex array_index(const Operand& x, const std::vector<IndexItem>& items);
+  Operand index_by_arrays(const Operand& x, const std::vector<IndexItem>& items);
+  Value flat_index(const ArrayIndex& index, const Shape& whole);
+  static Ints selected_first(const ArrayIndex& index, const Shape& view, Shape& joined);
 
   Builder b_;
   std::vector<ScalarGuard> guards_;
   std::vector<IndexCheck> checks_;
+  std::set<std::tuple<Value, int64_t, int64_t>> checked_;  // indices, axis, size
   std::map<Value, std::pair<int64_t, int64_t>> ranges_;
 };
 

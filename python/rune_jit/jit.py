@@ -71,7 +71,7 @@ class _Traced(NamedTuple):
     leaf_guards: list[tuple[int, Any]]
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int, bool]]  # (input, result of the program, must be contiguous)
-    checks: list[tuple[int, int]]  # (axis, size) of the checks, the program's last results
+    checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
 
 
 class _Fallback:
@@ -465,9 +465,9 @@ class JitFunction(Generic[P, R]):
             if storage.value.id != storage.original.id:
                 writes.append((target, len(computed), storage.layout_used))
                 computed.append(storage.value)
-        checks = []
-        for value, axis, size in trace.builder.checks:
-            checks.append((axis, size))
+        checks: list[tuple[Any, ...]] = []
+        for value, *what in trace.checks():
+            checks.append(tuple(what))
             computed.append(value)
         leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
         unflatten: Any = None

@@ -99,6 +99,8 @@ def call_ufunc(
     if not contains_traced(inputs) and not contains_traced(kwargs):
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         return run_known(function, inputs, kwargs)
+    if method == "at":
+        return _index_writes.ufunc_at(ufunc, *inputs, **kwargs)
     out = kwargs.pop("out", None)
     if out is None or all(o is None for o in out):
         refuse_unless(
@@ -322,6 +324,28 @@ def make_view(kind: str, argument: Any, a: Any, value: Callable[[Trace], Any]) -
 # Indexing.
 
 
+def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
+    """What the builder takes for an index expression. A mask that is known while tracing is the
+    arrays of indices where it is true."""
+    parts: list[Any] = []
+    consumed = sum(
+        np.ndim(item) if _writes.is_mask(item) else item is not None and item is not Ellipsis
+        for item in items
+    )
+    axis = 0
+    for item in items:
+        if _writes.is_mask(item) and np.ndim(item) and not contains_traced(item):
+            mask = np.array(plain(item))
+            _writes.check_mask(mask.shape, x.shape, axis)
+            parts += [trace.constant(at) for at in np.nonzero(mask)]
+            axis += mask.ndim
+        else:
+            (part,) = _index_item(trace, item)
+            parts.append(part)
+            axis += x.ndim - consumed if item is Ellipsis else item is not None
+    return parts
+
+
 def _index_item(trace: Trace, item: Any) -> list[Any]:
     """What the builder takes for one item of an index expression."""
     if item is None or item is Ellipsis:
@@ -337,6 +361,8 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
         if not -(2**63) <= item < 2**63:  # type: ignore[operator]
             raise IndexError("cannot fit 'int' into an index-sized integer")
         return [int(item)]
+    if isinstance(item, list) and contains_tracer(item):
+        return [trace.array(item)]
     if isinstance(item, (list, np.ndarray)) and not contains_tracer(item):
         made = isinstance(item, list)
         item = np.asarray(item)
@@ -378,6 +404,8 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
                 known_items.append(slice(None))
                 axis += 1
                 continue
+        if _writes.is_mask(item):
+            return None
         (part,) = _index_item(trace, item)
         if not (part is None or part is Ellipsis or isinstance(part, (int, slice))):
             return None
@@ -396,13 +424,26 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
     return view
 
 
+def items_of(index: Any) -> tuple[Any, ...]:
+    """The items of an index expression; lists of bools are masks."""
+    items = index if isinstance(index, tuple) else (index,)
+
+    def item(x: Any) -> Any:
+        if not isinstance(x, list) or contains_tracer(x):
+            return x
+        array = np.asarray(x)
+        return array if array.dtype == bool else x
+
+    return tuple(map(item, items))
+
+
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
     if x._is_left_over():
         return plain(x)[plain(index)]
     trace = require_trace()
-    items = index if isinstance(index, tuple) else (index,)
-    if len(items) == 1 and _writes.is_mask(items[0]) and contains_traced([x, items[0]]):
+    items = items_of(index)
+    if len(items) == 1 and _writes.is_mask(items[0]) and contains_traced(items[0]):
         return _selection.select(trace, x, items[0])
     array = x._array()
     if array is not None and not contains_traced(index):
@@ -416,8 +457,12 @@ def getitem(x: Tracer, index: Any) -> Any:
         if view.ndim or any(item is Ellipsis for item in items):
             return view
         return make_tracer(trace, view._value_in(trace))  # an element: a scalar
-    flat = [part for item in items for part in _index_item(trace, item)]
-    return make_tracer(trace, trace.builder.index(trace.operand(x), flat))
+    if any(_writes.is_mask(item) and contains_traced(item) for item in items):
+        masked = _selection.masked_view(trace, x, items)
+        if masked is not None and masked[2]:
+            return _selection.select(trace, masked[0], masked[1])
+    parts = index_items(trace, x, items)
+    return make_tracer(trace, trace.builder.index(trace.operand(x), parts))
 
 
 # Functions that return views of their arguments, or one of them as it is.
@@ -458,6 +503,7 @@ _VIEWS = frozenset(
     ]
 )
 
+from rune_jit import index_writes as _index_writes  # noqa: E402
 from rune_jit import numpy_math as _math  # noqa: E402
 from rune_jit import numpy_shapes as _shapes  # noqa: E402, F401
 from rune_jit import selection as _selection  # noqa: E402

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import writes as _writes
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.trace import Trace, require_trace, user_site
@@ -18,9 +20,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     __array_priority__ = 1001
 
-    def __init__(self, full: Any, where: Any) -> None:
+    def __init__(self, full: Any, where: Any, axes: int) -> None:
         self.full = full  # the values of all elements, of which those under the mask are meant
         self.where = where  # the mask's value, with as many axes as x
+        self.axes = axes  # of the mask: the first ones
         self._site = user_site()
 
     def refusal(self, what: str) -> UnsupportedOpError:
@@ -30,6 +33,22 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         )
         error.user_site = self._site  # type: ignore[attr-defined]
         return error
+
+    def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
+        """The values of an array like x which has these elements, in order, where a mask of this
+        shape is true. A call raises ValueError if the mask has not as many."""
+        if self.full.shape == x.shape and trace.builder.same(self.where, where):
+            return trace.builder.astype(self.full._value_in(trace), x.dtype)
+        axes = len(shape)
+        given = [n for n in self.where.shape[: self.axes]]
+        if self.full.shape[self.axes :] != x.shape[axes:]:
+            raise self.refusal("setitem")
+        builder = trace.builder
+        mask = builder.reshape(self.where, given)
+        rows = _index_writes.compressed(trace, self.full._value_in(trace), mask, math.prod(given))
+        target = builder.reshape(where, list(shape))
+        count = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
+        return _index_writes.spread(trace, x, target, rows, count)
 
     def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
         """The full values, if these are elements under the same mask of an array like x."""
@@ -78,10 +97,35 @@ def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
             full.append(x)
         else:
             raise first.refusal(ufunc.__name__)
-    return Selection(ufunc(*full), first.where)
+    return Selection(ufunc(*full), first.where, first.axes)
 
 
 def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
     """x[mask]."""
     where = _writes.aligned_mask(trace, x, mask)
-    return Selection(x.copy(), where)
+    return Selection(x.copy(), where, np.ndim(mask))
+
+
+def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer, Any, bool] | None:
+    """For an index expression with one mask and else slices and integers: the view of x by the
+    latter in which the mask's axes lead, the mask, and whether its axes led before. None for other
+    expressions."""
+    masks = [i for i, item in enumerate(items) if _writes.is_mask(item)]
+    if len(masks) != 1:
+        return None
+    at = masks[0]
+    mask = items[at]
+    basic = (*items[:at], *[slice(None)] * np.ndim(mask), *items[at + 1 :])
+    view = _dispatch.basic_view(trace, x, basic)
+    if view is None or np.ndim(mask) == 0:
+        return None
+    if Ellipsis in [item for item in items[:at] if not isinstance(item, (Tracer, np.ndarray))]:
+        return None
+    before = sum(isinstance(item, slice) or item is None for item in items[:at])
+    if before:
+        axes = range(before, before + np.ndim(mask))
+        view = np.moveaxis(view, axes, range(np.ndim(mask)))  # type: ignore[call-overload]
+    return view, mask, before == 0
+
+
+from rune_jit import index_writes as _index_writes  # noqa: E402  (it needs Selection)

@@ -6,6 +6,7 @@ its functions of these names are replaced: nothing that another thread could see
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import time
 import types
@@ -255,7 +256,7 @@ class Rebinder:
         if isinstance(function, functools.partial):
             return functools.partial(self(function.func), *function.args, **function.keywords)
         if not isinstance(function, types.FunctionType):
-            call = vars(type(function)).get("__call__")
+            call = inspect.getattr_static(type(function), "__call__", None)
             if isinstance(call, types.FunctionType) and not is_library(type(function).__module__):
                 return types.MethodType(self(call), function)
             return function

@@ -74,6 +74,7 @@ class Trace:
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
         self._iotas: dict[int, Any] = {}
         self.rebind = Rebinder(self)
+        self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.leaves: list[Storage] = []  # of the arguments that are arrays
 
     @contextmanager
@@ -124,6 +125,19 @@ class Trace:
         if size not in self._iotas:
             self._iotas[size] = self.constant(np.arange(size))
         return self._iotas[size]
+
+    def checks(self) -> Iterator[tuple[Any, ...]]:
+        """What must hold of the program's values, or the call raises: (value, kind, ...)."""
+        for value, axis, size in self.builder.checks:
+            yield value, "index", axis, size
+        for value, message in self._equal:
+            yield value, "equal", message
+
+    def must_be_equal(self, a: Any, b: Any, message: str) -> None:
+        """A call raises ValueError unless these integers are equal; they replace each {} in the
+        message."""
+        pair = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
+        self._equal.append((self.builder.stack(pair, 0), message))
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
         """Storages of the inputs that are arrays and were read or written, with their positions."""

@@ -187,14 +187,12 @@ class Tracer:
         return self
 
     @property
-    def flat(self) -> Iterator[Tracer]:
-        return iter(self.ravel())
+    def flat(self) -> Any:
+        return _index_writes.Flat(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        if np.shape(value) != ():
-            raise UnsupportedOpError("ndarray.flat: cannot trace a write of an array to it")
-        self[...] = value
+        self.flat[:] = value
 
     def __len__(self) -> int:
         if not self.shape:
@@ -353,6 +351,9 @@ class Tracer:
         if args and np.dtype(args[0]) != self.dtype:
             raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
         return self[...]
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        np.put(self, indices, values, mode=mode)  # type: ignore[call-overload]
 
     def sort(self, axis: int = -1, **kwargs: Any) -> None:
         self[...] = np.sort(self, axis=axis, **kwargs)
@@ -535,5 +536,6 @@ def _refuse_store() -> None:
         refuse_write_to_numpy("setitem")
 
 
+from rune_jit import index_writes as _index_writes  # noqa: E402
 from rune_jit import numpy_dispatch as _dispatch  # noqa: E402  (these need Tracer)
 from rune_jit import writes as _writes  # noqa: E402

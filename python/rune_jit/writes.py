@@ -15,7 +15,7 @@ from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
 
-def _shape_text(shape: tuple[int, ...]) -> str:
+def shape_text(shape: tuple[int, ...]) -> str:
     return f"({shape[0]},)" if len(shape) == 1 else f"({','.join(map(str, shape))})"
 
 
@@ -26,10 +26,15 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def converted(
-    trace: Trace, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], extra: bool = True
+    trace: Trace,
+    value: Any,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    message: str = "could not broadcast input array from shape {} into shape {}",
 ) -> Any:
-    """The value that an assignment writes to an array of this type: cast as NumPy's assignments do
-    and broadcast; `extra`: leading dimensions of size 1 are dropped."""
+    """The value that an assignment writes to an array of this type: cast and broadcast as NumPy's
+    assignments do, which drop leading dimensions of size 1. Raises ValueError with the message,
+    formatted with both shapes, if it cannot be broadcast."""
     if type(value) in (bool, int, float):
         one = np.zeros((), dtype)
         one[()] = value  # NumPy's errors for what does not fit
@@ -37,15 +42,12 @@ def converted(
     operand = trace.array(value)
     given = tuple(operand.shape)
     kept = given
-    while extra and len(kept) > len(shape) and kept[0] == 1:
+    while len(kept) > len(shape) and kept[0] == 1:
         kept = kept[1:]
     if not shape and kept:
         raise ValueError("setting an array element with a sequence.")
     if not _broadcasts(kept, shape):
-        raise ValueError(
-            f"could not broadcast input array from shape {_shape_text(given)} into shape"
-            f" {_shape_text(shape)}"
-        )
+        raise ValueError(message.format(shape_text(given), shape_text(shape)))
     if operand.weak is not None:
         operand = trace.builder.full([], operand, dtype)  # checked to fit
     else:
@@ -67,6 +69,14 @@ def _check_writeable(x: Tracer, message: str) -> None:
         raise ValueError(message)
 
 
+def target(x: Any, name: str) -> Tracer:
+    """The array that the function `name` writes to."""
+    if not isinstance(x, Tracer):
+        refuse_write_to_numpy(name)
+    _check_writeable(x, "assignment destination is read-only")
+    return x  # type: ignore[no-any-return]
+
+
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
     if x._is_left_over():
@@ -81,25 +91,44 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         array[_dispatch.plain(index)] = _dispatch.plain(value)
         x._storage.touched()
         return
-    items = index if isinstance(index, tuple) else (index,)
-    if len(items) == 1 and is_mask(items[0]):
-        _write_where(trace, x, items[0], value)
+    items = _dispatch.items_of(index)
+    masks = [item for item in items if is_mask(item)]
+    if contains_traced(masks) or (masks and isinstance(value, _selection.Selection)):
+        _set_masked(trace, x, items, value)
         return
     if isinstance(value, _selection.Selection):
         raise value.refusal("setitem")
-    target = _dispatch.basic_view(trace, x, items)
-    if target is None:
-        raise UnsupportedOpError(
-            "setitem: cannot trace a write at an array of indices\n"
-            "hint: write np.where(mask, new, x)"
-        )
+    view = _dispatch.basic_view(trace, x, items)
+    if view is None:
+        _index_writes.scatter(trace, x, items, value)
+        return
     if (
         isinstance(value, Tracer)
-        and value._storage is target._storage
-        and value._steps == target._steps
+        and value._storage is view._storage
+        and value._steps == view._steps
     ):
         return  # the end of x[index] += ..., which wrote through the view
-    write(target, converted(trace, value, target.shape, target.dtype))
+    write(view, converted(trace, value, view.shape, view.dtype))
+
+
+def _set_masked(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any) -> None:
+    """x[items] = value, where there is a mask among the items."""
+    if len(items) == 1:
+        _index_writes.write_where(trace, x, items[0], value)
+        return
+    view = _selection.masked_view(trace, x, items)
+    if view is None:
+        raise UnsupportedOpError(
+            "setitem: cannot trace a write at a mask and arrays of indices together\n"
+            "hint: write np.where(mask, new, x)"
+        )
+    target, mask, leads = view
+    if not leads and np.ndim(value) > 0:
+        raise UnsupportedOpError(
+            "setitem: cannot trace a write of an array at a mask that is not the first index\n"
+            "hint: write np.where(mask, new, x)"
+        )
+    _index_writes.write_where(trace, target, mask, value)
 
 
 def is_mask(item: Any) -> bool:
@@ -107,44 +136,27 @@ def is_mask(item: Any) -> bool:
     return isinstance(item, (Tracer, np.ndarray)) and item.dtype == bool
 
 
+def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> None:
+    """Raises NumPy's IndexError unless a mask of this shape fits an array from this axis on."""
+    if axis + len(mask) > len(shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but"
+            f" {axis + len(mask)} were indexed"
+        )
+    for i, (have, want) in enumerate(zip(mask, shape[axis:], strict=False)):
+        if have != want:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is"
+                f" {want} but size of corresponding boolean axis is {have}"
+            )
+
+
 def aligned_mask(trace: Trace, x: Tracer, mask: Any) -> Any:
     """The mask as a value that broadcasts against x; its axes are the first ones of x."""
     shape = tuple(mask.shape)
-    if len(shape) > x.ndim:
-        raise IndexError(
-            f"too many indices for array: array is {x.ndim}-dimensional, but {len(shape)} were"
-            " indexed"
-        )
-    for axis, (have, want) in enumerate(zip(shape, x.shape, strict=False)):
-        if have != want:
-            raise IndexError(
-                f"boolean index did not match indexed array along axis {axis}; size of axis is"
-                f" {want} but size of corresponding boolean axis is {have}"
-            )
+    check_mask(shape, x.shape)
     value = trace.operand(mask)
     return trace.builder.reshape(value, [*shape, *([1] * (x.ndim - len(shape)))])
-
-
-def _write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
-    where = aligned_mask(trace, x, mask)
-    if isinstance(value, _selection.Selection):
-        full = value.under(trace, x, where, "setitem")
-        new = trace.builder.astype(full._value_in(trace), x.dtype)
-    else:
-        if not isinstance(value, (Tracer, np.ndarray, int, float)):
-            value = np.asarray(value) if not contains_traced(value) else value
-        rest = x.shape[np.ndim(mask) :]
-        given = np.shape(value) if not isinstance(value, (list, tuple)) else (2, *x.shape)
-        while len(given) > len(rest) and given[0] == 1:
-            given = given[1:]
-        if len(given) > len(rest):
-            raise UnsupportedOpError(
-                "setitem: cannot trace a write of an array to the elements under a mask (how many"
-                " there are depends on data)\nhint: write np.where(mask, new, x)"
-            )
-        new = converted(trace, value, rest, x.dtype)
-        new = trace.builder.broadcast_to(new, list(x.shape))
-    write(x, trace.builder.where(where, new, trace.operand(x)))
 
 
 def in_place(ufunc: str, x: Tracer, other: Any) -> Any:
@@ -194,8 +206,8 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
         raise ValueError("output array is read-only")
     if not _broadcasts(tuple(value.shape), out.shape):
         raise ValueError(
-            f"non-broadcastable output operand with shape {_shape_text(out.shape)} doesn't match"
-            f" the broadcast shape {_shape_text(np.broadcast_shapes(value.shape, out.shape))}"
+            f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
+            f" the broadcast shape {shape_text(np.broadcast_shapes(value.shape, out.shape))}"
         )
     new = trace.builder.astype(value, out.dtype)
     new = trace.builder.broadcast_to(new, list(out.shape))
@@ -203,8 +215,8 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if tuple(new.shape) != out.shape:
             raise ValueError(
-                f"non-broadcastable output operand with shape {_shape_text(out.shape)} doesn't"
-                f" match the broadcast shape {_shape_text(tuple(new.shape))}"
+                f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't"
+                f" match the broadcast shape {shape_text(tuple(new.shape))}"
             )
     write(out, new)
 
@@ -221,8 +233,8 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     value = trace.array(result)
     if tuple(value.shape) != out.shape:
         raise ValueError(
-            f"{name}: cannot write a result of shape {_shape_text(tuple(value.shape))} to an out="
-            f" array of shape {_shape_text(out.shape)}"
+            f"{name}: cannot write a result of shape {shape_text(tuple(value.shape))} to an out="
+            f" array of shape {shape_text(out.shape)}"
         )
     if not np.can_cast(value.dtype, out.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
@@ -233,19 +245,9 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     return out
 
 
-# NumPy's functions that write to their first argument.
-
-
-def _target(x: Any, name: str) -> Tracer:
-    if not isinstance(x, Tracer):
-        refuse_write_to_numpy(name)
-    _check_writeable(x, "assignment destination is read-only")
-    return x  # type: ignore[no-any-return]
-
-
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    x = _target(dst, "copyto")
+    x = target(dst, "copyto")
     trace = require_trace()
     source = np.asarray(src) if isinstance(src, (list, tuple)) else src
     if isinstance(source, (Tracer, np.ndarray, np.generic)):
@@ -262,30 +264,4 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     write(x, new)
 
 
-@implements(np.putmask)
-def _putmask(a: Any, mask: Any, values: Any) -> None:
-    x = _target(a, "putmask")
-    trace = require_trace()
-    if np.shape(mask) != x.shape:
-        raise ValueError("putmask: mask and data must be the same size")
-    if np.shape(values) not in ((), (1,), x.shape):
-        raise UnsupportedOpError("putmask: cannot trace values of another shape")
-    new = converted(trace, values, x.shape, x.dtype)
-    write(x, trace.builder.where(trace.array(mask), new, trace.operand(x)))
-
-
-@implements(np.place)
-def _place(arr: Any, mask: Any, vals: Any) -> None:
-    if np.size(vals) != 1:
-        raise UnsupportedOpError(
-            "place: cannot trace several values (which go where depends on data)"
-        )
-    _putmask(arr, mask, np.reshape(vals, ()))
-
-
-@implements(np.fill_diagonal)
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    x = _target(a, "fill_diagonal")
-    if x.ndim != 2 or wrap or np.size(val) != 1:
-        raise UnsupportedOpError("fill_diagonal: cannot trace this call")
-    setitem(x, np.eye(*x.shape, dtype=bool), np.reshape(val, ()))
+from rune_jit import index_writes as _index_writes  # noqa: E402  (it needs what is above)

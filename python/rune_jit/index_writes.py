@@ -1,0 +1,317 @@
+"""Writes to the elements that arrays of indices or masks select: scatters, and what NumPy builds on
+them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit import numpy_dispatch as _dispatch
+from rune_jit import selection as _selection
+from rune_jit import writes as _writes
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.registry import implements
+from rune_jit.trace import Trace, contains_traced, require_trace
+from rune_jit.tracer import Tracer
+
+
+def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: str = "set") -> None:
+    """Writes to x[items], in order, where arrays of integers are among the items; `mode` is that of
+    the graph's Scatter."""
+    builder, old = trace.builder, trace.operand(x)
+    parts = _dispatch.index_items(trace, x, items)
+    shape = tuple(builder.indexed_shape(old, parts))
+    text = "shape mismatch: value array of shape {} could not be broadcast to indexing result of"
+    new = _writes.converted(trace, value, shape, x.dtype, message=text + " shape {}")
+    _writes.write(x, builder.scatter(old, parts, new, mode))
+
+
+# Boolean masks.
+
+_WRONG_COUNT = (
+    "NumPy boolean array indexing assignment cannot assign {} input values to the {} output values"
+    " where the mask is true"
+)
+
+
+def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
+    """x[mask] = value; the mask's axes are the first ones of x."""
+    where = _writes.aligned_mask(trace, x, mask)
+    if isinstance(value, _selection.Selection):
+        new = value.spread_over(trace, x, where, np.shape(mask))
+    else:
+        if isinstance(value, (list, tuple)):
+            value = _dispatch.make_tracer(trace, trace.array(value))
+        rest = x.shape[np.ndim(mask) :]
+        given = np.shape(value)
+        while len(given) > len(rest) and given[0] == 1:
+            given = given[1:]
+        if len(given) > len(rest):
+            new = _spread(trace, x, mask, value)
+        else:
+            converted = _writes.converted(trace, value, rest, x.dtype)
+            new = trace.builder.broadcast_to(converted, list(x.shape))
+    _writes.write(x, trace.builder.where(where, new, trace.operand(x)))
+
+
+def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
+    """The value of an array like x whose elements under the mask are the rows of `value` in order.
+    A call raises NumPy's ValueError if there are not as many."""
+    builder = trace.builder
+    rest = x.shape[np.ndim(mask) :]
+    given = np.shape(value)
+    if len(given) != len(rest) + 1:
+        raise ValueError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has"
+            f" {len(given)} dimensions"
+            if not rest
+            else f"shape mismatch: value array of shape {_writes.shape_text(given)} could not be"
+            " broadcast to the elements under a mask"
+        )
+    message = _WRONG_COUNT
+    if rest:
+        wanted = ",".join(map(str, rest))
+        message = (
+            f"shape mismatch: value array of shape ({{}},{','.join(map(str, given[1:]))}) could not"
+            f" be broadcast to indexing result of shape ({{}},{wanted})"
+        )
+    rows = _writes.converted(trace, value, (given[0], *rest), x.dtype)
+    count = given[0]
+    if math.prod(np.shape(mask)) == 0 or count == 0:
+        found = builder.reduce("sum", trace.array(mask), None, False, np.dtype(np.int64))
+        trace.must_be_equal(count, found, message)
+        return trace.operand(x)
+    counts = builder.running_count(trace.array(mask))
+    trace.must_be_equal(count, builder.index(counts, [-1]), message)
+    return _rows_of(trace, x, counts, rows)
+
+
+def _rows_of(trace: Trace, x: Tracer, counts: Any, rows: Any) -> Any:
+    """For each element of a mask over x, of which these are the running counts, the row that
+    belongs to it if it is true."""
+    builder = trace.builder
+    at = builder.clip(builder.ufunc("subtract", [counts, 1])[0], 0, rows.shape[0] - 1)
+    builder.assume_range(at, 0, rows.shape[0] - 1)
+    return builder.reshape(builder.take(rows, at, 0), list(x.shape))
+
+
+def spread(trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any) -> Any:
+    """The value of an array like x whose elements under the mask are the first `count` rows, a
+    traced number. A call raises ValueError if there are not as many."""
+    builder = trace.builder
+    if math.prod(mask.shape) == 0 or rows.shape[0] == 0:
+        raise UnsupportedOpError("setitem: cannot trace a mask without elements")
+    counts = builder.running_count(mask)
+    trace.must_be_equal(count, builder.index(counts, [-1]), _WRONG_COUNT)
+    return builder.astype(_rows_of(trace, x, counts, rows), x.dtype)
+
+
+def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:
+    """The rows of `full` (the mask's axes lead) where the mask is true, and zeros up to `count`."""
+    builder = trace.builder
+    shape = tuple(full.shape)
+    rest = shape[mask.ndim :]
+    rows = builder.reshape(full, [math.prod(mask.shape), *rest])
+    ranks = builder.ufunc("subtract", [builder.running_count(mask), 1])[0]
+    flat = builder.reshape(mask, [math.prod(mask.shape)])
+    at = builder.where(flat, ranks, count)  # what is beyond the end goes to a row of its own
+    target = builder.full([count + 1, *rest], 0, full.dtype)
+    builder.assume_range(at, 0, count)
+    written = builder.scatter(target, [at], rows, "set")
+    return builder.index(written, [slice(0, count, 1)])
+
+
+# ufunc.at.
+
+_AT = {
+    np.add: "add",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.subtract: "add",
+}
+
+
+def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
+    """ufunc.at: unbuffered, so that an index given twice counts twice."""
+    trace = require_trace()
+    x = _writes.target(a, f"{ufunc.__name__}.at")
+    mode = _AT.get(ufunc)
+    if mode is None or len(others) != 1 or x.dtype == bool:
+        raise UnsupportedOpError(f"{ufunc.__name__}.at: cannot trace this call")
+    items = indices if isinstance(indices, tuple) else (indices,)
+    value = trace.operand(others[0])
+    if trace.builder.result_type([trace.operand(x), value]) != x.dtype:
+        raise UnsupportedOpError(
+            f"{ufunc.__name__}.at: cannot trace values of {trace.array(value).dtype} for an array"
+            f" of {x.dtype} (NumPy rounds after each)\nhint: cast them with astype first"
+        )
+    if ufunc is np.subtract:
+        value = trace.builder.ufunc("negative", [trace.builder.astype(value, x.dtype)])[0]
+    new = _dispatch.make_tracer(trace, trace.builder.astype(value, x.dtype))
+    items = tuple(np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items)
+    scatter(trace, x, items, new, mode)
+
+
+# NumPy's functions that write to elements of their first argument.
+
+
+def _flat(trace: Trace, x: Any) -> Any:
+    return trace.builder.reshape(trace.array(x), [-1])
+
+
+def _write_flat(trace: Trace, x: Tracer, flat: Any) -> None:
+    _writes.write(x, trace.builder.reshape(flat, list(x.shape)))
+
+
+def _repeated(trace: Trace, values: Any, size: int, dtype: Any) -> Any:
+    """numpy.resize(values, size) as the dtype."""
+    flat = _flat(trace, values)
+    given = flat.shape[0]
+    if given != size:
+        flat = trace.builder.take(flat, trace.constant(np.arange(size) % given), 0)
+    return _writes.converted(trace, _dispatch.make_tracer(trace, flat), (size,), np.dtype(dtype))
+
+
+@implements(np.put)
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    x = _writes.target(a, "put")
+    trace = require_trace()
+    at = _flat(trace, ind)
+    if at.shape[0] == 0 or np.size(v) == 0:
+        return
+    if mode == "clip":
+        at = trace.builder.clip(at, 0, x.size - 1)
+    elif mode == "wrap":
+        at = trace.builder.ufunc("remainder", [at, x.size])[0]
+    new = _repeated(trace, v, at.shape[0], x.dtype)
+    _write_flat(trace, x, trace.builder.scatter(_flat(trace, x), [at], new, "set"))
+
+
+@implements(np.putmask)
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    x = _writes.target(a, "putmask")
+    trace = require_trace()
+    if np.size(mask) != x.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    if np.size(values) == 0:
+        return
+    where = trace.builder.astype(_flat(trace, mask), np.dtype(bool))
+    new = _repeated(trace, values, x.size, x.dtype)
+    _write_flat(trace, x, trace.builder.where(where, new, _flat(trace, x)))
+
+
+@implements(np.place)
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    x = _writes.target(arr, "place")
+    trace = require_trace()
+    builder = trace.builder
+    if np.size(mask) != x.size:
+        raise ValueError("place: mask and data must be the same size")
+    if x.size == 0:
+        return
+    where = builder.astype(_flat(trace, mask), np.dtype(bool))
+    if np.size(vals) == 0:
+        count = builder.reduce("sum", where, None, False, np.dtype(np.int64))
+        trace.must_be_equal(count, 0, "Cannot insert from an empty array!")
+        return
+    new = _repeated(trace, vals, np.size(vals), x.dtype)
+    ranks = builder.ufunc("subtract", [builder.running_count(where), 1])[0]
+    at = builder.ufunc("remainder", [ranks, new.shape[0]])[0]
+    builder.assume_range(at, 0, new.shape[0] - 1)
+    _write_flat(trace, x, builder.where(where, builder.take(new, at, 0), _flat(trace, x)))
+
+
+@implements(np.put_along_axis)
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x = _writes.target(arr, "put_along_axis")
+    trace = require_trace()
+    if axis is None:
+        if np.ndim(indices) != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        flat = _dispatch.make_tracer(trace, _flat(trace, x))
+        scatter(trace, flat, (indices,), values)
+        _write_flat(trace, x, trace.operand(flat))
+        return
+    if np.ndim(indices) != x.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    along = range(x.ndim)[_dispatch.as_index(axis)]
+    items = []
+    for i in range(x.ndim):
+        shape = [1] * x.ndim
+        shape[i] = x.shape[i]
+        items.append(indices if i == along else np.arange(x.shape[i]).reshape(shape))
+    scatter(trace, x, tuple(items), values)
+
+
+@implements(np.fill_diagonal)
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    x = _writes.target(a, "fill_diagonal")
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    end = None
+    if x.ndim == 2:
+        step = x.shape[1] + 1
+        if not wrap:
+            end = x.shape[1] * x.shape[1]
+    else:
+        if any(n != x.shape[0] for n in x.shape):
+            raise ValueError("All dimensions of input must be of equal length")
+        step = 1 + sum(x.shape[0] ** i for i in range(1, x.ndim))
+    write_flat(x, slice(None, end, step), val)
+
+
+# ndarray.flat.
+
+
+def write_flat(x: Tracer, index: Any, value: Any) -> None:
+    """x.flat[index] = value: the value is repeated as often as needed."""
+    trace = require_trace()
+    flat = _dispatch.make_tracer(trace, _flat(trace, x))
+    flat._storage.scalar = False
+    if isinstance(index, slice):
+        target = _dispatch.basic_view(trace, flat, (index,))
+        assert target is not None
+        if target.size:
+            _writes.write(target, _repeated(trace, value, target.size, x.dtype))
+    elif contains_traced(index) or np.ndim(index) == 0:
+        flat[index] = value
+    else:
+        at = np.asarray(index)
+        at = np.flatnonzero(at) if at.dtype == bool else at
+        if at.size:
+            new = _repeated(trace, value, at.size, x.dtype)
+            flat[at] = _dispatch.make_tracer(trace, trace.builder.reshape(new, list(at.shape)))
+    _write_flat(trace, x, trace.operand(flat))
+
+
+class Flat:
+    """ndarray.flat of a traced array."""
+
+    def __init__(self, base: Tracer) -> None:
+        self.base = base
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.base.flatten()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self.base._array() is not None and not contains_traced((index, value)):
+            _dispatch.plain(self.base).flat[_dispatch.plain(index)] = _dispatch.plain(value)
+            self.base._storage.touched()
+            return
+        write_flat(self.base, index, value)
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.base.flatten())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.base.__array__(dtype, copy)
+
+    def copy(self) -> Tracer:
+        return self.base.flatten()
