@@ -185,6 +185,13 @@ void bind_array(py::module_& m) {
       py::arg("device"),
       "Whether a device computes on the host's memory. Raises for a device that cannot run here.");
   m.def(
+      "has_dtype",
+      [](const std::string& device, const py::dtype& dtype) {
+        const auto known = dtype_of(dtype);
+        return known && driver::find_target(device).capabilities.has_dtype(*known);
+      },
+      py::arg("device"), py::arg("dtype"), "Whether a device's programs compute with a dtype.");
+  m.def(
       "synchronize",
       [](const std::string& device) {
         const auto opened = driver::open_device(device);

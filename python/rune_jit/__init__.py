@@ -28,6 +28,9 @@ from rune_jit.jit import CacheInfo, JitFunction, jit
 from rune_jit.lowered import Lowered, targets
 from rune_jit.tracer import Tracer
 
+# isort: split
+from rune_jit import ir, numpy, random  # these need the names above
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -50,8 +53,11 @@ __all__ = [
     "device_put",
     "devices",
     "from_dlpack",
+    "ir",
     "jit",
+    "numpy",
     "options",
+    "random",
     "show_config",
     "targets",
 ]

@@ -313,6 +313,12 @@ def devices() -> list[str]:
     return found
 
 
+def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
+    """Whether Arrays on a device may have a dtype: one of its programs', or complex, with which
+    NumPy computes on the host's memory."""
+    return _core.has_dtype(device, dtype) or (dtype.kind == "c" and _has_host_memory(device))
+
+
 def to_host(x: Array) -> np.ndarray:
     """The elements: the memory itself, which must not be written to, or a copy of a device's."""
     return _core.to_host(x._memory)  # type: ignore[no-any-return]

@@ -156,7 +156,7 @@ def _ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return result
 
 
-_REPLACED: dict[str, Callable[..., Any]] = {
+REPLACED: dict[str, Callable[..., Any]] = {
     "zeros": _filled("zeros", 0),
     "empty": _filled("empty", 0),
     "ones": _filled("ones", 1),
@@ -182,7 +182,7 @@ class _Shim(types.ModuleType):
 
 
 _SHIM = _Shim("numpy")
-_SHIM.__dict__.update(_REPLACED)
+_SHIM.__dict__.update(REPLACED)
 
 
 def _refusing(function: Any, name: str) -> Callable[..., Any]:
@@ -212,7 +212,7 @@ _IMPURE: dict[int, Callable[..., Any]] = {
     ]
 }
 _BY_FUNCTION = {
-    **{id(getattr(np, name)): function for name, function in _REPLACED.items()},
+    **{id(getattr(np, name)): function for name, function in REPLACED.items()},
     **_IMPURE,
 }
 

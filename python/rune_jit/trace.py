@@ -67,8 +67,8 @@ class Trace:
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
         self.done = False
-        # NumPy's and Arrays that are no arguments, in order of their inputs; the snapshots tell whether NumPy
-        # changes one afterwards.
+        # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
+        # snapshots tell whether NumPy changes one afterwards.
         self.captured: list[Any] = []
         self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id

@@ -1,0 +1,86 @@
+"""The dtypes of `rune_jit.numpy` and what the standard tells of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from rune_jit.array import Array
+from rune_jit.tracer import Tracer
+
+# NumPy's dtype objects: they compare with anything.
+DTYPES = {
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    **{
+        name: np.dtype(name)
+        for name in (
+            *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+            *("float16", "float32", "float64", "complex64", "complex128"),
+        )
+    },
+}
+
+
+class FloatInfo(NamedTuple):
+    """Of a floating-point dtype, as numpy.finfo has it; of a complex one, of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+
+class IntInfo(NamedTuple):
+    """Of an integer dtype, as numpy.iinfo has it."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: np.dtype[Any]
+
+
+def _dtype_of(x: Any) -> np.dtype[Any]:
+    return x.dtype if isinstance(x, (Array, Tracer)) else np.dtype(x)
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """Limits of a floating-point dtype, or of an array's."""
+    limits: Any = ml_dtypes.finfo(_dtype_of(type))  # type: ignore[no-untyped-call]
+    return FloatInfo(
+        limits.bits,
+        float(limits.eps),
+        float(limits.max),
+        float(limits.min),
+        float(limits.smallest_normal),
+        np.dtype(limits.dtype),
+    )
+
+
+def iinfo(type: Any, /) -> IntInfo:
+    """Limits of an integer dtype, or of an array's."""
+    limits = np.iinfo(_dtype_of(type))
+    return IntInfo(limits.bits, limits.max, limits.min, limits.dtype)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """numpy.isdtype; bfloat16 is "real floating"."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if np.dtype(dtype) != DTYPES["bfloat16"]:
+        return np.isdtype(np.dtype(dtype), kind)
+    return any(k in ("real floating", "numeric") or k == dtype for k in kinds)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """numpy.can_cast, by dtypes alone."""
+    return np.can_cast(_dtype_of(from_), to)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """numpy.result_type, of dtypes, arrays and Python numbers."""
+    return np.result_type(
+        *(x.dtype if isinstance(x, (Array, Tracer)) else x for x in arrays_and_dtypes)
+    )

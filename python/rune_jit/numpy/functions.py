@@ -1,0 +1,36 @@
+"""Functions of the standard that NumPy calls otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.namespace import finish as _finish
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """numpy.diff."""
+    ends = {"prepend": prepend, "append": append}
+    given = {name: value for name, value in ends.items() if value is not None}
+    return _finish(np.diff(x, n, axis, **given))
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """numpy.sort; NaN comes last, first if descending."""
+    result = _finish(np.sort(x, axis=axis, stable=stable))
+    return np.flip(result, axis=axis) if descending else result
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """numpy.argsort; equal elements keep their order if stable, descending too."""
+    if not descending:
+        return _finish(np.argsort(x, axis=axis, stable=stable))
+    backwards = np.argsort(np.flip(x, axis=axis), axis=axis, stable=stable)
+    return _finish(x.shape[axis] - 1 - np.flip(backwards, axis=axis))
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Any:
+    """x.astype(dtype), on another device if one is given."""
+    result = x.astype(dtype, copy=copy)
+    return result if device in (None, result.device) else result.to_device(device)

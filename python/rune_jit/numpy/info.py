@@ -1,0 +1,57 @@
+"""What `rune_jit.numpy.__array_namespace_info__()` returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.array import devices as _devices
+from rune_jit.array import has_dtype
+
+_KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
+_STANDARD = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
+)
+# Names of dtypes that are other kinds of number by default.
+_DEFAULTS = {
+    "real floating": "float64",
+    "complex floating": "complex128",
+    "integral": "int64",
+    "indexing": "int64",
+}
+
+
+class Info:
+    """The inspection API of the array API standard 2024.12."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What depends on data is possible outside of `rune_jit.jit` only."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        return _core.default_device()  # type: ignore[no-any-return]
+
+    def devices(self) -> list[str]:
+        return _devices()
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
+        return {kind: np.dtype(name) for kind, name in _DEFAULTS.items()}
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
+        """The standard's dtypes of some kinds that Arrays on a device (default: the host) have."""
+        wanted = _KINDS if kind is None else kind
+        return {
+            name: np.dtype(name)
+            for name in _STANDARD
+            if np.isdtype(np.dtype(name), wanted) and has_dtype(device or "cpu", np.dtype(name))
+        }
+
+
+def __array_namespace_info__() -> Info:
+    """The inspection functions, as an object's methods."""
+    return Info()
