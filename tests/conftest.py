@@ -17,6 +17,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "full: runs with --full only")
+
+
 @pytest.fixture
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether --full was given."""
@@ -32,6 +36,10 @@ def _is_on_device(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     if not os.environ.get("RUNE_TEST_DEVICE"):
         return
     by_function: dict[str, list[pytest.Item]] = {}
