@@ -31,7 +31,9 @@ from rune_jit.numpy.dtypes import isdtype as isdtype
 from rune_jit.numpy.dtypes import result_type as result_type
 from rune_jit.numpy.functions import argsort as argsort
 from rune_jit.numpy.functions import astype as astype
+from rune_jit.numpy.functions import broadcast_arrays as broadcast_arrays
 from rune_jit.numpy.functions import diff as diff
+from rune_jit.numpy.functions import meshgrid as meshgrid
 from rune_jit.numpy.functions import sort as sort
 from rune_jit.numpy.info import __array_namespace_info__ as __array_namespace_info__
 
@@ -75,8 +77,6 @@ _FUNCTIONS = {
     "x, repeats, /, *, axis=None": "repeat",
     "x, repetitions, /": "tile",
     "x, /, *, k=0": "tril triu",
-    "*arrays": "broadcast_arrays",
-    "*arrays, indexing='xy'": "meshgrid",
 }
 globals().update(_make_all(_FUNCTIONS, np, __name__))
 

@@ -1,12 +1,22 @@
-"""Functions of the standard that NumPy calls otherwise."""
+"""Functions whose parameters or results are not NumPy's in the standard."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rune_jit.namespace import finish as _finish
+
+
+def broadcast_arrays(*arrays: Any) -> list[Any]:
+    """numpy.broadcast_arrays, as a list."""
+    return list(_finish(np.broadcast_arrays(*arrays)))
+
+
+def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[Any]:
+    """numpy.meshgrid, as a list."""
+    return list(_finish(np.meshgrid(*arrays, indexing=indexing)))
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
