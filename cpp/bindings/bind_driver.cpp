@@ -83,7 +83,8 @@ std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
     const py::gil_scoped_release release;
     executable = driver::compile(l.lowered, l.device);
   }
-  return std::make_shared<BoundProgram>(std::move(executable), l.inputs, l.outputs);
+  return std::make_shared<BoundProgram>(std::move(executable), l.inputs, l.outputs,
+                                        l.lowered.schedule.graph.symbolic_vars());
 }
 
 }  // namespace

@@ -20,6 +20,79 @@ bool fits(const ArrayHeader& header, const ArrayType& type) {
          std::equal(type.shape.begin(), type.shape.end(), header.shape);
 }
 
+// The values of a program's variables for one run, and its types with these sizes.
+class Sizes {
+ public:
+  Sizes(const std::vector<SymVar>& vars, const std::map<std::string, int64_t>& given)
+      : vars_(vars), values_(vars.size()) {
+    for (const auto& [name, value] : given) {
+      const auto var =
+          std::find_if(vars.begin(), vars.end(), [&](const SymVar& v) { return v.name == name; });
+      if (var == vars.end())
+        user_error(ErrorKind::Value, "program: cannot set ", name, " (no variable has this name)");
+      set(static_cast<size_t>(var - vars.begin()), value);
+    }
+  }
+
+  // Takes the sizes of an array where the type's are symbolic.
+  void bind(const std::vector<ArrayType>& types, std::span<const py::handle> arguments) {
+    for (size_t i = 0; i < types.size(); ++i) {
+      const Shape shape = shape_of(arguments[i]);
+      if (shape.size() != types[i].shape.size()) continue;
+      for (size_t d = 0; d < shape.size(); ++d)
+        for (size_t v = 0; v < vars_.size(); ++v)
+          if (types[i].shape[d] == vars_[v].max_val) set(v, shape[d]);
+    }
+  }
+
+  std::vector<int64_t> values() const {
+    std::vector<int64_t> result;
+    for (size_t v = 0; v < vars_.size(); ++v) {
+      if (!values_[v])
+        user_error(ErrorKind::Value, "program: cannot run without a value of ", vars_[v].name,
+                   " (no argument has this size)\nhint: run(..., ", vars_[v].name, "=...)");
+      result.push_back(*values_[v]);
+    }
+    return result;
+  }
+
+  std::vector<ArrayType> of(std::vector<ArrayType> types) const {
+    for (ArrayType& type : types)
+      for (int64_t& size : type.shape)
+        for (size_t v = 0; v < vars_.size(); ++v)
+          if (size == vars_[v].max_val && values_[v]) {
+            size = *values_[v];
+            break;
+          }
+    return types;
+  }
+
+ private:
+  // {} of what is no array.
+  static Shape shape_of(py::handle argument) {
+    const py::object memory =
+        is_array(argument) ? memory_of(argument) : py::reinterpret_borrow<py::object>(argument);
+    if (!is_ndarray(memory, false))
+      return is_array(argument) ? memory.cast<const DeviceMemory&>().type().shape : Shape{};
+    const ArrayHeader header = header_of(memory);
+    return Shape(header.shape, header.shape + header.rank);
+  }
+
+  void set(size_t v, int64_t value) {
+    const SymVar& var = vars_[v];
+    if (value < var.min_val || value > var.max_val)
+      user_error(ErrorKind::Value, "program: cannot run with ", var.name, " = ", value,
+                 " (it lies between ", var.min_val, " and ", var.max_val, ")");
+    if (values_[v] && *values_[v] != value)
+      user_error(ErrorKind::Value, "program: cannot run with ", var.name, " = ", *values_[v],
+                 " and ", value, " (two arguments differ)");
+    values_[v] = value;
+  }
+
+  const std::vector<SymVar>& vars_;
+  std::vector<std::optional<int64_t>> values_;
+};
+
 [[noreturn]] void wrong_argument(size_t i, const ArrayType& type, py::handle argument) {
   user_error(ErrorKind::Type, "program: cannot run argument ", i, " of ", numpy_name(type.dtype),
              shape_text(type.shape), " on ", std::string(py::str(py::type::of(argument))));
@@ -122,32 +195,48 @@ std::vector<ArrayType> to_array_types(const py::sequence& pairs) {
 }
 
 BoundProgram::BoundProgram(std::shared_ptr<const runtime::Executable> executable,
-                           std::vector<ArrayType> inputs, std::vector<ArrayType> outputs)
-    : executable_(std::move(executable)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+                           std::vector<ArrayType> inputs, std::vector<ArrayType> outputs,
+                           std::vector<SymVar> vars)
+    : executable_(std::move(executable)),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      vars_(std::move(vars)) {
   for (const ArrayType& type : outputs_) output_dtypes_.push_back(to_numpy(type.dtype));
   host_memory_ = addresses_host_memory(*executable_->device);
 }
 
-std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments) const {
+std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
+                                          const std::map<std::string, int64_t>& values) const {
   if (arguments.size() != inputs_.size())
     user_error(ErrorKind::Type, "program: cannot run with ", arguments.size(),
                " arguments (it has ", inputs_.size(), " inputs)");
-  Arguments in(arguments, inputs_, host_memory_ ? nullptr : executable_->device);
+  if (vars_.empty() && values.empty()) return run_sized(arguments, inputs_, outputs_, {});
+  Sizes sizes(vars_, values);
+  sizes.bind(inputs_, arguments);
+  const std::vector<int64_t> vars = sizes.values();
+  return run_sized(arguments, sizes.of(inputs_), sizes.of(outputs_), vars);
+}
+
+std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> arguments,
+                                                const std::vector<ArrayType>& inputs,
+                                                const std::vector<ArrayType>& outputs,
+                                                std::span<const int64_t> vars) const {
+  Arguments in(arguments, inputs, host_memory_ ? nullptr : executable_->device);
   std::vector<py::object> results;
   std::vector<void*> out;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
     if (host_memory_) {
-      py::array array = allocate_array(outputs_[i], output_dtypes_[i]);
+      py::array array = allocate_array(outputs[i], output_dtypes_[i]);
       out.push_back(array.mutable_data());
       results.push_back(std::move(array));
     } else {
-      auto memory = std::make_shared<DeviceMemory>(executable_->device, outputs_[i]);
+      auto memory = std::make_shared<DeviceMemory>(executable_->device, outputs[i]);
       out.push_back(memory->get());
       results.push_back(py::cast(std::move(memory)));
     }
   }
   const py::gil_scoped_release release;
-  executable_->run(in.pointers(), out);
+  executable_->run(in.pointers(), out, vars);
   executable_->device->synchronize();
   return results;
 }
@@ -162,19 +251,21 @@ void bind_executable(py::module_& m) {
   py::class_<BoundProgram, std::shared_ptr<BoundProgram>>(m, "Executable", "A compiled program.")
       .def(
           "run",
-          [](const BoundProgram& p, const py::sequence& arguments) {
+          [](const BoundProgram& p, const py::sequence& arguments,
+             const std::map<std::string, int64_t>& values) {
             std::vector<py::object> owned;
             std::vector<py::handle> handles;
             for (const py::handle x : arguments) {
               owned.push_back(py::reinterpret_borrow<py::object>(x));
               handles.push_back(x);
             }
-            std::vector<py::object> results = p.run(handles);
+            std::vector<py::object> results = p.run(handles, values);
             std::transform(results.begin(), results.end(), results.begin(), to_numpy_result);
             return results;
           },
-          py::arg("arguments"),
-          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results.")
+          py::arg("arguments"), py::arg("values") = std::map<std::string, int64_t>{},
+          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. "
+          "`values` gives symbolic variables that are no argument's size, by name.")
       .def_property_readonly("num_inputs", [](const BoundProgram& p) { return p.inputs().size(); })
       .def_property_readonly("num_outputs",
                              [](const BoundProgram& p) { return p.outputs().size(); });

@@ -1,8 +1,10 @@
 // A compiled program as Python runs it: NumPy's or device arrays in, device memory out.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bindings/array.h"
@@ -16,22 +18,32 @@ std::vector<ArrayType> to_array_types(const py::sequence& pairs);
 
 class BoundProgram {
  public:
+  // Sizes that equal the bound of one of `vars` are symbolic (graph/symbolic_sizes.h).
   BoundProgram(std::shared_ptr<const runtime::Executable> executable, std::vector<ArrayType> inputs,
-               std::vector<ArrayType> outputs);
+               std::vector<ArrayType> outputs, std::vector<SymVar> vars = {});
 
   const std::vector<ArrayType>& inputs() const { return inputs_; }
   const std::vector<ArrayType>& outputs() const { return outputs_; }
 
   // Runs the program on one argument an input: an ndarray or Array of the input's type, or a Python
-  // or NumPy number for a 0-d input. C-contiguous aligned arrays in memory that the device addresses
-  // are read in place, others are copied. The GIL is released while the program runs. The results
-  // are memory as an Array holds it. Throws UserError(Type) for an argument of another type.
-  std::vector<py::object> run(std::span<const py::handle> arguments) const;
+  // or NumPy number for a 0-d input. C-contiguous aligned arrays in memory that the device
+  // addresses are read in place, others are copied. The GIL is released while the program runs. The
+  // results are memory as an Array holds it. `values` gives the variables that are no argument's
+  // size, by name. Throws UserError(Type) for an argument of another type, UserError(Value) for a
+  // variable without a value, with two, or out of its bounds.
+  std::vector<py::object> run(std::span<const py::handle> arguments,
+                              const std::map<std::string, int64_t>& values = {}) const;
 
  private:
+  std::vector<py::object> run_sized(std::span<const py::handle> arguments,
+                                    const std::vector<ArrayType>& inputs,
+                                    const std::vector<ArrayType>& outputs,
+                                    std::span<const int64_t> vars) const;
+
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<ArrayType> inputs_, outputs_;
   std::vector<py::dtype> output_dtypes_;
+  std::vector<SymVar> vars_;
   bool host_memory_ = true;
 };
 

@@ -49,11 +49,17 @@ std::vector<Value> Graph::inputs() const {
 }
 
 std::vector<SymVar> Graph::symbolic_vars() const {
-  std::vector<SymVar> result;
+  std::vector<bool> bound(nodes.size()), used(nodes.size());
   for (const Node& node : nodes)
-    if (const auto* define = node.as<Define_Var>())
-      if (std::find(result.begin(), result.end(), define->var) == result.end())
-        result.push_back(define->var);
+    for (const Value v : node.inputs) (node.as<Bind>() ? bound : used)[v.id] = true;
+  for (const Value v : outputs) used[v.id] = true;
+  std::vector<SymVar> result;
+  for (size_t id = 0; id < nodes.size(); ++id) {
+    const auto* define = nodes[id].as<Define_Var>();
+    if (!define || (bound[id] && !used[id])) continue;
+    if (std::find(result.begin(), result.end(), define->var) == result.end())
+      result.push_back(define->var);
+  }
   return result;
 }
 

@@ -292,6 +292,7 @@ struct Graph {
   size_t size() const { return nodes.size(); }
   // The Placeholder values, ordered by index.
   std::vector<Value> inputs() const;
+  // The variables whose values are given when the program runs: all but those that are only bound.
   std::vector<SymVar> symbolic_vars() const;
 };
 

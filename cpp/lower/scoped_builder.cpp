@@ -91,6 +91,10 @@ Var ScopedBuilder::vconst(std::vector<Scalar> values) {
   return pure(Vconst{std::move(values)}, {}, type);
 }
 
+Var ScopedBuilder::define_var(const SymVar& var, DType dtype) {
+  return pure(Define_Var{var}, {}, {dtype, 1, false});
+}
+
 Var ScopedBuilder::special(SpecialKind kind, int dim, int64_t bound, DType dtype) {
   return pure(Special{kind, dim, bound}, {}, {dtype, 1, false});
 }

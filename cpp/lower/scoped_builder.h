@@ -30,6 +30,7 @@ class ScopedBuilder {
   Var local(DType dtype, int64_t size);
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);
+  Var define_var(const SymVar& var, DType dtype);
   Var special(SpecialKind kind, int dim, int64_t bound, DType dtype);
   Var alu(AluOp op, std::vector<Var> args);
   Var cast(Var x, DType dtype);

@@ -41,6 +41,7 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Cat:
     case NodeKind::Vectorize: return Evaluation::Select;
     case NodeKind::Const_Scalar: return Evaluation::Constant;
+    case NodeKind::Define_Var: return Evaluation::Variable;
     case NodeKind::Reduce_Axis:
     case NodeKind::Contract: return Evaluation::Reduction;
     case NodeKind::Placeholder:
@@ -54,7 +55,6 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Gep:
     case NodeKind::Wmma:
     case NodeKind::Assign:
-    case NodeKind::Define_Var:
     case NodeKind::Bind:
     case NodeKind::Sink:
     case NodeKind::Unique:
@@ -65,6 +65,12 @@ Evaluation evaluation_of(const Node& node) {
   }
   user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
              ": cannot schedule this node (no lowering to a kernel exists)");
+}
+
+bool is_computed(const Node& node) {
+  const Evaluation evaluation = evaluation_of(node);
+  return evaluation != Evaluation::Memory && evaluation != Evaluation::Constant &&
+         evaluation != Evaluation::Variable;
 }
 
 namespace {

@@ -25,6 +25,7 @@ enum class Evaluation : uint8_t {
   Forward,    // the operand's value; 0 where the access's mask is false
   Select,     // the operand whose mask holds; exactly one does
   Constant,   // no operands
+  Variable,   // given when the program runs: Define_Var
   Reduction,  // a fold over many elements of the operands: Reduce_Axis, Contract, Wmma
   Gathered,   // an element whose position is data: Gather, Index
   Scattered,  // in a buffer that begins as the first operand; a stage then writes the updates:
@@ -36,6 +37,9 @@ enum class Evaluation : uint8_t {
 
 // Throws UserError(Unsupported) naming a node kind that the scheduler cannot place in a kernel.
 Evaluation evaluation_of(const graph::Node& node);
+
+// Whether a kernel computes it: it is neither given nor a constant.
+bool is_computed(const graph::Node& node);
 
 // What an Alu, Forward or Select node reads of each operand, in order, for its element at `index`.
 std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, const Index& index);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/symbolic_sizes.h"
 
 namespace rune::schedule {
 
@@ -175,7 +176,12 @@ class Former {
 
   int64_t add_axis(const char* prefix, int64_t size, AxisRole role) {
     const auto position = static_cast<int64_t>(kernel_.iter.axes.size());
-    kernel_.iter.axes.push_back({prefix + std::to_string(position), size, std::nullopt, role});
+    Axis axis{prefix + std::to_string(position), size, std::nullopt, role};
+    if (const SymVar* var = graph::symbolic_size(vars_, size)) {
+      axis.sym = *var;
+      axis.size.reset();
+    }
+    kernel_.iter.axes.push_back(std::move(axis));
     return position;
   }
 
@@ -279,6 +285,7 @@ class Former {
   // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
   // size(b) steps of b.
   bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
+    if (kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym) return false;
     const int64_t size = kernel_.iter.axes[b].extent();
     for (const Stage& stage : kernel_.stages)
       for (const StageValue& value : stage.values)
@@ -359,6 +366,7 @@ class Former {
   const Cluster& cluster_;
   const Fusion& fusion_;
   const std::set<Value> in_cluster_;
+  const std::vector<SymVar> vars_ = graph_.symbolic_vars();
   std::map<uint32_t, int> levels_;
   std::set<uint32_t> computed_;
   Kernel kernel_;

@@ -56,11 +56,6 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
                " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
 }
 
-bool is_computed(const graph::Node& node) {
-  const Evaluation evaluation = evaluation_of(node);
-  return evaluation != Evaluation::Memory && evaluation != Evaluation::Constant;
-}
-
 }  // namespace
 
 Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {

@@ -6,6 +6,7 @@
 
 #include "alu/eval.h"
 #include "graph/builder.h"
+#include "graph/symbolic_sizes.h"
 #include "schedule/indexing.h"
 
 namespace rune::schedule {
@@ -65,9 +66,7 @@ Graph prepare_outputs(const Graph& graph) {
   std::vector<Value> outputs;
   for (const Value v : builder.graph().outputs) {
     const Value stripped = strip_reshapes(builder.graph(), v);
-    const Evaluation evaluation = evaluation_of(builder[stripped]);
-    const bool computed = evaluation != Evaluation::Memory && evaluation != Evaluation::Constant;
-    const bool fresh = computed && taken.insert(stripped).second;
+    const bool fresh = is_computed(builder[stripped]) && taken.insert(stripped).second;
     outputs.push_back(fresh ? stripped : builder.add(graph::Contiguous{}, {v}));
   }
   builder.set_outputs(std::move(outputs));
@@ -94,19 +93,20 @@ struct Split {
 };
 
 std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce,
-                                  const Shape& to, const Capabilities& caps) {
+                                  const Shape& to, const Capabilities& caps,
+                                  const std::vector<SymVar>& vars) {
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
   if (num_elements(from) < kLongReduction || num_elements(to) >= busy) return std::nullopt;
   const int64_t wanted = grid ? std::max<int64_t>(busy, 64) : 8 * caps.num_cores;
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
-    if (from[axis] >= 2 * wanted)
+    if (from[axis] >= 2 * wanted && !graph::symbolic_size(vars, from[axis]))
       return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
   const int64_t longest =
       *std::max_element(reduce.axes.begin(), reduce.axes.end(),
                         [&](int64_t a, int64_t b) { return from[a] < from[b]; });
-  if (from[longest] < busy) return std::nullopt;
+  if (from[longest] < busy || graph::symbolic_size(vars, from[longest])) return std::nullopt;
   return Split{longest, from[longest]};
 }
 
@@ -175,10 +175,12 @@ Value scan_in_blocks(Builder& builder, Value x, Value initial, const graph::Scan
 }  // namespace
 
 Graph split_scans(const Graph& graph, const Capabilities& caps) {
+  const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* scan = node.as<graph::Scan>();
     const auto split = scan ? choose_blocks(node.shape(), scan->axis, caps) : std::nullopt;
-    if (!split) return copy_node(builder, node, std::move(inputs));
+    if (!split || graph::symbolic_size(vars, node.shape()[scan->axis]))
+      return copy_node(builder, node, std::move(inputs));
     const int64_t size = node.shape()[scan->axis], main = size - size % split->parts;
     const Value initial = inputs.size() == 2 ? inputs[1] : Value{};
     const auto part = [&](Value x, int64_t low, int64_t high) {
@@ -194,12 +196,13 @@ Graph split_scans(const Graph& graph, const Capabilities& caps) {
 }
 
 Graph split_reductions(const Graph& graph, const Capabilities& caps) {
+  const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* reduce = node.as<graph::Reduce_Axis>();
     if (!reduce) return copy_node(builder, node, std::move(inputs));
     const Value x = inputs[0];
     const Shape from = builder.shape(x);
-    const auto split = choose_split(from, *reduce, node.shape(), caps);
+    const auto split = choose_split(from, *reduce, node.shape(), caps, vars);
     if (!split) return copy_node(builder, node, std::move(inputs));
     const int64_t rest = from[split->axis] % split->parts;
     const int64_t main = from[split->axis] - rest;

@@ -24,7 +24,7 @@ using graph::Value;
 enum class AxisRole : uint8_t { Normal, Reduction };
 const char* name_of(AxisRole role);
 
-// `size` is known or bounded by `sym`.
+// `size` is known, or `sym` gives it when the program runs.
 struct Axis {
   std::string name;
   std::optional<int64_t> size;

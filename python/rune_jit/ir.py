@@ -132,6 +132,15 @@ class Builder:
     def vconst(self, values: Sequence[Any], dtype: Any) -> Value:
         return self.node("vconst", "[" + ",".join(scalar(v, dtype) for v in values) + "]")
 
+    def size(self, name: str, low: int, high: int) -> tuple[Value, int]:
+        """A size from `low` to `high`, elements, that is known when the program runs: its value, a
+        0-d int64, and the number that stands for it in shapes (a prime not below `high`, which the
+        size may reach). It can be the first dimension of arguments and results."""
+        bound = max(high, 2)
+        while any(bound % d == 0 for d in range(2, int(bound**0.5) + 1)):
+            bound += 1
+        return self.node("define_var", {"name": name, "min": low, "max": bound}), bound
+
     def _add(self, operation: str, operands: list[int], dtype: Any, shape: Sequence[int]) -> Value:
         number = self._core.add(operation, operands, dtype, list(shape))
         return Value(number, *self._core.type_of(number))
@@ -151,12 +160,14 @@ class Program:
         self.lowered = _core.lower(self.graph, self.device)
         self._executable: Any = None
 
-    def run(self, *arrays: Any) -> list[Any]:
-        """The outputs, as NumPy arrays, for one array an argument of exactly its dtype and shape.
-        Arguments are not written to."""
+    def run(self, *arrays: Any, **values: int) -> list[Any]:
+        """The outputs, as NumPy arrays, for one array an argument of exactly its dtype and shape
+        (but any size within bounds where that is symbolic), and values of the symbolic variables
+        that are no argument's size. Arguments are not written to. Raises TypeError for another
+        argument, ValueError for a variable without a value, with two, or out of bounds."""
         if self._executable is None:
             self._executable = self.lowered.compile()
-        return self._executable.run(arrays)  # type: ignore[no-any-return]
+        return self._executable.run(arrays, values)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<Program for {self.device}: {len(self.graph)} nodes>"

@@ -183,9 +183,6 @@ def test_unsupported() -> None:
     def custom(g: Graph) -> ir.Value:
         return g.node("custom", '"mine"', g.input(SPECIAL), attributes=[], declared=("i4", [2]))
 
-    def unbound(g: Graph) -> ir.Value:
-        return g.node("unary", "neg", g.node("define_var", {"name": "rows", "min": 0, "max": 9}))
-
     def elsewhere(g: Graph) -> ir.Value:
         return g.node("copy", g.input(SPECIAL), device="cpu:1", clone=False)
 
@@ -194,7 +191,6 @@ def test_unsupported() -> None:
         return g.node("assign", wide, g.input(np.ones((2, 3), np.float32)), boxes=[[]])
 
     _error(custom, UnsupportedOpError, "custom: cannot compile mine for cpu")
-    _error(unbound, UnsupportedOpError, "define_var: cannot run with rows unbound")
     _error(elsewhere, UnsupportedOpError, "copy: cannot place a value on cpu:1 in a program of cpu")
     _error(through_expand, UnsupportedOpError, "assign: cannot write through expand")
 

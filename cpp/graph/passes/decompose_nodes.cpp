@@ -1,8 +1,11 @@
 #include "graph/passes/decompose_nodes.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/passes/decompose_nodes_rules.h"
 #include "graph/passes/eliminate_dead_code.h"
+#include "graph/symbolic_sizes.h"
 #include "graph/text.h"
 
 namespace rune::graph {
@@ -17,7 +20,10 @@ std::string canonical_device(const std::string& name) {
 class Decomposer {
  public:
   Decomposer(const Graph& graph, const std::string& device)
-      : graph_(graph), device_(canonical_device(device)), places_(graph, b_, map_) {}
+      : graph_(graph),
+        device_(canonical_device(device)),
+        vars_(graph.symbolic_vars()),
+        places_(graph, b_, map_) {}
 
   Graph run() {
     map_.resize(graph_.size());
@@ -42,14 +48,8 @@ class Decomposer {
 
   Value read(Value v) {
     const Value value = places_.read(v);
-    if (!value.valid()) unbound(graph_[v]);
+    RUNE_CHECK(value.valid(), "%", v.id, " has no value");
     return value;
-  }
-
-  [[noreturn]] static void unbound(const Node& node) {
-    user_error(ErrorKind::Unsupported, "define_var: cannot run with ",
-               node.as<Define_Var>()->var.name,
-               " unbound (variables get their value when the graph is built)\nhint: bind it");
   }
 
   [[noreturn]] void custom(const Node& node) const {
@@ -75,6 +75,13 @@ class Decomposer {
                  shape_text(node.shape()), " from ", shape_text(source),
                  " (the source has no elements)");
     return b_.full(Scalar::zero(node.dtype()), node.shape());
+  }
+
+  // A variable that is only bound has no value when the program runs.
+  Value define_var(const Node& node) {
+    const SymVar& var = node.as<Define_Var>()->var;
+    const bool given = std::find(vars_.begin(), vars_.end(), var) != vars_.end();
+    return given ? keep(node, {}) : b_.constant(Scalar::of(DType::Int64, var.min_val));
   }
 
   Value sink(const Node& node, const std::vector<Value>& in) {
@@ -136,7 +143,7 @@ class Decomposer {
       case NodeKind::Scatter:
         return decompose_scatter(b_, *node.as<Scatter>(), in[0], in[1], in[2]);
       case NodeKind::Scan: return decompose_scan(b_, *node.as<Scan>(), in);
-      case NodeKind::Define_Var: return {};  // only a Bind may read it
+      case NodeKind::Define_Var: return define_var(node);
       case NodeKind::Custom: custom(node);
       case NodeKind::Assign:
       case NodeKind::Bind:
@@ -147,6 +154,7 @@ class Decomposer {
 
   const Graph& graph_;
   const std::string device_;
+  const std::vector<SymVar> vars_;
   Builder b_;
   std::vector<Value> map_;
   Places places_;
@@ -155,6 +163,7 @@ class Decomposer {
 }  // namespace
 
 Graph decompose_nodes(const Graph& graph, const std::string& device) {
+  check_symbolic_sizes(graph);
   const Graph live = eliminate_dead_code(graph);
   return Decomposer(live, device).run();
 }

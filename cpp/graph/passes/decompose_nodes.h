@@ -28,7 +28,7 @@ namespace rune::graph {
 // stands for its place. An Assign that neither an output nor a Sink reaches writes nothing, as in
 // eliminate_dead_code. Memory of arguments is never written: the new contents are values.
 //
-// Throws UserError(Unsupported) for a Define_Var without Bind, a Custom, a value on another device
+// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom, a value on another device
 // and a write through Expand or View; UserError(Value) for a Buffer that is read before it is fully
 // assigned; UserError(Index) for a Gather of elements from none.
 Graph decompose_nodes(const Graph& graph, const std::string& device);

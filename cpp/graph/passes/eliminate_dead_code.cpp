@@ -7,7 +7,8 @@ Graph eliminate_dead_code(const Graph& graph) {
   for (const Value v : graph.outputs) live[v.id] = true;
   for (size_t id = graph.size(); id-- > 0;) {
     const Node& node = graph.nodes[id];
-    if (node.as<Sink>() || node.as<Placeholder>()) live[id] = true;
+    // What a Define_Var says of sizes holds without a use.
+    if (node.as<Sink>() || node.as<Placeholder>() || node.as<Define_Var>()) live[id] = true;
     if (live[id])
       for (const Value v : node.inputs) live[v.id] = true;
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/rewrite.h"
+#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -69,13 +70,17 @@ Value fold_cat(Rewriter& out, const Node& node) {
   return out.full(*first, node.shape());
 }
 
-Value fold_reduce(Rewriter& out, const Node& node) {
+Value fold_reduce(Rewriter& out, const Node& node, const std::vector<SymVar>& vars) {
   const auto* reduce = node.as<Reduce_Axis>();
   if (!reduce) return {};
   const auto value = out.splat(node.inputs[0]);
   if (!value) return {};
   int64_t count = 1;
-  for (const int64_t axis : reduce->axes) count *= out.shape(node.inputs[0])[axis];
+  for (const int64_t axis : reduce->axes) {
+    const int64_t size = out.shape(node.inputs[0])[axis];
+    if (symbolic_size(vars, size)) return {};
+    count *= size;
+  }
   if (count == 0) return out.full(identity(reduce->op, node.dtype()), node.shape());
   switch (reduce->op) {
     case ReduceOp::Max:
@@ -89,9 +94,10 @@ Value fold_reduce(Rewriter& out, const Node& node) {
   RUNE_UNREACHABLE();
 }
 
-Value fold(Rewriter& out, const Node& node) {
-  for (const auto rule : {fold_elementwise, fold_cat, fold_reduce})
+Value fold(Rewriter& out, const Node& node, const std::vector<SymVar>& vars) {
+  for (const auto rule : {fold_elementwise, fold_cat})
     if (const Value v = rule(out, node); v.valid()) return v;
+  if (const Value v = fold_reduce(out, node, vars); v.valid()) return v;
   return out.moved_splat(node);
 }
 
@@ -99,11 +105,13 @@ Value fold(Rewriter& out, const Node& node) {
 
 Graph fold_constants(const Graph& graph) {
   const std::vector<bool> written = written_storage(graph);
+  const std::vector<SymVar> vars = graph.symbolic_vars();
   return eliminate_dead_code(
       rewrite(graph, [&](Rewriter& out, uint32_t id, const Node& old, std::vector<Value> inputs) {
         Node node = out.make(old.payload, std::move(inputs), old.meta);
         if (!written[id] || is_movement(node.kind()))
-          if (const Value v = fold(out, node); v.valid() && out[v].meta == node.meta) return v;
+          if (const Value v = fold(out, node, vars); v.valid() && out[v].meta == node.meta)
+            return v;
         return out.append(std::move(node));
       }));
 }

@@ -86,9 +86,15 @@ class KernelLowerer {
       for (const int64_t axis : mapping_.serial)
         if (contains(outer_, axis)) loops.push_back(axis);
       // Block axes of one point a group have no loop.
-      for (size_t i = 0; i < mapping_.block.size(); ++i)
-        if (!contains(loops, mapping_.block[i])) start.axes[mapping_.block[i]] = tiles[i];
+      Ints fixed;
+      for (size_t i = 0; i < mapping_.block.size(); ++i) {
+        if (contains(loops, mapping_.block[i])) continue;
+        fixed.push_back(mapping_.block[i]);
+        start.axes[mapping_.block[i]] = tiles[i];
+      }
+      const bool within = open_within_sizes(fixed, start);
       outer_loops(loops, 0, tiles, {start});
+      if (within) builder_.close_if();
     }
     const auto& context = kernel_.context;
     return builder_.finish(kernel_.kernel_name,
@@ -101,6 +107,23 @@ class KernelLowerer {
   int64_t step(int64_t axis) const { return iter_.tiles[axis].back(); }
   int64_t lanes_of(int64_t axis) const {
     return contains(mapping_.vec, axis) ? values_.lanes() : 1;
+  }
+
+  // How many points an axis has, and whether that is known only when the program runs.
+  bool is_symbolic(int64_t axis) const { return iter_.axes[axis].sym.has_value(); }
+  Expr size_of_axis(int64_t axis) {
+    return is_symbolic(axis) ? values_.symbol(*iter_.axes[axis].sym) : Expr(extent(axis));
+  }
+
+  // An If around what follows where a point of these axes may lie beyond their symbolic sizes;
+  // returns whether there is one.
+  bool open_within_sizes(const Ints& axes, const Point& point) {
+    Mask inside;
+    for (const int64_t axis : axes)
+      if (is_symbolic(axis)) inside.require_nonnegative(size_of_axis(axis) - 1 - point.axes[axis]);
+    if (inside.is_true()) return false;
+    builder_.open_if(values_.emit(inside));
+    return true;
   }
 
   // Each thread of the grid computes one point of the linearised outer axes.
@@ -117,7 +140,9 @@ class KernelLowerer {
     const std::vector<Expr> index =
         sym::unflatten_index(values_.bind(number, {0, total - 1}), sizes);
     for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
+    const bool within = open_within_sizes(mapping_.block, point);
     run_stages({point});
+    if (within) builder_.close_if();
     if (guarded) builder_.close_if();
   }
 
@@ -155,8 +180,34 @@ class KernelLowerer {
     return result;
   }
 
+  // Runs the body for the points of an axis of symbolic size from `from` to `end`: full steps in a
+  // loop, the rest in a loop by vectors under a mask.
+  void symbolic_range(int64_t axis, const Expr& from, const Expr& end, const Points& points,
+                      bool into_slots, const Body& body) {
+    const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
+    const Var steps = values_.emit(floordiv(end - from, width));
+    const Var i = builder_.open_range(steps);
+    const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
+    body(extend(points, axis, values_.bind(at, {0, std::max<int64_t>(last + 1 - width, 0)}), width,
+                into_slots));
+    builder_.close_range();
+    if (width == 1) return;
+    const Var none = values_.index_constant(0);
+    const Expr done = values_.bind(builder_.alu(AluOp::Max, {steps, none}), {0, last / width});
+    const Expr start = from + done * width;
+    const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)));
+    const Var position = values_.emit(start + values_.bind(j, {0, width / lanes}) * lanes);
+    Points rest = extend(points, axis, values_.bind(position, {0, last}), lanes, into_slots);
+    for (Point& point : rest)
+      if (lanes > 1) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
+    body(rest);
+    builder_.close_range();
+  }
+
   // Runs the body for all points of an axis: full steps in a loop, the rest once.
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body) {
+    if (is_symbolic(axis))
+      return symbolic_range(axis, Expr(0), size_of_axis(axis), points, into_slots, body);
     const int64_t size = extent(axis), width = step(axis), rest = size % width;
     if (size >= width) {
       const auto iteration = [&](const Expr& i) {
@@ -191,6 +242,12 @@ class KernelLowerer {
   // The part of an axis that one workgroup covers: a tile, the last one possibly shorter.
   void tiled_axis(int64_t axis, const Expr& tile_number, const Points& points, const Body& body) {
     const int64_t size = extent(axis), tile = iter_.tiles[axis].front(), width = step(axis);
+    if (is_symbolic(axis)) {
+      const Expr from = tile_number * tile;
+      const Var end = builder_.alu(
+          AluOp::Min, {values_.emit(from + Expr(tile)), values_.emit(size_of_axis(axis))});
+      return symbolic_range(axis, from, values_.bind(end, {0, size}), points, false, body);
+    }
     const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
     const Expr first_step = tile_number * steps;
     Var count = values_.index_constant(steps);
@@ -262,6 +319,17 @@ class KernelLowerer {
       for (Point& point : extended) point.axes[axis] = position;
       return extended;
     };
+    if (is_symbolic(axis)) {
+      const Expr end = size_of_axis(axis);
+      const Var i = builder_.open_range(values_.emit(floordiv(end + (threads_ - 1), threads_)));
+      const Var position =
+          values_.emit(values_.bind(i, {0, (size - 1) / threads_}) * threads_ + thread);
+      Points inside = at(values_.bind(position, {0, size - 1}));
+      for (Point& point : inside) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
+      body(inside);
+      builder_.close_range();
+      return;
+    }
     if (size >= threads_)
       loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
     if (!rest) return;
@@ -397,8 +465,8 @@ class KernelLowerer {
   // Long sums restart, so that no accumulator adds too many terms one by one.
   void reduce_nest(const Stage& stage, const Ints& loops, std::vector<Accumulation>& sums) {
     const int64_t last = loops.empty() ? -1 : loops.back();
-    const bool blocked =
-        last >= 0 && !contains(mapping_.thread, last) && iter_.tiles[last].size() > 1;
+    const bool blocked = last >= 0 && !contains(mapping_.thread, last) &&
+                         iter_.tiles[last].size() > 1 && !is_symbolic(last);
     if (!blocked) return accumulate_nest(stage, loops, sums);
     const int64_t size = extent(last), tile = iter_.tiles[last].front(), width = step(last);
     const Ints around(loops.begin(), loops.end() - 1);

@@ -5,6 +5,7 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/symbolic_sizes.h"
 #include "lower/passes/lower_kernel.h"
 
 namespace rune::lower {
@@ -80,6 +81,9 @@ ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
     for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
     lane_numbers_ = builder.vconst(std::move(numbers));
   }
+  // All kernels take all variables, in the graph's order.
+  for (const SymVar& var : graph.symbolic_vars())
+    symbols_[var.name] = bind(builder.define_var(var, index_dtype), {var.min_val, var.max_val});
   int64_t index = 0;
   for (const Value v : kernel_arguments(kernel)) {
     bool writable = false;
@@ -234,6 +238,9 @@ void ValueEmitter::compute(const Access& access) {
       case Evaluation::Constant:
         result = builder_.constant(node.as<graph::Const_Scalar>()->value);
         break;
+      case Evaluation::Variable:
+        result = builder_.cast(emit(symbol(node.as<graph::Define_Var>()->var)), node.dtype());
+        break;
       case Evaluation::Reduction: result = compute_reduction(access); break;
       case Evaluation::Mask: {
         result = emit(schedule::tracker_mask(node.as<graph::Valid>()->tracker, access.index));
@@ -320,9 +327,11 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   const bool by_lane = std::any_of(access.index.begin(), access.index.end(), depends_on_lane);
   const Var acc = builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? lanes_ : 1));
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
+  const std::vector<SymVar> vars = graph_.symbolic_vars();
   Index inner;
   for (const int64_t size : sizes) {
-    const Var i = builder_.open_range(index_constant(size));
+    const SymVar* var = graph::symbolic_size(vars, size);
+    const Var i = builder_.open_range(var ? emit(symbol(*var)) : index_constant(size));
     inner.push_back(bind(i, {0, size - 1}));
   }
   std::vector<Access> operands =

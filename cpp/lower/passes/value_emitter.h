@@ -28,6 +28,8 @@ class ValueEmitter {
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
+  // A symbolic variable's value.
+  sym::Expr symbol(const SymVar& var) { return symbols_.at(var.name); }
   // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the
   // value is the same.
   sym::Expr lane(int64_t used) const;
@@ -110,6 +112,7 @@ class ValueEmitter {
   const DType index_dtype_;
   const int lanes_;
   Var lane_numbers_;
+  std::map<std::string, sym::Expr> symbols_;
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
   uint32_t next_vector_variable_ = kFirstVectorVariable;

@@ -1,0 +1,180 @@
+#include "graph/symbolic_sizes.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "graph/text.h"
+
+namespace rune::graph {
+
+const SymVar* symbolic_size(const std::vector<SymVar>& vars, int64_t size) {
+  for (const SymVar& var : vars)
+    if (var.max_val == size) return &var;
+  return nullptr;
+}
+
+bool is_symbolic(const std::vector<SymVar>& vars, const Shape& shape) {
+  for (const int64_t size : shape)
+    if (symbolic_size(vars, size)) return true;
+  return false;
+}
+
+namespace {
+
+bool is_prime(int64_t n) {
+  for (int64_t d = 2; d * d <= n; ++d)
+    if (n % d == 0) return false;
+  return n >= 2;
+}
+
+class Checker {
+ public:
+  explicit Checker(const Graph& graph) : graph_(graph), vars_(graph.symbolic_vars()) {}
+
+  void run() {
+    for (const Node& node : graph_.nodes)
+      for (const int64_t size : node.shape())
+        if (const SymVar* v = var(size)) used_.insert(v);
+    if (used_.empty()) return;
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      id_ = id;
+      check_sizes(graph_.nodes[id]);
+      bool involved = is_symbolic(vars_, graph_.nodes[id].shape());
+      for (const Value v : graph_.nodes[id].inputs)
+        involved |= is_symbolic(vars_, graph_[v].shape());
+      if (involved) check(graph_.nodes[id]);
+    }
+    for (const Value v : graph_.outputs) id_ = v.id, check_strides(graph_[v], "return");
+  }
+
+ private:
+  const SymVar* var(int64_t size) const { return symbolic_size(vars_, size); }
+  const Shape& operand(const Node& node, size_t i = 0) const {
+    return graph_[node.inputs[i]].shape();
+  }
+
+  void check_sizes(const Node& node) const {
+    for (const int64_t size : node.shape())
+      for (const SymVar* v : used_) {
+        if (!is_prime(v->max_val))
+          user_error(ErrorKind::Value, "define_var: cannot use ", v->max_val,
+                     " as the bound of size ", v->name,
+                     " (it is no prime, so that a product of sizes may hide it)");
+        if (size != 0 && size % v->max_val == 0 && size != v->max_val)
+          fail(*v, "merge", "with another", "as");
+      }
+  }
+
+  [[noreturn]] void fail(const SymVar& v, const char* verb, const char* how,
+                         const char* preposition) const {
+    user_error(ErrorKind::Unsupported, name_of(graph_.nodes[id_].kind()), ": cannot ", verb,
+               " the symbolic size ", v.name, ' ', how, " (", preposition, " `",
+               print_node(graph_, {id_}), "`)");
+  }
+
+  // Its elements must be where they are for every value of the variable.
+  void check_strides(const Node& node, const char* verb) const {
+    for (size_t d = 1; d < node.shape().size(); ++d)
+      if (const SymVar* v = var(node.shape()[d]))
+        fail(*v, verb, "but as the first dimension", "in");
+  }
+
+  void no_symbol(int64_t size, const char* verb) const {
+    if (const SymVar* v = var(size)) fail(*v, verb, "along its axis", "in");
+  }
+
+  // Each symbolic dimension keeps its place in the row-major order.
+  void check_reshape(const Node& node) const {
+    const auto places = [&](const Shape& shape) {
+      std::vector<std::pair<int64_t, int64_t>> result;  // size, elements outside of it
+      int64_t outside = 1;
+      for (const int64_t size : shape) {
+        if (var(size)) result.push_back({size, outside});
+        outside *= size;
+      }
+      return result;
+    };
+    if (places(node.shape()) == places(operand(node))) return;
+    for (const Shape* shape : {&node.shape(), &operand(node)})
+      for (const int64_t size : *shape) no_symbol(size, "reorder");
+  }
+
+  void check(const Node& node) const {
+    switch (node.kind()) {
+      case NodeKind::Binop:
+      case NodeKind::Unary:
+      case NodeKind::Ternary:
+      case NodeKind::Cast:
+      case NodeKind::Bitcast:
+      case NodeKind::Contiguous:
+      case NodeKind::Detach:
+      case NodeKind::Contiguous_Backward:
+      case NodeKind::Noop:
+      case NodeKind::Fuse:
+      case NodeKind::Unroll:
+      case NodeKind::Kernel:
+      case NodeKind::Sink:
+      case NodeKind::Permute:
+      case NodeKind::Expand:
+      case NodeKind::Vectorize:
+      case NodeKind::Reduce_Axis:
+      case NodeKind::Contract:
+      case NodeKind::Scan: return;
+      case NodeKind::Placeholder: return check_strides(node, "take");
+      case NodeKind::Reshape: return check_reshape(node);
+      case NodeKind::Pad:
+        for (size_t d = 0; d < node.shape().size(); ++d)
+          if (node.as<Pad>()->widths[d] != std::pair<int64_t, int64_t>{0, 0})
+            no_symbol(operand(node)[d], "pad");
+        return;
+      case NodeKind::Shrink:
+        for (size_t d = 0; d < node.shape().size(); ++d)
+          if (node.shape()[d] != operand(node)[d]) no_symbol(operand(node)[d], "slice");
+        return;
+      case NodeKind::Flip:
+        for (const int64_t axis : node.as<Flip>()->axes) no_symbol(node.shape()[axis], "flip");
+        return;
+      case NodeKind::Cat:
+        for (size_t i = 0; i < node.inputs.size(); ++i)
+          no_symbol(operand(node, i)[node.as<Cat>()->axis], "join");
+        return;
+      case NodeKind::Gather: return no_symbol(operand(node)[node.as<Gather>()->axis], "look up");
+      case NodeKind::Scatter:
+        return no_symbol(node.shape()[node.as<Scatter>()->axis], "write by number");
+      case NodeKind::Threefry: return no_symbol(node.shape().back(), "split");
+      case NodeKind::Buffer:
+      case NodeKind::Buffer_View:
+      case NodeKind::Const_Scalar:
+      case NodeKind::Vconst:
+      case NodeKind::View:
+      case NodeKind::Valid:
+      case NodeKind::Index:
+      case NodeKind::Gep:
+      case NodeKind::Wmma:
+      case NodeKind::Copy:
+      case NodeKind::Assign:
+      case NodeKind::Define_Var:
+      case NodeKind::Bind:
+      case NodeKind::Unique:
+      case NodeKind::Device:
+      case NodeKind::Multi:
+      case NodeKind::Custom: break;
+    }
+    for (const int64_t size : node.shape()) no_symbol(size, "handle");
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      for (const int64_t size : operand(node, i)) no_symbol(size, "handle");
+  }
+
+  const Graph& graph_;
+  const std::vector<SymVar> vars_;
+  std::set<const SymVar*> used_;  // by some dimension; the others are only numbers
+  uint32_t id_ = 0;
+};
+
+}  // namespace
+
+void check_symbolic_sizes(const Graph& graph) {
+  Checker(graph).run();
+}
+
+}  // namespace rune::graph
