@@ -81,7 +81,7 @@ class Decomposer {
   Value define_var(const Node& node) {
     const SymVar& var = node.as<Define_Var>()->var;
     const bool given = std::find(vars_.begin(), vars_.end(), var) != vars_.end();
-    return given ? keep(node, {}) : b_.constant(Scalar::of(DType::Int64, var.min_val));
+    return given ? keep(node, {}) : Value{};  // only a Bind reads it
   }
 
   Value sink(const Node& node, const std::vector<Value>& in) {

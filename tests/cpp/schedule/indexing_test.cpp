@@ -178,14 +178,13 @@ TEST_F(Rule, ContractPairsItsAxes) {
 }
 
 TEST_F(Rule, NodesWithoutALoweringAreNamed) {
-  const graph::Graph graph =
-      graph::parse("graph { %0 = define_var {name=\"n\" min=1 max=8} : i64[] return %0 }");
+  const graph::Graph graph = graph::parse("graph { %0 = unique id=8 : i64[] return %0 }");
   try {
     evaluation_of(graph.nodes[0]);
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_NE(std::string(error.what()).find("define_var"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("unique"), std::string::npos);
   }
 }
 
