@@ -8,8 +8,9 @@ order, inside ``jit`` and outside.
     x = random.normal(a, (1000,))
 
 The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011), which counts: word pair i of
-a key is the cipher of (i, 0); key i of a split is the cipher of (i, 1). A key is a uint32 array of
-two words and must not be used twice. Outside ``jit`` each function is compiled at first use."""
+a key is the cipher of (i, 0), key i of a split that of (i, 1), and i folded in that of (i, 2). A
+key is a uint32 array of two words, of NumPy or a rune_jit.Array (then the numbers are Arrays on its
+device), and must not be used twice. Outside ``jit`` each function is compiled at first use."""
 
 from __future__ import annotations
 
@@ -20,14 +21,26 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.array import Array, asarray
 from rune_jit.jit import jit
 from rune_jit.tracer import Tracer
 
-__all__ = ["bernoulli", "bits", "key", "normal", "permutation", "randint", "split", "uniform"]
+__all__ = [
+    "bernoulli",
+    "bits",
+    "choice",
+    "exponential",
+    "fold_in",
+    "key",
+    "normal",
+    "permutation",
+    "randint",
+    "split",
+    "uniform",
+]
 
 _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-_NUMBERS, _KEYS = np.uint32(0), np.uint32(1)  # the counter's second word
+_NUMBERS, _KEYS, _FOLDS = np.uint32(0), np.uint32(1), np.uint32(2)  # the counter's second word
 _MOST_PAIRS = 2**32
 
 
@@ -86,22 +99,44 @@ def _randint(key: Any, low: int, high: int, shape: tuple[int, ...], dtype: str) 
     return (number + np.uint64(low % 2**64)).astype(dtype)
 
 
+def _fold_in(key: Any, number: Any) -> Any:
+    word = np.reshape(number, (1,)).astype(np.uint32)
+    return np.concatenate(_threefry(key, word, np.full(1, _FOLDS, np.uint32)))
+
+
+def _exponential(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return -np.log1p(-_uniform(key, shape, dtype))
+
+
+def _order(key: Any, n: int) -> Any:
+    return np.argsort(_bits(key, (n,), 64), kind="stable")
+
+
+def _permuted(key: Any, x: Any) -> Any:
+    return np.take(x, _order(key, x.shape[0]), axis=0)
+
+
+def _chosen(key: Any, weights: Any, shape: tuple[int, ...]) -> Any:
+    ends = np.cumsum(weights)
+    return np.searchsorted(ends / ends[-1], _uniform(key, shape, "float64"), side="right")
+
+
 @functools.lru_cache(maxsize=1024)
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    return jit(lambda key: function(key, *arguments))
+    return jit(lambda *arrays: function(*arrays, *arguments), fallback="silent")
 
 
-def _call(function: Callable[..., Any], key: Any, *arguments: Any) -> Any:
-    if not isinstance(key, Tracer):
-        key = np.asarray(key)
+def _call(function: Callable[..., Any], arrays: tuple[Any, ...], *arguments: Any) -> Any:
+    """function(*arrays, *arguments), where the first array is a key."""
+    key = arrays[0] if isinstance(arrays[0], (Tracer, Array)) else np.asarray(arrays[0])
     if key.dtype != np.uint32 or key.shape != (2,):
         raise TypeError(
             f"random: cannot use {key.dtype}{list(key.shape)} as a key (expected uint32[2])\n"
             "hint: random.key(seed) makes one"
         )
-    if isinstance(key, Tracer):
-        return function(key, *arguments)
-    return _compiled(function, arguments)(key)
+    if any(isinstance(x, Tracer) for x in arrays):
+        return function(key, *arrays[1:], *arguments)
+    return _compiled(function, arguments)(key, *arrays[1:])
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -115,14 +150,24 @@ def _float(dtype: Any) -> str:
     return name
 
 
-def key(seed: int) -> Any:
-    """A key, from an integer of at most 64 bits."""
-    return np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+def key(seed: int, device: str | None = None) -> Any:
+    """A key, from an integer of at most 64 bits; with a device, an Array on it."""
+    words = np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    return words if device is None else asarray(words, device=device)
 
 
 def split(key: Any, n: int = 2) -> Any:
     """n new keys, uint32[n,2]; the old one must not be used any more."""
-    return _call(_split, key, int(n))
+    return _call(_split, (key,), int(n))
+
+
+def fold_in(key: Any, number: Any) -> Any:
+    """A new key for each number below 2^32, such as a loop's: the same as often as one likes."""
+    if not isinstance(number, (Tracer, Array)):
+        number = np.asarray(number)
+        if number.dtype.kind not in "iu" or not 0 <= number < _MOST_PAIRS:
+            raise ValueError(f"random.fold_in: cannot fold {number} in (0 to 2^32 - 1)")
+    return _call(_fold_in, (key, number))
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
@@ -130,14 +175,14 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
     name = np.dtype(dtype).name
     if name not in ("uint32", "uint64"):
         raise TypeError(f"random.bits: cannot draw {name} (expected uint32 or uint64)")
-    return _call(_bits, key, _shape(shape), int(name[4:]))
+    return _call(_bits, (key,), _shape(shape), int(name[4:]))
 
 
 def uniform(
     key: Any, shape: Any = (), dtype: Any = np.float32, low: float = 0.0, high: float = 1.0
 ) -> Any:
     """Uniform in [low, high), of 24 random bits (float32) or 53 (float64)."""
-    number = _call(_uniform, key, _shape(shape), _float(dtype))
+    number = _call(_uniform, (key,), _shape(shape), _float(dtype))
     if low == 0 and high == 1:
         return number
     real = np.dtype(dtype).type
@@ -146,7 +191,7 @@ def uniform(
 
 def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     """Normally distributed, of mean 0 and variance 1."""
-    return _call(_normal, key, _shape(shape), _float(dtype))
+    return _call(_normal, (key,), _shape(shape), _float(dtype))
 
 
 def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = np.int64) -> Any:
@@ -154,20 +199,46 @@ def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = np.int6
     limits = np.iinfo(dtype)
     if not limits.min <= low < high <= limits.max + 1 or high - low >= 2**64:
         raise ValueError(f"random.randint: cannot draw {limits.dtype} from [{low}, {high})")
-    return _call(_randint, key, int(low), int(high), _shape(shape), np.dtype(dtype).name)
+    return _call(_randint, (key,), int(low), int(high), _shape(shape), np.dtype(dtype).name)
 
 
-def bernoulli(key: Any, p: float = 0.5, shape: Any = ()) -> Any:
-    """True with probability p."""
-    return uniform(key, shape) < np.float32(p)
+def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+    """Exponentially distributed, of mean 1."""
+    return _call(_exponential, (key,), _shape(shape), _float(dtype))
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """True with probability p, a number or an array; shape: p's, or what p broadcasts to."""
+    wanted = np.shape(p) if shape is None else _shape(shape)
+    if not isinstance(p, (Tracer, Array)):
+        p = np.asarray(p, np.float32)
+    return np.less(uniform(key, wanted), p)
 
 
 def permutation(key: Any, x: Any) -> Any:
-    """The integers below x, or the rows of an array, in random order. Not inside ``jit``: sorting
-    has no kernel yet."""
-    if isinstance(key, Tracer) or isinstance(x, Tracer):
-        raise UnsupportedOpError(
-            "random.permutation: cannot sort inside jit\nhint: permute outside"
-        )
-    rows = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
-    return rows[np.argsort(bits(key, len(rows), np.uint64), kind="stable")]
+    """The integers below x, or the rows of an array, in random order. Sorting is NumPy's."""
+    if np.ndim(x) == 0:
+        return _call(_order, (key,), int(x))
+    return _call(_permuted, (key, x if isinstance(x, (Tracer, Array)) else np.asarray(x)))
+
+
+def choice(key: Any, x: Any, shape: Any = (), *, replace: bool = True, p: Any = None) -> Any:
+    """Elements of the integers below x, or rows of an array, each as likely as the others, or with
+    the weights p (not negative, not all 0); without `replace` each at most once.
+
+    Raises ValueError for more rows than there are without `replace`, and for weights then.
+    """
+    rows = int(x) if np.ndim(x) == 0 else x.shape[0] if hasattr(x, "shape") else len(x)
+    wanted = _shape(shape)
+    if not replace:
+        count = math.prod(wanted)
+        if count > rows or p is not None:
+            what = "with weights" if p is not None else f"of {rows}"
+            raise ValueError(f"random.choice: cannot choose {count} {what} without replace")
+        index = np.reshape(permutation(key, rows)[:count], wanted)
+    elif p is None:
+        index = randint(key, 0, rows, wanted)
+    else:
+        weights = p if isinstance(p, (Tracer, Array)) else np.asarray(p, np.float64)
+        index = _call(_chosen, (key, weights), wanted)
+    return index if np.ndim(x) == 0 else np.take(x, index, axis=0)

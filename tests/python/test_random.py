@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit import UnsupportedOpError, ir, random
+from rune_jit import ir, random
 
 KEY = random.key(0x13198A2E03707344)
 N = 100_000
@@ -81,8 +81,86 @@ def test_permutation() -> None:
     assert sorted(p.tolist()) == list(range(1000)) and p.tolist() != list(range(1000))
     rows = np.arange(12).reshape(6, 2)
     assert sorted(random.permutation(KEY, rows).tolist()) == rows.tolist()
-    with pytest.raises(UnsupportedOpError, match=r"random\.permutation: cannot sort"):
-        rune_jit.jit(lambda k: random.permutation(k, 3), fallback="error")(KEY)
+    inside = rune_jit.jit(lambda k, x: random.permutation(k, x), fallback="silent")(KEY, rows)
+    np.testing.assert_array_equal(inside, random.permutation(KEY, rows))
+    counts = np.zeros((3, 3), int)
+    for k in random.split(KEY, 600):
+        counts[np.arange(3), random.permutation(k, 3)] += 1
+    assert abs(counts - 200).max() < 60
+
+
+def test_fold_in() -> None:
+    folded = np.array([random.fold_in(KEY, i) for i in range(100)])
+    assert folded.dtype == np.uint32 and folded.shape == (100, 2)
+    assert (
+        len({tuple(k) for k in folded.tolist()} | {tuple(k) for k in random.split(KEY, 100)}) == 200
+    )
+    # The cipher of (0, 2) under the key 0, by the definition in Salmon et al.
+    np.testing.assert_array_equal(random.fold_in(random.key(0), 0), cipher(0, 0, 0, 2))
+    np.testing.assert_array_equal(
+        random.fold_in(KEY, 2**32 - 1), cipher(*KEY.tolist(), 2**32 - 1, 2)
+    )
+    inside = rune_jit.jit(lambda k, i: random.fold_in(k, i), fallback="error")(KEY, 7)
+    np.testing.assert_array_equal(inside, folded[7])
+    with pytest.raises(ValueError, match="cannot fold -1"):
+        random.fold_in(KEY, -1)
+
+
+def cipher(k0: int, k1: int, x: int, y: int) -> list[int]:
+    """Threefry2x32-20 in Python's integers."""
+    mask = 2**32 - 1
+    keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
+    x, y = (x + k0) & mask, (y + k1) & mask
+    for i in range(20):
+        r = (13, 15, 26, 6, 17, 29, 16, 24)[i % 8]
+        x = (x + y) & mask
+        y = (((y << r) | (y >> (32 - r))) & mask) ^ x
+        if i % 4 == 3:
+            n = i // 4 + 1
+            x, y = (x + keys[n % 3]) & mask, (y + keys[(n + 1) % 3] + n) & mask
+    return [x, y]
+
+
+def test_cipher_has_the_known_answers() -> None:
+    """Random123's kat_vectors for threefry2x32 with 20 rounds."""
+    ones = 2**32 - 1
+    assert cipher(0, 0, 0, 0) == [0x6B200159, 0x99BA4EFE]
+    assert cipher(ones, ones, ones, ones) == [0x1CB996FC, 0xBB002BE7]
+    assert cipher(0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3) == [0xC4923A9C, 0x483DF7A0]
+
+
+def test_exponential_and_choice() -> None:
+    x = random.exponential(KEY, N, np.float64)
+    assert x.min() >= 0 and abs(x.mean() - 1) < 0.015 and abs((x > 1).mean() - np.exp(-1)) < 0.006
+    rows = np.arange(10) * 10
+    assert abs(np.bincount(random.choice(KEY, rows, N) // 10) - N / 10).max() < 500
+    some = random.choice(KEY, 10, (2, 3), replace=False)
+    assert some.shape == (2, 3) and len(set(some.ravel().tolist())) == 6
+    p = np.array([0, 1, 0, 3, 0])
+    counts = np.bincount(random.choice(KEY, 5, N, p=p), minlength=5) / N
+    np.testing.assert_allclose(counts, p / 4, atol=0.006)
+    assert random.bernoulli(KEY, np.array([0.0, 1.0])).tolist() == [False, True]
+    with pytest.raises(ValueError, match="choose 11 of 10"):
+        random.choice(KEY, 10, 11, replace=False)
+
+
+def test_arrays() -> None:
+    k = random.key(5, device="cpu")
+    plain = random.key(5)
+    assert type(plain) is np.ndarray and type(k) is rune_jit.Array
+    pairs = [
+        (random.normal(k, (2, 3)), random.normal(plain, (2, 3))),
+        (random.split(k, 3)[1], random.split(plain, 3)[1]),
+        (random.permutation(k, 5), random.permutation(plain, 5)),
+        (random.bernoulli(k, 0.5, 9), random.bernoulli(plain, 0.5, 9)),
+        (random.choice(k, k, 3), random.choice(plain, plain, 3)),
+        (random.fold_in(k, 3), random.fold_in(plain, 3)),
+        (random.randint(k, 0, 9, 4), random.randint(plain, 0, 9, 4)),
+        (random.uniform(k, 2, low=3, high=4), random.uniform(plain, 2, low=3, high=4)),
+    ]
+    for array, expected in pairs:
+        assert type(array) is rune_jit.Array and array.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(array), expected)
 
 
 def test_errors() -> None:

@@ -1,0 +1,120 @@
+"""Writes docs/conformance.md from the reports of scripts/array_api_tests.sh.
+
+report.py REPORTS_FOLDER SKIPS_FILE SUITE_CHECKOUT OUTPUT
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+_RUNS = {
+    "rune_jit.numpy": "eager",
+    "jitted_namespace": "each function wrapped in `rune_jit.jit`",
+}
+_OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed")
+_HEAD = """# Conformance to the Python array API standard
+
+`rune_jit.numpy` is tested with the standard's public test suite
+([data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), commit {commit}),
+version 2024.12 of the standard, {examples} examples a test, NumPy {numpy}, Python {python}:
+
+    scripts/array_api_tests.sh SUITE_CHECKOUT
+
+writes this file. In the second run every call of a function of the namespace is a program traced and
+compiled by `rune_jit.jit` for the arrays of that call (tests/array_api/jitted_namespace.py);
+operators and methods of arrays are compiled programs in both.
+
+| run | {outcomes} |
+|---|{rules}|
+{rows}
+"""
+_FALLBACKS = """
+## What runs on NumPy under `jit`
+
+In the second run these functions met, at least once, what cannot be traced (a dtype that kernels do
+not have, such as complex128, sizes that depend on data, or an operation without a traced form), and
+ran on NumPy, as `fallback="silent"` allows:
+
+{names}
+"""
+
+
+def _rows(reports: dict[str, dict]) -> str:
+    rows = []
+    for module, name in _RUNS.items():
+        summary = reports[module]["summary"]
+        rows.append(f"| {name} | " + " | ".join(str(summary.get(o, 0)) for o in _OUTCOMES) + " |")
+    return "\n".join(rows)
+
+
+def _skips_of_file(path: Path) -> list[tuple[str, int]]:
+    """(reason, number of tests) for each comment of the skips file after the first."""
+    skips: list[tuple[str, int]] = []
+    for block in path.read_text().split("\n\n")[1:]:
+        lines = block.strip().splitlines()
+        reason = " ".join(line[2:] for line in lines if line.startswith("# "))
+        skips.append((reason, sum(line.startswith("array_api_tests") for line in lines)))
+    return skips
+
+
+def _skips_of_suite(report: dict) -> Counter[str]:
+    """Reasons that the suite itself gives for skipping tests."""
+    reasons: Counter[str] = Counter()
+    for test in report["tests"]:
+        for stage in ("setup", "call"):
+            text = test.get(stage, {}).get("longrepr", "")
+            if test["outcome"] == "skipped" and "Skipped: " in text:
+                reason = text.split("Skipped: ", 1)[1].strip("')\n ").split("\n")[0]
+                if "--skips-file" not in reason:
+                    reasons[f"{test['nodeid'].removeprefix('array_api_tests/')}: {reason}"] += 1
+    return reasons
+
+
+def _failures(reports: dict[str, dict]) -> list[str]:
+    return [
+        f"- {_RUNS[module]}: `{test['nodeid']}`"
+        for module, report in reports.items()
+        for test in report["tests"]
+        if test["outcome"] in ("failed", "error")
+    ]
+
+
+def _git(folder: str) -> str:
+    command = ["git", "-C", folder, "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def main(folder: str, skips: str, suite: str, examples: str, output: str) -> None:
+    reports = {m: json.loads((Path(folder) / f"{m}.json").read_text()) for m in _RUNS}
+    text = _HEAD.format(
+        commit=_git(suite),
+        examples=examples,
+        numpy=np.__version__,
+        python=platform.python_version(),
+        outcomes=" | ".join(_OUTCOMES),
+        rules="|".join("---" for _ in _OUTCOMES),
+        rows=_rows(reports),
+    )
+    failures = _failures(reports)
+    text += "\n## Failures\n\n" + ("\n".join(failures) or "None.") + "\n"
+    text += "\n## Skips\n\nBy tests/array_api/skips.txt:\n\n"
+    text += "".join(f"- {count} tests: {reason}\n" for reason, count in _skips_of_file(Path(skips)))
+    text += "\nBy the suite itself:\n\n"
+    text += "".join(
+        f"- `{reason}`\n" for reason in sorted(_skips_of_suite(reports["rune_jit.numpy"]))
+    )
+    names = sorted(set((Path(folder) / "fallbacks.txt").read_text().split()))
+    text += _FALLBACKS.format(names=", ".join(f"`{name}`" for name in names) or "None.")
+    Path(output).write_text(text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
