@@ -41,18 +41,50 @@ const TrigTable& table_of(Value x) {
   return x.dtype() == DType::Float32 ? kFloat32 : kFloat64;
 }
 
-// |x| = quadrant pi/2 + rest, |rest| <= pi/4; of the quadrant only the low two bits count.
+// |x| = quadrant pi/2 + rest + low, |rest| <= pi/4, low about the rounding error of rest; of the
+// quadrant only the low two bits count.
 struct Angle {
   Value quadrant;  // an integer as wide as the float
-  Value rest;
+  Value rest, low;
 };
+
+// A number with what it lacks of an exact result.
+struct Sum {
+  Value high, low;
+};
+
+// a + b for |a| >= |b| (Dekker 1971).
+Sum add(Value a, Value b) {
+  const Value high = a + b;
+  return {high, b - (high - a)};
+}
+
+// a + b for any two (Knuth, TAOCP 4.2.2).
+Sum add_any(Value a, Value b) {
+  const Value high = a + b;
+  const Value part = high - a;
+  return {high, (a - (high - part)) + (b - part)};
+}
+
+// What `sum`, a * x + y rounded once, lacks of the exact value (Boldo & Muller, ARITH 2005).
+Value mulacc_error(Value a, double x, Value y, Value sum) {
+  const Value product = a * x;
+  const Value product_low = mulacc(a, x, 0.0 - product);
+  const Sum low = add_any(y, product_low);
+  const Sum high = add_any(product, low.high);
+  return ((high.high - sum) + high.low) + low.low;
+}
 
 Angle reduce_moderate(Value size) {
   const TrigTable& t = table_of(size);
   const Rounded n = round_product(size, 0.6366197723675814);
-  Value rest = size;
-  for (const double part : t.pi_2) rest = mulacc(n.number, -part, rest);
-  return {n.integer, rest};
+  // The first difference is exact.
+  const Value first = mulacc(n.number, -t.pi_2[0], size);
+  const Value second = mulacc(n.number, -t.pi_2[1], first);
+  const Value rest = mulacc(n.number, -t.pi_2[2], second);
+  const Value low = mulacc_error(n.number, -t.pi_2[1], first, second) +
+                    mulacc(n.number, -t.pi_2[2], second - rest);
+  return {n.integer, rest, low};
 }
 
 // `count` words of 32 bits, as uint64, of the bits of 2/pi preceded by `leading` zeros: those from
@@ -145,7 +177,9 @@ Angle reduce_huge(Value size) {
   const double unit = std::ldexp(1.0, -64);
   const double pi_2 = table_of(size).pi_2[0], pi_2_low = table_of(size).pi_2[1];
   const Value first = cast(leading_bits, f.dtype) * unit;
-  return {quadrant, mulacc(first, pi_2, mulacc(first, pi_2_low, rest * unit * pi_2))};
+  const Value tail = mulacc(first, pi_2_low, rest * unit * pi_2);
+  const Value sum = mulacc(first, pi_2, tail);
+  return {quadrant, sum, mulacc(first, pi_2, 0.0 - sum) + tail};
 }
 
 struct SinCos {
@@ -160,24 +194,17 @@ SinCos sin_cos_of_rest(Value r) {
   return {sin, cos};
 }
 
-// A sum with its rounding error, for |a| >= |b|.
-struct Sum {
-  Value high, low;
-};
-Sum add(Value a, Value b) {
-  const Value high = a + b;
-  return {high, b - (high - a)};
-}
-
-// sin(r) / cos(r), or cos(r) / sin(r) where `inverted`, the rounding errors of all three carried
-// along.
-Value tan_of_rest(Value r, Value inverted) {
+// sin(r) / cos(r), or cos(r) / sin(r) where `inverted`, the rounding errors of all three and of the
+// angle carried along.
+Value tan_of_rest(const Angle& angle, Value inverted) {
+  const Value r = angle.rest;
   const TrigTable& t = table_of(r);
   const Value z = r * r;
-  const Sum sin = add(r, r * z * polynomial(z, t.sin));
+  const Sum sin = add(r, mulacc(r * z, polynomial(z, t.sin), angle.low));
   const Value half = mulacc(z, -0.5, 1.0);
   const Value half_low = mulacc(z, -0.5, 1.0 - half);
-  const Sum cos = add(half, mulacc(z * z, polynomial(z, t.cos), half_low));
+  const Value half_error = mulacc(0.0 - r, angle.low, half_low);
+  const Sum cos = add(half, mulacc(z * z, polynomial(z, t.cos), half_error));
   const Value top = where(inverted, cos.high, sin.high),
               bottom = where(inverted, sin.high, cos.high);
   const Value top_low = where(inverted, cos.low, sin.low);
@@ -233,7 +260,7 @@ Value cos(Operands x) {
 Value tan(Operands x) {
   return of_angle(x[0], [&](const Angle& angle) {
     const Value odd = angle.quadrant << (bits_of(angle.quadrant.dtype()) - 1);
-    return flip_sign(tan_of_rest(angle.rest, not_equal(odd, 0)), odd ^ bits(x[0]));
+    return flip_sign(tan_of_rest(angle, not_equal(odd, 0)), odd ^ bits(x[0]));
   });
 }
 

@@ -1,0 +1,72 @@
+"""Errors of float functions in units of the last place, on samples of what benchmarks/ulp.py checks
+in full."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+_FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "ulp.py"
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("ulp", _FILE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ulp"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+ulp = _load()
+# As in docs/float_contract.md; float64 as libm, whose largest errors are those of cbrt.
+_BASIC = ("sqrt", "reciprocal")
+_FLOAT64 = {"cbrt": 4.0, "tanh": 3.0}
+
+
+@pytest.mark.parametrize("name", ulp.UNARY)
+def test_float32(name: str, full: bool) -> None:
+    worst = ulp.float32_unary(name, 61 if full else 9973)
+    assert worst.wrong == 0, worst.at
+    assert worst.ulps <= (0.5 if name in _BASIC else 2), worst.at
+
+
+@pytest.mark.parametrize("name", ulp.UNARY)
+def test_narrow_floats_on_all_encodings(name: str) -> None:
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        worst = ulp.narrow_unary(name, dtype)
+        assert worst.wrong == 0, worst.at
+        assert worst.ulps <= (0.5 if name in _BASIC else 1.01), worst.at
+
+
+@pytest.mark.parametrize("name", ulp.UNARY)
+def test_float64(name: str) -> None:
+    worst = ulp.random_arguments(name, "float64", 1 << 14)
+    assert worst.wrong == 0, worst.at
+    assert worst.ulps <= _FLOAT64.get(name, 2), worst.at
+
+
+@pytest.mark.parametrize("name", ulp.BINARY)
+def test_pairs(name: str) -> None:
+    for dtype in ("float32", "float64"):
+        worst = ulp.random_arguments(name, dtype, 1 << 16)
+        assert worst.wrong == 0, worst.at
+        assert worst.ulps <= 2, worst.at
+
+
+def test_errors_are_measured_in_units_of_the_result() -> None:
+    """The instrument itself: errors of known size, and values of another kind."""
+    true = np.array([1.0, 1.0, 2.0**-149, 3.0, 0.0, np.inf, np.nan, 2.0**200])
+    got = np.array([1, 1 + 2**-22, 0, np.nan, -0.0, np.inf, np.nan, np.inf], np.float32)
+    error, wrong = ulp.errors(got, true)
+    assert list(error) == [0, 2, 1, 0, 0, 0, 0, 0]
+    assert list(wrong) == [False, False, False, True, True, False, False, False]
+    worst = ulp.Worst("name", "float32")
+    worst.add((true,), got, true)
+    assert (worst.ulps, worst.wrong, worst.inputs) == (2, 2, 8)
