@@ -55,7 +55,7 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
     @property
     def device(self) -> str:
         """The name of the device: "cpu", "metal" ..."""
-        return self._device  # type: ignore[no-any-return]
+        return self._device
 
     @property
     def ndim(self) -> int:
@@ -176,7 +176,7 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
             raise ValueError(f"to_device: cannot use stream={stream!r} (devices have one each)")
         return device_put(self, device)
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+    def astype(self, dtype: Any, *, copy: bool = True) -> Any:
         """numpy.ndarray.astype with casting="unsafe"."""
         wanted = np.dtype(dtype)
         if wanted == self.dtype:
@@ -198,7 +198,7 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
         return np.transpose(self, wanted)
 
     def dot(self, other: Any) -> Any:
-        return np.dot(self, other)  # type: ignore[no-any-return]
+        return np.dot(self, other)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
         return np.clip(self, min, max)
@@ -234,23 +234,16 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements in host memory, read-only where the consumer's version
-        can say so; a copy otherwise. Raises BufferError where copy=False cannot be met, and for
-        dtypes that DLPack's NumPy does not export (bfloat16)."""
-        host = np.asarray(self)
-        if (max_version is None or max_version < (1, 0)) and not copy:
-            if copy is False:
-                raise BufferError(
-                    "Array.__dlpack__: cannot share read-only memory with a consumer of DLPack 0"
-                )
-            copy = True
-        if copy and (max_version is None or max_version < (1, 0)):
-            return host.copy().__dlpack__(dl_device=dl_device)
-        return host.__dlpack__(
-            max_version=max_version,
-            dl_device=dl_device,
-            copy=copy,
-        )
+        """A DLPack capsule of the elements in host memory.
+
+        Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or with
+        copy=False the memory itself, which they must not write to. Raises BufferError for dtypes
+        that NumPy does not export (bfloat16) and devices that are not the host.
+        """
+        if max_version is None or max_version < (1, 0):
+            host = to_host(self) if copy is False else np.array(to_host(self))
+            return host.__dlpack__(dl_device=dl_device)
+        return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = np.empty(0).__dlpack_device__()

@@ -4,6 +4,7 @@ only changes metadata is done by NumPy on the same memory; what cannot be traced
 
 from __future__ import annotations
 
+import functools
 import operator as op
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -42,8 +43,6 @@ _WITHOUT_PROGRAM = _VIEWS | {
     np.may_share_memory,
     np.shares_memory,
 }
-
-_programs: dict[Any, Callable[..., Any]] = {}
 
 
 class _Leaf:
@@ -94,25 +93,22 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
     names = tuple(kwargs)
     kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
-    key = (function, args_key, names, kwargs_key)
     try:
-        program = _programs.get(key)
+        program = _program(function, args_key, names, kwargs_key)
     except TypeError:  # a constant that cannot be hashed
         return on_host(function, args, kwargs)
-    if program is None:
-        program = _programs[key] = _program(*key)
-        if len(_programs) > _MOST_PROGRAMS:
-            del _programs[next(iter(_programs))]
     try:
         return program(*leaves)
     except ConcretizationError:
-        _programs[key] = _on_host_program(*key)
         return on_host(function, args, kwargs)
 
 
-def _restoring(
-    function: Callable[..., Any], args_key: Any, names: Any, kwargs_key: Any
+@functools.lru_cache(maxsize=_MOST_PROGRAMS)
+def _program(
+    function: Callable[..., Any], args_key: Any, names: tuple[str, ...], kwargs_key: Any
 ) -> Callable[..., Any]:
+    from rune_jit.jit import jit
+
     def operation(*leaves: Any) -> Any:
         supply = iter(leaves)
         args = [_restore(key, supply) for key in args_key]
@@ -120,18 +116,7 @@ def _restoring(
         return function(*args, **dict(zip(names, values, strict=True)))
 
     operation.__name__ = getattr(function, "__name__", type(function).__name__)
-    return operation
-
-
-def _program(*key: Any) -> Callable[..., Any]:
-    from rune_jit.jit import jit
-
-    return jit(_restoring(*key), fallback="silent")
-
-
-def _on_host_program(*key: Any) -> Callable[..., Any]:
-    operation = _restoring(*key)
-    return lambda *leaves: on_host(operation, leaves, {})
+    return jit(operation, fallback="silent")
 
 
 def _captured(x: Any) -> Any:

@@ -144,7 +144,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _float(dtype: Any) -> str:
-    name = np.dtype(dtype).name
+    name: str = np.dtype(dtype).name
     if name not in ("float32", "float64"):
         raise TypeError(f"random: cannot draw {name} (expected float32 or float64)")
     return name

@@ -27,8 +27,8 @@ version 2024.12 of the standard, {examples} examples a test, NumPy {numpy}, Pyth
 
     scripts/array_api_tests.sh SUITE_CHECKOUT
 
-writes this file. In the second run every call of a function of the namespace is a program traced and
-compiled by `rune_jit.jit` for the arrays of that call (tests/array_api/jitted_namespace.py);
+writes this file. In the second run every call of a function of the namespace is a program traced
+and compiled by `rune_jit.jit` for the arrays of that call (tests/array_api/jitted_namespace.py);
 operators and methods of arrays are compiled programs in both.
 
 | run | {outcomes} |

@@ -161,8 +161,9 @@ def test_protocols() -> None:
     assert x.__dlpack_device__() == (1, 0)
     assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0)))
     assert "dltensor_versioned" not in repr(x.__dlpack__())
-    with pytest.raises(BufferError, match="read-only"):
-        x.__dlpack__(copy=False)
+    assert "dltensor" in repr(x.__dlpack__(copy=False))
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
     source = np.arange(3.0)
     check(rune_jit.from_dlpack(source), source)
     assert np.shares_memory(np.asarray(rune_jit.from_dlpack(source)), source)

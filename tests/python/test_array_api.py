@@ -82,7 +82,7 @@ def test_inspection() -> None:
 
 def test_dtypes() -> None:
     for dtype in (xp.float32, xp.bfloat16, xp.bool):
-        for other in (1, "no dtype", object(), [], {}, xp.int8, np.uint16):
+        for other in (None, 1, "no dtype", object(), [], {}, xp.int8, np.uint16):
             assert (dtype == other) is False
     assert xp.asarray(A).dtype == xp.float32
     assert xp.result_type(xp.asarray(B), xp.float32, 1.5) == xp.float32

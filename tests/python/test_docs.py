@@ -124,3 +124,12 @@ def test_readme_tour_runs() -> None:
     assert tour
     with pytest.warns(rune_jit.JitFallbackWarning):  # the tour shows one
         exec(compile(tour.group(1), "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_arrays_examples_run() -> None:
+    text = (ROOT / "docs/arrays.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "arrays.md", "exec"), scope)

@@ -10,11 +10,12 @@ import numpy as np
 from rune_jit.array import Array
 from rune_jit.tracer import Tracer
 
-# NumPy's dtype objects: they compare with anything.
+# NumPy's scalar types: unlike numpy.dtype("float64"), they do not equal None. They are equal to the
+# dtypes of arrays.
 DTYPES = {
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "bfloat16": ml_dtypes.bfloat16,
     **{
-        name: np.dtype(name)
+        name: np.dtype(name).type
         for name in (
             *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
             *("float16", "float32", "float64", "complex64", "complex128"),
