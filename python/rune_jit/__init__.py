@@ -16,11 +16,13 @@ from rune_jit.array import Array, array, asarray, device_put, devices, from_dlpa
 from rune_jit.config import options, show_config
 from rune_jit.errors import (
     ConcretizationError,
+    DataDependentShapeError,
     DTypeError,
     InternalError,
     JitFallbackWarning,
     ParseError,
     RuneJitError,
+    StateChangedError,
     TracerLeakError,
     UnsupportedOpError,
 )
@@ -38,12 +40,14 @@ __all__ = [
     "CacheInfo",
     "ConcretizationError",
     "DTypeError",
+    "DataDependentShapeError",
     "InternalError",
     "JitFallbackWarning",
     "JitFunction",
     "Lowered",
     "ParseError",
     "RuneJitError",
+    "StateChangedError",
     "Tracer",
     "TracerLeakError",
     "UnsupportedOpError",

@@ -5,10 +5,12 @@ from __future__ import annotations
 __all__ = [
     "ConcretizationError",
     "DTypeError",
+    "DataDependentShapeError",
     "InternalError",
     "JitFallbackWarning",
     "ParseError",
     "RuneJitError",
+    "StateChangedError",
     "TracerLeakError",
     "UnsupportedOpError",
 ]
@@ -31,6 +33,11 @@ class StateChangedError(UnsupportedOpError):
 class ConcretizationError(RuneJitError, TypeError):
     """The function asked for the value of a traced array, which is known only when the compiled
     program runs. The message says what to write instead."""
+
+
+class DataDependentShapeError(UnsupportedOpError, ConcretizationError):
+    """The shape of a result depends on values of traced arrays. The message says what to write
+    instead; under ``fallback="warn"`` or ``"silent"`` the function runs on NumPy."""
 
 
 class TracerLeakError(RuneJitError, RuntimeError):

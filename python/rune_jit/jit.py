@@ -22,6 +22,7 @@ from rune_jit.errors import (
     ConcretizationError,
     JitFallbackWarning,
     StateChangedError,
+    TracerLeakError,
     UnsupportedOpError,
 )
 from rune_jit.guards import State
@@ -398,7 +399,7 @@ class JitFunction(Generic[P, R]):
             trace = Trace(self._name, captured_are_traced)
             try:
                 return self._trace_once(call, trace, state)
-            except (UnsupportedOpError, ConcretizationError):
+            except (UnsupportedOpError, ConcretizationError, TracerLeakError):
                 state.restore()
                 if not trace.stand_ins or not captured_are_traced:
                     raise

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.registry import FUNCTIONS
 from rune_jit.storage import Step
 from rune_jit.trace import (
@@ -376,7 +376,7 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
             return [trace.constant(item)]
     if isinstance(item, (Tracer, np.ndarray)):
         if item.dtype == bool:
-            raise UnsupportedOpError(
+            raise DataDependentShapeError(
                 "getitem: cannot trace an index of bool (the result's shape depends on data)\n"
                 "hint: write np.where(mask, x, 0)"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,14 +10,14 @@ import numpy as np
 
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import writes as _writes
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import DataDependentShapeError
 from rune_jit.trace import Trace, require_trace, user_site
 from rune_jit.tracer import Tracer
 
 
 class Selection(np.lib.mixins.NDArrayOperatorsMixin):
-    """x[mask]: may be computed with element by element and assigned to y[mask]; anything else needs
-    its size."""
+    """x[mask]: may be computed with element by element, reduced and assigned to y[mask]; anything
+    else needs its size."""
 
     __array_priority__ = 1001
 
@@ -26,10 +27,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self.axes = axes  # of the mask: the first ones
         self._site = user_site()
 
-    def refusal(self, what: str) -> UnsupportedOpError:
-        error = UnsupportedOpError(
+    def refusal(self, what: str) -> DataDependentShapeError:
+        error = DataDependentShapeError(
             f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
-            "hint: write np.where(mask, x, 0)"
+            "hint: write np.where(mask, x, 0), or a reduction with where=mask"
         )
         error.user_site = self._site  # type: ignore[attr-defined]
         return error
@@ -71,7 +72,44 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        raise self.refusal(func.__name__)
+        if func.__name__ not in _REDUCTIONS or args[:1] != (self,):
+            raise self.refusal(func.__name__)
+        return getattr(self, func.__name__)(*args[1:], **kwargs)
+
+    def _reduced(self, name: str, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        """A reduction of all elements: the others count as its neutral element."""
+        one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
+        if not (axis is None or one_axis) or any(v is not np._NoValue for v in kwargs.values()):
+            raise self.refusal(name)
+        trace = require_trace()
+        x = self.full
+        where = Tracer(trace, trace.builder.broadcast_to(self.where, list(x.shape)))
+        given = {} if dtype is None else {"dtype": dtype}
+        if name in ("sum", "prod"):
+            neutral = x.dtype.type(name == "prod")
+            return getattr(np, name)(np.where(where, x, neutral), **given)
+        if name in ("any", "all"):
+            return np.any(where & (x != 0)) if name == "any" else np.all(~where | (x != 0))
+        if name in ("max", "min"):
+            ufunc = "maximum" if name == "max" else "minimum"
+            message = f"zero-size array to reduction operation {ufunc} which has no identity"
+            trace.must_be_equal(trace.operand(np.any(where)), True, message)
+            return getattr(np, name)(np.where(where, x, _extreme(x.dtype, name == "min")))
+        return self._moment(name, where, dtype)
+
+    def _moment(self, name: str, where: Tracer, dtype: Any) -> Any:
+        """mean, var or std."""
+        x = self.full
+        if dtype is not None:
+            raise self.refusal(f"{name} with dtype=")
+        result = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+        x = x.astype(np.float32 if result == np.float16 else result)
+        zero = x.dtype.type(0)
+        count = np.sum(where).astype(x.dtype)
+        mean = np.sum(np.where(where, x, zero)) / count
+        if name != "mean":
+            mean = np.sum(np.where(where, (x - mean) ** 2, zero)) / count
+        return (np.sqrt(mean) if name == "std" else mean).astype(result)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -83,6 +121,21 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     __array__ = __len__ = __iter__ = __bool__ = _refuse
     __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _refuse
+
+
+_REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
+for _name in _REDUCTIONS:
+    setattr(Selection, _name, functools.partialmethod(Selection._reduced, _name))
+
+
+def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
+    """The largest or smallest value of a dtype."""
+    if dtype.kind == "b":
+        return np.bool_(largest)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.max if largest else limits.min)
+    return dtype.type(np.inf if largest else -np.inf)
 
 
 def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:

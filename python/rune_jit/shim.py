@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import threading
 import time
 import types
 from collections.abc import Callable
@@ -156,7 +157,31 @@ def _ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return result
 
 
+class _NdarrayMeta(type):
+    """Makes the class below stand for numpy.ndarray: traced arrays are instances, and calls make
+    traced arrays."""
+
+    def __call__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            return np.ndarray(shape, dtype, *args, **kwargs)
+        return REPLACED["empty"](shape, dtype)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x._storage.scalar)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, np.ndarray)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+
+class _Ndarray(metaclass=_NdarrayMeta):
+    pass
+
+
 REPLACED: dict[str, Callable[..., Any]] = {
+    "ndarray": _Ndarray,
     "zeros": _filled("zeros", 0),
     "empty": _filled("empty", 0),
     "ones": _filled("ones", 1),
@@ -186,15 +211,15 @@ _SHIM.__dict__.update(REPLACED)
 
 
 def _refusing(function: Any, name: str) -> Callable[..., Any]:
-    """Stands for a function whose result differs from call to call."""
+    """Stands for a function whose result differs from call to call, or that other threads run."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         seeded = any(seed is not None for seed in (*args, *kwargs.values()))
         if _outside_trace() or (seeded and name.startswith("numpy")):
             return function(*args, **kwargs)
         raise UnsupportedOpError(
-            f"{name}: cannot trace this function (each call would get the same result)\n"
-            "hint: pass its result as an argument"
+            f"{name}: cannot trace this function (it would run once, not at each call)\n"
+            "hint: call it outside, and pass its result as an argument"
         )
 
     return refuse
@@ -206,6 +231,7 @@ _IMPURE: dict[int, Callable[..., Any]] = {
     for name, function in [
         *((f"time.{name}", getattr(time, name)) for name in _CLOCKS),
         *((f"time.{name}_ns", getattr(time, f"{name}_ns")) for name in _CLOCKS),
+        ("threading.Thread", threading.Thread),
         ("os.urandom", os.urandom),
         ("input", input),
         ("numpy.random.default_rng", np.random.default_rng),
@@ -312,7 +338,8 @@ class Rebinder:
         return value
 
     def _view_of(self, module: types.ModuleType) -> Any:
-        if is_library(module.__name__) and module.__name__ not in ("time", "os", "numpy.random"):
+        impure = ("numpy.random", "os", "threading", "time")
+        if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:
             self._copies[id(module)] = (module, _ModuleView(module, self._inside))
