@@ -236,9 +236,9 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
     ) -> Any:
         """A DLPack capsule of the elements in host memory.
 
-        Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or with
-        copy=False the memory itself, which they must not write to. Raises BufferError for dtypes
-        that NumPy does not export (bfloat16) and devices that are not the host.
+        Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or
+        with copy=False the memory itself, which they must not write to. Raises BufferError for
+        dtypes that NumPy does not export (bfloat16) and devices that are not the host.
         """
         if max_version is None or max_version < (1, 0):
             host = to_host(self) if copy is False else np.array(to_host(self))
@@ -318,8 +318,16 @@ def to_host(x: Array) -> np.ndarray:
 
 
 def to_memory(array: np.ndarray, device: str) -> Any:
-    """What an Array holds of a NumPy array: the array itself, or the device's copy of it."""
-    return array if _has_host_memory(device) else _core.DeviceMemory(array, device)
+    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
+    DTypeError if the device lacks the dtype."""
+    if _has_host_memory(device):
+        return array
+    if not has_dtype(device, array.dtype):
+        raise DTypeError(
+            f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
+            "hint: make it of a dtype that the device has, or keep it on the cpu"
+        )
+    return _core.DeviceMemory(array, device)
 
 
 def from_numpy(array: np.ndarray, device: str | None = None) -> Array:

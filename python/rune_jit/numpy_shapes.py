@@ -365,7 +365,12 @@ def _diff(
     return call_builder("diff", a, as_index(n), as_index(axis))
 
 
-@implements(np.diagonal, np.linalg.diagonal)
+@implements(np.linalg.diagonal)
+def _matrix_diagonal(x: Any, /, *, offset: int = 0) -> Tracer:
+    return _diagonal(x, offset, -2, -1)  # type: ignore[no-any-return]
+
+
+@implements(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
     arguments = (as_index(offset), as_index(axis1), as_index(axis2))
     return make_view(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
+from devices import devices
 
 import rune_jit
 from rune_jit import Array, ConcretizationError, asarray, jit
@@ -172,6 +173,38 @@ def test_protocols() -> None:
         check(same, A)
     with pytest.raises(ValueError, match="stream"):
         x.to_device("cpu", stream=1)
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+def test_on_device(device: str) -> None:
+    x, a = rune_jit.device_put(A, device), A.copy()
+    pairs = [
+        (x + 1, a + 1), (np.abs(x) @ x.T, np.abs(a) @ a.T), (x[0], a[0]), (x[:, 1], a[:, 1]),
+        (x[[1, 0]], a[[1, 0]]), (x[x > 1], a[a > 1]), (x.reshape(3, 2), a.reshape(3, 2)),
+        (x.astype(np.int32)[0], a[0].astype(np.int32)), (np.sort(x), np.sort(a)),
+        (jit(lambda p, q: (p + q).sum(axis=0))(x, a), (a + a).sum(axis=0)),
+        (jit(lambda p: np.ones(3, np.float32))(x), np.ones(3, np.float32)),
+    ]  # fmt: skip
+    x += 1
+    x[0] = 9
+    pairs.append((x, np.stack([np.full(3, 9, np.float32), a[1] + 1])))
+
+    def write(p: Any) -> Any:
+        p[1] = p[0]
+        return p
+
+    y = x.copy()
+    assert jit(write, fallback="error")(y) is y
+    pairs += [(y, np.full((2, 3), 9, np.float32)), (x[1], a[1] + 1)]
+    for array, expected in pairs:
+        assert array.device == device
+        check(array, expected)
+    for other in (np.asarray(x), np.asarray(memoryview(x)), np.from_dlpack(x)):
+        np.testing.assert_array_equal(other, np.asarray(x.to_device("cpu")))
+    assert pickle.loads(pickle.dumps(x)).device == copy.copy(x).device == device
+    if device == "metal":
+        with pytest.raises(rune_jit.DTypeError, match="cannot hold float64"):
+            asarray(1.5, device=device)
 
 
 def test_devices() -> None:

@@ -118,6 +118,7 @@ CASES: list[tuple[str, Callable[..., Any]]] = [
     ("cumulative", lambda m, a, b: m.cumulative_sum(b, axis=1, include_initial=True)),
     ("roll", lambda m, a, b: m.roll(b, 1)),
     ("linalg", lambda m, a, b: (m.linalg.inv(m.eye(2) * 2.0), m.linalg.vector_norm(a[0]))),
+    ("diagonal", lambda m, a, b: m.linalg.diagonal(m.reshape(b, (3, 2, 1)) + a[:, :1], offset=0)),
     ("fft", lambda m, a, b: m.fft.fft(a[0])),
 ]  # fmt: skip
 
