@@ -126,7 +126,7 @@ def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:
 
 # ufunc.at.
 
-_AT = {
+_AT: dict[Any, str] = {
     np.add: "add",
     np.multiply: "prod",
     np.maximum: "max",

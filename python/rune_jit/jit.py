@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import functools
 import inspect
+import sys
 import types
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
-import optree
 
-from rune_jit import _core
+from rune_jit import _core, trees
+from rune_jit.arguments import USED_ONCE, Call, input_names, take_apart
 from rune_jit.array import Array, from_numpy, is_dtype
 from rune_jit.cache import Cache
 from rune_jit.eager import on_host
@@ -35,10 +34,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# What a second call with the same object finds used up.
-_USED_ONCE = (Iterator, AsyncIterator, Coroutine)
-
-
 class CacheInfo(NamedTuple):
     """Counts of a jitted function."""
 
@@ -47,18 +42,6 @@ class CacheInfo(NamedTuple):
     fallbacks: int  # signatures that run on NumPy
     size: int  # signatures known
     evictions: int  # signatures forgotten because there were too many
-
-
-class _Call(NamedTuple):
-    """The arguments of one call, taken apart."""
-
-    key: Any
-    leaves: list[Any]
-    treedef: Any
-    names: tuple[str, ...]  # of the arguments in the tree
-    statics: dict[str, Any]  # arguments named in static_argnums or static_argnames
-    static_leaves: list[int]
-    bound: inspect.BoundArguments | None  # none for functions without a signature
 
 
 class _Traced(NamedTuple):
@@ -82,52 +65,6 @@ class _Fallback:
         self.last_used = _core.CompiledCall.tick()
 
 
-class _ByIdentity:
-    """A key equal to itself only: for objects that cannot be hashed, or that change."""
-
-    __slots__ = ("held",)
-
-    def __init__(self, held: Any) -> None:
-        self.held = held
-
-    def __hash__(self) -> int:
-        return id(self.held)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByIdentity) and self.held is other.held
-
-
-def _static_key(value: Any, by_identity: bool = False) -> Any:
-    """A hashable key that tells 1, 1.0 and True apart, 0.0 and -0.0, and two objects whose
-    attributes may differ; NaN equals itself. `by_identity`: so are values that have no hash."""
-    kind = type(value)
-    if isinstance(value, float):
-        return kind, value.hex()
-    if isinstance(value, complex):
-        return kind, value.real.hex(), value.imag.hex()
-    if kind in (tuple, frozenset) or (isinstance(value, tuple) and hasattr(value, "_fields")):
-        return kind, kind(map(_static_key, value)) if kind in (tuple, frozenset) else tuple(
-            map(_static_key, value)
-        )
-    if (
-        dataclasses.is_dataclass(kind)
-        and kind.__hash__ is not None
-        and kind.__hash__ is not object.__hash__
-    ):
-        return kind, tuple(
-            (field.name, _static_key(getattr(value, field.name)))
-            for field in dataclasses.fields(value)
-        )
-    try:
-        hash(value)
-    except TypeError:
-        if by_identity:
-            return _ByIdentity(value)
-        raise
-    mutable = hasattr(value, "__dict__") and not isinstance(value, (type, enum.Enum, np.dtype))
-    return _ByIdentity(value) if mutable else (kind, value)
-
-
 class JitFunction(Generic[P, R]):
     """A function that runs as compiled programs; what `jit` returns."""
 
@@ -147,6 +84,14 @@ class JitFunction(Generic[P, R]):
                 f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n"
                 f"hint: the devices are {', '.join(_core.targets())}"
             )
+        self._options = {
+            "device": device,
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "donate_argnums": donate_argnums,
+            "fallback": fallback,
+            "cache_size": cache_size,
+        }
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._fn = fn
@@ -177,10 +122,13 @@ class JitFunction(Generic[P, R]):
         return f"<jit {self._name}: {info.size} signatures, {info.hits} hits>"
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            f"{self._name}: cannot pickle a jitted function\nhint: pickle the function and apply"
-            " rune_jit.jit where it is loaded"
-        )
+        # What another process finds under the function's name need not be taken along. A script's
+        # own names it finds only if it ran the script, which cloudpickle does not take for granted.
+        name = getattr(self, "__qualname__", "")
+        by_name = _found_by_name(self.__module__, name) is self
+        if by_name and not (self.__module__ == "__main__" and _is_pickled_by_value()):
+            return name
+        return _unpickle, (self._fn, self._options)
 
     # Inspection.
 
@@ -195,7 +143,7 @@ class JitFunction(Generic[P, R]):
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
         device = self._device_for(call, traced)
-        core = _core.lower(traced.graph, device, _input_names(call, traced))
+        core = _core.lower(traced.graph, device, input_names(call, traced.input_leaves))
 
         def make_call(executable: Any) -> Callable[..., Any]:
             compiled = self._bind(call, traced, executable)
@@ -273,7 +221,7 @@ class JitFunction(Generic[P, R]):
         return self._eager_call(args, kwargs)
 
     def _remember_simple(
-        self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Any
+        self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Any
     ) -> None:
         """Calls whose leaves are just the arguments are found again without Python's help."""
         if kwargs or call.statics or call.static_leaves or len(call.leaves) != len(args):
@@ -281,53 +229,10 @@ class JitFunction(Generic[P, R]):
         if all(leaf is arg for leaf, arg in zip(call.leaves, args, strict=True)):
             self._dispatcher.add(args, entry)
 
-    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        bound = None
-        if self._signature is None:
-            arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
-        else:
-            bound = self._signature.bind(*args, **kwargs)
-            # Defaults that are not given stay constants of the function.
-            arguments = dict(bound.arguments)
-        statics = {name: arguments.pop(name) for name in self._static_names if name in arguments}
-        leaves: list[Any]
-        leaves, treedef = optree.tree_flatten(list(arguments.values()))  # type: ignore[arg-type]
-        leaf_key, static_leaves = _core.key_leaves(leaves)
-        first = next(iter(arguments.values()), None)
-        static_keys = []  # the first argument may be `self`, keyed by identity if it has no hash
-        for position in static_leaves:
-            leaf = leaves[position]
-            if isinstance(leaf, (np.ndarray, np.generic, Array)):
-                what = leaf.dtype if type(leaf) in (np.ndarray, Array) else type(leaf).__name__
-                raise UnsupportedOpError(
-                    f"{self._name}: cannot trace an argument of {what}"
-                    f" ({_owner(arguments, position)}, shape {leaf.shape})"
-                )
-            if isinstance(leaf, _USED_ONCE):
-                raise UnsupportedOpError(
-                    f"{self._name}: cannot trace an argument of {type(leaf).__name__}"
-                    f" ({_owner(arguments, position)}; it can be used once only)\nhint: pass a list"
-                )
-            try:
-                static_keys.append(_static_key(leaf, by_identity=leaf is first))
-            except TypeError as error:
-                raise UnsupportedOpError(
-                    f"{self._name}: cannot trace an argument of {type(leaf).__name__}"
-                    " (neither an array, a number, a container of these, nor hashable)"
-                ) from error
-        static_values = []
-        for name, value in statics.items():
-            try:
-                static_values.append((name, _static_key(value)))
-            except TypeError as error:
-                raise TypeError(
-                    f"{self._name}: cannot use {name} as a static argument ({type(value).__name__}"
-                    " is not hashable)"
-                ) from error
-        key = (treedef, leaf_key, tuple(static_keys), tuple(static_values))
-        return _Call(key, leaves, treedef, tuple(arguments), statics, static_leaves, bound)
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_apart(self._name, self._signature, self._static_names, args, kwargs)
 
-    def _entry(self, call: _Call) -> tuple[Any, bool]:
+    def _entry(self, call: Call) -> tuple[Any, bool]:
         """The compiled call or _Fallback of this key, and whether it was made now; None for a call
         that runs on NumPy this time."""
         evictions = self._cache.evictions
@@ -336,7 +241,7 @@ class JitFunction(Generic[P, R]):
             self._dispatcher.clear()
         return entry
 
-    def _make_entry(self, call: _Call, done: Callable[[], None]) -> Any:
+    def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
             traced = self._trace(call)
@@ -344,7 +249,9 @@ class JitFunction(Generic[P, R]):
             executable = None
             if traced.graph is not None:
                 executable = _core.lower(
-                    traced.graph, self._device_for(call, traced), _input_names(call, traced)
+                    traced.graph,
+                    self._device_for(call, traced),
+                    input_names(call, traced.input_leaves),
                 ).compile()
         except UnsupportedOpError as error:
             if isinstance(error, StateChangedError) and call.key not in self._changed_state:
@@ -354,7 +261,7 @@ class JitFunction(Generic[P, R]):
             return _Fallback()
         return self._bind(call, traced, executable)
 
-    def _bind(self, call: _Call, traced: _Traced, executable: Any) -> Any:
+    def _bind(self, call: Call, traced: _Traced, executable: Any) -> Any:
         outputs, device = traced.outputs, None
         if _devices_of(call, traced):  # Arrays in, Arrays out
             device = self._device_for(call, traced)
@@ -389,7 +296,7 @@ class JitFunction(Generic[P, R]):
 
     # Tracing.
 
-    def _trace(self, call: _Call) -> _Traced:
+    def _trace(self, call: Call) -> _Traced:
         """Traces the function. Where that fails, what it changed outside is what it was before."""
         statics = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
         # Arrays that the function names are traced ones first. If their values are needed they are
@@ -405,7 +312,7 @@ class JitFunction(Generic[P, R]):
                     raise
         raise AssertionError("a trace returns or raises")
 
-    def _trace_once(self, call: _Call, trace: Trace, state: State) -> _Traced:
+    def _trace_once(self, call: Call, trace: Trace, state: State) -> _Traced:
         statics = set(call.static_leaves)
         traced_leaves: list[Any] = []
         input_leaves: list[int] = []
@@ -415,16 +322,16 @@ class JitFunction(Generic[P, R]):
                 continue
             input_leaves.append(position)
             traced_leaves.append(_input_tracer(trace, leaf, position))
-        trees = optree.tree_unflatten(call.treedef, traced_leaves)
-        values = dict(zip(call.names, trees, strict=True)) | call.statics
+        arguments = trees.unflatten(call.treedef, traced_leaves)
+        values = dict(zip(call.names, arguments, strict=True)) | call.statics
         if call.bound is None:
             args, kwargs = values["args"], values["kwargs"]
         else:
-            arguments = inspect.BoundArguments(
+            bound = inspect.BoundArguments(
                 call.bound.signature,
                 {name: values[name] for name in call.bound.arguments},
             )
-            args, kwargs = arguments.args, arguments.kwargs
+            args, kwargs = bound.args, bound.kwargs
         with trace.active():
             try:
                 result = trace.rebind(self._fn)(*args, **kwargs)
@@ -441,7 +348,7 @@ class JitFunction(Generic[P, R]):
                 trace.rebind.finish()
             trace.check_captured()
         state.refuse_changes(self._name)
-        leaves_after, treedef_after = optree.tree_flatten(trees)
+        leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
         if treedef_after != call.treedef or any(
             a is not b for a, b in zip(leaves_after, traced_leaves, strict=True)
         ):
@@ -450,12 +357,12 @@ class JitFunction(Generic[P, R]):
                 "hint: return the new value"
             )
         guards = state.guards_now()
-        return self._finish(trace, result, input_leaves, guards)
+        return self._finish(trace, call, result, input_leaves, guards)
 
     def _finish(
-        self, trace: Trace, result: Any, input_leaves: list[int], guards: list[Any]
+        self, trace: Trace, call: Call, result: Any, input_leaves: list[int], guards: list[Any]
     ) -> _Traced:
-        leaves, treedef = optree.tree_flatten(result)
+        leaves, treedef = trees.flatten(result, call.receiver)
         outputs: list[tuple[Any, ...]] = []
         computed: list[Any] = []
         planned: dict[int, tuple[Any, ...]] = {}
@@ -474,9 +381,7 @@ class JitFunction(Generic[P, R]):
         unflatten: Any = None
         if not treedef.is_leaf():
             unflatten = (
-                tuple
-                if _is_flat_tuple(result)
-                else functools.partial(optree.tree_unflatten, treedef)
+                tuple if _is_flat_tuple(result) else functools.partial(trees.unflatten, treedef)
             )
         graph = trace.builder.finish(computed) if computed else None
         return _Traced(
@@ -493,7 +398,7 @@ class JitFunction(Generic[P, R]):
 
     # Options.
 
-    def _device_for(self, call: _Call, traced: _Traced) -> str:
+    def _device_for(self, call: Call, traced: _Traced) -> str:
         """Where the program runs: as the option says, or where its Arrays are."""
         if self._device is not None:
             return self._device
@@ -504,7 +409,7 @@ class JitFunction(Generic[P, R]):
                 f"{self._name}: cannot use Arrays of several devices together ({places})\n"
                 "hint: x.to_device(device) moves one, jit(..., device=...) says where to run"
             )
-        return next(iter(devices.values()), _core.default_device())  # type: ignore[no-any-return]
+        return next(iter(devices.values()), _core.default_device())
 
     def _parameters(self) -> list[str]:
         return list(self._signature.parameters) if self._signature else []
@@ -537,6 +442,27 @@ class JitFunction(Generic[P, R]):
         return tuple(dict.fromkeys(names))
 
 
+def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:
+    return JitFunction(function, **options)
+
+
+def _found_by_name(module: str | None, qualname: str) -> Any:
+    found = sys.modules.get(module or "")
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _is_pickled_by_value() -> bool:
+    """Whether cloudpickle, which pickles the functions of scripts by value, calls __reduce__."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("cloudpickle"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 class _BoundJit:
     __slots__ = ("__self__", "_jit")
     # The method's own documentation; a docstring here would hide it.
@@ -554,6 +480,9 @@ class _BoundJit:
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         return self._jit.trace(self.__self__, *args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self._jit._name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jit, name)
@@ -583,7 +512,7 @@ def _plan_output(
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
-        if isinstance(leaf, _USED_ONCE) or _holds_tracer(leaf):
+        if isinstance(leaf, USED_ONCE) or _holds_tracer(leaf):
             raise UnsupportedOpError(
                 f"{trace.name}: cannot return a {type(leaf).__name__} that computes from traced"
                 " arrays later\nhint: return arrays, numbers and containers of these"
@@ -617,12 +546,12 @@ def _holds_tracer(x: Any) -> bool:
     return any(contains_tracer(value) for value in held)
 
 
-def _devices_of(call: _Call, traced: _Traced) -> dict[str, str]:
+def _devices_of(call: Call, traced: _Traced) -> dict[str, str]:
     """The devices of the Arrays among arguments and captured arrays."""
     leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
     if not any(isinstance(leaf, Array) for leaf in leaves):
         return {}
-    owners = _input_names(call, traced)
+    owners = input_names(call, traced.input_leaves)
     owners += [f"captured array {i}" for i in range(len(traced.captured))]
     return {
         owner: leaf.device
@@ -631,24 +560,8 @@ def _devices_of(call: _Call, traced: _Traced) -> dict[str, str]:
     }
 
 
-def _input_names(call: _Call, traced: _Traced) -> list[str]:
-    """What the inputs of a graph are to the user: arguments, then captured arrays."""
-    trees = optree.tree_unflatten(call.treedef, call.leaves)
-    arguments = dict(zip(call.names, trees, strict=True))
-    return [_owner(arguments, leaf) for leaf in traced.input_leaves]
-
-
-def _owner(arguments: dict[str, Any], position: int) -> str:
-    """Which argument a leaf belongs to."""
-    for name, value in arguments.items():
-        position -= optree.tree_structure(value).num_leaves
-        if position < 0:
-            return f"argument {name}"
-    raise IndexError(position)
-
-
 def _is_flat_tuple(result: Any) -> bool:
-    return type(result) is tuple and all(optree.tree_is_leaf(x) for x in result)
+    return type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
 
 
 def _site_of(error: BaseException) -> tuple[str, int] | None:
@@ -709,15 +622,16 @@ def jit(
     The function is traced at its first call with arguments of new types: arrays and NumPy scalars
     by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
     and all else (str, bool, None, any hashable object) by value. Arguments and results may be
-    nested in lists, tuples, dicts, namedtuples and what optree knows. Arrays that the function
-    takes from globals and closures are read again at each call, and when a number or an object that
-    it takes from there (or from attributes, containers, default arguments) is another one, it is
-    traced again. Writes to these arrays and to arguments reach them when the program has run. A
-    function that assigns to globals, attributes or items of containers at each call, or takes
-    random numbers or the time, cannot be traced; other side effects (printing, appending to a
-    list) happen while tracing only.
-    Results are NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are
+    nested in lists, tuples, dicts, namedtuples, dataclasses (what is no array in them is static)
+    and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are
     Arrays on its device.
+
+    Arrays that the function takes from globals and closures are read again at each call, and when a
+    number or an object that it takes from there (or from attributes, containers, default arguments)
+    is another one, it is traced again. Writes to these arrays and to arguments reach them when the
+    program has run. A function that assigns to globals, attributes or items of containers at each
+    call, or takes random numbers or the time, runs on NumPy; other side effects (printing,
+    appending to a list) happen while tracing only.
 
     Args:
       fn: the function; without it, a decorator is returned.

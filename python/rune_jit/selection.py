@@ -89,7 +89,11 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             neutral = x.dtype.type(name == "prod")
             return getattr(np, name)(np.where(where, x, neutral), **given)
         if name in ("any", "all"):
-            return np.any(where & (x != 0)) if name == "any" else np.all(~where | (x != 0))
+            return (
+                np.any(where & (x != 0))
+                if name == "any"
+                else np.all(np.logical_not(where) | (x != 0))
+            )
         if name in ("max", "min"):
             ufunc = "maximum" if name == "max" else "minimum"
             message = f"zero-size array to reduction operation {ufunc} which has no identity"
@@ -177,7 +181,7 @@ def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer
     before = sum(isinstance(item, slice) or item is None for item in items[:at])
     if before:
         axes = range(before, before + np.ndim(mask))
-        view = np.moveaxis(view, axes, range(np.ndim(mask)))  # type: ignore[call-overload]
+        view = np.moveaxis(view, axes, range(np.ndim(mask)))  # type: ignore[type-var]
     return view, mask, before == 0
 
 

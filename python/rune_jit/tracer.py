@@ -353,7 +353,7 @@ class Tracer:
         return self[...]
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        np.put(self, indices, values, mode=mode)  # type: ignore[call-overload]
+        np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
     def sort(self, axis: int = -1, **kwargs: Any) -> None:
         self[...] = np.sort(self, axis=axis, **kwargs)

@@ -408,6 +408,51 @@ def records(jit: Any) -> Iterator[Any]:
     yield g(Pair(X, 2)), g(Pair(X + 1, 3.5))
 
 
+@dataclasses.dataclass
+class State:
+    position: Any
+    velocity: Any
+    name: str = "a"
+    extra: Any = dataclasses.field(default_factory=list)
+
+    def energy(self, scale: Any) -> Any:
+        return (self.velocity**2).sum() * scale
+
+    energy = rune_jit.jit(energy)  # type: ignore[assignment]
+
+
+@traced
+def dataclasses_as_trees(jit: Any) -> Iterator[Any]:
+    def step(state: State, dt: Any) -> State:
+        state.velocity *= 0.5
+        moved = state.position + state.velocity * dt + len(state.extra)
+        return dataclasses.replace(state, position=moved if state.name == "a" else -moved)
+
+    f = jit(step)
+    state = State(X.copy(), X + 1, "a", [1, "b"])
+    for _ in range(3):
+        state = f(state, 0.1)
+        yield state.position, state.velocity, state.name, state.extra
+        yield state.energy(2.0)
+    if jit is not eager:
+        assert f.cache_info().misses == 1
+    state.name = "b"
+    yield f(state, 0.1).position
+    state.extra.append(0)
+    yield f(state, 0.1).position
+    yield jit(lambda s: s["a"].position + s["b"][0].velocity.sum())({"a": state, "b": [state]})
+
+
+@on_numpy
+def dataclasses_that_change(jit: Any) -> Iterator[Any]:
+    def step(state: State) -> Any:
+        state.name += "!"
+        return state.position * len(state.name)
+
+    f, state = jit(step), State(X.copy(), X.copy())
+    yield f(state), f(state), state.name
+
+
 # Arguments.
 
 

@@ -1,0 +1,145 @@
+"""Containers of arrays: what optree knows, and dataclasses, whose fields with arrays are their
+children and whose other fields are part of their structure."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import threading
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit import _core
+
+_NAMESPACE = "rune_jit"
+_lock = threading.Lock()
+_known: set[type] = set()
+
+
+class ByIdentity:
+    """A key equal to itself only: for objects that cannot be hashed, or that change."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByIdentity) and self.held is other.held
+
+
+def static_key(value: Any) -> Any:
+    """A hashable key that tells 1, 1.0 and True apart, 0.0 and -0.0, and two objects whose
+    attributes may differ; NaN equals itself. Raises TypeError for what can neither be hashed nor
+    watched."""
+    kind = type(value)
+    if isinstance(value, float):
+        return kind, value.hex()
+    if isinstance(value, complex):
+        return kind, value.real.hex(), value.imag.hex()
+    if isinstance(value, tuple):
+        return kind, tuple(map(static_key, value))
+    if isinstance(value, frozenset):
+        return kind, frozenset(map(static_key, value))
+    if dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__):
+        fields = [(f.name, static_key(getattr(value, f.name))) for f in dataclasses.fields(value)]
+        return kind, tuple(fields)
+    if hasattr(value, "__dict__") and not isinstance(value, (type, enum.Enum, np.dtype)):
+        return ByIdentity(value)
+    hash(value)
+    return kind, value
+
+
+def _key_of(x: Any) -> Any:
+    """As static_key, of containers that change, too: by their present content."""
+    if isinstance(x, dict):
+        return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
+    if isinstance(x, (list, tuple)):
+        return type(x), tuple(map(_key_of, x))
+    return (set, static_key(frozenset(x))) if isinstance(x, set) else static_key(x)
+
+
+class _Structure:
+    """The fields of a dataclass that hold no arrays, and the names of those that do."""
+
+    def __init__(self, kind: type, children: tuple[str, ...], others: dict[str, Any]) -> None:
+        self.kind = kind
+        self.children = children
+        self.others = others
+        self.key = (kind, children, _key_of(others))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Structure) and self.key == other.key
+
+
+def _flatten_dataclass(x: Any) -> tuple[tuple[Any, ...], _Structure]:
+    fields = {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)}
+    children = tuple(name for name, value in fields.items() if _holds_array(value))
+    others = {name: value for name, value in fields.items() if name not in children}
+    return tuple(fields[name] for name in children), _Structure(type(x), children, others)
+
+
+def _unflatten_dataclass(structure: _Structure, children: Any) -> Any:
+    x: Any = object.__new__(structure.kind)
+    for name, value in (*structure.others.items(), *zip(structure.children, children, strict=True)):
+        object.__setattr__(x, name, value)
+    return x
+
+
+def _holds_array(x: Any) -> bool:
+    return any(
+        isinstance(leaf, (np.ndarray, np.generic, _core.ArrayBase, Tracer))
+        or (_is_record(leaf) and any(map(_holds_array, _values(leaf))))
+        for leaf in optree.tree_leaves(x)
+    )
+
+
+def _is_record(x: Any) -> bool:
+    return dataclasses.is_dataclass(x) and not isinstance(x, type)
+
+
+def _values(x: Any) -> list[Any]:
+    return [getattr(x, f.name, None) for f in dataclasses.fields(x)]
+
+
+def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
+    """The leaves of a tree and its structure. `opaque` is a leaf even if it is a dataclass."""
+
+    def is_leaf(x: Any) -> bool:
+        return x is opaque and opaque is not None
+
+    while True:
+        leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
+        new = {type(x) for x in leaves if x is not opaque and _is_record(x) and _holds_array(x)}
+        if not new - _known:
+            return leaves, structure
+        with _lock:
+            for kind in new - _known:
+                optree.register_pytree_node(
+                    kind,
+                    _flatten_dataclass,
+                    _unflatten_dataclass,  # type: ignore[arg-type]
+                    namespace=_NAMESPACE,
+                )
+                _known.add(kind)
+
+
+def unflatten(structure: Any, leaves: Any) -> Any:
+    """The tree of this structure with these leaves."""
+    return optree.tree_unflatten(structure, leaves)
+
+
+def count(tree: Any, opaque: Any = None) -> int:
+    """How many leaves a tree has."""
+    return len(flatten(tree, opaque)[0])
+
+
+from rune_jit.tracer import Tracer  # noqa: E402  (the modules need each other)
