@@ -85,6 +85,7 @@ std::vector<KernelSource> kernel_sources(const Lowered& lowered) {
     source.text = texts[sources.size()];
     source.grid = code.grid;
     source.local = code.local;
+    source.scratch_bytes = code.buffer_offsets().back();
     for (const schedule::Value v : lower::kernel_arguments(*kernel)) {
       source.buffer_dtypes.push_back(schedule.graph[v].dtype());
       source.buffer_sizes.push_back(num_elements(schedule.graph[v].shape()));

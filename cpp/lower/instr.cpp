@@ -58,4 +58,15 @@ std::vector<Var> Kernel::globals() const {
   return result;
 }
 
+std::vector<int64_t> Kernel::buffer_offsets() const {
+  constexpr int64_t kAlignment = 64;
+  std::vector<int64_t> offsets{0};
+  for (const Instr& instr : body)
+    if (const auto* buffer = instr.as<Buffer>()) {
+      const int64_t bytes = buffer->size * size_of(instr.type.dtype);
+      offsets.push_back(offsets.back() + (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    }
+  return offsets;
+}
+
 }  // namespace rune::lower

@@ -296,6 +296,9 @@ struct Kernel {
   const Instr& operator[](Var v) const { return body[v.id]; }
   // The Define_Global instructions, ordered by index.
   std::vector<Var> globals() const;
+  // Where each Buffer lies in the memory that a workgroup needs for all of them, by the order of
+  // the body, and last that memory's size: bytes, in multiples of 64.
+  std::vector<int64_t> buffer_offsets() const;
 };
 
 }  // namespace rune::lower

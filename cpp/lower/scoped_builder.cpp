@@ -82,6 +82,10 @@ Var ScopedBuilder::local(DType dtype, int64_t size) {
   return emit(0, Local{size}, {}, {dtype, 1, true});  // two locals of one size are two memories
 }
 
+Var ScopedBuilder::buffer(DType dtype, int64_t size) {
+  return emit(0, Buffer{size}, {}, {dtype, 1, true});
+}
+
 Var ScopedBuilder::constant(Scalar value, int lanes) {
   return splat(pure(Const{value}, {}, {value.dtype(), 1, false}), lanes);
 }
@@ -148,10 +152,11 @@ Type ScopedBuilder::load_type(Var memory, int lanes) const {
   return {types_[memory.id].dtype, lanes, false};
 }
 
-Var ScopedBuilder::load(Var memory, Var index, int lanes, Var valid) {
+Var ScopedBuilder::load(Var memory, Var index, int lanes, Var valid, int least_depth) {
   std::vector<Var> args{memory, index};
   if (valid.valid()) args.push_back(valid);
-  return pure(Load{}, std::move(args), load_type(memory, lanes), scopes_.back().fence);
+  return pure(Load{}, std::move(args), load_type(memory, lanes),
+              std::max(least_depth, scopes_.back().fence));
 }
 
 Var ScopedBuilder::load_here(Var memory, Var index, int lanes, Var valid) {

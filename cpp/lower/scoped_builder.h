@@ -28,6 +28,7 @@ class ScopedBuilder {
   // Pure values: hoisted and numbered.
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
+  Var buffer(DType dtype, int64_t size);
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);
   Var define_var(const SymVar& var, DType dtype);
@@ -37,8 +38,9 @@ class ScopedBuilder {
   Var bitcast(Var x, DType dtype);
   Var splat(Var x, int lanes);
   Var gep(Var x, Ints indices);
-  // Of memory that the kernel does not write; not above the innermost If.
-  Var load(Var memory, Var index, int lanes, Var valid);
+  // Of memory that the kernel does not write in scopes at `least_depth` or deeper; not above the
+  // innermost If.
+  Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);
 
   // In the innermost scope, in order, each time anew.
   Var acc(Var initial);

@@ -140,6 +140,14 @@ void KernelRenderer::prologue() {
 
 void KernelRenderer::define_memories() {
   int64_t stack_bytes = 0;
+  const std::vector<int64_t> offsets = kernel_.buffer_offsets();
+  size_t num_buffers = 0;
+  std::string scratch;
+  if (offsets.size() > 1) {
+    const std::string slot =
+        w_.emit("getelementptr ptr, ptr %buffers, i64 ", std::ssize(kernel_.globals()));
+    scratch = w_.emit("load ptr, ptr ", slot, ", align 8, !invariant.load !0");
+  }
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
     const std::string name = "%m" + std::to_string(id);
@@ -147,14 +155,16 @@ void KernelRenderer::define_memories() {
       const std::string slot = w_.emit("getelementptr ptr, ptr %buffers, i64 ", global->index);
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
       memories_[id] = {{name, global->size, !global->writable}};
-    } else if (i.kind() == InstrKind::Local || i.kind() == InstrKind::Buffer) {
-      const int64_t size =
-          i.kind() == InstrKind::Local ? i.as<lower::Local>()->size : i.as<lower::Buffer>()->size;
-      stack_bytes += size * size_of(i.type.dtype);
+    } else if (const auto* local = i.as<lower::Local>()) {
+      stack_bytes += local->size * size_of(i.type.dtype);
       RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name,
-                 " needs more than ", kMaxStackBytes, " bytes of scratch memory");
-      w_.line(name, " = alloca [", size, " x ", memory_type_text(i.type.dtype), "], align 64");
-      memories_[id] = {{name, size, false}};
+                 " needs more than ", kMaxStackBytes, " bytes of local memory");
+      w_.line(name, " = alloca [", local->size, " x ", memory_type_text(i.type.dtype),
+              "], align 64");
+      memories_[id] = {{name, local->size, false}};
+    } else if (const auto* buffer = i.as<lower::Buffer>()) {
+      w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offsets[num_buffers++]);
+      memories_[id] = {{name, buffer->size, false}};
     } else if (i.kind() == InstrKind::Ptrcat) {
       for (const Var arg : i.args)
         memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(),

@@ -2,13 +2,13 @@
 // without any IR optimisation pass.
 //
 // A kernel becomes `void @symbol(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`. `buffers` is an
-// array of pointers by Define_Global index, `vars` an array of i64 by first definition of each
-// symbolic variable. The function runs tasks begin <= t < end of the grid, numbered with x fastest.
+// array of pointers by Define_Global index and, after them, one to the 64-byte aligned memory for
+// the kernel's Buffers if it has any (Kernel::buffer_offsets); calls that run at once need separate
+// ones. `vars` is an array of i64 by first definition of each symbolic variable. The function runs tasks begin <= t < end of the grid, numbered with x fastest.
 // Tasks of one kernel may run in any order and on any threads; the IR names no CPU and no triple.
 //
 // What callers guarantee:
-//  - local is (1, 1, 1), and Buffer and Local memory of a kernel fit 256 KiB (InternalError
-//  otherwise);
+//  - local is (1, 1, 1), and Local memory of a kernel fits 256 KiB (InternalError otherwise);
 //  - operations that the CPU's Capabilities do not list as native are decomposed (InternalError);
 //  integer
 //    Div and Fmod see no zero divisor and no INT_MIN / -1, shifts stay within the width;

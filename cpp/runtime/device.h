@@ -30,6 +30,7 @@ struct KernelSource {
   std::array<int64_t, 3> local{1, 1, 1};
   std::vector<DType> buffer_dtypes;   // by argument
   std::vector<int64_t> buffer_sizes;  // elements, by argument
+  int64_t scratch_bytes = 0;          // private to a workgroup
   double estimated_ns = 0;            // of one launch on one core
 };
 

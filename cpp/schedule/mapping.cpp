@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/cost.h"
+#include "schedule/packing.h"
 #include "schedule/point_cost.h"
 
 namespace rune::schedule {
@@ -52,6 +53,9 @@ class Mapper {
   }
 
   void run() {
+    if (contracts_ && caps_.model == ExecutionModel::Cores &&
+        map_packed_contraction(graph_, caps_, kernel_))
+      return;
     if (caps_.model == ExecutionModel::Cores) {
       map_to_cores();
     } else {

@@ -66,4 +66,10 @@ int64_t Kernel::lanes() const {
   return lanes;
 }
 
+const BufferInfo* Kernel::scratch_of(Value v) const {
+  for (const BufferInfo& buffer : scratch)
+    if (buffer.buf_var == v) return &buffer;
+  return nullptr;
+}
+
 }  // namespace rune::schedule

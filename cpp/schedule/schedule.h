@@ -45,7 +45,9 @@ struct Axis {
 // axes, each divided by its outermost tile, are linearised row-major into the launch's workgroups.
 // A thread axis is also a block axis (its points, linearised with those of the other block axes,
 // are dealt to threads in order) or an inner axis of the stages (dealt to the threads of the group
-// round robin). Serial axes are loops, in this order; vec axes are the lanes of vectors.
+// round robin). Serial axes are loops, in this order: an outer axis is listed once for each of its
+// tile sizes within the workgroup's, from the largest to the innermost loop's. Vec axes are the
+// lanes of vectors.
 struct Mapping {
   Ints block, thread, vec, serial;
   bool operator==(const Mapping&) const = default;
@@ -79,6 +81,9 @@ struct IterSpace {
 enum class MemoryScope : uint8_t { Global, Shared, Register };
 const char* name_of(MemoryScope scope);
 
+// Of scratch memory, the shape is that of the part held, and positions count from that part's
+// first element; along a single contiguous axis, runs of `vector_width` elements are adjacent and
+// the axis's stride leads from one run to the next.
 struct Layout {
   Shape shape;
   Ints strides;
@@ -218,16 +223,27 @@ struct StageValue {
 // along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
 // its axis, into a buffer that an earlier kernel began, at positions that are data; the updates of
 // one element in order unless the reduction plan says Atomic. Outer axes are those in no stage.
+//
+// A stage may keep a value that it computes in one of the kernel's scratch buffers, and take from
+// scratch what stages before it have kept. A Map stage with a `depth` runs inside the first `depth`
+// serial loops, before the next one, and covers the tiles of the axes that those loops have not
+// brought down to a point; other stages run inside all loops over outer axes.
 struct Stage {
   StageKind kind = StageKind::Map;
   Ints axes;
   std::vector<StageValue> values;
+  std::optional<StageValue> keeps = std::nullopt;
+  std::optional<std::vector<Value>> takes = std::nullopt;
+  std::optional<int64_t> depth = std::nullopt;
   bool operator==(const Stage&) const = default;
   template <class F>
   void fields(F&& f) {
     f("", kind);
     f("axes", axes);
     f("values", values);
+    f("keeps", keeps);
+    f("takes", takes);
+    f("depth", depth);
   }
 };
 
@@ -239,6 +255,7 @@ struct Kernel {
   std::vector<Value> ops;  // the graph's nodes that this kernel computes
   std::vector<BufferInfo> inputs;
   std::vector<BufferInfo> outputs;
+  std::vector<BufferInfo> scratch;  // scope Shared: a workgroup's own, for the kernel's lifetime
   IterSpace iter;
   std::vector<Stage> stages;
   std::optional<ReductionPlan> reduce;
@@ -252,14 +269,16 @@ struct Kernel {
     f("ops", ops);
     f("inputs", inputs);
     f("outputs", outputs);
+    f("scratch", scratch);
     f("iter", iter);
     f("stages", stages);
     f("reduce", reduce);
     f("hints", hints);
     f("context", context);
   }
-  int64_t unroll(int64_t axis) const;  // 1 without a hint
-  int64_t lanes() const;               // of the vec axes, 1 without
+  int64_t unroll(int64_t axis) const;           // 1 without a hint
+  int64_t lanes() const;                        // of the vec axes, 1 without
+  const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
 };
 
 struct Memory_Transfer {

@@ -33,6 +33,7 @@ class KernelVerifier {
     check_hints();
     check_reduction_plan();
     check_stages();
+    check_scratch();
     if (violations_.empty()) check_tiles();
     if (violations_.empty()) check_launch();
     if (violations_.empty()) check_accesses();
@@ -59,13 +60,13 @@ class KernelVerifier {
     if (v.id >= graph_.size()) report("the ", what, " ", text(v), " does not exist");
   }
 
-  void check_axis_list(const Ints& axes, const char* what) {
+  void check_axis_list(const Ints& axes, const char* what, bool may_repeat = false) {
     std::set<int64_t> seen;
     for (const int64_t axis : axes) {
       if (!is_axis(axis)) {
         report("the ", what, " names axis ", axis, ", which does not exist (there are ", num_axes(),
                ")");
-      } else if (!seen.insert(axis).second) {
+      } else if (!seen.insert(axis).second && !may_repeat) {
         report("the ", what, " names ", axis_text(axis), " twice");
       }
     }
@@ -79,7 +80,7 @@ class KernelVerifier {
     check_axis_list(mapping_.block, "block mapping");
     check_axis_list(mapping_.thread, "thread mapping");
     check_axis_list(mapping_.vec, "vec mapping");
-    check_axis_list(mapping_.serial, "serial mapping");
+    check_axis_list(mapping_.serial, "serial mapping", true);
     if (kernel_.reduce) check_axis_list(kernel_.reduce->axes, "reduction plan");
     for (const LoopHint& hint : kernel_.hints) {
       if (hint.axis && !is_axis(*hint.axis))
@@ -90,7 +91,9 @@ class KernelVerifier {
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const std::string what = concat("stage ", s);
       check_axis_list(kernel_.stages[s].axes, what.c_str());
-      for (const StageValue& value : kernel_.stages[s].values) {
+      std::vector<StageValue> values = kernel_.stages[s].values;
+      if (kernel_.stages[s].keeps) values.push_back(*kernel_.stages[s].keeps);
+      for (const StageValue& value : values) {
         check_value(value.value, "stage value");
         if (value.strides.size() != iter_.axes.size())
           report(what, " gives ", text(value.value), " ", value.strides.size(), " strides for ",
@@ -157,11 +160,16 @@ class KernelVerifier {
       if (tiles.back() != kernel_.unroll(i) * lanes)
         report(axis_text(i), " has an innermost tile of ", tiles.back(),
                ", not unroll factor times lanes, ", kernel_.unroll(i) * lanes);
-      if (tiles.front() > round_up(extent(i), tiles.back()))
+      if (tiles.front() > round_up(extent(i), tiles[tiles.size() > 1]))
         report(axis_text(i), " has a tile of ", tiles.front(), " for a size of ", extent(i));
       const bool looped = contains(mapping_.serial, i) || contains(mapping_.thread, i);
       if (!looped && tiles.front() != 1)
         report(axis_text(i), " has no loop, but tiles of ", tiles.front(), " for a workgroup");
+      const auto loops = std::count(mapping_.serial.begin(), mapping_.serial.end(), i);
+      const auto sizes = static_cast<int64_t>(tiles.size()) - contains(mapping_.block, i);
+      if (contains(outer_, i) && contains(mapping_.serial, i) && loops != sizes)
+        report(axis_text(i), " has ", loops, " loops for ", sizes, " tiles within a workgroup");
+      if (!contains(outer_, i) && loops > 1) report(axis_text(i), " has ", loops, " loops");
     }
   }
 
@@ -319,7 +327,7 @@ class KernelVerifier {
     std::set<Value> stored;
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const Stage& stage = kernel_.stages[s];
-      if (stage.values.empty()) report("stage ", s, " has no values");
+      if (stage.values.empty() && !stage.keeps) report("stage ", s, " has no values");
       for (const StageValue& value : stage.values) {
         check_stage_value(s, stage, value);
         if (!seen.insert({stage.kind, value.value}).second)
@@ -334,6 +342,52 @@ class KernelVerifier {
     for (const BufferInfo& buffer : kernel_.outputs)
       if (!stored.count(buffer.buf_var))
         report("no stage stores the output ", text(buffer.buf_var));
+  }
+
+  // Every kept value has a scratch buffer of its own and is taken only after it has been kept.
+  void check_scratch() {
+    std::set<Value> kept;
+    const auto num_loops = std::count_if(mapping_.serial.begin(), mapping_.serial.end(),
+                                         [&](int64_t axis) { return contains(outer_, axis); });
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      if (stage.depth && (stage.kind != StageKind::Map || !stage.values.empty() || !stage.keeps))
+        report("stage ", s, " has a depth, but does more than to keep a value");
+      if (stage.depth && (*stage.depth < 0 || *stage.depth > num_loops))
+        report("stage ", s, " is inside ", *stage.depth, " of ", num_loops, " loops");
+      if (stage.takes)
+        for (const Value v : *stage.takes)
+          if (!kept.count(v)) report("stage ", s, " takes ", text(v), ", which no stage has kept");
+      if (!stage.keeps) continue;
+      if (!kept.insert(stage.keeps->value).second)
+        report(text(stage.keeps->value), " is kept twice");
+      if (!kernel_.scratch_of(stage.keeps->value))
+        report("stage ", s, " keeps ", text(stage.keeps->value), ", which has no scratch buffer");
+    }
+    for (const BufferInfo& buffer : kernel_.scratch) check_scratch_buffer(buffer, kept);
+  }
+
+  void check_scratch_buffer(const BufferInfo& buffer, const std::set<Value>& kept) {
+    const std::string name = concat("the scratch buffer ", text(buffer.buf_var));
+    const graph::Metadata& meta = graph_[buffer.buf_var].meta;
+    if (!kept.count(buffer.buf_var)) report(name, " is kept by no stage");
+    if (buffer.alloc.scope != MemoryScope::Shared)
+      report(name, " has the scope ", name_of(buffer.alloc.scope));
+    if (buffer.dtype != meta.dtype)
+      report(name, " is ", name_of(buffer.dtype), ", but the graph has ", name_of(meta.dtype));
+    const Layout& layout = buffer.layout;
+    if (layout.shape.size() != meta.shape.size() || layout.strides.size() != meta.shape.size())
+      return report(name, " has ", layout.shape.size(), " sizes and ", layout.strides.size(),
+                    " strides for ", meta.shape.size(), " dimensions");
+    for (size_t d = 0; d < layout.shape.size(); ++d) {
+      const bool in_runs =
+          layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
+      const int64_t last = layout.shape[d] - 1, width = in_runs ? layout.vector_width : 1;
+      const int64_t reach = last / width * layout.strides[d] + std::min(last, width - 1) + 1;
+      if (last < 0 || buffer.alloc.size_bytes < reach * size_of(buffer.dtype))
+        report(name, " has ", buffer.alloc.size_bytes, " bytes, but reaches over ",
+               reach * size_of(buffer.dtype), " along dimension ", d);
+    }
   }
 
   // Buffers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "alu/eval.h"
@@ -11,6 +12,7 @@
 
 namespace rune::lower {
 
+using schedule::Index;
 using schedule::Stage;
 using schedule::StageKind;
 using schedule::StageValue;
@@ -40,6 +42,12 @@ struct Point {
   int64_t slot = 0;  // which of a reduction's accumulators it goes to
 };
 using Points = std::vector<Point>;
+
+// Tile `number` of those of `size` points along an axis.
+struct Tile {
+  Expr number;
+  int64_t size = 1;
+};
 using Body = std::function<void(const Points&)>;
 
 // Accumulators of one reduction at one outer point.
@@ -69,7 +77,8 @@ class KernelLowerer {
         index_dtype_(index_dtype(schedule, kernel, caps)),
         values_(builder_, graph_, kernel, index_dtype_, static_cast<int>(kernel.lanes())),
         outer_(schedule::outer_axes(kernel)),
-        threads_(kernel.context.local_dims[0]) {
+        threads_(kernel.context.local_dims[0]),
+        tiles_(kernel.iter.axes.size()) {
     for (const auto& hint : kernel.hints)
       if (hint.kind == schedule::HintKind::Nontemporal) nontemporal_.insert(hint.var->id);
   }
@@ -81,19 +90,20 @@ class KernelLowerer {
     if (threads_over_outer) {
       deal_to_threads(start);
     } else {
-      const std::vector<Expr> tiles = block_tiles();
-      Ints loops;
+      const std::vector<Expr> groups = block_tiles();
       for (const int64_t axis : mapping_.serial)
-        if (contains(outer_, axis)) loops.push_back(axis);
+        if (contains(outer_, axis)) loops_.push_back(axis);
       // Block axes of one point a group have no loop.
       Ints fixed;
       for (size_t i = 0; i < mapping_.block.size(); ++i) {
-        if (contains(loops, mapping_.block[i])) continue;
-        fixed.push_back(mapping_.block[i]);
-        start.axes[mapping_.block[i]] = tiles[i];
+        const int64_t axis = mapping_.block[i];
+        tiles_[axis] = {groups[i], iter_.tiles[axis].front()};
+        if (contains(loops_, axis)) continue;
+        fixed.push_back(axis);
+        start.axes[axis] = groups[i];
       }
       const bool within = open_within_sizes(fixed, start);
-      outer_loops(loops, 0, tiles, {start});
+      outer_loops(0, {start});
       if (within) builder_.close_if();
     }
     const auto& context = kernel_.context;
@@ -161,22 +171,28 @@ class KernelLowerer {
   }
 
   // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors
-  // if the axis carries the lanes.
+  // if the axis carries the lanes. Vectors side by side stay neighbours among the points.
   Points extend(const Points& points, int64_t axis, const Expr& base, int64_t count,
                 bool into_slots) {
-    const int64_t lanes = lanes_of(axis);
+    const int64_t lanes = lanes_of(axis), copies = (count + lanes - 1) / lanes;
+    const auto copy = [&](const Point& point, int64_t u) {
+      Point next = point;
+      Expr at = base + Expr(u * lanes);
+      const int64_t used = std::min(lanes, count - u * lanes);
+      if (lanes > 1) at = at + values_.lane(used);
+      if (used < lanes) next.mask.require_between(values_.lane(lanes), 0, used);
+      next.axes[axis] = at;
+      if (into_slots) next.slot = u;
+      return next;
+    };
     Points result;
-    for (const Point& point : points)
-      for (int64_t u = 0; u * lanes < count; ++u) {
-        Point next = point;
-        Expr at = base + Expr(u * lanes);
-        const int64_t used = std::min(lanes, count - u * lanes);
-        if (lanes > 1) at = at + values_.lane(used);
-        if (used < lanes) next.mask.require_between(values_.lane(lanes), 0, used);
-        next.axes[axis] = at;
-        if (into_slots) next.slot = u;
-        result.push_back(std::move(next));
-      }
+    if (lanes > 1) {
+      for (const Point& point : points)
+        for (int64_t u = 0; u < copies; ++u) result.push_back(copy(point, u));
+    } else {
+      for (int64_t u = 0; u < copies; ++u)
+        for (const Point& point : points) result.push_back(copy(point, u));
+    }
     return result;
   }
 
@@ -226,53 +242,126 @@ class KernelLowerer {
     builder_.close_range();
   }
 
-  // The loops over outer axes, outermost first, then the stages.
-  void outer_loops(const Ints& loops, size_t depth, const std::vector<Expr>& tiles,
-                   const Points& points) {
-    if (depth == loops.size()) return run_stages(points);
-    const int64_t axis = loops[depth];
-    const Body body = [&](const Points& extended) {
-      outer_loops(loops, depth + 1, tiles, extended);
-    };
-    const auto block = std::find(mapping_.block.begin(), mapping_.block.end(), axis);
-    if (block == mapping_.block.end()) return full_axis(axis, points, false, body);
-    tiled_axis(axis, tiles[block - mapping_.block.begin()], points, body);
+  // The loops over outer axes, outermost first, with the stages that run between them, then the
+  // other stages.
+  void outer_loops(size_t depth, const Points& points) {
+    for (const Stage& stage : kernel_.stages)
+      if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
+    if (depth == loops_.size()) return run_stages(points);
+    const int64_t axis = loops_[depth];
+    const Body body = [&](const Points& extended) { outer_loops(depth + 1, extended); };
+    if (!is_innermost(depth)) return tile_loop(depth, [&] { body(points); });
+    axis_loop(axis, points, body);
   }
 
-  // The part of an axis that one workgroup covers: a tile, the last one possibly shorter.
-  void tiled_axis(int64_t axis, const Expr& tile_number, const Points& points, const Body& body) {
-    const int64_t size = extent(axis), tile = iter_.tiles[axis].front(), width = step(axis);
+  // The innermost loop over an outer axis, within its current tile.
+  void axis_loop(int64_t axis, const Points& points, const Body& body) {
+    if (!tiles_[axis]) return full_axis(axis, points, false, body);
+    tiled_axis(axis, *tiles_[axis], points, body);
+  }
+
+  bool is_innermost(size_t depth) const {
+    return std::find(loops_.begin() + depth + 1, loops_.end(), loops_[depth]) == loops_.end();
+  }
+
+  // The loop over the tiles of the next size within an axis's current tile.
+  void tile_loop(size_t depth, const std::function<void()>& body) {
+    const int64_t axis = loops_[depth], size = extent(axis);
+    const auto outer_loops = std::count(loops_.begin(), loops_.begin() + depth, axis);
+    const int64_t inner = iter_.tiles[axis][outer_loops + contains(mapping_.block, axis)];
+    const int64_t total = (size + inner - 1) / inner;
+    const std::optional<Tile> outer = tiles_[axis];
+    const int64_t count = outer ? outer->size / inner : total;
+    const Expr first = outer ? outer->number * count : Expr(0);
+    Var bound = values_.index_constant(count);
+    if (total % count != 0)
+      bound = builder_.alu(AluOp::Min, {bound, values_.emit(Expr(total) - first)});
+    const Var i = builder_.open_range(bound);
+    const Expr number = values_.emit_and_bind(first + values_.bind(i, {0, count - 1}), total);
+    tiles_[axis] = {number, inner};
+    body();
+    tiles_[axis] = outer;
+    builder_.close_range();
+  }
+
+  // The part of an axis in a tile, the last one possibly shorter.
+  void tiled_axis(int64_t axis, const Tile& current, const Points& points, const Body& body) {
+    const int64_t size = extent(axis), tile = current.size, width = step(axis);
     if (is_symbolic(axis)) {
-      const Expr from = tile_number * tile;
+      const Expr from = current.number * tile;
       const Var end = builder_.alu(
           AluOp::Min, {values_.emit(from + Expr(tile)), values_.emit(size_of_axis(axis))});
       return symbolic_range(axis, from, values_.bind(end, {0, size}), points, false, body);
     }
     const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
-    const Expr first_step = tile_number * steps;
+    const Expr first_step = current.number * steps;
     Var count = values_.index_constant(steps);
     if (size % tile != 0)
       count = builder_.alu(AluOp::Min, {count, values_.emit(Expr(total_steps) - first_step)});
     if (total_steps > 0) {
       const Var i = builder_.open_range(count);
       const Expr number = first_step + values_.bind(i, {0, steps - 1});
-      // One variable with the axis's own bounds, tighter than those of tile and step together.
-      const Expr at = values_.bind(values_.emit(number), {0, total_steps - 1});
+      const Expr at = values_.emit_and_bind(number, total_steps);
       body(extend(points, axis, at * width, width, false));
       builder_.close_range();
     }
     if (!rest) return;
-    // Only the last workgroup has a rest.
+    // Only the last tile has a rest.
     const int64_t tiles = (size + tile - 1) / tile;
     if (tiles > 1)
       builder_.open_if(builder_.alu(
-          AluOp::Cmpeq, {values_.emit(tile_number), values_.index_constant(tiles - 1)}));
+          AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));
     body(extend(points, axis, Expr(size - rest), rest, false));
     if (tiles > 1) builder_.close_if();
   }
 
+  // Fills scratch memory with a value's elements for the current tiles of the axes that no loop has
+  // brought down to a point yet.
+  void keep_tile(const Stage& stage, const Points& points) {
+    const StageValue& kept = *stage.keeps;
+    Ints tiled;
+    Point start = points.front();
+    for (const int64_t axis : outer_) {
+      const auto depth = std::min<int64_t>(*stage.depth, static_cast<int64_t>(loops_.size()));
+      const bool is_point = !contains(Ints(loops_.begin() + depth, loops_.end()), axis);
+      if (is_point || kept.strides[axis] == 0) continue;
+      tiled.push_back(axis);
+      start.axes[axis] = tiles_[axis] ? tiles_[axis]->number * tiles_[axis]->size : Expr(0);
+    }
+    const Index origin = index_of(stage, kept, start.axes);
+    tile_nest(tiled, 0, points, [&](const Points& outer) {
+      stage_nest(stage_loops(stage), 0, outer, false,
+                 [&](const Points& all) { keep_points(stage, origin, all); });
+    });
+    values_.hold(kept.value, origin);
+  }
+
+  void tile_nest(const Ints& axes, size_t depth, const Points& points, const Body& body) {
+    if (depth == axes.size()) return body(points);
+    axis_loop(axes[depth], points,
+              [&](const Points& extended) { tile_nest(axes, depth + 1, extended, body); });
+  }
+
+  Index index_of(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) const {
+    return sym::unflatten_index(schedule::value_position(stage, value, axes),
+                                graph_[value.value].shape());
+  }
+
+  void keep_points(const Stage& stage, const Index& origin, const Points& points) {
+    const Value v = stage.keeps->value;
+    std::vector<Access> wanted;
+    for (const Point& point : points)
+      wanted.push_back({v, index_of(stage, *stage.keeps, point.axes), point.mask});
+    values_.take(stage.takes.value_or(std::vector<Value>{}));
+    const std::vector<Var> results = values_.evaluate(wanted);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      values_.keep(v, origin, wanted[i].index, results[i], wanted[i].mask);
+  }
+
   void run_stages(const Points& points) {
     for (const Stage& stage : kernel_.stages) {
+      if (stage.depth) continue;
+      values_.take(stage.takes.value_or(std::vector<Value>{}));
       switch (stage.kind) {
         case StageKind::Reduce: reduce_stage(stage, points); break;
         case StageKind::Map: map_stage(stage, points); break;
@@ -512,7 +601,8 @@ class KernelLowerer {
     builder_.assign(acc, builder_.alu_here(alu_of(op), {acc, value}));
   }
 
-  // One iteration: `inner` points for every outer point, each into its accumulator.
+  // One iteration: `inner` points for every outer point, each into its accumulator. A contraction's
+  // operands are loaded as the register tile comes to them, so that few are live at once.
   void accumulate(const Stage& stage, const std::vector<Accumulation>& sums, const Points& inner) {
     struct Term {
       Var acc;
@@ -521,6 +611,14 @@ class KernelLowerer {
     };
     std::vector<Term> terms;
     std::vector<Access> wanted;
+    const auto fold = [&] {
+      const std::vector<Var> operands = values_.evaluate(wanted);
+      size_t next = 0;
+      for (const Term& term : terms)
+        next += add_term(term.acc, term.value, term.mask, &operands[next]);
+      terms.clear();
+      wanted.clear();
+    };
     for (const Accumulation& sum : sums)
       for (const Point& point : inner) {
         std::vector<Expr> axes = sum.point->axes;
@@ -528,20 +626,17 @@ class KernelLowerer {
         Mask mask = sum.point->mask;
         mask.require(point.mask);
         const Value v = sum.value->value;
-        const Index index = sym::unflatten_index(schedule::value_position(stage, *sum.value, axes),
-                                                 graph_[v].shape());
         const Index reduced = sym::unflatten_index(
             schedule::inner_position(stage, *sum.value, axes), schedule::reduced_shape(graph_, v));
-        for (Access& access : schedule::reduction_accesses(graph_, v, index, reduced)) {
+        for (Access& access :
+             schedule::reduction_accesses(graph_, v, index_of(stage, *sum.value, axes), reduced)) {
           access.mask.require(mask);
           wanted.push_back(std::move(access));
         }
         terms.push_back({sum.slots[point.slot], v, point.mask});
+        if (graph_[v].kind() == graph::NodeKind::Contract) fold();
       }
-    const std::vector<Var> operands = values_.evaluate(wanted);
-    size_t next = 0;
-    for (const Term& term : terms)
-      next += add_term(term.acc, term.value, term.mask, &operands[next]);
+    fold();
   }
 
   // Folds a point's operands into its accumulator; returns how many there are.
@@ -639,6 +734,8 @@ class KernelLowerer {
   const int64_t threads_;
   std::map<int64_t, Expr> thread_;
   std::set<uint32_t> nontemporal_;
+  Ints loops_;                              // over outer axes, outermost first
+  std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
 
 }  // namespace

@@ -75,7 +75,7 @@ size_t ValueEmitter::Hash::operator()(const Access& access) const {
 
 ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
                            const schedule::Kernel& kernel, DType index_dtype, int lanes)
-    : builder_(builder), graph_(graph), index_dtype_(index_dtype), lanes_(lanes) {
+    : builder_(builder), graph_(graph), kernel_(kernel), index_dtype_(index_dtype), lanes_(lanes) {
   if (lanes > 1) {
     std::vector<Scalar> numbers;
     for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
@@ -92,6 +92,9 @@ ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
         builder.define_global(graph[v].dtype(), index++, num_elements(graph[v].shape()), writable);
   }
   for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
+  for (const auto& buffer : kernel.scratch)
+    scratch_[buffer.buf_var.id] =
+        builder.buffer(buffer.dtype, buffer.alloc.size_bytes / size_of(buffer.dtype));
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
@@ -208,7 +211,8 @@ Var ValueEmitter::known_value(const Access& access) {
 std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
   const auto stop = [this](Value v, const std::vector<schedule::Demand>& demands) {
     const Evaluation evaluation = evaluation_of(graph_[v]);
-    if (is_input(v) || evaluation == Evaluation::Reduction || evaluation == Evaluation::Gathered)
+    if (is_input(v) || held(v) || evaluation == Evaluation::Reduction ||
+        evaluation == Evaluation::Gathered)
       return true;
     return std::all_of(demands.begin(), demands.end(), [&](const schedule::Demand& demand) {
       return find({v, demand.index, demand.mask}) != nullptr;
@@ -228,7 +232,11 @@ std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
 void ValueEmitter::compute(const Access& access) {
   const graph::Node& node = graph_[access.value];
   Var result;
-  if (is_input(access.value)) {
+  if (const Held* from = held(access.value)) {
+    result = load_from(scratch_.at(access.value.id),
+                       scratch_position(access.value, from->origin, access.index), access.mask,
+                       from->depth);
+  } else if (is_input(access.value)) {
     result = load(access);
   } else {
     switch (evaluation_of(node)) {
@@ -379,7 +387,8 @@ Var ValueEmitter::compute_gathered(const Access& access) {
   return where(loaded[1], value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
 }
 
-Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask) {
+Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask,
+                               int least_depth) {
   // One element for all lanes, needed if any lane is: at the end of the vector where a single
   // condition is easiest to meet.
   Mask any;
@@ -392,32 +401,37 @@ Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mas
     }
   }
   if (by_lane.size() > 1 || (by_lane.size() == 1 && !lane_stride(by_lane[0])))
-    return builder_.load(memory, builder_.splat(emit(position), lanes_), lanes_, emit(mask));
+    return builder_.load(memory, builder_.splat(emit(position), lanes_), lanes_, emit(mask),
+                         least_depth);
   if (by_lane.size() == 1) {
     const int64_t at = *lane_stride(by_lane[0]) < 0 ? 0 : lanes_ - 1;
     any.require_nonnegative(with_lane(by_lane[0], Expr(at)));
   }
-  return builder_.load(memory, emit(position), 1, emit(any));
+  return builder_.load(memory, emit(position), 1, emit(any), least_depth);
 }
 
 Var ValueEmitter::load(const Access& access) {
-  const Var memory = memory_.at(access.value.id);
-  const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
-  if (!depends_on_lane(position)) return load_uniform(memory, position, access.mask);
+  return load_from(memory_.at(access.value.id),
+                   sym::flatten_index(access.index, graph_[access.value].shape()), access.mask, 0);
+}
+
+Var ValueEmitter::load_from(Var memory, const Expr& position, const Mask& mask, int least_depth) {
+  if (!depends_on_lane(position)) return load_uniform(memory, position, mask, least_depth);
   const auto along = lane_stride(position);
-  const auto full = [&](const Mask& mask) {
-    const Var valid = emit(mask);
+  const auto full = [&](const Mask& needed) {
+    const Var valid = emit(needed);
     return valid.valid() ? builder_.splat(valid, lanes_) : valid;
   };
   if (along && *along == 1)
-    return builder_.load(memory, emit(with_lane(position, Expr(0))), lanes_, full(access.mask));
+    return builder_.load(memory, emit(with_lane(position, Expr(0))), lanes_, full(mask),
+                         least_depth);
   if (along && *along == -1) {
     const Expr backwards = Expr(lanes_ - 1) - lane(lanes_);
     const Var loaded = builder_.load(memory, emit(with_lane(position, Expr(lanes_ - 1))), lanes_,
-                                     full(with_lane(access.mask, backwards)));
+                                     full(with_lane(mask, backwards)), least_depth);
     return builder_.gep(loaded, reversed(lanes_));
   }
-  return builder_.load(memory, emit(position), lanes_, full(access.mask));
+  return builder_.load(memory, emit(position), lanes_, full(mask), least_depth);
 }
 
 ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
@@ -429,6 +443,43 @@ ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
 
 void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask,
                          bool nontemporal) {
+  store_to(memory_.at(v.id), position, value, mask, nontemporal);
+}
+
+Expr ValueEmitter::scratch_position(Value v, const Index& origin, const Index& index) const {
+  const schedule::Layout& layout = kernel_.scratch_of(v)->layout;
+  Expr position;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const Expr at = index[d] - origin[d];
+    const bool in_runs =
+        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
+    position = position + (in_runs ? floordiv(at, layout.vector_width) * layout.strides[d] +
+                                         mod(at, layout.vector_width)
+                                   : at * layout.strides[d]);
+  }
+  return position;
+}
+
+const ValueEmitter::Held* ValueEmitter::held(Value v) const {
+  if (std::find(taken_.begin(), taken_.end(), v) == taken_.end()) return nullptr;
+  const auto it = held_.find(v.id);
+  const bool in_scope = it != held_.end() && it->second.depth <= builder_.depth() &&
+                        builder_.scope_id(it->second.depth) == it->second.scope;
+  RUNE_CHECK(in_scope, "a value is taken from scratch before it is kept");
+  return &it->second;
+}
+
+void ValueEmitter::keep(Value v, const Index& origin, const Index& index, Var value,
+                        const Mask& mask) {
+  store_to(scratch_.at(v.id), scratch_position(v, origin, index), value, mask, false);
+}
+
+void ValueEmitter::hold(Value v, const Index& origin) {
+  held_[v.id] = {origin, builder_.depth(), builder_.scope_id(builder_.depth())};
+}
+
+void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const Mask& mask,
+                            bool nontemporal) {
   const Var valid = emit(mask);
   const Place place = place_of(position, valid);
   RUNE_CHECK(place.lanes > 1 || builder_.type(value).lanes == 1,
@@ -439,8 +490,7 @@ void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& m
     const int64_t divisor = with_lane(position, Expr(0)).known_divisor();
     streams = divisor == 0 || divisor % lanes_ == 0;
   }
-  builder_.store(memory_.at(v.id), place.index, builder_.splat(value, place.lanes), place.valid,
-                 streams);
+  builder_.store(memory, place.index, builder_.splat(value, place.lanes), place.valid, streams);
 }
 
 ValueEmitter::Position ValueEmitter::checked_position(Var index, int64_t extent) {

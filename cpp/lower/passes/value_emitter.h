@@ -30,6 +30,11 @@ class ValueEmitter {
   sym::Expr bind(Var value, sym::Bounds bounds);
   // A symbolic variable's value.
   sym::Expr symbol(const SymVar& var) { return symbols_.at(var.name); }
+  // The same for an expression that is at least 0 and less than `count`, though its own bounds may
+  // be wider.
+  sym::Expr emit_and_bind(const sym::Expr& expr, int64_t count) {
+    return bind(emit(expr), {0, count - 1});
+  }
   // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the
   // value is the same.
   sym::Expr lane(int64_t used) const;
@@ -68,6 +73,14 @@ class ValueEmitter {
   void update(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, Var valid,
               std::optional<ReduceOp> op);
 
+  // Scratch memory. What is kept counts from `origin`, the index at the first element held.
+  void keep(Value v, const Index& origin, const Index& index, Var value, const sym::Mask& mask);
+  // From now on, in the innermost scope, the elements that have been kept from `origin` on can be
+  // taken.
+  void hold(Value v, const Index& origin);
+  // The values that are taken from scratch instead of being computed.
+  void take(std::vector<Value> values) { taken_ = std::move(values); }
+
  private:
   // Where an access to all lanes of a position goes.
   struct Place {
@@ -86,6 +99,11 @@ class ValueEmitter {
       return a.value == b.value && a.index == b.index && a.mask == b.mask;
     }
   };
+  struct Held {
+    Index origin;
+    int depth;
+    uint64_t scope;
+  };
   struct Known {
     Var value;
     uint64_t scope;
@@ -102,13 +120,19 @@ class ValueEmitter {
   sym::Expr wrapped_position(Var index, int64_t extent);
   Var fold_in_place(const Access& access);
   Var load(const Access& access);
-  Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask);
+  Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   Var emit_atom(const sym::Atom& atom);
   Var emit_condition(const sym::Expr& expr);
+  const Held* held(Value v) const;
+  sym::Expr scratch_position(Value v, const Index& origin, const Index& index) const;
+  Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
+  void store_to(Var memory, const sym::Expr& position, Var value, const sym::Mask& mask,
+                bool nontemporal);
   bool is_input(Value v) const { return inputs_.count(v.id) > 0; }
 
   ScopedBuilder& builder_;
   const schedule::Graph& graph_;
+  const schedule::Kernel& kernel_;
   const DType index_dtype_;
   const int lanes_;
   Var lane_numbers_;
@@ -118,6 +142,9 @@ class ValueEmitter {
   uint32_t next_vector_variable_ = kFirstVectorVariable;
   std::map<uint32_t, Var> memory_;  // by buffer
   std::map<uint32_t, bool> inputs_;
+  std::map<uint32_t, Var> scratch_;  // by value that is kept
+  std::map<uint32_t, Held> held_;
+  std::vector<Value> taken_;
   std::map<uint32_t, std::vector<std::pair<sym::Expr, Var>>> reduced_;
   std::unordered_map<Access, Known, Hash, Equal> known_;
 };

@@ -125,15 +125,30 @@ TEST_F(Map, SoftmaxRunsLanesAlongEveryStage) {
 }
 
 TEST_F(Map, AccumulatorsFillTheRegistersInAMatrixProduct) {
-  const Kernel& k =
-      on_cores({b.contract(input(b, {256, 128}), input(b, {128, 512}), {{1, 0}}, {})});
-  EXPECT_EQ(axis_sizes(k), (Ints{256, 512, 128}));
+  const Kernel& k = on_cores({b.contract(input(b, {128, 64}), input(b, {64, 224}), {{1, 0}}, {})});
+  EXPECT_EQ(axis_sizes(k), (Ints{128, 224, 64}));
+  EXPECT_TRUE(k.scratch.empty());
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
   const int64_t accumulators = k.unroll(0) * k.unroll(1);
   EXPECT_GE(accumulators, 16);
   EXPECT_LE(accumulators + k.unroll(1) + 1, 32);
   EXPECT_EQ(k.context.upcasted, accumulators);
   EXPECT_EQ(schedule.analysis[0].regs_per_thread, accumulators);
+}
+
+TEST_F(Map, LargeMatrixProductsRunFromScratchThatFitsTheCaches) {
+  const Kernel& k =
+      on_cores({b.contract(input(b, {900, 700}), input(b, {700, 1100}), {{1, 0}}, {})});
+  ASSERT_EQ(k.scratch.size(), 2u);
+  int64_t bytes = 0;
+  for (const BufferInfo& buffer : k.scratch) bytes += buffer.alloc.size_bytes;
+  EXPECT_EQ(schedule.analysis[0].smem_bytes, bytes);
+  const Ints& rows = k.iter.tiles[0];
+  const Ints& columns = k.iter.tiles[1];
+  // The block of rows and one panel of columns.
+  EXPECT_LE((rows[1] + columns[1]) * 700 * 4, cores().l2_bytes);
+  EXPECT_EQ(rows.back() * columns.back(), k.context.upcasted * k.lanes());
+  EXPECT_GE(k.context.global_dims[0], cores().num_cores);
 }
 
 // Cores.

@@ -63,7 +63,7 @@ const Case kKernelCases[] = {
      "but no stage reduces it"},
     {"mapped nowhere", [](Schedule& s) { kernel(s, 0).iter.mapping = {}; }, "is mapped nowhere"},
     {"listed twice", [](Schedule& s) { kernel(s, 0).iter.mapping.serial.push_back(0); },
-     "the serial mapping names axis 0 (`o0`) twice"},
+     "axis 0 (`o0`) has 2 loops for 1 tiles within a workgroup"},
     {"mapped twice", [](Schedule& s) { kernel(s, 0).iter.mapping.thread = {0}; },
      "is mapped twice"},
     {"mapped out of range", [](Schedule& s) { kernel(s, 0).iter.mapping.vec = {99}; },
@@ -136,6 +136,24 @@ const Case kKernelCases[] = {
      "but each thread has reductions of its own"},
     {"stage out of range", [](Schedule& s) { kernel(s, 0).stages[0].axes.push_back(17); },
      "the stage 0 names axis 17, which does not exist"},
+    {"taken before it is kept", [](Schedule& s) { kernel(s, 0).stages[0].takes = {Value{0}}; },
+     "takes %0, which no stage has kept"},
+    {"kept nowhere",
+     [](Schedule& s) {
+       kernel(s, 0).stages[0].keeps = StageValue{Value{0}, Ints(kernel(s, 0).iter.axes.size(), 0)};
+     },
+     "keeps %0, which has no scratch buffer"},
+    {"scratch without keeper",
+     [](Schedule& s) { kernel(s, 0).scratch.push_back(kernel(s, 0).inputs[0]); },
+     "is kept by no stage"},
+    {"scratch too small",
+     [](Schedule& s) {
+       kernel(s, 0).scratch.push_back(kernel(s, 0).inputs[0]);
+       kernel(s, 0).scratch[0].alloc.size_bytes = 4;
+     },
+     "the scratch buffer %0 has 4 bytes, but reaches over"},
+    {"depth of a stage that stores", [](Schedule& s) { kernel(s, 0).stages.back().depth = 0; },
+     "has a depth, but does more than to keep a value"},
     {"no stages",
      [](Schedule& s) {
        kernel(s, 0).stages.clear();

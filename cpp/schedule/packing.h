@@ -1,0 +1,16 @@
+// Contractions of operands too large for the caches: tiles for each level of cache, packed
+// operands, register tiles (Goto and van de Geijn 2008).
+#pragma once
+
+#include "schedule/iteration.h"
+
+namespace rune::schedule {
+
+// Chooses everything that map_axes does, for a kernel of one large contraction with any elementwise
+// operations around it, on a machine of cores: workgroups over tiles of the result; each keeps the
+// operand of its columns in scratch memory as panels as wide as the register tile, and a block of
+// rows of the other operand that stays in the second-level cache. Returns false, changing nothing,
+// if the kernel is no such contraction or too small to repay the copies.
+bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
+
+}  // namespace rune::schedule

@@ -1,0 +1,124 @@
+"""Large contractions, which run from packed copies of their operands, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+
+# Small whole numbers: every sum is exact, in whatever order it is formed.
+_rng = np.random.default_rng(7)
+
+
+def _array(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return _rng.integers(-3, 4, shape).astype(dtype)
+
+
+def _check(function: Callable[..., Any], *arguments: np.ndarray, device: str = "cpu") -> None:
+    actual = rune_jit.jit(function, device=device, fallback="error")(*arguments)
+    expected = function(*arguments)
+    np.testing.assert_array_equal(actual, expected)
+    assert actual.dtype == expected.dtype
+
+
+def _is_packed(function: Callable[..., Any], *arguments: np.ndarray) -> bool:
+    return "    scratch %" in str(rune_jit.jit(function, device="cpu").lower(*arguments).schedule)
+
+
+def product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+# Rows, reduced, columns: multiples of every tile, one more, one less, long and thin.
+SIZES = [
+    (256, 256, 256),
+    (197, 131, 193),
+    (15 * 14 + 1, 97, 33 * 4 - 1),
+    (40, 33, 2500),
+    (2600, 40, 70),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_sizes(dtype: Any) -> None:
+    for m, k, n in SIZES:
+        a, b = _array(m, k, dtype=dtype), _array(k, n, dtype=dtype)
+        _check(product, a, b)
+        assert _is_packed(product, a, b)
+
+
+def test_rows_that_need_several_blocks() -> None:
+    _check(product, _array(700, 2100), _array(2100, 333))
+    _check(product, _array(90, 9000), _array(9000, 70))
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "transposed columns": (lambda a, b: a @ b.T, (_array(150, 140), _array(130, 140))),
+    "transposed rows": (lambda a, b: a.T @ b, (_array(140, 150), _array(140, 130))),
+    "both transposed": (lambda a, b: a.T @ b.T, (_array(140, 150), _array(130, 140))),
+    "transposed result": (lambda a, b: (a @ b).T + 1, (_array(150, 140), _array(140, 130))),
+    "slices": (lambda a, b: a[3:, ::2] @ b[::-1, 5:], (_array(150, 280), _array(140, 140))),
+    "batch": (lambda a, b: a @ b, (_array(3, 140, 130), _array(3, 130, 150))),
+    "batch of rows": (lambda a, b: a @ b, (_array(5, 60, 130), _array(130, 150))),
+    "broadcast batch": (lambda a, b: a @ b, (_array(2, 1, 140, 130), _array(3, 130, 150))),
+    "with itself": (lambda a: a @ a, (_array(150, 150),)),
+    "with its transpose": (lambda a: a @ a.T, (_array(150, 140),)),
+    "rows added": (lambda a, b: a @ b + a, (_array(150, 150), _array(150, 150))),
+    "columns added": (lambda a, b: a @ b + b.T, (_array(150, 150), _array(150, 150))),
+    "prologue": (
+        lambda a, b, s: np.maximum(a, 0) @ (b * s + 1),
+        (_array(150, 140), _array(140, 130), _array(130)),
+    ),
+    "epilogue": (
+        lambda a, b, c: np.maximum(a @ b + c, 0) * 2,
+        (_array(150, 140), _array(140, 130), _array(130)),
+    ),
+    "several results": (
+        lambda a, b: np.stack([a @ b, np.abs(a @ b)]),
+        (_array(150, 140), _array(140, 130)),
+    ),
+    "einsum": (
+        lambda a, b: np.einsum("bik,kjl->bijl", a, b),
+        (_array(3, 50, 130), _array(130, 10, 12)),
+    ),
+    "padded": (lambda a, b: np.pad(a, 1) @ np.pad(b, 1), (_array(148, 138), _array(138, 128))),
+    "concatenated": (
+        lambda a, b: np.concatenate([a, a + 1], 1) @ b,
+        (_array(150, 70), _array(140, 130)),
+    ),
+    "float16": (lambda a, b: a @ b, (_array(150, 140, dtype=np.float16),
+                                     _array(140, 130, dtype=np.float16))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layouts_and_surroundings(name: str) -> None:
+    function, arguments = CASES[name]
+    _check(function, *arguments)
+
+
+def test_on_the_interpreter() -> None:
+    for m, k, n in [(150, 101, 150), (60, 70, 600)]:
+        _check(lambda a, b: np.maximum(a @ b, 0), _array(m, k), _array(k, n), device="interpreter")
+    _check(lambda a, b: a.T @ b, _array(101, 150), _array(101, 150), device="interpreter")
+
+
+def test_small_and_thin_ones_are_not_packed() -> None:
+    assert not _is_packed(product, _array(64, 64), _array(64, 64))
+    assert not _is_packed(product, _array(4, 2048), _array(2048, 2048))
+    assert not _is_packed(product, _array(2048, 2048), _array(2048, 1))
+
+
+def test_several_threads_and_programs_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    a, b = _array(400, 300), _array(300, 500)
+    f = rune_jit.jit(product)
+    expected = a @ b
+    with ThreadPoolExecutor(4) as pool:
+        for actual in pool.map(lambda _: f(a, b), range(32)):
+            np.testing.assert_array_equal(actual, expected)
