@@ -97,6 +97,9 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
+    def __contains__(self, x: Any) -> bool:
+        return bool((self == x).any())
+
     def __iter__(self) -> Iterator[Array]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
@@ -120,7 +123,7 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        view = to_host(self)[...]
+        view = self._values("numpy.asarray")[...]
         view.flags.writeable = False
         return np.array(view, dtype, copy=copy)
 
@@ -159,12 +162,15 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
 
     # Copies and other devices.
 
-    def copy(self, order: str = "C") -> Array:
-        return _core.make_array(self._memory, self._device)  # type: ignore[no-any-return]
+    def copy(self, order: str = "C") -> Any:
+        trace = current_trace()
+        if trace is not None:
+            return trace.stand_in(self).copy()
+        return _core.make_array(self._memory, self._device)
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: Any) -> Array:
+    def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
 
     def __reduce__(self) -> Any:
@@ -182,9 +188,6 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
         if wanted == self.dtype:
             return self.copy() if copy else self
         return _eager.call(_astype, (self, wanted), {})
-
-    def view(self) -> Array:
-        return self.copy()
 
     def flatten(self) -> Any:
         return np.ravel(self)
@@ -433,12 +436,12 @@ def _in_place(
     name: str, function: Callable[..., Any], in_trace: Callable[..., Any]
 ) -> Callable[..., Any]:
     def operator(self: Array, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
-            return NotImplemented
         trace = current_trace()
         if trace is not None:
             in_trace(trace.stand_in(self), other)
             return self
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
         result = function(self, other)
         if result.shape != self.shape:
             raise ValueError(

@@ -29,13 +29,8 @@ _ELEMENTWISE = frozenset(
     )
 )
 
-# What NumPy does on the arrays' own memory, or from their shapes alone.
-_WITHOUT_PROGRAM = _VIEWS | {
-    np.zeros_like,
-    np.ones_like,
-    np.empty_like,
-    np.full_like,
-    np.copy,
+# What NumPy does from dtypes and shapes alone, or about the memory.
+_WITHOUT_ELEMENTS = {
     np.result_type,
     np.can_cast,
     np.iscomplexobj,
@@ -43,6 +38,8 @@ _WITHOUT_PROGRAM = _VIEWS | {
     np.may_share_memory,
     np.shares_memory,
 }
+# What NumPy does without computing, where it can address the memory.
+_WITHOUT_PROGRAM = _VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy}
 
 
 class _Leaf:
@@ -86,7 +83,9 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
     if current_trace() is not None:
         return function(*_captured(args), **_captured(kwargs))
-    if function in _WITHOUT_PROGRAM:
+    if function in _WITHOUT_ELEMENTS or (
+        function in _WITHOUT_PROGRAM and not any(_is_on_device(x) for x in args)
+    ):
         return on_host(function, args, kwargs, copy=False)
     numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
     leaves: list[Any] = []
@@ -101,6 +100,11 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return program(*leaves)
     except ConcretizationError:
         return on_host(function, args, kwargs)
+
+
+def _is_on_device(x: Any) -> bool:
+    """Whether x is an Array whose memory NumPy cannot address."""
+    return type(x) is Array and type(x._memory) is not np.ndarray
 
 
 @functools.lru_cache(maxsize=_MOST_PROGRAMS)

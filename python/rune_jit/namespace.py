@@ -14,6 +14,7 @@ from rune_jit import shim
 from rune_jit.array import Array, asarray, from_numpy
 from rune_jit.eager import to_numpy, wrap
 from rune_jit.trace import current_trace
+from rune_jit.tracer import Tracer
 
 
 def finish(result: Any) -> Any:
@@ -31,7 +32,7 @@ def make(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the namespace: NumPy's `function`, on any arrays."""
 
     def standard(*args: Any, **kwargs: Any) -> Any:
-        if any(type(x) is np.ndarray for x in args):
+        if not any(isinstance(x, (Array, Tracer)) for x in args):
             args = tuple(asarray(x) if type(x) is np.ndarray else x for x in args)
         return finish(function(*args, **kwargs))
 

@@ -48,6 +48,7 @@ def test_attributes() -> None:
 def test_numbers() -> None:
     x = asarray(np.int64(3))
     assert (int(x), float(x), bool(x), complex(x), operator.index(x)) == (3, 3.0, True, 3 + 0j, 3)
+    assert 2.0 in asarray(A) and 7 not in asarray(A)
     assert [10, 20, 30, 40][x] == 40 and f"{x:03d}" == "003"
     with pytest.raises(ValueError, match="ambiguous"):
         bool(asarray(A))
@@ -281,6 +282,13 @@ def test_captured_arrays() -> None:
     result = jit(Model().step, fallback="error")(asarray(np.ones(3)))
     check(held, np.array([8.0, 1.0, 3.0]))
     check(result, np.ones(3) + np.array(held))
+
+    g = jit(lambda x: (held.copy() + held.astype(np.float32), held))
+    for _ in range(2):
+        total, same = g(1.0)
+        check(total, np.array(held) * 2)
+        check(same, np.array(held))
+        held[2] = -1.0
 
 
 def test_fallback_takes_and_returns_arrays() -> None:
