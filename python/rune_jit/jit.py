@@ -623,8 +623,8 @@ def jit(
     by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
     and all else (str, bool, None, any hashable object) by value. Arguments and results may be
     nested in lists, tuples, dicts, namedtuples, dataclasses (what is no array in them is static)
-    and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are
-    Arrays on its device.
+    and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a
+    rune_jit.Array, they are Arrays on its device.
 
     Arrays that the function takes from globals and closures are read again at each call, and when a
     number or an object that it takes from there (or from attributes, containers, default arguments)

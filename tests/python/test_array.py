@@ -9,9 +9,11 @@ import pickle
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 from compare import assert_matches
 from devices import devices
+from op_cases import CASES
 
 import rune_jit
 from rune_jit import Array, ConcretizationError, asarray, jit
@@ -117,6 +119,21 @@ def test_numpy_functions() -> None:
     out = asarray(np.zeros((2, 3), np.float32))
     assert np.add(x, 1, out=out) is out
     check(out, A + 1)
+
+
+def test_table_of_operations(full: bool) -> None:
+    """Each operation of op_cases.py outside of any jit, on Arrays: with --full on all dtypes."""
+    for i, case in enumerate(CASES):
+        dtypes = case.dtypes if full else [case.dtypes[i % len(case.dtypes)]] if i % 4 == 0 else []
+        for dtype in dtypes:
+            arguments = case.arguments(dtype)
+            with np.errstate(all="ignore"):
+                expected = case.function(*arguments)
+                actual = case.function(*map(asarray, arguments))
+            leaves = optree.tree_leaves(actual)
+            assert all(type(x) is Array for x in leaves), case.name
+            for array, value in zip(leaves, optree.tree_leaves(expected), strict=True):
+                assert_matches(np.asarray(array)[()], np.asarray(value)[()], case.ulps)
 
 
 @pytest.mark.parametrize(
