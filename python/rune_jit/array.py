@@ -6,7 +6,6 @@ program of its own (eager.py), or as part of a traced function."""
 
 from __future__ import annotations
 
-import functools
 import operator as op
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,19 +13,10 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.device import has_host_memory, is_dtype, to_memory
 from rune_jit.errors import DTypeError
 from rune_jit.trace import Trace, current_trace
 from rune_jit.tracer import _BINARY, _COMPARISONS, _METHODS, _UNARY, Tracer
-
-_KINDS = "biufc"
-
-
-def is_dtype(dtype: np.dtype[Any]) -> bool:
-    """Whether Arrays of this dtype exist: those that programs take, and complex ones, with which
-    NumPy computes."""
-    return _core.is_supported_dtype(dtype) or (
-        dtype.kind == "c" and dtype.itemsize <= 16 and dtype.isnative
-    )
 
 
 class Array(_core.ArrayBase):  # type: ignore[misc]
@@ -283,54 +273,12 @@ def array_namespace(api_version: str | None = None) -> Any:
     return namespace
 
 
-# Devices.
-
-
-@functools.lru_cache
-def _has_host_memory(device: str) -> bool:
-    return _core.has_host_memory(device)  # type: ignore[no-any-return]
-
-
-# Targets that compute nothing, or for tests of the compiler only.
-_NOT_FOR_USE = ("interpreter", "null")
-
-
-def devices() -> list[str]:
-    """The devices of this machine that programs can run on."""
-    found = []
-    for name in _core.targets():
-        if name in _NOT_FOR_USE:
-            continue
-        try:
-            _has_host_memory(name)
-        except (RuntimeError, ValueError):
-            continue
-        found.append(name)
-    return found
-
-
-def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
-    """Whether Arrays on a device may have a dtype: one of its programs', or complex, with which
-    NumPy computes on the host's memory."""
-    return _core.has_dtype(device, dtype) or (dtype.kind == "c" and _has_host_memory(device))
+# Making Arrays.
 
 
 def to_host(x: Array) -> np.ndarray:
     """The elements: the memory itself, which must not be written to, or a copy of a device's."""
     return _core.to_host(x._memory)  # type: ignore[no-any-return]
-
-
-def to_memory(array: np.ndarray, device: str) -> Any:
-    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
-    DTypeError if the device lacks the dtype."""
-    if _has_host_memory(device):
-        return array
-    if not has_dtype(device, array.dtype):
-        raise DTypeError(
-            f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
-            "hint: make it of a dtype that the device has, or keep it on the cpu"
-        )
-    return _core.DeviceMemory(array, device)
 
 
 def from_numpy(array: np.ndarray, device: str | None = None) -> Array:
@@ -397,7 +345,7 @@ def device_put(x: Any, device: str | None = None) -> Array:
     if x.device == device:
         return x
     memory = x._memory
-    if not (_has_host_memory(x.device) and _has_host_memory(device)):
+    if not (has_host_memory(x.device) and has_host_memory(device)):
         memory = to_memory(to_host(x), device)
     return _core.make_array(memory, device)  # type: ignore[no-any-return]
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from rune_jit.array import Array, from_numpy, is_dtype, to_host
+from rune_jit.array import Array, from_numpy, to_host
+from rune_jit.device import is_dtype
 from rune_jit.errors import ConcretizationError
 from rune_jit.numpy_dispatch import _VIEWS
 from rune_jit.trace import current_trace

@@ -14,8 +14,9 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.arguments import USED_ONCE, Call, input_names, take_apart
-from rune_jit.array import Array, from_numpy, is_dtype
+from rune_jit.array import Array, from_numpy
 from rune_jit.cache import Cache
+from rune_jit.device import is_dtype
 from rune_jit.eager import on_host
 from rune_jit.errors import (
     ConcretizationError,

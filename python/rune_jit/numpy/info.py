@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.array import devices as _devices
-from rune_jit.array import has_dtype
+from rune_jit.device import devices as _devices
+from rune_jit.device import has_dtype
 
 _KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
 _STANDARD = (

@@ -1,0 +1,62 @@
+"""Devices: which there are, the dtypes that they have, and memory on them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import DTypeError
+
+
+def is_dtype(dtype: np.dtype[Any]) -> bool:
+    """Whether Arrays of this dtype exist: those that programs take, and complex ones, with which
+    NumPy computes."""
+    return _core.is_supported_dtype(dtype) or (
+        dtype.kind == "c" and dtype.itemsize <= 16 and dtype.isnative
+    )
+
+
+@functools.lru_cache
+def has_host_memory(device: str) -> bool:
+    """Whether a device computes on the host's memory. Raises for one that cannot run here."""
+    return _core.has_host_memory(device)  # type: ignore[no-any-return]
+
+
+# Targets that compute nothing, or for tests of the compiler only.
+_NOT_FOR_USE = ("interpreter", "null")
+
+
+def devices() -> list[str]:
+    """The devices of this machine that programs can run on."""
+    found = []
+    for name in _core.targets():
+        if name in _NOT_FOR_USE:
+            continue
+        try:
+            has_host_memory(name)
+        except (RuntimeError, ValueError):
+            continue
+        found.append(name)
+    return found
+
+
+def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
+    """Whether Arrays on a device may have a dtype: one of its programs', or complex, with which
+    NumPy computes on the host's memory."""
+    return _core.has_dtype(device, dtype) or (dtype.kind == "c" and has_host_memory(device))
+
+
+def to_memory(array: np.ndarray, device: str) -> Any:
+    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
+    DTypeError if the device lacks the dtype."""
+    if has_host_memory(device):
+        return array
+    if not has_dtype(device, array.dtype):
+        raise DTypeError(
+            f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
+            "hint: make it of a dtype that the device has, or keep it on the cpu"
+        )
+    return _core.DeviceMemory(array, device)
