@@ -164,7 +164,9 @@ class Tracer:
         """The default device: where a program runs is known when it is compiled."""
         return _core.default_device()  # type: ignore[no-any-return]
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> NoReturn:
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tracer:
+        if device == self.device and stream is None:
+            return self
         raise UnsupportedOpError(
             "to_device: cannot move an array while tracing\nhint: move arguments before the call"
         )

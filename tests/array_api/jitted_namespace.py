@@ -2,11 +2,10 @@
 
 Arrays are arguments of the program, all else is constant. If the environment variable
 RUNE_JIT_FALLBACKS names a file, the names of functions that ran on NumPy at least once, because
-something in them cannot be traced, are appended to it at exit."""
+something in them cannot be traced, are appended to it."""
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import types
@@ -22,6 +21,14 @@ _CREATION = {"arange", "empty", "eye", "full", "linspace", "ones", "zeros"}
 _PLAIN = {"asarray", "from_dlpack", "isdtype", "result_type", "can_cast", "finfo", "iinfo",
           "fftfreq", "rfftfreq", "__array_namespace_info__"}  # fmt: skip
 _fallbacks: set[str] = set()
+
+
+def _note_fallback(name: str) -> None:
+    path = os.environ.get("RUNE_JIT_FALLBACKS")
+    if path and name not in _fallbacks:
+        with open(path, "a") as file:
+            file.write(f"{name}\n")
+    _fallbacks.add(name)
 
 
 def _jitted(name: str, function: Any) -> Any:
@@ -43,7 +50,7 @@ def _jitted(name: str, function: Any) -> Any:
         jitted = rune_jit.jit(traced, fallback="silent")
         result = jitted(*(leaves[i] for i in places))
         if jitted.cache_info().fallbacks:
-            _fallbacks.add(name)
+            _note_fallback(name)
         return result if places else rune_jit.asarray(result)
 
     return call
@@ -60,14 +67,6 @@ def _wrapped(source: types.ModuleType, prefix: str = "") -> dict[str, Any]:
     return names
 
 
-def _write() -> None:
-    path = os.environ.get("RUNE_JIT_FALLBACKS")
-    if path:
-        with open(path, "a") as file:
-            file.writelines(f"{name}\n" for name in sorted(_fallbacks))
-
-
 globals().update(_wrapped(_xp))
 linalg = types.SimpleNamespace(**_wrapped(_xp.linalg, "linalg."))
 fft = types.SimpleNamespace(**_wrapped(_xp.fft, "fft."))
-atexit.register(_write)

@@ -38,9 +38,9 @@ operators and methods of arrays are compiled programs in both.
 _FALLBACKS = """
 ## What runs on NumPy under `jit`
 
-In the second run these functions met, at least once, what cannot be traced (a dtype that kernels do
-not have, such as complex128, sizes that depend on data, or an operation without a traced form), and
-ran on NumPy, as `fallback="silent"` allows:
+In the second run these functions met, at least once, an operation without a traced form, a result
+whose shape depends on data, or a complex dtype to compute in, and ran on NumPy, as
+`fallback="silent"` allows. So did, not counted here, every call with a complex argument.
 
 {names}
 """

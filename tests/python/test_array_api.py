@@ -67,8 +67,10 @@ def test_namespace_of_arrays() -> None:
     with pytest.raises(ValueError, match="version '2019"):
         x.__array_namespace__(api_version="2019.01")
     seen = []
-    jit(lambda x: seen.append(x.__array_namespace__()))(x)
+    jit(lambda x: seen.append(x.to_device(x.device).__array_namespace__()))(x)
     assert seen == [xp]
+    with pytest.raises(rune_jit.UnsupportedOpError, match="cannot move"):
+        jit(lambda x: x.to_device("interpreter"), fallback="error")(x)
 
 
 def test_inspection() -> None:
