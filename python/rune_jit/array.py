@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.device import has_host_memory, is_dtype, to_memory
+from rune_jit.device import default_dtype, has_host_memory, is_dtype, to_memory
 from rune_jit.errors import DTypeError
 from rune_jit.trace import Trace, current_trace
 from rune_jit.tracer import _BINARY, _COMPARISONS, _METHODS, _UNARY, Tracer
@@ -305,8 +305,9 @@ def asarray(
 
     With copy=None memory is shared where it can be (of C-contiguous aligned NumPy arrays, as
     numpy.asarray does), with copy=True never; copy=False raises ValueError if sharing is not
-    possible. Inside a traced function it is a traced array. Raises DTypeError for dtypes without
-    numbers, and what the device raises.
+    possible. Python's floats are float64, or float32 on a device without it. Inside a traced
+    function it is a traced array. Raises DTypeError for dtypes without numbers and those that the
+    device lacks.
     """
     trace = current_trace()
     if trace is not None:
@@ -319,6 +320,8 @@ def asarray(
         result = result if device is None else result.to_device(device)
         return result.copy() if copy and result is obj else result
     array = np.array(obj, dtype, copy=copy)
+    if dtype is None and device is not None and not hasattr(obj, "dtype"):
+        array = array.astype(default_dtype(device, array.dtype), copy=False)
     if copy is not False and not (array.flags.c_contiguous and array.flags.aligned):
         array = np.ascontiguousarray(array).reshape(array.shape)
     return from_numpy(array, device)

@@ -49,6 +49,12 @@ def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
     return _core.has_dtype(device, dtype) or (dtype.kind == "c" and has_host_memory(device))
 
 
+def default_dtype(device: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What NumPy's default dtype is on a device: float32 where there is no float64."""
+    lacks = dtype == np.float64 and not has_dtype(device, dtype)
+    return np.dtype(np.float32) if lacks else dtype
+
+
 def to_memory(array: np.ndarray, device: str) -> Any:
     """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
     DTypeError if the device lacks the dtype."""

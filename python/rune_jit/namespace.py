@@ -12,6 +12,7 @@ import numpy as np
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import shim
 from rune_jit.array import Array, asarray, from_numpy
+from rune_jit.device import default_dtype
 from rune_jit.eager import to_numpy, wrap
 from rune_jit.trace import current_trace
 from rune_jit.tracer import Tracer
@@ -48,7 +49,10 @@ def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]
             return finish(shim.REPLACED[name](*args, **kwargs))
         if device is None:
             device = next((x.device for x in args if isinstance(x, Array)), None)
-        return from_numpy(function(*to_numpy(args), **kwargs), device)
+        array = function(*to_numpy(args), **kwargs)
+        if kwargs.get("dtype") is None and device is not None:
+            array = array.astype(default_dtype(device, array.dtype), copy=False)
+        return from_numpy(array, device)
 
     return standard
 

@@ -221,8 +221,12 @@ def test_on_device(device: str) -> None:
         np.testing.assert_array_equal(other, np.asarray(x.to_device("cpu")))
     assert pickle.loads(pickle.dumps(x)).device == copy.copy(x).device == device
     if device == "metal":
+        assert asarray(1.5, device=device).dtype == np.float32
+        assert rune_jit.numpy.zeros(2, device=device).dtype == np.float32
+        info = rune_jit.numpy.__array_namespace_info__()
+        assert info.default_dtypes(device=device)["real floating"] == np.float32
         with pytest.raises(rune_jit.DTypeError, match="cannot hold float64"):
-            asarray(1.5, device=device)
+            asarray(np.float64(1.5), device=device)
 
 
 def test_devices() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.device import default_dtype, has_dtype
 from rune_jit.device import devices as _devices
-from rune_jit.device import has_dtype
 
 _KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
 _STANDARD = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float32", "float64", "complex64", "complex128"),
 )
-# Names of dtypes that are other kinds of number by default.
+# What NumPy makes of Python's numbers.
 _DEFAULTS = {
     "real floating": "float64",
     "complex floating": "complex128",
@@ -38,17 +38,19 @@ class Info:
         return _devices()
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        return {kind: np.dtype(name) for kind, name in _DEFAULTS.items()}
+        device = device or self.default_device()
+        return {kind: default_dtype(device, np.dtype(name)) for kind, name in _DEFAULTS.items()}
 
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The standard's dtypes of some kinds that Arrays on a device (default: the host) have."""
+        """The standard's dtypes of some kinds that Arrays on a device have."""
+        device = device or self.default_device()
         wanted = _KINDS if kind is None else kind
         return {
             name: np.dtype(name)
             for name in _STANDARD
-            if np.isdtype(np.dtype(name), wanted) and has_dtype(device or "cpu", np.dtype(name))
+            if np.isdtype(np.dtype(name), wanted) and has_dtype(device, np.dtype(name))
         }
 
 
