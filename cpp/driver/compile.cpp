@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
+#include "lower/text.h"
 
 namespace rune::driver {
 
@@ -72,29 +73,52 @@ class SlotTable {
   std::map<uint32_t, Slot> slots_;
 };
 
-std::vector<KernelSource> kernel_sources(const Lowered& lowered) {
+KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem& item,
+                           const lower::Kernel& code) {
   const schedule::Schedule& schedule = lowered.schedule;
-  const std::vector<std::string> texts = lowered.target->render(lowered.kernels);
-  std::vector<KernelSource> sources;
-  for (const schedule::ScheduleItem& item : schedule.items) {
-    const schedule::Kernel* kernel = item.kernel();
-    if (!kernel) continue;
-    const lower::Kernel& code = lowered.kernels[sources.size()];
-    KernelSource source;
-    source.name = lowered.target->symbol ? lowered.target->symbol(code.name) : code.name;
-    source.text = texts[sources.size()];
-    source.grid = code.grid;
-    source.local = code.local;
-    source.scratch_bytes = code.buffer_offsets().back();
-    for (const schedule::Value v : lower::kernel_arguments(*kernel)) {
-      source.buffer_dtypes.push_back(schedule.graph[v].dtype());
-      source.buffer_sizes.push_back(num_elements(schedule.graph[v].shape()));
-    }
-    source.estimated_ns = static_cast<double>(schedule.analysis[item.item_id].est_ns) *
-                          lowered.target->capabilities.num_cores;
-    sources.push_back(std::move(source));
+  KernelSource source;
+  source.name = lowered.target->symbol ? lowered.target->symbol(code.name) : code.name;
+  source.grid = code.grid;
+  source.local = code.local;
+  source.scratch_bytes = code.buffer_offsets().back();
+  for (const schedule::Value v : lower::kernel_arguments(*item.kernel())) {
+    source.buffer_dtypes.push_back(schedule.graph[v].dtype());
+    source.buffer_sizes.push_back(num_elements(schedule.graph[v].shape()));
   }
-  return sources;
+  source.estimated_ns = static_cast<double>(schedule.analysis[item.item_id].est_ns) *
+                        lowered.target->capabilities.num_cores;
+  return source;
+}
+
+// Kernels that differ in nothing but their names are one program.
+struct Programs {
+  std::vector<KernelSource> sources;
+  std::vector<size_t> of_kernel;  // by kernel, in the order of items: its source
+};
+
+Programs distinct_programs(const Lowered& lowered) {
+  Programs programs;
+  std::vector<lower::Kernel> distinct;
+  std::map<std::string, size_t> known;
+  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+    if (!item.kernel()) continue;
+    const lower::Kernel& code = lowered.kernels[programs.of_kernel.size()];
+    KernelSource source = kernel_source(lowered, item, code);
+    const std::string text = lower::print(code);
+    std::string key = text.substr(text.find('\n'));  // the first line has the name and the launch
+    for (const auto& dims : {code.grid, code.local})
+      for (const int64_t dim : dims) key += concat(' ', dim);
+    for (size_t i = 0; i < source.buffer_sizes.size(); ++i)
+      key += concat(' ', name_of(source.buffer_dtypes[i]), ' ', source.buffer_sizes[i]);
+    const auto [at, added] = known.emplace(std::move(key), distinct.size());
+    programs.of_kernel.push_back(at->second);
+    if (!added) continue;
+    distinct.push_back(code);
+    programs.sources.push_back(std::move(source));
+  }
+  const std::vector<std::string> texts = lowered.target->render(distinct);
+  for (size_t i = 0; i < texts.size(); ++i) programs.sources[i].text = texts[i];
+  return programs;
 }
 
 }  // namespace
@@ -154,8 +178,8 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   executable->num_inputs = lowered.graph.inputs().size();
   executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
-  const std::vector<KernelSource> sources = kernel_sources(lowered);
-  const auto programs = executable->device->compiler().compile(sources);
+  const Programs distinct = distinct_programs(lowered);
+  const auto programs = executable->device->compiler().compile(distinct.sources);
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
@@ -164,7 +188,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
       user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id,
                  " (it is not a kernel)");
     runtime::Launch launch;
-    launch.program = programs[next++];
+    launch.program = programs[distinct.of_kernel[next++]];
     for (const schedule::Value v : lower::kernel_arguments(*kernel))
       launch.arguments.push_back(slots[v]);
     executable->steps.push_back(std::move(launch));

@@ -18,6 +18,8 @@ constexpr int kNone = -1;
 constexpr double kSmallKernelElements = 1 << 16;
 // Siblings of a cluster that are tried for merging.
 constexpr size_t kMaxSiblings = 4;
+// Values of a cluster up to which siblings join it: compilers take more than linear time for more.
+constexpr size_t kMostValues = 64;
 
 using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer axis
 
@@ -49,6 +51,7 @@ class Fuser {
   void make_cluster(Value v) {
     Cluster cluster;
     cluster.values = {v};
+    cluster.num_nodes = roots_.num_nodes[v.id];
     Shape shape = graph_[v].shape();
     if (schedule::is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     AxisMap& axes = cluster.axes[v.id];
@@ -148,6 +151,8 @@ class Fuser {
         return "the producer would be computed again along the consumer's axes";
       if (loses_parallelism(a, b)) return "too few outer points to keep the device busy";
     }
+    if (a.num_nodes + b.num_nodes > kMostNodes + kMostNodes / 4)
+      return "the kernel would be too long to compile";
     if (has_path_between(a_index, b_index)) return "another kernel lies between them";
     AxisMap outer_of_b(b.outer.size(), kNone);
     for (size_t i = 0; i < match.size(); ++i) outer_of_b[match[i]] = static_cast<int>(i);
@@ -161,6 +166,7 @@ class Fuser {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
     b.outer = Shape(outer);
+    b.num_nodes += a.num_nodes;
     b.axes.insert(a.axes.begin(), a.axes.end());
     for (const Value v : a.values) cluster_of_[v.id] = b_index;
     b.values.insert(b.values.end(), a.values.begin(), a.values.end());
@@ -219,6 +225,7 @@ class Fuser {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
     if (is_sequential(a) || is_sequential(b)) return false;
+    if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
     if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;

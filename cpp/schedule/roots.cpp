@@ -34,12 +34,14 @@ class RootFinder {
       : graph_(graph), caps_(caps), operations_(tree_operations(graph, is_root)) {
     result.is_root = std::move(is_root);
     result.uses.resize(graph.size());
+    result.num_nodes.resize(graph.size(), 0);
     evaluated_.resize(graph.size(), 0);
   }
 
   // A value found cheaper to store may already have been followed through by the uses of roots
   // after it, so these are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
+    add_costly_shared_roots();
     find_uses(outputs);
     add_shared_roots();
     if (!added_) return;
@@ -50,6 +52,44 @@ class RootFinder {
   Roots result;
 
  private:
+  // By node: the one root that computes elements of it, or that there is none, or several.
+  static constexpr uint32_t kNoRoot = ~uint32_t{0}, kSeveralRoots = kNoRoot - 1;
+
+  std::vector<uint32_t> roots_above() const {
+    std::vector<uint32_t> above(graph_.size(), kNoRoot);
+    for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
+      const uint32_t root = result.is_root[id] ? id : above[id];
+      if (root == kNoRoot) continue;
+      for (const Value input : graph_.nodes[id].inputs) {
+        uint32_t& known = above[input.id];
+        known = known == kNoRoot || known == root ? root : kSeveralRoots;
+      }
+    }
+    return above;
+  }
+
+  // Values that several roots need and that take many operations: a chain in which each step is
+  // needed by a reduction, too, would else be computed from its beginning for each of them.
+  void add_costly_shared_roots() {
+    constexpr double kCostlyOperations = 128;
+    const std::vector<uint32_t> above = roots_above();
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      if (evaluation_of(node) == Evaluation::Memory) continue;
+      operations[id] = node_operations(node);
+      for (const Value input : node.inputs)
+        if (!result.is_root[input.id]) operations[id] += operations[input.id];
+      operations[id] = std::min(operations[id], kMaxTreeOperations);
+      if (result.is_root[id] || above[id] != kSeveralRoots || operations[id] < kCostlyOperations)
+        continue;
+      const double elements = static_cast<double>(num_elements(node.shape()));
+      const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
+      const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
+      if (recompute > store) result.is_root[id] = true;
+    }
+  }
+
   // Consumers first, so that a value made a root here is visited later.
   void find_uses(const std::vector<Value>& outputs) {
     std::vector<bool> wanted(graph_.size(), false);
@@ -82,17 +122,26 @@ class RootFinder {
     }
     std::vector<Use>& uses = result.uses[root.id];
     uses.clear();
+    num_visited_ = 0;
     walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
-      if (may_add_ && !in_memory && !result.is_root[v.id] && cheaper_to_store(v, demands))
+      if (may_add_ && !in_memory && !result.is_root[v.id] &&
+          (cheaper_to_store(v, demands) || ends_kernel(v)))
         result.is_root[v.id] = added_ = true;
       if (in_memory || result.is_root[v.id]) {
         uses.push_back({v, demands});
         return true;
       }
       for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand);
+      ++num_visited_;
       return false;
     });
+    result.num_nodes[root.id] = num_visited_;
+  }
+
+  // A kernel that has grown long enough ends where as much again lies below a single value.
+  bool ends_kernel(Value v) const {
+    return num_visited_ > kMostNodes && operations_[v.id] >= kMostNodes;
   }
 
   // Values that several roots compute, each anew: in order, so that what a stored value is made of
@@ -150,7 +199,8 @@ class RootFinder {
   std::vector<double>
       evaluated_;  // by node: times that all roots together compute an element of it
   bool may_add_ = true, added_ = false;
-  Shape extents_;  // of the visited root's variables
+  int64_t num_visited_ = 0;  // nodes that the visited root computes
+  Shape extents_;            // of the visited root's variables
 };
 
 }  // namespace

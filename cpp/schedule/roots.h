@@ -18,7 +18,11 @@ struct Use {
 struct Roots {
   std::vector<bool> is_root;
   std::vector<std::vector<Use>> uses;  // by root's id: roots and memory that it reads
+  std::vector<int64_t> num_nodes;      // by root's id: nodes computed for it
 };
+
+// Nodes of a kernel beyond which it is rather split: compilers take more than linear time.
+inline constexpr int64_t kMostNodes = 2048;
 
 // Outputs, reductions and explicit stores are roots; so is a value that would be computed so often
 // anew that storing it is cheaper, by the cost model.

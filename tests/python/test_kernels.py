@@ -171,3 +171,68 @@ def test_temporaries_share_memory() -> None:
     costs = rune_jit.jit(f).lower(x).cost_analysis()
     assert costs["kernels"] == 6
     assert costs["peak_bytes"] <= 4 * x.nbytes  # the argument, the result, two that alternate
+
+
+def _compiled_functions(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], x: np.ndarray
+) -> tuple[Any, int]:
+    """The result of a call, and of how many functions the program consists."""
+    import rune_jit._llvm as compiler
+
+    compiled: list[str] = []
+    compile_module = compiler.compile_module
+
+    def record(ir: str, names: list[str]) -> Any:
+        compiled.extend(names)
+        return compile_module(ir, names)
+
+    monkeypatch.setattr(compiler, "compile_module", record)
+    result = rune_jit.jit(function, device="cpu", fallback="error")(x)
+    return result, len(compiled)
+
+
+def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(x: Any) -> Any:
+        for _ in range(9):
+            x = (x @ x) / 64
+        return x
+
+    x = _array(64, 64)
+    assert rune_jit.jit(steps).lower(x).cost_analysis()["kernels"] == 9
+    result, functions = _compiled_functions(monkeypatch, steps, x)
+    assert functions == 1
+    np.testing.assert_allclose(result, steps(x), rtol=1e-3, atol=1e-30)
+
+
+def test_long_programs_are_several_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chain_of_6000(x: Any) -> Any:
+        for _ in range(3000):
+            x = x * np.float32(1.0001) + np.float32(0.25)
+        return x
+
+    costs = rune_jit.jit(chain_of_6000).lower(X).cost_analysis()
+    assert costs["kernels"] == 2
+    assert costs["flops"] == 6000 * X.size
+    result, _ = _compiled_functions(monkeypatch, chain_of_6000, X)
+    np.testing.assert_array_equal(result, chain_of_6000(X))
+
+    def many_results(x: Any) -> Any:
+        return tuple(x * np.float32(i) for i in range(150))
+
+    assert rune_jit.jit(many_results).lower(X).cost_analysis()["kernels"] == 3
+    for i, result in enumerate(rune_jit.jit(many_results)(X)):
+        np.testing.assert_array_equal(result, X * np.float32(i))
+
+
+def test_a_chain_that_reductions_read_is_not_computed_again_for_each() -> None:
+    def steps(n: int) -> Callable[[Any], Any]:
+        def f(x: Any) -> Any:
+            for _ in range(n):
+                x = np.abs(x - x.sum(0)[:, None] * 0.5)
+            return x
+
+        return f
+
+    x = _array(128, 128)
+    short, long = (rune_jit.jit(steps(n)).lower(x).cost_analysis()["flops"] for n in (200, 400))
+    assert long < 2.5 * short
