@@ -21,6 +21,8 @@ constexpr double kIssued = 2;
 constexpr double kCostlyChain = 0.7;
 constexpr double kCostlyRegisters = 3;
 constexpr double kMostCopies = 4;
+// In all copies; more code is not worth compiling.
+constexpr double kMostOperations = 1200;
 
 // A value's registers are taken from the operation that defines it (of a load: that first uses it)
 // to the last that uses it.
@@ -117,7 +119,8 @@ int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps) {
   if (cost.operations <= 0) return static_cast<int64_t>(kMostCopies);
   const double wanted = std::ceil(kLatency * cost.depth / (cost.operations / kIssued));
   const double fitting = std::floor(caps.num_vector_registers / std::max(1.0, cost.registers));
-  return static_cast<int64_t>(std::clamp(std::min(wanted, fitting), 1.0, kMostCopies));
+  const double compiled = std::floor(kMostOperations / cost.operations);
+  return static_cast<int64_t>(std::clamp(std::min({wanted, fitting, compiled}), 1.0, kMostCopies));
 }
 
 }  // namespace rune::schedule
