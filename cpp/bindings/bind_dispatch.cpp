@@ -141,7 +141,6 @@ struct Extent {
 struct WriteBack {
   int64_t input = 0;  // of the program
   int64_t computed = 0;
-  bool contiguous = false;  // the trace took for granted that the array is
 
   // `value` is memory. An Array gets it as its new memory: other Arrays that share the old one keep
   // their elements.
@@ -177,12 +176,14 @@ class CompiledCall {
   CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
                const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
                const py::sequence& leaf_guards, const py::sequence& guards,
-               const py::sequence& writes, const py::sequence& checks, py::object device)
+               const py::sequence& writes, std::vector<int64_t> contiguous,
+               const py::sequence& checks, py::object device)
       : program_(std::move(program)),
         input_leaves_(std::move(input_leaves)),
         unflatten_(std::move(unflatten)),
         device_(std::move(device)),
-        guards_(to_guards(guards)) {
+        guards_(to_guards(guards)),
+        contiguous_(std::move(contiguous)) {
     for (const py::handle array : captured)
       captured_.push_back(py::reinterpret_borrow<py::object>(array));
     for (const py::handle o : outputs)
@@ -195,7 +196,7 @@ class CompiledCall {
     }
     for (const py::handle w : writes) {
       const auto t = py::reinterpret_borrow<py::tuple>(w);
-      writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>(), t[2].cast<bool>()});
+      writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>()});
     }
     for (const py::handle c : checks)
       checks_.push_back(Check::of(py::reinterpret_borrow<py::tuple>(c)));
@@ -231,6 +232,9 @@ class CompiledCall {
       arguments.reserve(input_leaves_.size() + captured_.size());
       for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
       for (const py::object& array : captured_) arguments.push_back(array);
+      for (const int64_t input : contiguous_)
+        if (is_ndarray(arguments[input], false) && !header_of(arguments[input]).contiguous)
+          return Status::Unsuitable;
       if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
       computed = program_->run(arguments);
       const size_t first_check = computed.size() - checks_.size();
@@ -254,7 +258,7 @@ class CompiledCall {
       }
       const ArrayHeader header = header_of(arguments[w.input]);
       const Extent extent = Extent::of(header);
-      if (!header.writeable || (w.contiguous && !header.contiguous) || extent.folds()) return false;
+      if (!header.writeable || extent.folds()) return false;
       for (size_t i = 0; i < arguments.size(); ++i)
         if (static_cast<int64_t>(i) != w.input && is_in_host_memory(arguments[i]) &&
             extent.meets(Extent::of(header_of(arguments[i]))))
@@ -323,6 +327,7 @@ class CompiledCall {
   py::object device_;  // of the Arrays that are returned; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
+  std::vector<int64_t> contiguous_;  // inputs
   std::vector<WriteBack> writes_;
   std::vector<Check> checks_;  // of the program's last results
 };
@@ -407,12 +412,12 @@ void bind_dispatch(py::module_& m) {
         "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
-                    py::object, py::sequence, py::sequence, py::sequence, py::sequence,
-                    py::object>(),
+                    py::object, py::sequence, py::sequence, py::sequence, std::vector<int64_t>,
+                    py::sequence, py::object>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
            py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"),
-           py::arg("writes") = py::tuple(), py::arg("checks") = py::tuple(),
-           py::arg("device") = py::none())
+           py::arg("writes") = py::tuple(), py::arg("contiguous") = std::vector<int64_t>(),
+           py::arg("checks") = py::tuple(), py::arg("device") = py::none())
       .def("is_current", &CompiledCall::is_current)
       .def_static("tick", &CompiledCall::tick)
       .def_property_readonly("last_used", &CompiledCall::last_used)

@@ -50,6 +50,7 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
         while len(given) > len(rest) and given[0] == 1:
             given = given[1:]
         if len(given) > len(rest):
+            _refuse_itself("setitem", x, value)
             new = _spread(trace, x, mask, value)
         else:
             converted = _writes.converted(trace, value, rest, x.dtype)
@@ -63,6 +64,8 @@ def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
     builder = trace.builder
     rest = x.shape[np.ndim(mask) :]
     given = np.shape(value)
+    while len(given) > len(rest) + 1 and given[0] == 1:
+        given = given[1:]
     if len(given) != len(rest) + 1:
         raise ValueError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has"
@@ -103,9 +106,15 @@ def spread(trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any) -> Any:
     traced number. A call raises ValueError if there are not as many."""
     builder = trace.builder
     if math.prod(mask.shape) == 0 or rows.shape[0] == 0:
-        raise UnsupportedOpError("setitem: cannot trace a mask without elements")
+        if rows.shape[0] == 0:
+            found = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
+            trace.must_be_equal(0, found, _WRONG_COUNT)
+        return trace.operand(x)
     counts = builder.running_count(mask)
-    trace.must_be_equal(count, builder.index(counts, [-1]), _WRONG_COUNT)
+    found = builder.index(counts, [-1])
+    is_one = builder.ufunc("equal", [count, 1])[0]  # one element is for all
+    trace.must_be_equal(builder.where(is_one, found, count), found, _WRONG_COUNT)
+    counts = builder.where(is_one, 1, counts)
     return builder.astype(_rows_of(trace, x, counts, rows), x.dtype)
 
 
@@ -140,18 +149,27 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
     trace = require_trace()
     x = _writes.target(a, f"{ufunc.__name__}.at")
     mode = _AT.get(ufunc)
-    if mode is None or len(others) != 1 or x.dtype == bool:
+    if x.dtype == bool:
+        mode = {"add": "max", "max": "max", "prod": "min", "min": "min"}.get(mode or "")
+    if mode is None or len(others) != 1 or (x.dtype == bool and ufunc is np.subtract):
         raise UnsupportedOpError(f"{ufunc.__name__}.at: cannot trace this call")
     items = indices if isinstance(indices, tuple) else (indices,)
     value = trace.operand(others[0])
-    if trace.builder.result_type([trace.operand(x), value]) != x.dtype:
+    given = trace.builder.value(value).dtype
+    wraps = x.dtype.kind in "iu" and given.kind in "iub" and mode in ("add", "prod")
+    if not wraps and trace.builder.result_type([trace.operand(x), value]) != x.dtype:
         raise UnsupportedOpError(
-            f"{ufunc.__name__}.at: cannot trace values of {trace.array(value).dtype} for an array"
+            f"{ufunc.__name__}.at: cannot trace values of {given} for an array"
             f" of {x.dtype} (NumPy rounds after each)\nhint: cast them with astype first"
         )
     if ufunc is np.subtract:
         value = trace.builder.ufunc("negative", [trace.builder.astype(value, x.dtype)])[0]
     new = _dispatch.make_tracer(trace, trace.builder.astype(value, x.dtype))
+    if x.dtype == bool:  # of numbers that compare as bools do
+        numbers = x.astype(np.uint8)
+        ufunc_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
+        x[...] = numbers.astype(bool)
+        return
     items = tuple(np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items)
     scatter(trace, x, items, new, mode)
 
@@ -207,6 +225,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
 @implements(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     x = _writes.target(arr, "place")
+    _refuse_itself("place", x, vals)
     trace = require_trace()
     builder = trace.builder
     if np.size(mask) != x.size:
@@ -264,12 +283,24 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     write_flat(x, slice(None, end, step), val)
 
 
+def _refuse_itself(what: str, x: Tracer, value: Any) -> None:
+    """Raises UnsupportedOpError where NumPy reads elements that it has just written."""
+    if isinstance(value, Tracer) and value._storage is x._storage:
+        raise UnsupportedOpError(
+            f"{what}: cannot trace a write of an array to itself (NumPy reads what it has written)"
+            "\nhint: write a copy of it"
+        )
+
+
 # ndarray.flat.
 
 
 def write_flat(x: Tracer, index: Any, value: Any) -> None:
     """x.flat[index] = value: the value is repeated as often as needed."""
     trace = require_trace()
+    _refuse_itself("flat", x, value)
+    if np.size(value) == 0:
+        return
     flat = _dispatch.make_tracer(trace, _flat(trace, x))
     flat._storage.scalar = False
     if isinstance(index, slice):

@@ -55,7 +55,8 @@ class _Traced(NamedTuple):
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
     guards: list[Any]  # on the state outside of the function
-    writes: list[tuple[int, int, bool]]  # (input, result of the program, must be contiguous)
+    writes: list[tuple[int, int]]  # (input, result of the program)
+    contiguous: list[int]  # inputs that must be
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
 
 
@@ -279,6 +280,7 @@ class JitFunction(Generic[P, R]):
             traced.leaf_guards,
             traced.guards,
             traced.writes,
+            traced.contiguous,
             traced.checks,
             device,
         )
@@ -370,9 +372,12 @@ class JitFunction(Generic[P, R]):
         for leaf in leaves:
             outputs.append(_plan_output(trace, leaf, computed, planned))
         writes = []
+        contiguous = []
         for target, storage in trace.inputs(input_leaves):
+            if storage.layout_used:
+                contiguous.append(target)
             if storage.value.id != storage.original.id:
-                writes.append((target, len(computed), storage.layout_used))
+                writes.append((target, len(computed)))
                 computed.append(storage.value)
         checks: list[tuple[Any, ...]] = []
         for value, *what in trace.checks():
@@ -394,6 +399,7 @@ class JitFunction(Generic[P, R]):
             leaf_guards,
             guards,
             writes,
+            contiguous,
             checks,
         )
 

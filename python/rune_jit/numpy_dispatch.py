@@ -79,6 +79,13 @@ def as_flag(keepdims: Any) -> bool:
     return False if keepdims is NO_VALUE else bool(keepdims)
 
 
+def laid_out_as(result: Tracer, operands: Any) -> Tracer:
+    """The result of an elementwise function, which NumPy lays out in memory as its operands."""
+    if result.ndim > 1:
+        result._storage.order_from = tuple(x for x in operands if isinstance(x, Tracer) and x.ndim)
+    return result
+
+
 # The two protocols and the operators.
 
 
@@ -89,7 +96,8 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     if not contains_traced(operands):
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
-    return make_tracer(trace, trace.builder.operator(ufunc, [trace.operand(x) for x in operands]))
+    value = trace.builder.operator(ufunc, [trace.operand(x) for x in operands])
+    return laid_out_as(make_tracer(trace, value), operands)
 
 
 def call_ufunc(
@@ -153,7 +161,7 @@ def _call_ufunc(
         refuse(f"{ufunc.__name__} with {'/'.join(kwargs)}=")
     trace = require_trace()
     results = trace.builder.ufunc(ufunc.__name__, [trace.operand(x) for x in inputs], dtype)
-    tracers = tuple(make_tracer(trace, value) for value in results)
+    tracers = tuple(laid_out_as(make_tracer(trace, value), inputs) for value in results)
     return tracers[0] if len(tracers) == 1 else tracers
 
 

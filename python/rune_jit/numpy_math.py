@@ -15,6 +15,7 @@ from rune_jit.numpy_dispatch import (
     as_axis,
     as_flag,
     as_ints,
+    laid_out_as,
     make_tracer,
     refuse,
     refuse_unless,
@@ -198,7 +199,7 @@ def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
         )
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
-    return make_tracer(trace, trace.builder.where(*operands))
+    return laid_out_as(make_tracer(trace, trace.builder.where(*operands)), (condition, x, y))
 
 
 @implements(np.clip)

@@ -15,13 +15,14 @@ from rune_jit.numpy_dispatch import (
     as_index,
     as_ints,
     call_builder,
+    laid_out_as,
     make_tracer,
     make_view,
     refuse,
     refuse_unless,
 )
 from rune_jit.registry import FUNCTIONS, implements
-from rune_jit.storage import Step, can_view, permutation
+from rune_jit.storage import Step, can_view, is_contiguous, permutation
 from rune_jit.trace import Trace, require_trace
 from rune_jit.tracer import Tracer
 
@@ -53,10 +54,14 @@ def _reshaped(a: Any, shape: list[int]) -> Tracer:
     else:
         now = value(require_trace())
         wanted = tuple(now.shape)
-    a._storage.layout_used |= a._storage.leaf is not None
-    whole = a._storage.array.shape if a._storage.array is not None else None
-    if not can_view(whole or tuple(a._storage.current(a._trace).shape), a.dtype, a._steps, wanted):
-        return a.copy().reshape(wanted)
+    if wanted == a.shape:
+        return a[...]
+    base = a._storage
+    base.reshaped.append(base)
+    if not can_view(base.shape, a.dtype, a._steps, wanted):
+        result = a.copy().reshape(wanted)
+        result._storage.reshaped.append(base)
+        return result
     return make_view("reshape", wanted, a, (lambda trace: now) if now is not None else value)
 
 
@@ -75,7 +80,15 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tr
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Tracer:
     _c_order(order, "ravel")
-    return _reshaped(a, [-1] if a.size else [0])
+    shape = [-1] if a.size else [0]
+    if not isinstance(a, Tracer):
+        return _reshaped(a, shape)
+    a._storage.reshaped.append(a._storage)
+    if is_contiguous(a._storage.shape, a.dtype, a._steps):
+        return _reshaped(a, shape)
+    result = _reshaped(a.copy(), shape)
+    result._storage.reshaped.append(a._storage)
+    return result
 
 
 @implements(np.transpose, np.permute_dims)
@@ -423,7 +436,9 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
 def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) -> Tracer:
     wanted = list(np.shape(a)) if shape is None else as_ints(shape)
     kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
-    return make_tracer(trace, trace.builder.full(wanted, trace.operand(fill), kind))
+    return laid_out_as(
+        make_tracer(trace, trace.builder.full(wanted, trace.operand(fill), kind)), [a]
+    )
 
 
 @implements(np.zeros_like, np.empty_like)
@@ -468,7 +483,7 @@ def _full_like(
 
 @implements(np.copy)
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
-    return a.copy()  # type: ignore[no-any-return]
+    return a.copy(order)  # type: ignore[no-any-return]
 
 
 @implements(np.astype)

@@ -10,6 +10,7 @@ from rune_jit.errors import UnsupportedOpError
 
 if TYPE_CHECKING:
     from rune_jit.trace import Trace
+    from rune_jit.tracer import Tracer
 
 
 class Step(NamedTuple):
@@ -91,7 +92,9 @@ class Storage:
         "fill",
         "layout_used",
         "leaf",
+        "order_from",
         "original",
+        "reshaped",
         "scalar",
         "value",
         "version",
@@ -110,7 +113,11 @@ class Storage:
         self.leaf: int | None = None  # which argument this is
         self.original = value  # of an input: its value at the start
         self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
-        self.layout_used = False  # whether views were taken that only a C-contiguous array has
+        self.layout_used = False  # whether the trace is right for a C-contiguous array only
+        # NumPy lays the array out as these ones are (empty: in C order).
+        self.order_from: tuple[Tracer, ...] = ()
+        # Whose layouts decided whether a reshaped array is a view of this one or a copy.
+        self.reshaped: list[Storage] = []
         self.fill: Any = None  # what all elements of `array` are, where known
 
     def current(self, trace: Trace) -> Any:
@@ -143,10 +150,41 @@ class Storage:
 
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
         """A new version, in which the view through `steps` is `part`."""
+        while self.reshaped:
+            self.reshaped.pop().require_c_order()
         old = self.current(trace)
         self.value = _put(trace, old, steps, part)
         self.array = None
         self.version += 1
+
+    def require_c_order(self) -> None:
+        """Notes that the trace is right only if the array is C-contiguous; raises
+        UnsupportedOpError if NumPy lays it out otherwise."""
+        seen: set[int] = set()
+        open_ = [self]
+        while open_:
+            storage = open_.pop()
+            if id(storage) in seen:
+                continue
+            seen.add(id(storage))
+            storage.layout_used = storage.leaf is not None
+            captured = storage.captured
+            is_c = not isinstance(captured, np.ndarray) or captured.flags.c_contiguous
+            for tracer in storage.order_from:
+                base = tracer._storage
+                is_c &= is_contiguous(base.shape, tracer.dtype, tracer._steps)
+                open_.append(base)
+            if not is_c:
+                raise UnsupportedOpError(
+                    "reshape: cannot trace a write to an array that was reshaped (NumPy lays it"
+                    " out in another order than C)\nhint: reshape a copy: x.copy().reshape(...)"
+                )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole array."""
+        known = self.array if self.array is not None else self.captured
+        return tuple(known.shape if known is not None else self.value.shape)
 
 
 def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
@@ -173,6 +211,11 @@ def layout(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]
         else:
             array = step.of_array(array)
     return array
+
+
+def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
+    """Whether the view through `steps` of a C-contiguous array is one, too."""
+    return not steps or bool(layout(shape, dtype, steps).flags.c_contiguous)
 
 
 def can_view(

@@ -338,13 +338,17 @@ class Tracer:
             return _dispatch.known(array.astype(dtype))  # type: ignore[no-any-return]
         trace = _trace.require_trace()
         value = trace.builder.astype(trace.operand(self), dtype)
-        return Tracer(trace, value, scalar=self._storage.scalar)
+        result = Tracer(trace, value, scalar=self._storage.scalar)
+        return _dispatch.laid_out_as(result, [self])  # type: ignore[no-any-return]
 
     def copy(self, order: str = "C") -> Tracer:
         if (array := self._array()) is not None:
             return _dispatch.known(array.copy())  # type: ignore[no-any-return]
         trace = _trace.require_trace()
-        return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
+        result = Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
+        if order == "F" and self.ndim > 1:
+            raise UnsupportedOpError("ndarray.copy: cannot trace order='F'")
+        return result if order == "C" else _dispatch.laid_out_as(result, [self])
 
     def fill(self, value: Any) -> None:
         self[...] = value
