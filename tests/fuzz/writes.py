@@ -1,5 +1,5 @@
-"""Random programs that write: to arguments, through views of views, at slices, arrays of indices and
-masks. Every operation is exact, so that NumPy's bits are the only right ones.
+"""Random programs that write: to arguments, through views of views, at slices, arrays of indices
+and masks. Every operation is exact, so that NumPy's bits are the only right ones.
 
 A program is a list of statements over a0, a1 (arguments), i0, i1 (arrays of indices, arguments,
 too) and v0, v1 ... (views and copies). What NumPy refuses is left out.
@@ -251,7 +251,7 @@ class Writes:
                 f"{name}.fill({self.rng.randint(0, 3)})",
                 f"{name}.flat[{self._slice(size)}] = {value}",
                 f"np.fill_diagonal({name}, {value})",
-                f"np.put_along_axis({name}, np.argmax({name}, 0)[None], {self.rng.randint(0, 3)}, 0)",
+                f"np.put_along_axis({name}, np.argmax({name}, 0)[None], {other}.size % 3, 0)",
             ]
         )
 
