@@ -42,27 +42,30 @@ _WITHOUT_ELEMENTS = {
 # What NumPy does without computing, where it can address the memory.
 _WITHOUT_PROGRAM = _VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy}
 
+# Programs found by function and types of arguments, all of which are the program's.
+_of_leaves: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
 
 class _Leaf:
     """Where an argument of the program stands among a function's arguments."""
 
 
 def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:
-    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`."""
+    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`, with
+    `numbers` a number, too. Constants are told apart by their bits."""
     kind = type(x)
     if kind is Array or kind is np.ndarray:
         leaves.append(x)
         return _Leaf
-    if kind is float:
-        if numbers:
-            leaves.append(x)
-            return _Leaf
-        return (float, x.hex())  # tells zeros apart, and finds NaN again
-    if kind is int and numbers and -(2**63) <= x < 2**63:
+    if numbers and (kind is float or kind is int or isinstance(x, np.generic)):
         leaves.append(x)
         return _Leaf
+    if kind is float or kind is complex:
+        return (kind, np.complex128(x).tobytes())
+    if isinstance(x, np.generic):
+        return (np.generic, x.dtype, x.tobytes())
     if kind is tuple or kind is list:
-        return (kind, *[_take_apart(item, leaves, numbers) for item in x])
+        return (kind, *[_take_apart(item, leaves, False) for item in x])
     if kind is slice:
         return (slice, *[_take_apart(i, leaves, False) for i in (x.start, x.stop, x.step)])
     return (None, kind, x)
@@ -74,8 +77,11 @@ def _restore(key: Any, leaves: Iterator[Any]) -> Any:
     kind, *rest = key
     if kind is None:
         return rest[1]
-    if kind is float:
-        return float.fromhex(rest[0])
+    if kind is np.generic:
+        return np.frombuffer(rest[1], rest[0])[0]
+    if kind is float or kind is complex:
+        number = np.frombuffer(rest[0], np.complex128)[0]
+        return complex(number) if kind is complex else float(number.real)
     items = [_restore(item, leaves) for item in rest]
     return slice(*items) if kind is slice else kind(items)
 
@@ -84,19 +90,26 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
     if current_trace() is not None:
         return function(*_captured(args), **_captured(kwargs))
-    if function in _WITHOUT_ELEMENTS or (
+    types = (function, *map(type, args))
+    program = None if kwargs else _of_leaves.get(types)
+    leaves: list[Any] = []
+    if program is not None:
+        leaves.extend(args)
+    elif function in _WITHOUT_ELEMENTS or (
         function in _WITHOUT_PROGRAM and not any(_is_on_device(x) for x in args)
     ):
-        return on_host(function, args, kwargs, copy=False)
-    numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
-    leaves: list[Any] = []
-    args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
-    names = tuple(kwargs)
-    kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
-    try:
-        program = _program(function, args_key, names, kwargs_key)
-    except TypeError:  # a constant that cannot be hashed
-        return on_host(function, args, kwargs)
+        return _on_views(function, args, kwargs)
+    else:
+        numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
+        args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
+        names = tuple(kwargs)
+        kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
+        try:
+            program = _program(function, args_key, names, kwargs_key)
+        except TypeError:  # a constant that cannot be hashed
+            return on_host(function, args, kwargs)
+        if not names and all(key is _Leaf for key in args_key):
+            _of_leaves[types] = program
     try:
         return program(*leaves)
     except ConcretizationError:
@@ -157,33 +170,39 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
-def on_host(
-    function: Callable[..., Any], args: Any, kwargs: dict[str, Any], *, copy: bool = True
-) -> Any:
+def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs) by NumPy: Arrays go as copies of their elements, which are the
     Arrays' elements afterwards, as the function may write to them; NumPy's results are Arrays on
-    the first Array's device. With copy=False the function must not write to its arguments."""
+    the first Array's device."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
     arrays = {id(x): x for x in leaves if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)
-    values = {k: np.array(to_host(x)) if copy else to_host(x) for k, x in arrays.items()}
+    values = {key: np.array(to_host(x)) for key, x in arrays.items()}
     both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
     device = next(iter(arrays.values())).device
     try:
         result = function(*both[0], **both[1])
     finally:
-        if copy:
-            for key, array in arrays.items():
-                array._memory = from_numpy(values[key], array.device)._memory
+        for key, array in arrays.items():
+            array._memory = from_numpy(values[key], array.device)._memory
     by_value = {id(value): arrays[key] for key, value in values.items()}
 
     def own(value: Any) -> Any:
         return by_value.get(id(value), value)  # an argument that is returned
 
     return wrap(optree.tree_map(own, result, none_is_leaf=True), device)
+
+
+def _on_views(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs) by NumPy, which neither writes to the arrays nor needs copies."""
+    result = function(*map(to_numpy, args), **{k: to_numpy(v) for k, v in kwargs.items()})
+    device = next((x.device for x in args if type(x) is Array), None)
+    if type(result) is np.ndarray:
+        return from_numpy(result, device)
+    return wrap(result, device)
 
 
 # Indexing.

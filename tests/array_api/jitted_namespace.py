@@ -2,7 +2,8 @@
 
 Arrays are arguments of the program, all else is constant. If the environment variable
 RUNE_JIT_FALLBACKS names a file, the names of functions that ran on NumPy at least once, because
-something in them cannot be traced, are appended to it."""
+something in them cannot be traced, are appended to it. Functions that `jit` refuses, because they
+need values, run eagerly, and are named there, too."""
 
 from __future__ import annotations
 
@@ -48,7 +49,11 @@ def _jitted(name: str, function: Any) -> Any:
             return function(*args, **kwargs)
 
         jitted = rune_jit.jit(traced, fallback="silent")
-        result = jitted(*(leaves[i] for i in places))
+        try:
+            result = jitted(*(leaves[i] for i in places))
+        except rune_jit.ConcretizationError:  # no fallback takes these
+            _note_fallback(name)
+            return function(*args, **kwargs)
         if jitted.cache_info().fallbacks:
             _note_fallback(name)
         return result if places else rune_jit.asarray(result)

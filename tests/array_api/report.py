@@ -36,11 +36,12 @@ operators and methods of arrays are compiled programs in both.
 {rows}
 """
 _FALLBACKS = """
-## What runs on NumPy under `jit`
+## What is not compiled under `jit`
 
 In the second run these functions met, at least once, an operation without a traced form, a result
-whose shape depends on data, or a complex dtype to compute in, and ran on NumPy, as
-`fallback="silent"` allows. So did, not counted here, every call with a complex argument.
+whose shape depends on data, or a complex dtype to compute in. They ran on NumPy, as
+`fallback="silent"` allows, or outside of `jit`, if it refused them with ConcretizationError. Every
+call with a complex argument runs on NumPy, and is not counted here.
 
 {names}
 """

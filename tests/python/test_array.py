@@ -101,6 +101,21 @@ def test_operators() -> None:
         x + "a"
 
 
+def test_constants_are_told_apart() -> None:
+    x = asarray(np.ones(2))
+    for zero in (0.0, -0.0, np.float64(0.0), np.float64(-0.0), 0, False):
+        check(x * zero, np.ones(2) * zero)
+        check(np.clip(x, None, zero), np.clip(np.ones(2), None, zero))
+        assert np.signbit(np.clip(x, None, zero)).tolist() == [np.signbit(zero)] * 2
+        check(np.full_like(x, zero), np.full_like(np.ones(2), zero))
+    for number in (np.nan, np.float32(np.nan), 2, 2.0, np.int8(2), True, 2**63):
+        check(x + number, np.ones(2) + number)
+    x = asarray(np.ones(2, np.uint8))
+    check(np.add(x, [1, 2]), np.add(np.ones(2, np.uint8), [1, 2]))
+    with pytest.raises(OverflowError):
+        x + 300
+
+
 def test_numpy_functions() -> None:
     x, i = asarray(A), asarray(np.array([3, 1, 2]))
     check(np.sin(x), np.sin(A))
