@@ -417,7 +417,7 @@ class Mapper {
             return reduce && reduce->op == ReduceOp::Add && is_float(graph_[value.value].dtype());
           });
       for (const int64_t axis : stage.axes)
-        if (sums && !kernel_.iter.axes[axis].sym && extent(axis) > 2 * kBlockSteps * step_[axis])
+        if (sums && !kernel_.iter.axes[axis].sym && extent(axis) > kBlockSteps * step_[axis])
           block_tile_[axis] = kBlockSteps * step_[axis];
     }
   }

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import rune_jit
 from rune_jit import _core, _llvm
 
 DTYPES = {
@@ -768,3 +769,30 @@ def test_float64_functions_are_libm_calls():
     k = elementwise(["f64"], "f64", "alu erf", 8, 8)
     ir = _core.render_llvm(str(k))
     assert len(re.findall(r"call double @erf\(", ir)) == 8
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider type for true values")
+def test_float64_functions_are_within_two_ulp() -> None:
+    rng = np.random.default_rng(3)
+    wide = np.exp(rng.uniform(-700, 700, 20_000))
+    turns = np.r_[rng.uniform(-10, 10, 20_000), 10 ** rng.uniform(0, 300, 5_000)]
+    near = rng.uniform(-2, 2, 20_000)
+    arguments = {
+        "exp": rng.uniform(-700, 700, 20_000),
+        "exp2": rng.uniform(-1000, 1000, 20_000),
+        "expm1": np.r_[near, rng.uniform(-40, 700, 20_000)],
+        "log": np.r_[wide, np.abs(near)],
+        "log2": np.r_[wide, np.abs(near)],
+        "log10": np.r_[wide, np.abs(near)],
+        "log1p": np.r_[wide, near / 2.1],
+        "sin": turns,
+        "cos": turns,
+        "tan": turns,
+        "tanh": np.r_[near, 10 * near],
+    }
+    for name, x in arguments.items():
+        function = getattr(np, name)
+        true = function(x.astype(np.longdouble))
+        ulp = np.spacing(np.abs(true.astype(np.float64)))
+        error = np.abs(rune_jit.jit(function)(x) - true) / ulp
+        assert error.max() < 2, (name, x[error.argmax()])

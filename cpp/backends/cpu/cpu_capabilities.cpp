@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <thread>
 
 #include "alu/alu.h"
+#include "runtime/thread_pool.h"
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -16,15 +13,6 @@
 namespace rune::runtime {
 
 namespace {
-
-int count_cores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 struct VectorUnit {
   int bits = 128;
@@ -93,18 +81,19 @@ void read_caches(Capabilities& caps) {
 constexpr AluOp kNotNativeOnIntegers[] = {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod,
                                           AluOp::Pow, AluOp::Shl,  AluOp::Shr};
 constexpr AluOp kNotNativeOnFloats[] = {AluOp::Idiv, AluOp::Mod, AluOp::Hypot};
-// In float32 these have vector expansions; in float64 they are one call of the C library a lane.
-constexpr AluOp kExpandedInFloat32[] = {
-    AluOp::Pow,  AluOp::Atan2, AluOp::Cbrt,  AluOp::Exp,   AluOp::Exp2, AluOp::Expm1,
-    AluOp::Log,  AluOp::Log2,  AluOp::Log10, AluOp::Log1p, AluOp::Sin,  AluOp::Cos,
-    AluOp::Tan,  AluOp::Asin,  AluOp::Acos,  AluOp::Atan,  AluOp::Sinh, AluOp::Cosh,
-    AluOp::Tanh, AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
+// These have vector expansions. What has none in float64 is one call of the C library a lane.
+constexpr AluOp kExpandedInFloats[] = {AluOp::Exp,  AluOp::Exp2,  AluOp::Expm1, AluOp::Log,
+                                       AluOp::Log2, AluOp::Log10, AluOp::Log1p, AluOp::Sin,
+                                       AluOp::Cos,  AluOp::Tan,   AluOp::Tanh};
+constexpr AluOp kExpandedInFloat32[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,  AluOp::Asin,
+                                        AluOp::Acos,  AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,
+                                        AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
 
 Capabilities read_capabilities() {
   Capabilities caps;
   caps.name = "cpu";
   caps.model = ExecutionModel::Cores;
-  caps.num_cores = count_cores();
+  caps.num_cores = num_threads();
   const VectorUnit unit = vector_unit();
   caps.vector_bits = unit.bits;
   caps.num_vector_registers = unit.registers;
@@ -137,6 +126,10 @@ void set_cpu_native_ops(Capabilities& caps) {
       for (const AluOp op : kNotNativeOnFloats) set_native(caps, op, dtype, false);
   }
   for (const AluOp op : kExpandedInFloat32) set_native(caps, op, DType::Float32, false);
+  for (const AluOp op : kExpandedInFloats) {
+    set_native(caps, op, DType::Float32, false);
+    set_native(caps, op, DType::Float64, false);
+  }
 }
 
 const Capabilities& cpu_capabilities() {

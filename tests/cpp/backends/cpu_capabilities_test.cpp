@@ -27,8 +27,10 @@ TEST(CpuCapabilities, ListWhatTheRendererComputes) {
   EXPECT_FALSE(is_native(caps, AluOp::Add, DType::Float16));
   EXPECT_TRUE(is_native(caps, AluOp::Xor, DType::Bool));
   EXPECT_TRUE(is_native(caps, AluOp::Mulacc, DType::Float32));
-  EXPECT_TRUE(is_native(caps, AluOp::Exp, DType::Float64));
-  EXPECT_FALSE(is_native(caps, AluOp::Exp, DType::Float32));
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    EXPECT_FALSE(is_native(caps, AluOp::Exp, dtype));
+  EXPECT_TRUE(is_native(caps, AluOp::Erf, DType::Float64));
+  EXPECT_FALSE(is_native(caps, AluOp::Erf, DType::Float32));
   for (const AluOp op :
        {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
     EXPECT_FALSE(is_native(caps, op, DType::Int32)) << name_of(op);
