@@ -24,6 +24,8 @@ Guard = tuple[str, Any, Any, Any]
 
 _MOST_GUARDS = 20_000
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
+_MOST_HELD = 1000  # objects looked through for arrays
+_PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _ABSENT = object()
 _INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 # Names by which a function reaches attributes that its code does not name.
@@ -99,7 +101,7 @@ class _Collector:
             self._function(x, direct)
         elif isinstance(x, types.MethodType):
             self.value(x.__func__, direct)
-            self.value(x.__self__, False)
+            self.value(x.__self__, direct)
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
                 self.value(part, direct and part is x.func)
@@ -113,8 +115,9 @@ class _Collector:
             self.value(x.__wrapped__, direct and type(x).__module__ == "rune_jit.jit")
             self.value(getattr(x, "__self__", None), False)
         else:
-            self._container(x)
-            self._instance(x)
+            direct = direct and self._replaced and is_copied(x)
+            self._container(x, direct)
+            self._instance(x, direct)
 
     def _function(self, function: types.FunctionType, direct: bool) -> None:
         if self._is_foreign(function.__module__):
@@ -150,27 +153,27 @@ class _Collector:
             self.guard("item", module.__dict__, name, module.__dict__[name])
             self.value(module.__dict__[name], direct)
 
-    def _container(self, x: Any) -> None:
+    def _container(self, x: Any, direct: bool) -> None:
         if isinstance(x, dict):
             self.containers.append((x, dict(x)))
             self.guard("size", x, None, len(x))
             for key, value in x.items():
                 self.guard("item", x, key, value)
-                self.value(value, False)
+                self.value(value, direct)
         elif isinstance(x, (list, deque)):
             self.containers.append((x, list(x)))
             self.guard("size", x, None, len(x))
             for i, value in enumerate(x):
                 self.guard("element", x, i, value)
-                self.value(value, False)
+                self.value(value, direct)
         elif isinstance(x, (set, bytearray)):
             self.containers.append((x, x.copy()))
             self.guard("equal", x, None, x.copy())
         elif isinstance(x, tuple):
             for value in x:
-                self.value(value, False)
+                self.value(value, direct)
 
-    def _instance(self, x: Any) -> None:
+    def _instance(self, x: Any, direct: bool) -> None:
         klass = type(x)
         if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
             return
@@ -179,11 +182,12 @@ class _Collector:
         wanted = held.keys() if self._names & _BY_TEXT else self._names & held.keys()
         for name in sorted(wanted):
             self.guard("item", held, name, held[name])
-            self.value(held[name], False)
-        self._class(klass, x, held.keys())
+            self.value(held[name], direct)
+        self._class(klass, x, held.keys(), direct)
 
-    def _class(self, klass: type, x: Any, but: Any = ()) -> None:
-        """What the attributes of a class are to x, an instance or the class itself."""
+    def _class(self, klass: type, x: Any, but: Any = (), direct: bool = False) -> None:
+        """What the attributes of a class are to x, an instance (`direct`: of which the trace sees a
+        copy) or the class itself."""
         for base in klass.__mro__:
             if self._is_foreign(base.__module__):
                 continue
@@ -192,9 +196,10 @@ class _Collector:
                 if name in but or not (name in self._names or (function and name[:2] == "__")):
                     continue
                 if function:
-                    if raw is function and getattr(klass, name, None) is raw:
+                    found = getattr(klass, name, None) is function
+                    if raw is function and found:
                         self.guard("attribute", klass, name, raw)
-                    self.value(function, False)
+                    self.value(function, direct and found and name[:2] != "__")
                 elif isinstance(raw, types.MemberDescriptorType):  # of __slots__
                     if x is not klass and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
                         self.guard("attribute", x, name, value)
@@ -219,6 +224,36 @@ def is_replaceable(array: Any) -> bool:
     return plain and _core.is_supported_dtype(array.dtype)
 
 
+def is_copied(x: Any) -> bool:
+    """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
+    object of a Python class, that holds arrays which can be replaced."""
+    return _can_be_copied(x) and _holds_arrays(x, 4, {})
+
+
+def _can_be_copied(x: Any) -> bool:
+    if type(x) in (list, tuple, dict):
+        return True
+    bases = type(x).__mro__[:-1]
+    return (
+        isinstance(getattr(x, "__dict__", None), dict)
+        and not isinstance(x, (type, types.ModuleType))
+        and all(base.__flags__ & _PYTHON_CLASS for base in bases)
+        and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
+        and not any(is_library(base.__module__) for base in bases)
+    )
+
+
+def _holds_arrays(x: Any, depth: int, seen: dict[int, Any]) -> bool:
+    if id(x) in seen or depth == 0 or len(seen) > _MOST_HELD:
+        return False
+    seen[id(x)] = x
+    held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
+    return any(
+        is_replaceable(item) or (_can_be_copied(item) and _holds_arrays(item, depth - 1, seen))
+        for item in held
+    )
+
+
 class State:
     """What a function can reach by name, as it is now.
 
@@ -234,7 +269,7 @@ class State:
             collector = _Collector(package, arrays_are_traced, names)
             collector.value(function, True)
             for static in statics:
-                collector.value(static, False)
+                collector.value(static, True)
             if collector.found == names:
                 break
             names = collector.found

@@ -19,10 +19,8 @@ from rune_jit.cache import Cache
 from rune_jit.device import is_dtype
 from rune_jit.eager import on_host
 from rune_jit.errors import (
-    ConcretizationError,
     JitFallbackWarning,
     StateChangedError,
-    TracerLeakError,
     UnsupportedOpError,
 )
 from rune_jit.guards import State
@@ -309,9 +307,11 @@ class JitFunction(Generic[P, R]):
             trace = Trace(self._name, captured_are_traced)
             try:
                 return self._trace_once(call, trace, state)
-            except (UnsupportedOpError, ConcretizationError, TracerLeakError):
-                state.restore()
-                if not trace.stand_ins or not captured_are_traced:
+            except Exception as error:
+                stood_in = captured_are_traced and bool(trace.stand_ins)
+                if stood_in or isinstance(error, UnsupportedOpError):
+                    state.restore()
+                if not stood_in:
                     raise
         raise AssertionError("a trace returns or raises")
 
@@ -321,12 +321,13 @@ class JitFunction(Generic[P, R]):
         input_leaves: list[int] = []
         for position, leaf in enumerate(call.leaves):
             if position in statics:
-                traced_leaves.append(leaf)
+                traced_leaves.append(trace.rebind.inside(leaf))
                 continue
             input_leaves.append(position)
             traced_leaves.append(_input_tracer(trace, leaf, position))
         arguments = trees.unflatten(call.treedef, traced_leaves)
-        values = dict(zip(call.names, arguments, strict=True)) | call.statics
+        values = dict(zip(call.names, arguments, strict=True))
+        values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
         if call.bound is None:
             args, kwargs = values["args"], values["kwargs"]
         else:
@@ -350,6 +351,7 @@ class JitFunction(Generic[P, R]):
             finally:
                 trace.rebind.finish()
             trace.check_captured()
+        trace.rebind.refuse_changes(self._name)
         state.refuse_changes(self._name)
         leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
         if treedef_after != call.treedef or any(
@@ -524,7 +526,7 @@ def _plan_output(
                 f"{trace.name}: cannot return a {type(leaf).__name__} that computes from traced"
                 " arrays later\nhint: return arrays, numbers and containers of these"
             )
-        return ("constant", leaf)
+        return ("constant", trace.rebind.outside(leaf))
     leaf._check_trace(trace)
     storage = leaf._storage
     if storage.array is not None:

@@ -180,6 +180,85 @@ def default_arrays(jit: Any) -> Iterator[Any]:
     yield g(X)
 
 
+class Layer:
+    def __init__(self, n: int) -> None:
+        self.w = np.arange(float(n * n)).reshape(n, n)
+        self.b = np.ones(n)
+        self.calls = {"n": n}
+
+    def apply(self, x: Any) -> Any:
+        return np.tanh(x @ self.w + self.b * self.b.sum()) * self.calls["n"]
+
+
+SHIFT = np.ones(4)
+
+
+class Network:
+    def __init__(self) -> None:
+        self.layers = [Layer(4), Layer(4)]
+        self.scales = {"x": np.full(4, 0.1)}
+        self.buffer = np.zeros(4)
+        self.parent = self
+
+    def shifted(self, x: Any) -> Any:
+        y = np.zeros(4)
+        y[1:] = x[:-1]
+        return self.square(y) + SHIFT
+
+    @staticmethod
+    def square(x: Any) -> Any:
+        y = np.empty_like(SHIFT)
+        y[:] = x * x
+        return y
+
+    def run(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer.apply(x) + self.scales["x"].max() + self.shifted(x)
+        self.buffer[:] += x
+        self.layers[1].b[0] = x[0]
+        return x, self.buffer.sum(), self.parent.buffer
+
+
+@traced
+def objects_that_hold_arrays(jit: Any) -> Iterator[Any]:
+    """Their arrays are inputs: no call compares what is in them."""
+    SHIFT[:] = 1
+    network = Network()
+    f = jit(network.run)
+    g = jit(lambda x, network: network.run(x)[0] * 2)
+    for i in range(4):
+        yield f(X / 9), network.buffer, network.layers[1].b
+        yield g(X / 9, network), network.buffer
+        network.layers[0].w[i] = 1
+        SHIFT[i] = 5
+        network.scales["x"][0] = i
+    if jit is not eager:
+        assert f.cache_info().misses == g.cache_info().misses == 1
+        kinds = {kind for kind, *_ in f._trace(f._take_apart((X,), {})).guards}
+        assert "content" not in kinds
+    network.scales["x"] = np.ones(4)
+    network.layers.append(Layer(4))
+    yield f(X / 9), g(X / 9, network)
+    yield jit(lambda: network)() is network
+
+
+@on_numpy
+def objects_that_change(jit: Any) -> Iterator[Any]:
+    class Model:
+        def __init__(self) -> None:
+            self.w, self.history = np.ones(4), [np.zeros(4)]
+
+        def run(self, x: Any) -> Any:
+            self.w = self.w + x
+            self.history.append(self.w)
+            return self.w * 2
+
+    model = Model()
+    f = jit(model.run)
+    for _ in range(3):
+        yield f(X), model.w, model.history
+
+
 # Captured Python values are guarded.
 
 SCALE = 2.0
