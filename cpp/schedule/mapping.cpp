@@ -9,6 +9,7 @@
 #include "schedule/cost.h"
 #include "schedule/packing.h"
 #include "schedule/point_cost.h"
+#include "schedule/row_values.h"
 
 namespace rune::schedule {
 
@@ -70,6 +71,7 @@ class Mapper {
       iter.tiles.push_back(std::move(tiles));
     }
     plan_reduction();
+    if (caps_.model == ExecutionModel::Cores) keep_row_values(graph_, caps_, kernel_);
     kernel_.context.device = caps_.name;
     for (const LoopHint& hint : kernel_.hints)
       if (hint.kind == HintKind::Unroll) kernel_.context.upcasted *= hint.amount;

@@ -236,3 +236,37 @@ def test_a_chain_that_reductions_read_is_not_computed_again_for_each() -> None:
     x = _array(128, 128)
     short, long = (rune_jit.jit(steps(n)).lower(x).cost_analysis()["flops"] for n in (200, 400))
     assert long < 2.5 * short
+
+
+ROWS_KEPT: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "last axis": (softmax, (37, 130)),
+    "one row": (softmax, (1, 1000)),
+    "rows of one": (softmax, (5, 1)),
+    "first axis": (lambda x: np.exp(x - x.max(0)) / np.exp(x - x.max(0)).sum(0), (130, 37)),
+    "two axes": (lambda x: (lambda e: e / e.sum((1, 2), keepdims=True))(np.exp(x)), (6, 9, 33)),
+    "outer axes": (lambda x: (lambda e: e / e.sum((0, 2), keepdims=True))(np.exp(x)), (6, 9, 33)),
+    "shifted": (lambda x: (lambda e: e[:, ::-1] / e.sum(1, keepdims=True))(np.exp(x)), (9, 70)),
+    "part": (lambda x: (lambda e: e[:, 1:] - e.sum(1, keepdims=True))(np.exp(x)), (9, 70)),
+    "square": (lambda x: (lambda e: e / e.sum(1) + e)(np.exp(x)), (40, 40)),
+    "kept twice": (lambda x: softmax(softmax(x) * 3), (12, 100)),
+    "and stored": (lambda x: (lambda e: (e, e / e.sum(1, keepdims=True)))(np.exp(x)), (9, 70)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_KEPT)
+def test_rows_that_are_kept(name: str) -> None:
+    function, shape = ROWS_KEPT[name]
+    x = _array(*shape)
+    x.flat[0], x.flat[-1] = np.inf if name == "part" else 5, -np.inf
+    for device in ("cpu", "interpreter"):
+        actual = rune_jit.jit(function, device=device, fallback="error")(x)
+        with np.errstate(invalid="ignore"):
+            expected = function(x)
+        for a, e in zip(np.atleast_2d(actual), np.atleast_2d(expected), strict=True):
+            np.testing.assert_allclose(a, e, rtol=3e-5, atol=1e-6)
+
+
+def test_exponentials_of_a_softmax_are_computed_once() -> None:
+    lowered = rune_jit.jit(softmax, device="cpu").lower(X)
+    assert "keeps={" in str(lowered.schedule)
+    assert "buffer size=128" in "".join(map(str, lowered.kernels))

@@ -328,7 +328,7 @@ class KernelLowerer {
       tiled.push_back(axis);
       start.axes[axis] = tiles_[axis] ? tiles_[axis]->number * tiles_[axis]->size : Expr(0);
     }
-    const Index origin = index_of(stage, kept, start.axes);
+    const Index origin = kept_index(kept, start.axes);
     tile_nest(tiled, 0, points, [&](const Points& outer) {
       stage_nest(stage_loops(stage), 0, outer, false,
                  [&](const Points& all) { keep_points(stage, origin, all); });
@@ -347,11 +347,18 @@ class KernelLowerer {
                                 graph_[value.value].shape());
   }
 
+  // Where a kept value's element at a point is, over all axes, those that the stage reduces too.
+  Index kept_index(const StageValue& kept, const std::vector<Expr>& axes) const {
+    Expr position;
+    for (size_t i = 0; i < axes.size(); ++i) position = position + axes[i] * kept.strides[i];
+    return sym::unflatten_index(position, graph_[kept.value].shape());
+  }
+
   void keep_points(const Stage& stage, const Index& origin, const Points& points) {
     const Value v = stage.keeps->value;
     std::vector<Access> wanted;
     for (const Point& point : points)
-      wanted.push_back({v, index_of(stage, *stage.keeps, point.axes), point.mask});
+      wanted.push_back({v, kept_index(*stage.keeps, point.axes), point.mask});
     values_.take(stage.takes.value_or(std::vector<Value>{}));
     const std::vector<Var> results = values_.evaluate(wanted);
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -637,6 +644,18 @@ class KernelLowerer {
         if (graph_[v].kind() == graph::NodeKind::Contract) fold();
       }
     fold();
+    if (stage.keeps) keep_operands(stage, *sums.front().point, inner);
+  }
+
+  // Keeps what the stage has just reduced at these points of the row at `outer`.
+  void keep_operands(const Stage& stage, const Point& outer, const Points& inner) {
+    Points points = inner;
+    for (Point& point : points) {
+      for (size_t i = 0; i < point.axes.size(); ++i)
+        if (!contains(stage.axes, static_cast<int64_t>(i))) point.axes[i] = outer.axes[i];
+      point.mask.require(outer.mask);
+    }
+    keep_points(stage, kept_index(*stage.keeps, outer.axes), points);
   }
 
   // Folds a point's operands into its accumulator; returns how many there are.
@@ -671,6 +690,7 @@ class KernelLowerer {
     const int lanes = lanes_inside || lanes_outside ? values_.lanes() : 1;
     std::vector<Accumulation> sums = open_accumulators(stage, outer, slots, lanes);
     reduce_nest(stage, loops, sums);
+    if (stage.keeps) values_.hold(stage.keeps->value, kept_index(*stage.keeps, outer.front().axes));
     const bool across_threads = !loops.empty() && contains(mapping_.thread, loops.back());
     for (const Accumulation& sum : sums) {
       const ReduceOp op = reduce_op(sum.value->value);
