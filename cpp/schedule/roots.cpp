@@ -76,7 +76,7 @@ class RootFinder {
     std::vector<double> operations(graph_.size(), 0);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
-      if (evaluation_of(node) == Evaluation::Memory) continue;
+      if (above[id] == kNoRoot || evaluation_of(node) == Evaluation::Memory) continue;
       operations[id] = node_operations(node);
       for (const Value input : node.inputs)
         if (!result.is_root[input.id]) operations[id] += operations[input.id];
