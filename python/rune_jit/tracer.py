@@ -339,7 +339,7 @@ class Tracer:
         trace = _trace.require_trace()
         value = trace.builder.astype(trace.operand(self), dtype)
         result = Tracer(trace, value, scalar=self._storage.scalar)
-        return _dispatch.laid_out_as(result, [self])  # type: ignore[no-any-return]
+        return _dispatch.laid_out_as(result, [self])
 
     def copy(self, order: str = "C") -> Tracer:
         if (array := self._array()) is not None:
