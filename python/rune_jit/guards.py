@@ -338,19 +338,22 @@ class State:
         return [None, random, *self._generators]
 
 
-def _random_state(source: Any) -> bytes:
-    """The state of a generator; None is NumPy's global one."""
+def _random_state(source: Any) -> Any:
+    """The state of a generator, to be compared and set again; None is NumPy's global one."""
     if isinstance(source, np.random.Generator):
         return pickle.dumps(source.bit_generator.state)
     if source is None or isinstance(source, np.random.RandomState):
-        return pickle.dumps((np.random if source is None else source).get_state())
-    return pickle.dumps(source.getstate())
+        kind, keys, *rest = (np.random if source is None else source).get_state()
+        return (kind, keys.tobytes(), *rest)
+    return source.getstate()
 
 
-def _set_random_state(source: Any, state: bytes) -> None:
+def _set_random_state(source: Any, state: Any) -> None:
     if isinstance(source, np.random.Generator):
         source.bit_generator.state = pickle.loads(state)
     elif source is None or isinstance(source, np.random.RandomState):
-        (np.random if source is None else source).set_state(pickle.loads(state))
+        kind, keys, *rest = state
+        target = np.random if source is None else source
+        target.set_state((kind, np.frombuffer(keys, np.uint32), *rest))
     else:
-        source.setstate(pickle.loads(state))
+        source.setstate(state)

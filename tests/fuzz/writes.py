@@ -216,14 +216,17 @@ class Writes:
             return f"{name} {operator}= {value}"
         return f"{name}[{self._items(name, self.rng.random() < 0.6)}] {operator}= {value}"
 
-    def _masked(self) -> str:
+    def _masked(self) -> str | None:
         name = self._name()
         mask = self._mask(name)
         choice = self.rng.random()
         if choice < 0.25:
             return f"{name}[{mask}] {self.rng.choice(['+', '*'])}= {self.rng.randint(0, 2)}"
         if choice < 0.5:
-            count = int(np.sum(eval(mask, {}, dict(self.shapes))))
+            try:
+                count = int(np.sum(eval(mask, {}, dict(self.shapes))))
+            except IndexError:  # an axis of size 0
+                return None
             source = self._value(name)
             return f"{name}[{mask}] = np.ravel({source})[:{count}]"
         if choice < 0.65:

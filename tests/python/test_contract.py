@@ -817,7 +817,9 @@ def methods_of_all_kinds(jit: Any) -> Iterator[Any]:
 @on_numpy
 def subclasses(jit: Any) -> Iterator[Any]:
     f = jit(lambda x: x * x)
-    yield np.asarray(f(np.matrix([[1.0, 2], [3, 4]])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        yield np.asarray(f(np.matrix([[1.0, 2], [3, 4]])))
     y = f(np.ma.masked_array(X, X > 1))
     yield y.mask, y.filled(0)
     yield jit(lambda r: r.a * 2)(np.rec.array([(1, 2.0)], dtype=[("a", int), ("b", float)]))
@@ -862,12 +864,9 @@ def test_traced(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
 def test_on_numpy(scenario: Scenario) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PendingDeprecationWarning)  # numpy.matrix
-        assert_same(
-            steps(scenario, functools.partial(rune_jit.jit, fallback="silent")),
-            steps(scenario, eager),
-        )
+    assert_same(
+        steps(scenario, functools.partial(rune_jit.jit, fallback="silent")), steps(scenario, eager)
+    )
     with pytest.raises((UnsupportedOpError, ConcretizationError)):
         steps(scenario, functools.partial(rune_jit.jit, fallback="error"))
 
