@@ -343,7 +343,8 @@ def _random_state(source: Any) -> Any:
     if isinstance(source, np.random.Generator):
         return pickle.dumps(source.bit_generator.state)
     if source is None or isinstance(source, np.random.RandomState):
-        kind, keys, *rest = (np.random if source is None else source).get_state()
+        state: Any = (np.random if source is None else source).get_state()
+        kind, keys, *rest = state
         return (kind, keys.tobytes(), *rest)
     return source.getstate()
 

@@ -180,7 +180,19 @@ class _Ndarray(metaclass=_NdarrayMeta):
     pass
 
 
+def _ndenumerate(arr: Any) -> Any:
+    return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
+
+
+def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+    if contains_tracer(op):
+        raise UnsupportedOpError("numpy.nditer: cannot trace this iteration")
+    return np.nditer(op, *args, **kwargs)
+
+
 REPLACED: dict[str, Callable[..., Any]] = {
+    "ndenumerate": _ndenumerate,
+    "nditer": _nditer,
     "ndarray": _Ndarray,
     "zeros": _filled("zeros", 0),
     "empty": _filled("empty", 0),
