@@ -508,6 +508,7 @@ _VIEWS = frozenset(
         np.real,
         np.real_if_close,
         np.linalg.diagonal,
+        np.linalg.matrix_transpose,
     ]
 )
 

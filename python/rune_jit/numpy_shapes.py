@@ -96,7 +96,7 @@ def _transpose(a: Any, axes: Any = None) -> Tracer:
     return _permuted("transpose", a, as_axes(axes))
 
 
-@implements(np.matrix_transpose)
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def _matrix_transpose(x: Any, /) -> Tracer:
     return _permuted("swapaxes", x, -1, -2)
 

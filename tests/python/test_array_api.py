@@ -113,6 +113,7 @@ CASES: list[tuple[str, Callable[..., Any]]] = [
     ("indexing", lambda m, a, b: (m.take(a, m.asarray([1, 0]), axis=0), b[1], a[:, ::-1])),
     ("triangles", lambda m, a, b: (m.tril(a), m.triu(b, k=1), m.moveaxis(a, 0, 1))),
     ("creation", lambda m, a, b: a + m.arange(3.0) * m.ones((2, 1)) + m.full((3,), 2)),
+    ("transposed", lambda m, a, b: m.linalg.matrix_transpose(a)),
     ("eye", lambda m, a, b: m.eye(2, 3) * a),
     ("like", lambda m, a, b: (m.zeros_like(a), m.full_like(b, 3), m.ones_like(b, dtype=m.float64))),
     ("constants", lambda m, a, b: (a * m.pi, m.linspace(0, 1, 3) + b, m.diff(b))),
