@@ -1,4 +1,5 @@
 // Programs on their way through the pipeline: text of each stage, cost, and compilation.
+#include <algorithm>
 #include <sstream>
 
 #include "base/error.h"
@@ -6,6 +7,7 @@
 #include "driver/compile.h"
 #include "graph/text.h"
 #include "lower/text.h"
+#include "lower/verify.h"
 #include "schedule/text.h"
 
 namespace rune::bindings {
@@ -87,6 +89,38 @@ std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
                                         l.lowered.schedule.graph.symbolic_vars());
 }
 
+std::shared_ptr<BoundProgram> compile_kernel(const std::string& text, const std::string& device) {
+  const lower::Kernel kernel = lower::parse(text);
+  const std::vector<std::string> violations = lower::verify(kernel);
+  if (!violations.empty())
+    user_error(ErrorKind::Value, "kernel: cannot compile ", kernel.name, " (", violations[0], ")");
+  std::vector<ArrayType> inputs, outputs;
+  for (const lower::Var v : kernel.globals()) {
+    const auto& global = *kernel[v].as<lower::Define_Global>();
+    inputs.push_back({kernel[v].type.dtype, {global.size}});
+    if (global.writable) outputs.push_back(inputs.back());
+  }
+  std::vector<SymVar> vars;
+  for (const lower::Instr& instr : kernel.body)
+    if (const auto* define = instr.as<lower::Define_Var>())
+      if (std::find(vars.begin(), vars.end(), define->var) == vars.end())
+        vars.push_back(define->var);
+  std::shared_ptr<const runtime::Executable> executable;
+  {
+    const py::gil_scoped_release release;
+    executable = driver::compile_kernel(kernel, device);
+  }
+  return std::make_shared<BoundProgram>(std::move(executable), std::move(inputs),
+                                        std::move(outputs), std::move(vars));
+}
+
+std::vector<std::string> instruction_kinds() {
+  std::vector<std::string> names;
+  for (int kind = 0; kind < lower::kNumInstrKinds; ++kind)
+    names.push_back(lower::name_of(static_cast<lower::InstrKind>(kind)));
+  return names;
+}
+
 }  // namespace
 
 void bind_driver(py::module_& m) {
@@ -121,6 +155,9 @@ void bind_driver(py::module_& m) {
         py::arg("names") = std::vector<std::string>{},
         "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
         "names.");
+  m.def("compile_kernel", &compile_kernel, py::arg("text"), py::arg("device"),
+        "The program of one kernel of the Lowered IR.");
+  m.def("instruction_kinds", &instruction_kinds, "Names of the instructions of the Lowered IR.");
   m.def("targets", &driver::target_names, "Names of the targets that programs can be lowered for.");
 }
 

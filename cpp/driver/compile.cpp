@@ -73,19 +73,24 @@ class SlotTable {
   std::map<uint32_t, Slot> slots_;
 };
 
-KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem& item,
-                           const lower::Kernel& code) {
-  const schedule::Schedule& schedule = lowered.schedule;
+// All but the text.
+KernelSource source_of(const Target& target, const lower::Kernel& code) {
   KernelSource source;
-  source.name = lowered.target->symbol ? lowered.target->symbol(code.name) : code.name;
+  source.name = target.symbol ? target.symbol(code.name) : code.name;
   source.grid = code.grid;
   source.local = code.local;
   source.scratch_bytes = code.buffer_offsets().back();
-  for (const schedule::Value v : lower::kernel_arguments(*item.kernel())) {
-    source.buffer_dtypes.push_back(schedule.graph[v].dtype());
-    source.buffer_sizes.push_back(num_elements(schedule.graph[v].shape()));
+  for (const lower::Var v : code.globals()) {
+    source.buffer_dtypes.push_back(code[v].type.dtype);
+    source.buffer_sizes.push_back(code[v].as<lower::Define_Global>()->size);
   }
-  source.estimated_ns = static_cast<double>(schedule.analysis[item.item_id].est_ns) *
+  return source;
+}
+
+KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem& item,
+                           const lower::Kernel& code) {
+  KernelSource source = source_of(*lowered.target, code);
+  source.estimated_ns = static_cast<double>(lowered.schedule.analysis[item.item_id].est_ns) *
                         lowered.target->capabilities.num_cores;
   return source;
 }
@@ -193,6 +198,38 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
       launch.arguments.push_back(slots[v]);
     executable->steps.push_back(std::move(launch));
   }
+  executable->prepare();
+  return executable;
+}
+
+std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& kernel,
+                                                          const std::string& device) {
+  const Target& target = find_target(device);
+  State state;
+  state.stage = Stage::Lowered;
+  state.capabilities = &target.capabilities;
+  state.device = device;
+  state.kernels = {kernel};
+  run_pipeline(state);
+  KernelSource source = source_of(target, state.kernels[0]);
+  source.text = target.render(state.kernels)[0];
+  auto executable = std::make_shared<runtime::Executable>();
+  executable->device = open_device(device);
+  runtime::Launch launch;
+  launch.program = executable->device->compiler().compile({&source, 1})[0];
+  for (const lower::Var v : state.kernels[0].globals()) {
+    const auto& global = *state.kernels[0][v].as<lower::Define_Global>();
+    Slot slot{Slot::Kind::Input, static_cast<int64_t>(executable->num_inputs++), 0};
+    if (global.writable) {
+      const Slot output{Slot::Kind::Output, static_cast<int64_t>(executable->num_outputs++), 0};
+      const int64_t bytes = global.size * size_of(state.kernels[0][v].type.dtype);
+      executable->steps.push_back(
+          runtime::Memory_Transfer{output, slot, static_cast<size_t>(bytes)});
+      slot = output;
+    }
+    launch.arguments.push_back(slot);
+  }
+  executable->steps.push_back(std::move(launch));
   executable->prepare();
   return executable;
 }

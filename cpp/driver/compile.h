@@ -38,4 +38,9 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered);
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device);
 
+// A program of one kernel, after the passes on the Lowered IR: its inputs are the kernel's memories,
+// its outputs what the writable ones, which begin as their inputs, hold afterwards.
+std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& kernel,
+                                                          const std::string& device);
+
 }  // namespace rune::driver

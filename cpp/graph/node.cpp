@@ -36,6 +36,12 @@ bool CustomAttr::operator==(const CustomAttr& other) const {
   return text::to_text(*this) == text::to_text(other);
 }
 
+const std::string* custom_source(const Custom& custom, const std::string& key) {
+  for (const CustomAttr& attribute : custom.attributes)
+    if (attribute.key == key) return std::get_if<std::string>(&attribute.value);
+  return nullptr;
+}
+
 std::vector<Value> Graph::inputs() const {
   std::vector<Value> result;
   for (uint32_t i = 0; i < nodes.size(); ++i)

@@ -180,7 +180,9 @@ RUNE_NODE_1(Gather, int64_t, axis, "axis")
 // Operands (target, indices, updates): target with updates at indices of `axis`, in the order of the
 // indices. Negative indices count from the end; an index out of range writes nothing.
 RUNE_NODE_2(Scatter, ScatterMode, mode, "", int64_t, axis, "axis")
-// An operation given by the user.
+// An operation given by the user, element by element: operands have the result's shape, its dtype is
+// declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
+// language) are its source: see lower::Custom.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
 RUNE_NODE_EMPTY(Noop)
 
@@ -235,6 +237,9 @@ RUNE_NODE_EMPTY(Noop)
   RUNE_NODE(Scatter, "scatter", 3, 3)                   \
   RUNE_NODE(Custom, "custom", 0, -1)                    \
   RUNE_NODE(Noop, "noop", 0, 1)
+
+// The text attribute of this key; null if there is none.
+const std::string* custom_source(const Custom& custom, const std::string& key);
 
 // The kinds, in the order of Payload's alternatives.
 enum class NodeKind : uint8_t {

@@ -204,7 +204,9 @@ struct Assign {
   template <class F>
   void fields(F&&) {}
 };
-// A call of user-supplied source; `text` is an expression of the target's language with $0, $1 ...
+// User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
+// instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M is
+// the type as LLVM's intrinsics name it.
 struct Custom {
   std::string op_name;
   std::string text;

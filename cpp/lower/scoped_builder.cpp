@@ -165,6 +165,11 @@ Var ScopedBuilder::load_here(Var memory, Var index, int lanes, Var valid) {
   return here(Load{}, std::move(args), load_type(memory, lanes));
 }
 
+Var ScopedBuilder::custom_here(Custom custom, std::vector<Var> args, DType dtype) {
+  const int lanes = args.empty() ? 1 : types_[args[0].id].lanes;
+  return here(std::move(custom), std::move(args), {dtype, lanes, false});
+}
+
 void ScopedBuilder::store(Var memory, Var index, Var value, Var valid, bool nontemporal) {
   std::vector<Var> args{memory, index, value};
   if (valid.valid()) args.push_back(valid);

@@ -47,6 +47,7 @@ class ScopedBuilder {
   void assign(Var acc, Var value);
   Var alu_here(AluOp op, std::vector<Var> args);
   Var gep_here(Var x, Ints indices);
+  Var custom_here(Custom custom, std::vector<Var> args, DType dtype);
   Var load_here(Var memory, Var index, int lanes, Var valid);
   void store(Var memory, Var index, Var value, Var valid, bool nontemporal);
   void barrier();

@@ -5,6 +5,7 @@
 
 #include "lower/text.h"
 #include "render/c_like_kernel.h"
+#include "render/custom_text.h"
 #include "render/identifier.h"
 
 namespace rune::render {
@@ -202,31 +203,24 @@ KernelRenderer::Lanes KernelRenderer::matrix_product(uint32_t id) {
   return result;
 }
 
-std::string KernelRenderer::custom(const Instr& instr) const {
+KernelRenderer::Lanes KernelRenderer::custom(const Instr& instr) const {
   const auto& custom = *instr.as<lower::Custom>();
-  if (instr.type.lanes != 1)
-    unsupported("with the custom operation " + custom.op_name + " on vectors");
-  std::string out;
-  for (size_t i = 0; i < custom.text.size(); ++i) {
-    const char next = i + 1 < custom.text.size() ? custom.text[i + 1] : ' ';
-    if (custom.text[i] != '$' || next < '0' || next > '9') {
-      out += custom.text[i];
-      continue;
-    }
-    size_t operand = 0;
-    while (i + 1 < custom.text.size() && custom.text[i + 1] >= '0' && custom.text[i + 1] <= '9')
-      operand = operand * 10 + static_cast<size_t>(custom.text[++i] - '0');
-    if (operand >= instr.args.size())
-      unsupported(concat("with the custom operation ", custom.op_name, ", whose text uses $",
-                         operand, " of ", instr.args.size(), " operands"));
-    const Var arg = instr.args[operand];
-    if (kernel_[arg].type.lanes != 1)
-      unsupported("with the custom operation " + custom.op_name + " on vectors");
-    if (kernel_[arg].type.pointer && memories_[arg.id].size() != 1)
-      unsupported("with the custom operation " + custom.op_name + " on joined memory");
-    out += kernel_[arg].type.pointer ? memories_[arg.id][0].name : values_[arg.id][0];
+  Lanes result;
+  for (int i = 0; i < instr.type.lanes; ++i) {
+    const CustomParts parts{
+        [&](size_t operand) {
+          const Var arg = instr.args[operand];
+          const lower::Type& type = kernel_[arg].type;
+          if (!type.pointer) return lane(arg, i);
+          if (memories_[arg.id].size() != 1)
+            unsupported("with the custom operation " + custom.op_name + " on joined memory");
+          return memories_[arg.id][0].name;
+        },
+        [&](size_t operand) { return dialect_.type(kernel_[instr.args[operand]].type.dtype); },
+        dialect_.type(instr.type.dtype), ""};
+    result.push_back('(' + expand_custom(custom, instr.args.size(), parts) + ')');
   }
-  return out;
+  return result;
 }
 
 void KernelRenderer::assign(const Instr& instr) {
@@ -319,7 +313,7 @@ void KernelRenderer::instruction(uint32_t id) {
       return rename(std::move(named));
     }
     case InstrKind::Wmma: return define(id, matrix_product(id));
-    case InstrKind::Custom: return define(id, {custom(i)});
+    case InstrKind::Custom: return define(id, custom(i));
   }
 }
 

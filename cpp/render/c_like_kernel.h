@@ -40,7 +40,7 @@ class KernelRenderer {
   Lanes special(const lower::Instr& instr) const;
   Lanes operation(uint32_t id) const;
   Lanes matrix_product(uint32_t id);
-  std::string custom(const lower::Instr& instr) const;
+  Lanes custom(const lower::Instr& instr) const;
   void load(uint32_t id);
   void load_run(uint32_t id, const std::string& index);
   void store(const lower::Instr& instr);

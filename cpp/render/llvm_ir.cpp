@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lower/text.h"
+#include "render/custom_text.h"
 #include "render/llvm_ir_memory.h"
 #include "render/llvm_ir_writer.h"
 
@@ -231,9 +232,12 @@ Value KernelRenderer::compute(const Instr& i) {
     case InstrKind::Bitcast: return emit_bitcast(w_, args[0], dtype);
     case InstrKind::Wmma:
       user_error(ErrorKind::Unsupported, "wmma: cannot render for the CPU (it has no matrix unit)");
-    case InstrKind::Custom:
-      user_error(ErrorKind::Unsupported, "custom: cannot render ", i.as<lower::Custom>()->op_name,
-                 " for the CPU (its source is of another target)");
+    case InstrKind::Custom: {
+      const CustomParts parts{[&](size_t n) { return args.at(n).text; },
+                              [&](size_t n) { return type_text(args.at(n)); },
+                              type_text(dtype, lanes), mangled(dtype, lanes)};
+      return w_.value(dtype, lanes, expand_custom(*i.as<lower::Custom>(), args.size(), parts));
+    }
     default: RUNE_UNREACHABLE(lower::name_of(i.kind()));
   }
 }

@@ -14,6 +14,7 @@ double node_operations(const graph::Node& node) {
   if (const auto* unary = node.as<graph::Unary>()) return cost(unary->op);
   if (const auto* ternary = node.as<graph::Ternary>()) return cost(ternary->op);
   if (node.kind() == NodeKind::Cast) return 1;
+  if (node.kind() == NodeKind::Custom) return 20;  // unknown: not to be done twice
   if (is_sequential(node)) return 4;  // each waits for the one before it
   return 0;
 }

@@ -19,7 +19,8 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Unary:
     case NodeKind::Ternary:
     case NodeKind::Cast:
-    case NodeKind::Bitcast: return Evaluation::Alu;
+    case NodeKind::Bitcast:
+    case NodeKind::Custom: return Evaluation::Alu;
     case NodeKind::Reshape:
     case NodeKind::Permute:
     case NodeKind::Expand:
@@ -60,8 +61,7 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Unique:
     case NodeKind::Device:
     case NodeKind::Multi:
-    case NodeKind::Threefry:
-    case NodeKind::Custom: break;
+    case NodeKind::Threefry: break;
   }
   user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
              ": cannot schedule this node (no lowering to a kernel exists)");

@@ -21,7 +21,7 @@ struct Access {
 
 // How a node's value at an index follows from its operands' values.
 enum class Evaluation : uint8_t {
-  Alu,        // scalar operation on all operands at the same index
+  Alu,        // scalar operation on all operands at the same index; Custom, too
   Forward,    // the operand's value; 0 where the access's mask is false
   Select,     // the operand whose mask holds; exactly one does
   Constant,   // no operands

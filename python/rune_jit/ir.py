@@ -25,12 +25,26 @@ import numpy as np
 
 from rune_jit import _core
 
-__all__ = ["Builder", "Program", "Value", "node_kinds", "parse", "scalar"]
+__all__ = [
+    "Builder",
+    "Kernel",
+    "Program",
+    "Value",
+    "instruction_kinds",
+    "node_kinds",
+    "parse",
+    "scalar",
+]
 
 
 def node_kinds() -> list[str]:
     """Names of all node kinds."""
     return _core.node_kinds()  # type: ignore[no-any-return]
+
+
+def instruction_kinds() -> list[str]:
+    """Names of all instructions of the Lowered IR."""
+    return _core.instruction_kinds()  # type: ignore[no-any-return]
 
 
 def parse(text: str) -> Any:
@@ -132,6 +146,15 @@ class Builder:
     def vconst(self, values: Sequence[Any], dtype: Any) -> Value:
         return self.node("vconst", "[" + ",".join(scalar(v, dtype) for v in values) + "]")
 
+    def custom(self, name: str, *operands: Value, dtype: Any, **sources: str) -> Value:
+        """An operation of the user's, element by element on operands of one shape. A source is an
+        expression, one by target (`metal`, `cuda`, or `c` for any C-like language; `cpu`: one
+        instruction of LLVM IR without `%name =`); $0 $1 ... are the operands, $T is the result's
+        type and $T0 $T1 ... are theirs, $M the type as LLVM's intrinsics name it."""
+        pairs = ",".join(f"{_attribute(k)}={_attribute(v)}" for k, v in sources.items())
+        operation = f"custom {_attribute(name)} attributes=[{pairs}]"
+        return self._add(operation, [v.number for v in operands], dtype, operands[0].shape)
+
     def size(self, name: str, low: int, high: int) -> tuple[Value, int]:
         """A size from `low` to `high`, elements, that is known when the program runs: its value, a
         0-d int64, and the number that stands for it in shapes (a prime not below `high`, which the
@@ -171,3 +194,17 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program for {self.device}: {len(self.graph)} nodes>"
+
+
+class Kernel:
+    """One kernel of the Lowered IR, from its text, compiled for a device."""
+
+    def __init__(self, text: str, device: str | None = None) -> None:
+        self.device = _core.default_device() if device is None else device
+        self._executable = _core.compile_kernel(text, self.device)
+
+    def run(self, *memories: Any, **values: int) -> list[Any]:
+        """Runs on one 1-d array for each of its memories (`define_global`), and values of its
+        variables; what the writable ones hold afterwards, as new arrays. Raises what
+        `Program.run` raises, ValueError at construction for a kernel that is not valid."""
+        return self._executable.run(memories, values)  # type: ignore[no-any-return]

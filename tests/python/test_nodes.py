@@ -190,7 +190,7 @@ def test_unsupported() -> None:
         wide = g.node("expand", g.input(np.ones((1, 3), np.float32)), shape=[2, 3])
         return g.node("assign", wide, g.input(np.ones((2, 3), np.float32)), boxes=[[]])
 
-    _error(custom, UnsupportedOpError, "custom: cannot compile mine for cpu")
+    _error(custom, UnsupportedOpError, "custom: cannot compile mine for cpu .it has no source")
     _error(elsewhere, UnsupportedOpError, "copy: cannot place a value on cpu:1 in a program of cpu")
     _error(through_expand, UnsupportedOpError, "assign: cannot write through expand")
 
@@ -213,6 +213,40 @@ def test_gather_from_nothing() -> None:
         return g.node("gather", g.input(np.zeros((3, 0), np.float32)), at, axis=1)
 
     _error(build, IndexError, "gather: cannot take elements")
+
+
+def test_custom_by_target() -> None:
+    """fma(x, y, x) of a prologue, with an epilogue: on cores as vectors, elsewhere as text."""
+    g = Graph()
+    x, y = sample((1003,)), sample((1003,), seed=1)
+    v, w = g.node("unary", "neg", g.input(x)), g.input(y)
+    custom = g.custom(
+        "my fma",
+        *(v, w, v),
+        dtype=np.float32,
+        cpu="call $T @llvm.fma.$M($T $0, $T $1, $T $2)",
+        c="fma($0, $1, $2)",
+    )
+    positive = g.custom(
+        "sign test", v, dtype=bool, cpu="fcmp ogt $T0 $0, zeroinitializer", c="$0 > 0"
+    )
+    chosen = g.node("ternary", "where", positive, custom, v)
+    graph = g.finish(custom, chosen)
+    program = ir.Program(graph, "cpu")
+    first, second = program.run(*g.arguments)
+    expected = -x * y - x
+    np.testing.assert_allclose(first, expected, rtol=1e-6)
+    np.testing.assert_allclose(second, np.where(x < 0, expected, -x), rtol=1e-6)
+    assert "float> @llvm.fma" in program.lowered.source()
+    for target in ("metal", "cuda"):
+        assert "fma(" in ir.Program(graph, target).lowered.source()
+    with pytest.raises(UnsupportedOpError, match=r"cannot render bad, whose text uses .2 of 1 op"):
+        g = Graph()
+        ir.Program(g.finish(g.custom("bad", g.input(x), dtype=np.float32, cpu="$2")), "cpu").run(x)
+    with pytest.raises(ValueError, match="cannot compute f of"):
+        g = Graph()
+        one = g.input(np.float32(1))
+        ir.Program(g.finish(g.custom("f", g.input(x), one, dtype=np.float32, cpu="")), "cpu")
 
 
 def test_texts() -> None:

@@ -52,10 +52,23 @@ class Decomposer {
     return value;
   }
 
-  [[noreturn]] void custom(const Node& node) const {
-    user_error(ErrorKind::Unsupported, "custom: cannot compile ", node.as<Custom>()->op_name,
-               " for ", device_, " (no source of ", node.as<Custom>()->op_name, " for ", device_,
-               " is known)\nhint: write it with the operations of the graph");
+  // Keeps the source for this target only.
+  Value custom(const Node& node, const std::vector<Value>& in) {
+    const auto& custom = *node.as<Custom>();
+    const std::string target = device_.substr(0, device_.find(':'));
+    const std::string* source = custom_source(custom, target);
+    if (!source && target != "cpu") source = custom_source(custom, "c");
+    if (!source)
+      user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ",
+                 device_, " (it has no source for ", target,
+                 ")\nhint: give it one as the attribute \"", target, "\"");
+    for (const Value v : in)
+      if (b_.shape(v) != node.shape())
+        user_error(ErrorKind::Value, "custom: cannot compute ", custom.op_name, " of ",
+                   shape_text(b_.shape(v)), " as ", shape_text(node.shape()),
+                   " (it works element by element)\nhint: expand the operands");
+    return b_.add(Custom{custom.op_name, {{"text", *source}}}, in,
+                  {node.dtype(), node.shape(), std::nullopt});
   }
 
   // Nodes without a value are arrays of no elements.
@@ -144,7 +157,7 @@ class Decomposer {
         return decompose_scatter(b_, *node.as<Scatter>(), in[0], in[1], in[2]);
       case NodeKind::Scan: return decompose_scan(b_, *node.as<Scan>(), in);
       case NodeKind::Define_Var: return define_var(node);
-      case NodeKind::Custom: custom(node);
+      case NodeKind::Custom: return custom(node, in);
       case NodeKind::Assign:
       case NodeKind::Bind:
       case NodeKind::Buffer: break;  // above

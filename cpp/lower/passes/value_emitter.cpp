@@ -277,6 +277,9 @@ Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {
   if (node.kind() == graph::NodeKind::Cast) return builder_.cast(args[0], node.dtype());
   if (node.kind() == graph::NodeKind::Bitcast) return builder_.bitcast(args[0], node.dtype());
   for (Var& arg : args) arg = builder_.splat(arg, lanes);
+  if (const auto* custom = node.as<graph::Custom>())
+    return builder_.custom_here({custom->op_name, *graph::custom_source(*custom, "text"), true},
+                                std::move(args), node.dtype());
   const AluOp op = node.as<graph::Binop>()   ? node.as<graph::Binop>()->op
                    : node.as<graph::Unary>() ? node.as<graph::Unary>()->op
                                              : node.as<graph::Ternary>()->op;
