@@ -6,6 +6,7 @@
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
 #include "lower/text.h"
+#include "schedule/indexing.h"
 
 namespace rune::driver {
 
@@ -25,6 +26,35 @@ void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
   }
 }
 
+// The program's devices by number: 0 is its own, which values without a device are on.
+class Devices {
+ public:
+  Devices(const Lowered& lowered, const std::string& device, runtime::Executable& executable)
+      : own_(lowered.target->capabilities.name), executable_(executable) {
+    executable.device = open_device(device);
+    numbers_[own_] = numbers_[with_ordinal(device)] = 0;
+    for (const graph::Node& node : lowered.schedule.graph.nodes)
+      if (node.meta.device && !numbers_.count(*node.meta.device)) {
+        executable.peers.push_back(open_device(*node.meta.device));
+        numbers_[*node.meta.device] = static_cast<int>(executable.peers.size());
+      }
+  }
+  int number_of(const std::string& name) const { return numbers_.at(name); }
+  runtime::Device& operator[](int number) const {
+    return number == 0 ? *executable_.device : *executable_.peers[number - 1];
+  }
+  int count() const { return static_cast<int>(executable_.peers.size()) + 1; }
+
+ private:
+  static std::string with_ordinal(const std::string& name) {
+    return name.find(':') == std::string::npos ? name + ":0" : name;
+  }
+
+  const std::string own_;
+  runtime::Executable& executable_;
+  std::map<std::string, int> numbers_;
+};
+
 // Where each value of a schedule lives while the program runs.
 class SlotTable {
  public:
@@ -32,19 +62,29 @@ class SlotTable {
       : schedule_(schedule), executable_(executable) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
       slots_[schedule.outputs[i].id] = {Slot::Kind::Output, static_cast<int64_t>(i), 0};
-    for (const schedule::ScheduleItem& item : schedule.items)
+    for (const schedule::ScheduleItem& item : schedule.items) {
       if (const schedule::Kernel* kernel = item.kernel()) {
-        for (const auto& buffer : kernel->inputs) add(buffer);
-        for (const auto& buffer : kernel->outputs) add(buffer);
+        for (const auto& buffer : kernel->inputs) add(buffer.buf_var, buffer.alloc.offset);
+        for (const auto& buffer : kernel->outputs) add(buffer.buf_var, buffer.alloc.offset);
       }
+      const auto* transfer = std::get_if<schedule::Memory_Transfer>(&item.operation);
+      if (transfer && schedule::evaluation_of(schedule.graph[transfer->src_var]) ==
+                          schedule::Evaluation::Memory)
+        add(transfer->src_var, {});
+    }
   }
 
-  Slot operator[](schedule::Value v) const { return slots_.at(v.id); }
+  // As device number `device` sees it.
+  Slot at(schedule::Value v, int device) const {
+    Slot slot = slots_.at(v.id);
+    slot.device = device;
+    return slot;
+  }
 
  private:
-  void add(const schedule::BufferInfo& buffer) {
-    if (slots_.count(buffer.buf_var.id)) return;
-    const graph::Node& node = schedule_.graph[buffer.buf_var];
+  void add(schedule::Value v, std::optional<int64_t> offset) {
+    if (slots_.count(v.id)) return;
+    const graph::Node& node = schedule_.graph[v];
     Slot slot;
     if (const auto* placeholder = node.as<graph::Placeholder>()) {
       slot = {Slot::Kind::Input, placeholder->index, 0};
@@ -52,10 +92,10 @@ class SlotTable {
       slot = {Slot::Kind::Constant, static_cast<int64_t>(executable_.constants.size()), 0};
       executable_.constants.push_back(bytes_of(*constant));
     } else {
-      RUNE_CHECK(buffer.alloc.offset, "a temporary has no place in the arena");
-      slot = {Slot::Kind::Temporary, 0, *buffer.alloc.offset};
+      RUNE_CHECK(offset, "a temporary has no place in the arena");
+      slot = {Slot::Kind::Temporary, 0, *offset};
     }
-    slots_[buffer.buf_var.id] = slot;
+    slots_[v.id] = slot;
   }
 
   static std::vector<uint8_t> bytes_of(const graph::Vconst& constant) {
@@ -98,16 +138,20 @@ KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem&
 // Kernels that differ in nothing but their names are one program.
 struct Programs {
   std::vector<KernelSource> sources;
-  std::vector<size_t> of_kernel;  // by kernel, in the order of items: its source
+  std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
 };
 
-Programs distinct_programs(const Lowered& lowered) {
+// Those of one device, which are compiled together.
+Programs distinct_programs(const Lowered& lowered, const Devices& devices, int device) {
   Programs programs;
   std::vector<lower::Kernel> distinct;
   std::map<std::string, size_t> known;
+  size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (!item.kernel()) continue;
-    const lower::Kernel& code = lowered.kernels[programs.of_kernel.size()];
+    const size_t number = next++;
+    if (devices.number_of(item.kernel()->context.device) != device) continue;
+    const lower::Kernel& code = lowered.kernels[number];
     KernelSource source = kernel_source(lowered, item, code);
     const std::string text = lower::print(code);
     std::string key = text.substr(text.find('\n'));  // the first line has the name and the launch
@@ -116,7 +160,7 @@ Programs distinct_programs(const Lowered& lowered) {
     for (size_t i = 0; i < source.buffer_sizes.size(); ++i)
       key += concat(' ', name_of(source.buffer_dtypes[i]), ' ', source.buffer_sizes[i]);
     const auto [at, added] = known.emplace(std::move(key), distinct.size());
-    programs.of_kernel.push_back(at->second);
+    programs.of_kernel[number] = at->second;
     if (!added) continue;
     distinct.push_back(code);
     programs.sources.push_back(std::move(source));
@@ -124,6 +168,37 @@ Programs distinct_programs(const Lowered& lowered) {
   const std::vector<std::string> texts = lowered.target->render(distinct);
   for (size_t i = 0; i < texts.size(); ++i) programs.sources[i].text = texts[i];
   return programs;
+}
+
+// The programs of all kernels, in order.
+std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lowered,
+                                                               const Devices& devices) {
+  std::vector<std::shared_ptr<runtime::Program>> programs(lowered.kernels.size());
+  for (int d = 0; d < devices.count(); ++d) {
+    const Programs distinct = distinct_programs(lowered, devices, d);
+    const auto compiled = devices[d].compiler().compile(distinct.sources);
+    for (const auto& [kernel, source] : distinct.of_kernel) programs[kernel] = compiled[source];
+  }
+  return programs;
+}
+
+// The step of an item that is no kernel.
+runtime::Step other_step(const schedule::ScheduleItem& item, const SlotTable& slots,
+                         const Devices& devices) {
+  if (const auto* transfer = std::get_if<schedule::Memory_Transfer>(&item.operation)) {
+    const int from = devices.number_of(transfer->src_device);
+    const int to = devices.number_of(transfer->dst_device);
+    return runtime::Memory_Transfer{slots.at(transfer->dst_var, to),
+                                    slots.at(transfer->src_var, from),
+                                    static_cast<size_t>(transfer->size_bytes), from, to};
+  }
+  if (const auto* wait = std::get_if<schedule::Synchronization>(&item.operation)) {
+    runtime::Synchronization step;
+    for (const std::string& name : wait->devices) step.devices.push_back(devices.number_of(name));
+    return step;
+  }
+  user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id,
+             " (it is not a kernel)");
 }
 
 }  // namespace
@@ -179,23 +254,24 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   const Target& wanted = find_target(device);
   if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device);
   auto executable = std::make_shared<runtime::Executable>();
-  executable->device = open_device(device);
+  const Devices devices(lowered, device, *executable);
   executable->num_inputs = lowered.graph.inputs().size();
   executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
-  const Programs distinct = distinct_programs(lowered);
-  const auto programs = executable->device->compiler().compile(distinct.sources);
+  const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     const schedule::Kernel* kernel = item.kernel();
-    if (!kernel)
-      user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id,
-                 " (it is not a kernel)");
+    if (!kernel) {
+      executable->steps.push_back(other_step(item, slots, devices));
+      continue;
+    }
     runtime::Launch launch;
-    launch.program = programs[distinct.of_kernel[next++]];
+    launch.program = programs[next++];
+    const int number = devices.number_of(kernel->context.device);
     for (const schedule::Value v : lower::kernel_arguments(*kernel))
-      launch.arguments.push_back(slots[v]);
+      launch.arguments.push_back(slots.at(v, number));
     executable->steps.push_back(std::move(launch));
   }
   executable->prepare();

@@ -29,6 +29,21 @@ class Arena {
   void* const memory_;
 };
 
+// An arena on each device.
+class Arenas {
+ public:
+  Arenas(Device& device, const std::vector<std::shared_ptr<Device>>& peers, size_t bytes)
+      : first_(device, bytes) {
+    for (const std::shared_ptr<Device>& peer : peers)
+      others_.push_back(std::make_unique<Arena>(*peer, bytes));
+  }
+  const Arena& operator[](int number) const { return number == 0 ? first_ : *others_[number - 1]; }
+
+ private:
+  const Arena first_;
+  std::vector<std::unique_ptr<Arena>> others_;
+};
+
 std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
                                      std::span<const uint8_t> bytes) {
   void* const memory = device->allocator().allocate(bytes.size());
@@ -38,9 +53,15 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
   return owner;
 }
 
+void check_device(const Executable& e, int number) {
+  RUNE_CHECK(number >= 0 && static_cast<size_t>(number) <= e.peers.size(), "device number ",
+             number);
+}
+
 // Checks that `bytes` from a slot on exist, as far as the executable knows sizes.
 void check(const Executable& e, const Slot& slot, size_t bytes) {
   RUNE_CHECK(slot.offset >= 0, "offset ", slot.offset);
+  check_device(e, slot.device);
   const size_t offset = static_cast<size_t>(slot.offset);
   const size_t index = static_cast<size_t>(slot.index);
   switch (slot.kind) {
@@ -75,8 +96,12 @@ struct Validation {
     RUNE_CHECK(step.destination.kind != Slot::Kind::Constant, "a transfer to a constant");
     check(executable, step.destination, step.bytes);
     check(executable, step.source, step.bytes);
+    check_device(executable, step.from);
+    check_device(executable, step.to);
   }
-  void operator()(const Synchronization&) const {}
+  void operator()(const Synchronization& step) const {
+    for (const int number : step.devices) check_device(executable, number);
+  }
   void operator()(const Host_Callback& step) const {
     RUNE_CHECK(step.function, "callback ", step.name, " without a function");
     for (const Slot& slot : step.arguments) check(executable, slot, 0);
@@ -89,15 +114,17 @@ struct Executable::Run {
   const Executable& executable;
   std::span<void* const> inputs, outputs;
   std::span<const int64_t> vars;
-  const Arena& arena;
+  const Arenas& arenas;
 
   void* resolve(const Slot& slot) const {
     void* base = nullptr;
     switch (slot.kind) {
       case Slot::Kind::Input: base = inputs[slot.index]; break;
       case Slot::Kind::Output: base = outputs[slot.index]; break;
-      case Slot::Kind::Temporary: return arena.at(slot.offset);
-      case Slot::Kind::Constant: base = executable.device_constants_[slot.index].get(); break;
+      case Slot::Kind::Temporary: return arenas[slot.device].at(slot.offset);
+      case Slot::Kind::Constant:
+        base = executable.device_constants_[slot.device][slot.index].get();
+        break;
     }
     return static_cast<char*>(base) + slot.offset;
   }
@@ -125,10 +152,18 @@ struct Executable::Run {
     });
   }
   void operator()(const Memory_Transfer& step) const {
-    if (step.bytes)
-      executable.device->copy(resolve(step.destination), resolve(step.source), step.bytes);
+    if (!step.bytes) return;
+    void* const to = resolve(step.destination);
+    void* const from = resolve(step.source);
+    if (step.from == step.to) return executable.at(step.from).copy(to, from, step.bytes);
+    std::vector<uint8_t> staged(step.bytes);
+    executable.at(step.from).copy_out(staged.data(), from, step.bytes);
+    executable.at(step.to).copy_in(to, staged.data(), step.bytes);
   }
-  void operator()(const Synchronization&) const { executable.device->synchronize(); }
+  void operator()(const Synchronization& step) const {
+    if (step.devices.empty()) return executable.device->synchronize();
+    for (const int number : step.devices) executable.at(number).synchronize();
+  }
   void operator()(const Host_Callback& step) const {
     executable.device->synchronize();
     with_addresses(step.arguments,
@@ -143,8 +178,18 @@ void Executable::validate() const {
 
 void Executable::prepare() {
   validate();
-  for (const std::vector<uint8_t>& constant : std::exchange(constants, {}))
-    device_constants_.push_back(copy_to_device(device, constant));
+  const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
+  for (size_t number = 0; number <= peers.size(); ++number) {
+    const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];
+    std::vector<std::shared_ptr<void>>& there = device_constants_.emplace_back();
+    for (const std::vector<uint8_t>& constant : all)
+      there.push_back(copy_to_device(owner, constant));
+  }
+}
+
+void Executable::synchronize() const {
+  device->synchronize();
+  for (const std::shared_ptr<Device>& peer : peers) peer->synchronize();
 }
 
 void Executable::run(std::span<void* const> inputs, std::span<void* const> outputs,
@@ -153,20 +198,20 @@ void Executable::run(std::span<void* const> inputs, std::span<void* const> outpu
              "wrong number of arguments: ", inputs.size(), " inputs of ", num_inputs, ", ",
              outputs.size(), " outputs of ", num_outputs);
   RUNE_CHECK(constants.empty(), "the executable is not prepared");
-  const Arena arena(*device, arena_bytes);
-  const Run run{*this, inputs, outputs, vars, arena};
+  const Arenas arenas(*device, peers, arena_bytes);
+  const Run run{*this, inputs, outputs, vars, arenas};
   try {
     for (const Step& step : steps) std::visit(run, step);
   } catch (...) {
     // What was launched before still uses the arena. The first error is the one to report.
     try {
-      if (arena_bytes) device->synchronize();
+      if (arena_bytes) synchronize();
     } catch (...) {
     }
     throw;
   }
   // The arena goes back when this returns, so its users must be done.
-  if (arena_bytes) device->synchronize();
+  if (arena_bytes) synchronize();
 }
 
 }  // namespace rune::runtime

@@ -17,6 +17,7 @@ struct Slot {
   enum class Kind : uint8_t { Input, Output, Temporary, Constant } kind = Kind::Input;
   int64_t index = 0;   // of Input, Output, Constant
   int64_t offset = 0;  // bytes into the arena, of Temporary; bytes into the buffer otherwise
+  int device = 0;      // whose memory it is, of Temporary and Constant
 };
 
 struct Launch {
@@ -24,15 +25,18 @@ struct Launch {
   std::vector<Slot> arguments;
 };
 
-// Copies bytes within the device's memory.
+// Copies bytes within a device's memory, or from one device's to another's.
 struct Memory_Transfer {
   Slot destination;
   Slot source;
   size_t bytes = 0;  // the two may overlap
+  int from = 0, to = 0;
 };
 
-// Waits until all earlier steps have run.
-struct Synchronization {};
+// Waits until these devices have run all earlier steps; the program's, if there are none.
+struct Synchronization {
+  std::vector<int> devices;
+};
 
 // Calls a function of the host on the arguments' memory, after all earlier steps have run.
 struct Host_Callback {
@@ -46,11 +50,12 @@ using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callbac
 // Immutable once prepared; safe to run from several threads at once (each run has its own arena).
 class Executable {
  public:
-  std::shared_ptr<Device> device;
+  std::shared_ptr<Device> device;              // number 0: has the inputs and outputs
+  std::vector<std::shared_ptr<Device>> peers;  // numbers 1, 2, ...
   std::vector<Step> steps;
   size_t num_inputs = 0;
   size_t num_outputs = 0;
-  size_t arena_bytes = 0;
+  size_t arena_bytes = 0;                       // on each device
   std::vector<std::vector<uint8_t>> constants;  // bytes
 
   // Throws InternalError if a step names a slot that does not exist or a range outside it. To be
@@ -69,8 +74,11 @@ class Executable {
            std::span<const int64_t> vars = {}) const;
 
  private:
+  Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }
+  void synchronize() const;
+
   struct Run;
-  std::vector<std::shared_ptr<void>> device_constants_;  // by index
+  std::vector<std::vector<std::shared_ptr<void>>> device_constants_;  // by device, by index
 };
 
 }  // namespace rune::runtime

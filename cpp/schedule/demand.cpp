@@ -82,6 +82,7 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
     case Evaluation::Scanned: return scanned_accesses(graph, seed.value, seed.index);
     case Evaluation::Constant:
     case Evaluation::Variable:
+    case Evaluation::Moved:
     case Evaluation::Memory:
     case Evaluation::Mask: break;
   }

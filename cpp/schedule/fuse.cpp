@@ -42,8 +42,10 @@ class Fuser {
   }
 
  private:
-  bool is_sequential(const Cluster& cluster) const {
-    return schedule::is_sequential(graph_[cluster.values.front()]);
+  // Scans, scatters and transfers.
+  bool stands_alone(const Cluster& cluster) const {
+    const graph::Node& node = graph_[cluster.values.front()];
+    return is_sequential(node) || evaluation_of(node) == Evaluation::Moved;
   }
 
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
@@ -53,7 +55,7 @@ class Fuser {
     cluster.values = {v};
     cluster.num_nodes = roots_.num_nodes[v.id];
     Shape shape = graph_[v].shape();
-    if (schedule::is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
+    if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
@@ -141,7 +143,7 @@ class Fuser {
   std::string try_merge(int a_index, int b_index) {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
-    if (is_sequential(a) || is_sequential(b)) return "a scan or scatter has a kernel of its own";
+    if (stands_alone(a) || stands_alone(b)) return "a scan, scatter or transfer stands alone";
     AxisMap match;
     if (std::string refusal = match_axes(a, b, match); !refusal.empty()) return refusal;
     const bool whole = match.size() == b.outer.size();
@@ -224,7 +226,7 @@ class Fuser {
   bool try_merge_siblings(int a_index, int b_index) {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
-    if (is_sequential(a) || is_sequential(b)) return false;
+    if (stands_alone(a) || stands_alone(b)) return false;
     if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;

@@ -30,12 +30,13 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::View:
     case NodeKind::Buffer_View:
     case NodeKind::Contiguous:
-    case NodeKind::Copy:
     case NodeKind::Detach:
     case NodeKind::Contiguous_Backward:
     case NodeKind::Fuse:
     case NodeKind::Unroll:
     case NodeKind::Kernel: return Evaluation::Forward;
+    case NodeKind::Copy:
+      return node.as<graph::Copy>()->device.empty() ? Evaluation::Forward : Evaluation::Moved;
     case NodeKind::Noop:
       if (!node.inputs.empty()) return Evaluation::Forward;
       break;

@@ -31,6 +31,7 @@ enum class Evaluation : uint8_t {
   Scattered,  // in a buffer that begins as the first operand; a stage then writes the updates:
               // Scatter
   Scanned,    // in a buffer that a stage fills in order: Scan
+  Moved,      // in a buffer that a transfer fills: a Copy to another device
   Memory,     // lives in a buffer: Placeholder, Vconst
   Mask,       // 1 where the tracker's mask holds, else 0: Valid
 };

@@ -72,7 +72,7 @@ class Mapper {
     }
     plan_reduction();
     if (caps_.model == ExecutionModel::Cores) keep_row_values(graph_, caps_, kernel_);
-    kernel_.context.device = caps_.name;
+    if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
     for (const LoopHint& hint : kernel_.hints)
       if (hint.kind == HintKind::Unroll) kernel_.context.upcasted *= hint.amount;
   }

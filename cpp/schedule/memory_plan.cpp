@@ -52,6 +52,16 @@ void plan_memory(Schedule& schedule) {
     it->second.second = item;
     bytes[buffer.buf_var.id] = buffer.alloc.size_bytes;
   });
+  for (const ScheduleItem& item : schedule.items) {
+    const auto* transfer = std::get_if<Memory_Transfer>(&item.operation);
+    if (!transfer) continue;
+    for (const Value v : {transfer->src_var, transfer->dst_var}) {
+      bytes[v.id] = transfer->size_bytes;
+      auto& [first, last] = lifetimes.insert({v.id, {item.item_id, item.item_id}}).first->second;
+      first = std::min(first, item.item_id);
+      last = std::max(last, item.item_id);
+    }
+  }
   std::set<uint32_t> outputs;
   for (const Value v : schedule.outputs) outputs.insert(v.id);
 

@@ -56,6 +56,47 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
                " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
 }
 
+ScheduleItem& add_item(Schedule& schedule) {
+  ScheduleItem& item = schedule.items.emplace_back();
+  item.item_id = static_cast<int64_t>(schedule.items.size()) - 1;
+  return item;
+}
+
+// What a transfer reads is complete when its device has run all before it.
+void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
+  const graph::Node& node = schedule.graph[v];
+  const Value from = node.inputs[0];
+  const std::string source = schedule.graph[from].meta.device.value_or(caps.name);
+  ScheduleItem& wait = add_item(schedule);
+  Synchronization synchronization;
+  synchronization.sync_id = wait.item_id;
+  synchronization.scope = SyncScope::System;
+  synchronization.devices = {source};
+  wait.operation = std::move(synchronization);
+  ScheduleItem& item = add_item(schedule);
+  Memory_Transfer transfer;
+  transfer.transfer_id = item.item_id;
+  transfer.src_var = from;
+  transfer.dst_var = v;
+  transfer.src_device = source;
+  transfer.dst_device = *node.meta.device;
+  transfer.dims = node.shape();
+  transfer.size_bytes = num_elements(node.shape()) * size_of(node.dtype());
+  item.operation = std::move(transfer);
+}
+
+// What an item reads and writes.
+std::pair<std::vector<Value>, std::vector<Value>> accesses_of(const ScheduleItem& item) {
+  std::pair<std::vector<Value>, std::vector<Value>> result;
+  if (const Kernel* kernel = item.kernel()) {
+    for (const BufferInfo& buffer : kernel->inputs) result.first.push_back(buffer.buf_var);
+    for (const BufferInfo& buffer : kernel->outputs) result.second.push_back(buffer.buf_var);
+  } else if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation)) {
+    result = {{transfer->src_var}, {transfer->dst_var}};
+  }
+  return result;
+}
+
 }  // namespace
 
 Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
@@ -72,29 +113,55 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
   Fusion fusion = fuse(graph, outputs, caps);
   for (const Cluster& cluster : fusion.clusters) {
     if (is_empty(graph, cluster)) continue;
+    if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Moved) {
+      add_transfer(schedule, cluster.values.front(), caps);
+      continue;
+    }
     for (Kernel& kernel : form_kernels(graph, cluster, fusion)) {
-      ScheduleItem item;
-      item.item_id = static_cast<int64_t>(schedule.items.size());
+      ScheduleItem& item = add_item(schedule);
       kernel.kernel_id = item.item_id;
       kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
       check_supported(graph, kernel, caps);
+      kernel.context.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
       item.operation = std::move(kernel);
-      schedule.items.push_back(std::move(item));
     }
   }
   schedule.fusion_opportunities = std::move(fusion.opportunities);
   return schedule;
 }
 
+namespace {
+
+// A synchronization waits for what its devices ran before, and the next transfer for it.
+void add_control_dependencies(Schedule& schedule) {
+  const auto depend = [&](int64_t from, int64_t to) {
+    schedule.items[to].depends_on.push_back(from);
+    schedule.items[from].dependents.push_back(to);
+    schedule.dependencies.push_back({from, to, {}, DependencyKind::Control});
+  };
+  for (ScheduleItem& item : schedule.items) {
+    const auto* wait = std::get_if<Synchronization>(&item.operation);
+    if (!wait) continue;
+    for (int64_t i = 0; i < item.item_id; ++i) {
+      const Kernel* kernel = schedule.items[i].kernel();
+      const auto& devices = wait->devices;
+      if (kernel && std::count(devices.begin(), devices.end(), kernel->context.device))
+        depend(i, item.item_id);
+    }
+    depend(item.item_id, item.item_id + 1);
+  }
+}
+
+}  // namespace
+
 Schedule find_dependencies(Schedule schedule) {
   std::map<uint32_t, int64_t> writer;
   for (ScheduleItem& item : schedule.items) {
-    const Kernel* kernel = item.kernel();
-    if (!kernel) continue;
+    const auto [reads, writes] = accesses_of(item);
     std::map<int64_t, std::vector<Value>> from;
-    for (const BufferInfo& buffer : kernel->inputs) {
-      const auto it = writer.find(buffer.buf_var.id);
-      if (it != writer.end()) from[it->second].push_back(buffer.buf_var);
+    for (const Value v : reads) {
+      const auto it = writer.find(v.id);
+      if (it != writer.end()) from[it->second].push_back(v);
     }
     for (auto& [producer, values] : from) {
       item.depends_on.push_back(producer);
@@ -102,8 +169,9 @@ Schedule find_dependencies(Schedule schedule) {
       schedule.dependencies.push_back(
           {producer, item.item_id, std::move(values), DependencyKind::Data});
     }
-    for (const BufferInfo& buffer : kernel->outputs) writer[buffer.buf_var.id] = item.item_id;
+    for (const Value v : writes) writer[v.id] = item.item_id;
   }
+  add_control_dependencies(schedule);
   return schedule;
 }
 
@@ -111,6 +179,12 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
   for (const ScheduleItem& item : schedule.items) {
     ItemAnalysis analysis;
     if (const Kernel* kernel = item.kernel()) analysis = analyze(schedule.graph, caps, *kernel);
+    if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation)) {
+      analysis.bytes_read = analysis.bytes_written = transfer->size_bytes;
+      analysis.est_ns =
+          static_cast<int64_t>(caps.launch_ns + 2 * static_cast<double>(transfer->size_bytes) /
+                                                    caps.bandwidth_bytes_per_ns);
+    }
     analysis.item_id = item.item_id;
     schedule.analysis.push_back(analysis);
   }

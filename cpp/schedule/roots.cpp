@@ -24,6 +24,9 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
                   kind == NodeKind::Copy || kind == NodeKind::Kernel ||
                   is_sequential(graph.nodes[id]);
   }
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == NodeKind::Copy && evaluation_of(node) == Evaluation::Moved)
+      is_root[node.inputs[0].id] = true;
   for (const Value v : outputs) is_root[v.id] = true;
   return is_root;
 }
@@ -109,6 +112,10 @@ class RootFinder {
     const auto rank = static_cast<uint32_t>(node.shape().size());
     extents_ = node.shape();
     const Evaluation evaluation = evaluation_of(node);
+    if (evaluation == Evaluation::Moved) {
+      result.uses[root.id] = {{node.inputs[0], {}}};
+      return;
+    }
     std::vector<Seed> seeds{{root, variable_index(node.shape(), 0), {}}};
     if (evaluation == Evaluation::Reduction || evaluation == Evaluation::Scattered) {
       const Shape inner = reduced_shape(graph_, root);

@@ -197,7 +197,9 @@ class Program:
 
 
 class Kernel:
-    """One kernel of the Lowered IR, from its text, compiled for a device."""
+    """One kernel of the Lowered IR, from its text, compiled for a device. Raises ParseError with
+    line and column, ValueError for a kernel that is not valid, UnsupportedOpError for an
+    instruction that the device lacks."""
 
     def __init__(self, text: str, device: str | None = None) -> None:
         self.device = _core.default_device() if device is None else device
@@ -205,6 +207,6 @@ class Kernel:
 
     def run(self, *memories: Any, **values: int) -> list[Any]:
         """Runs on one 1-d array for each of its memories (`define_global`), and values of its
-        variables; what the writable ones hold afterwards, as new arrays. Raises what
-        `Program.run` raises, ValueError at construction for a kernel that is not valid."""
+        variables (none may have the size of a memory as its `max`); what the writable ones hold
+        afterwards, as new arrays. Raises what `Program.run` raises."""
         return self._executable.run(memories, values)  # type: ignore[no-any-return]

@@ -81,7 +81,7 @@ def case_variables_and_conditions() -> Case:
     text = """kernel @conditions grid=[8,1,1] local=[1,1,1] {
       %0 = define_global index=0 size=8 writable=true : ptr i64
       %1 = special Workgroup_idx dim=0 bound=8 : i64
-      %2 = define_var {name="n" min=0 max=8} : i64
+      %2 = define_var {name="n" min=0 max=9} : i64
       %3 = alu cmplt %1 %2 : bool
       if %3
         %5 = load %0 %1 : i64

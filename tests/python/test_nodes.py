@@ -183,15 +183,11 @@ def test_unsupported() -> None:
     def custom(g: Graph) -> ir.Value:
         return g.node("custom", '"mine"', g.input(SPECIAL), attributes=[], declared=("i4", [2]))
 
-    def elsewhere(g: Graph) -> ir.Value:
-        return g.node("copy", g.input(SPECIAL), device="cpu:1", clone=False)
-
     def through_expand(g: Graph) -> ir.Value:
         wide = g.node("expand", g.input(np.ones((1, 3), np.float32)), shape=[2, 3])
         return g.node("assign", wide, g.input(np.ones((2, 3), np.float32)), boxes=[[]])
 
     _error(custom, UnsupportedOpError, "custom: cannot compile mine for cpu .it has no source")
-    _error(elsewhere, UnsupportedOpError, "copy: cannot place a value on cpu:1 in a program of cpu")
     _error(through_expand, UnsupportedOpError, "assign: cannot write through expand")
 
 

@@ -1,10 +1,14 @@
 #include "graph/passes/decompose_nodes.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "graph/passes/decompose_nodes_rules.h"
 #include "graph/passes/eliminate_dead_code.h"
+#include "graph/passes/shards.h"
 #include "graph/symbolic_sizes.h"
 #include "graph/text.h"
 
@@ -12,9 +16,14 @@ namespace rune::graph {
 
 namespace {
 
-// "cpu:0" is "cpu".
+// "cpu" is "cpu:0".
 std::string canonical_device(const std::string& name) {
-  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+  return name.find(':') == std::string::npos ? name + ":0" : name;
+}
+
+// The kind of device: "cpu" of "cpu:1".
+std::string target_of(const std::string& device) {
+  return device.substr(0, device.find(':'));
 }
 
 class Decomposer {
@@ -23,6 +32,7 @@ class Decomposer {
       : graph_(graph),
         device_(canonical_device(device)),
         vars_(graph.symbolic_vars()),
+        transfers_(b_, device_),
         places_(graph, b_, map_) {}
 
   Graph run() {
@@ -33,20 +43,23 @@ class Decomposer {
       map_[id] = decompose(id);
     }
     std::vector<Value> outputs;
-    for (const Value v : graph_.outputs) outputs.push_back(read(v));
+    for (const Value v : graph_.outputs) outputs.push_back(transfers_.on_program(read(v)));
     b_.set_outputs(std::move(outputs));
     return b_.take();
   }
 
  private:
   void check_device(const Node& node) const {
-    if (!node.meta.device || canonical_device(*node.meta.device) == device_) return;
+    if (!node.meta.device || target_of(*node.meta.device) == target_of(device_)) return;
     user_error(ErrorKind::Unsupported, name_of(node.kind()), ": cannot place a value on ",
-               *node.meta.device, " in a program of ", device_,
-               " (programs of several devices are not supported yet)");
+               *node.meta.device, " in a program of ", target_of(device_),
+               " (the devices of a program are of one kind)");
   }
 
   Value read(Value v) {
+    const auto shards = shards_.find(v.id);
+    if (shards != shards_.end() && !map_[v.id].valid())
+      map_[v.id] = gather_parts(b_, transfers_, shards->second);
     const Value value = places_.read(v);
     RUNE_CHECK(value.valid(), "%", v.id, " has no value");
     return value;
@@ -59,9 +72,9 @@ class Decomposer {
     const std::string* source = custom_source(custom, target);
     if (!source && target != "cpu") source = custom_source(custom, "c");
     if (!source)
-      user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ",
-                 device_, " (it has no source for ", target,
-                 ")\nhint: give it one as the attribute \"", target, "\"");
+      user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ", target,
+                 " (it has no source for ", target, ")\nhint: give it one as the attribute \"",
+                 target, "\"");
     for (const Value v : in)
       if (b_.shape(v) != node.shape())
         user_error(ErrorKind::Value, "custom: cannot compute ", custom.op_name, " of ",
@@ -108,9 +121,56 @@ class Decomposer {
     if (node.as<Assign>()) return places_.assign(id);
     if (node.as<Buffer>()) return places_.make_buffer(id);
     if (node.as<Bind>()) return b_.constant(Scalar::of(DType::Int64, node.as<Bind>()->value));
+    if (in_parts(id)) return {};  // gathered when it is read
     std::vector<Value> in;
     for (const Value v : node.inputs) in.push_back(read(v));
-    return decompose(node, in);
+    if (node.as<Copy>()) return copy(node, in[0]);
+    return decompose(node, on_one_device(in));
+  }
+
+  // Whether the node's value lies in parts on several devices; then it is in shards_.
+  bool in_parts(uint32_t id) {
+    const Node& node = graph_.nodes[id];
+    std::optional<Shards> shards;
+    if (const auto* multi = node.as<Multi>()) {
+      shards = Shards{multi->axis, {}};
+      std::set<std::string> devices;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const Value part = read(node.inputs[i]);
+        devices.insert(transfers_.device_of(part));
+        if (multi->axis && !multi->real[i]) return false;
+        if (multi->axis || multi->real[i]) shards->parts.push_back(part);
+      }
+      if (devices.size() < 2 || shards->parts.empty()) return false;
+    } else {
+      std::vector<const Shards*> operands;
+      for (const Value v : node.inputs) {
+        const auto found = shards_.find(v.id);
+        operands.push_back(found == shards_.end() ? nullptr : &found->second);
+      }
+      shards = compute_by_part(b_, transfers_, node, operands,
+                               [&](size_t i) { return read(node.inputs[i]); });
+    }
+    if (!shards) return false;
+    shards_.emplace(id, std::move(*shards));
+    return true;
+  }
+
+  Value copy(const Node& node, Value x) {
+    const auto& copy = *node.as<Copy>();
+    const std::string here = transfers_.device_of(x);
+    const std::string there = copy.device.empty() ? here : canonical_device(copy.device);
+    return there == here ? b_.add(Copy{"", copy.clone}, {x}) : transfers_.on(there, x);
+  }
+
+  // Operands come to the device of the first that is not on the program's.
+  std::vector<Value> on_one_device(std::vector<Value> in) {
+    std::string device = device_;
+    for (const Value v : in)
+      if (device == device_) device = transfers_.device_of(v);
+    if (device != device_)
+      for (Value& v : in) v = transfers_.on(device, v);
+    return in;
   }
 
   Value decompose(const Node& node, const std::vector<Value>& in) {
@@ -140,7 +200,6 @@ class Decomposer {
       case NodeKind::Kernel:
       case NodeKind::Contract:
       case NodeKind::Cat: return keep(node, in);
-      case NodeKind::Copy: return b_.add(Copy{"", node.as<Copy>()->clone}, in);
       case NodeKind::Index:
       case NodeKind::Gather: return looked_up(node, in);
       case NodeKind::Detach:
@@ -160,6 +219,7 @@ class Decomposer {
       case NodeKind::Custom: return custom(node, in);
       case NodeKind::Assign:
       case NodeKind::Bind:
+      case NodeKind::Copy:
       case NodeKind::Buffer: break;  // above
     }
     RUNE_UNREACHABLE(name_of(node.kind()));
@@ -170,7 +230,9 @@ class Decomposer {
   const std::vector<SymVar> vars_;
   Builder b_;
   std::vector<Value> map_;
+  Transfers transfers_;
   Places places_;
+  std::map<uint32_t, Shards> shards_;  // by node
 };
 
 }  // namespace

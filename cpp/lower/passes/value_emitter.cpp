@@ -260,6 +260,7 @@ void ValueEmitter::compute(const Access& access) {
         result = known_value({node.inputs[0], access.index, access.mask});
         break;
       case Evaluation::Scanned:
+      case Evaluation::Moved:
       case Evaluation::Memory:
         RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
     }

@@ -144,7 +144,7 @@ TEST(LlvmIr, RefusesWhatTheCpuCannotRun) {
   EXPECT_THROW(render_llvm(kernel), InternalError);
 
   Builder custom = named("custom");
-  custom.add(lower::Custom{"my_op", "my_op($0)", true}, {i64(custom, 1)}, {DType::Int64});
+  custom.add(lower::Custom{"my_op", "add $T $0, $1", true}, {i64(custom, 1)}, {DType::Int64});
   try {
     render_llvm(custom.kernel());
     FAIL() << "a Custom was rendered";
