@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "bindings/bindings.h"
 #include "driver/pipeline.h"
 #include "driver/targets.h"
@@ -34,7 +35,7 @@ void set_compile_hook(const py::function& compile_module) {
         runtime::CompiledModule module;
         try {
           const py::handle call(static_cast<PyObject*>(function.get()));
-          const py::tuple result = call(ir, names);
+          const py::tuple result = call(ir, names, options().cache, options().cache_dir);
           for (const py::handle address : result[0])
             module.entry_points.push_back(reinterpret_cast<void*>(address.cast<uintptr_t>()));
           module.keep_alive = keep_alive(result[1]);
@@ -71,7 +72,8 @@ std::pair<std::string, std::vector<std::string>> reprint(const std::string& text
 
 void bind_hooks(py::module_& m) {
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
-        "Sets the compiler of LLVM IR: compile_module(ir, names) -> (addresses, keep_alive).");
+        "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
+        "keep_alive), with the options of these names.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
   m.def("reprint", &reprint, py::arg("text"),

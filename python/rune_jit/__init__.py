@@ -68,10 +68,10 @@ __all__ = [
 ]
 
 
-def _compile_module(ir: str, names: list[str]) -> Any:
-    from rune_jit import _llvm  # LLVM is loaded when something is compiled, not at import
+def _compile_module(ir: str, names: list[str], cache: bool, cache_dir: str) -> Any:
+    from rune_jit import _llvm  # not needed before something is compiled
 
-    return _llvm.compile_module(ir, names)
+    return _llvm.compile_module(ir, names, cache=cache, cache_dir=cache_dir)
 
 
 if hasattr(_core, "set_compile_hook"):

@@ -1,7 +1,8 @@
 """Compiles LLVM IR text to machine code in this process, with a disk cache of object code.
 
 The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under
-one lock, which is also held around fork, so that a child never inherits it locked.
+one lock, which is also held around fork, so that a child never inherits it locked. LLVM is loaded
+by the first module that is not in the cache as an image (`_image.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+from rune_jit import _image
 
 __all__ = ["CompiledCode", "clear_cache", "compile_module"]
 
 # Code generation at level 2: level 0 aborts on AVX-512 masks, and 3 adds time but no speed.
 _OPT_LEVEL = 2
 # Part of every cache key: raise when what surrounds the IR in the object changes.
-_FORMAT = b"rune_jit object 1\n"
+_FORMAT = b"rune_jit object 2\n"
 _MAX_CACHE_BYTES = 256 << 20
 # Writes between two looks at the size of the cache.
 _WRITES_PER_TRIM = 128
@@ -60,8 +61,12 @@ class _Compiler:
     """The target machine and the linker of this process."""
 
     def __init__(self) -> None:
+        import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+        self.llvm = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
         # The features and not the CPU's name: in virtual machines the name promises too much.
         self.features = llvm.get_host_cpu_features().flatten()
         if sys.platform == "linux":
@@ -83,19 +88,38 @@ class _Compiler:
         version = ".".join(map(str, llvm.llvm_version_info))
         self.key = "\n".join([version, self.triple, self.features, str(_OPT_LEVEL)]).encode()
 
-    def object_code(self, ir: str) -> bytes:
+    def _parse(self, ir: str) -> Any:
         try:
-            module = llvm.parse_assembly(ir)
+            module = self.llvm.parse_assembly(ir)
             module.triple = self.triple
             module.data_layout = self.data_layout
             module.verify()
         except RuntimeError as error:
             raise RuntimeError(_describe(str(error), ir)) from None
-        with module:
+        return module
+
+    def object_code(self, ir: str) -> bytes:
+        with self._parse(ir) as module:
             return bytes(self.machine.emit_object(module))
 
+    def cached_code(self, ir: str, names: list[str]) -> bytes:
+        """What the cache keeps of a module: its image, or its object code if it has no image."""
+        return self._image(ir, names) or self.object_code(ir)
+
+    def _image(self, ir: str, names: list[str]) -> bytes | None:
+        if not _image.SUPPORTED:
+            return None
+        with self._parse(ir) as module:
+            assembly = self.machine.emit_assembly(module)
+        text = _image.assembly_of_image(assembly, names)
+        if text is None:
+            return None
+        with self.llvm.ObjectFileRef.from_data(self.object_code(text)) as file:
+            sections = {section.name(): bytes(section.data()) for section in file.sections()}
+        return None if b".rela.text" in sections else sections[b".text"]
+
     def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        builder = self.llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in names:
             builder.export_symbol(name)
         try:
@@ -187,24 +211,38 @@ def clear_cache(cache_dir: str = "") -> None:
 
 def compile_module(
     ir: str, names: list[str], *, cache: bool = True, cache_dir: str = ""
-) -> tuple[list[int], CompiledCode]:
+) -> tuple[list[int], CompiledCode | _image.Image]:
     """The addresses of the functions `names` of a module, and what keeps their code loaded.
 
     With `cache`, object code is kept in `cache_dir`, or in the user's cache folder. Raises
     RuntimeError with LLVM's message and the line of IR if LLVM rejects the module.
     """
-    global _state
     with _lock:
-        if _state is None:
-            _state = _Compiler()
-        compiler = _state
-        code = path = None
-        if cache:
-            key = hashlib.sha256(b"\0".join([_FORMAT, compiler.key, ir.encode()])).hexdigest()
-            path = _cache_folder(cache_dir) / f"{key}.o"
-            code = _read(path)
+        if not cache:
+            return _link(_compiler().object_code(ir), names)
+        host = _image.host_key() or _compiler().key
+        parts = [_FORMAT, host, ",".join(names).encode(), ir.encode()]
+        key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+        path = _cache_folder(cache_dir) / f"{key}.o"
+        code = _read(path)
         if code is None:
-            code = compiler.object_code(ir)
-            if path is not None:
-                _write(path, code)
-        return compiler.link(code, names)
+            code = _compiler().cached_code(ir, names)
+            _write(path, code)
+        if not _image.is_image(code):
+            return _link(code, names)
+        try:
+            image = _image.Image(code, len(names))
+        except OSError:  # LLVM may have other ways to executable memory
+            return _link(_compiler().object_code(ir), names)
+        return image.addresses, image
+
+
+def _compiler() -> _Compiler:
+    global _state
+    if _state is None:
+        _state = _Compiler()
+    return _state
+
+
+def _link(code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
+    return _compiler().link(code, names)

@@ -182,9 +182,9 @@ def _compiled_functions(
     compiled: list[str] = []
     compile_module = compiler.compile_module
 
-    def record(ir: str, names: list[str]) -> Any:
+    def record(ir: str, names: list[str], **cache: Any) -> Any:
         compiled.extend(names)
-        return compile_module(ir, names)
+        return compile_module(ir, names, **cache)
 
     monkeypatch.setattr(compiler, "compile_module", record)
     result = rune_jit.jit(function, device="cpu", fallback="error")(x)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit import _core, _llvm
+from rune_jit import _core, _image, _llvm
 
 DTYPES = {
     "bool": np.dtype(bool),
@@ -636,13 +636,13 @@ def test_cache_is_used_and_survives_damage(tmp_path, monkeypatch):
     compile_one(2)
     assert len(entries(tmp_path)) == 2
     compiled_modules = []
-    original = _llvm._Compiler.object_code
+    original = _llvm._Compiler.cached_code
 
-    def counted(self, ir):
+    def counted(self, ir, names):
         compiled_modules.append(ir)
-        return original(self, ir)
+        return original(self, ir, names)
 
-    monkeypatch.setattr(_llvm._Compiler, "object_code", counted)
+    monkeypatch.setattr(_llvm._Compiler, "cached_code", counted)
     compile_one(1)
     assert not compiled_modules
     for path in entries(tmp_path):
@@ -669,6 +669,82 @@ def test_cache_is_bounded(tmp_path):
     assert len(list(tmp_path.iterdir())) == 10
     _llvm._trim(tmp_path, 500)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["6.o", "7.o", "8.o", "9.o"]
+
+
+@pytest.mark.skipif(not _image.SUPPORTED, reason="objects are linked by LLVM here")
+def test_second_process_runs_images_without_llvm(tmp_path):
+    program = """
+        import sys
+        import numpy as np
+        import rune_jit
+        x = np.linspace(-2, 2, 1000, dtype=np.float32)
+        f = rune_jit.jit(lambda x: (np.exp(x) * x + np.float32(0.3)).sum(), fallback="error")
+        print(f(x).tobytes().hex(), "llvmlite" in sys.modules)
+    """
+    outputs = []
+    for cache in "110":
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "RUNE_JIT_CACHE": cache,
+                "RUNE_JIT_CACHE_DIR": str(tmp_path),
+            },
+            check=True,
+        )
+        outputs.append(run.stdout.split())
+    assert len({result for result, _ in outputs}) == 1
+    assert [loaded for _, loaded in outputs] == ["True", "False", "True"]
+    assert len(entries(tmp_path)) == 1
+
+
+def test_images_hold_their_constants_and_functions(tmp_path):
+    names = ["c", "a", "b"]
+    parts = [add_constant(i + 1, name).split("attributes")[0] for i, name in enumerate(names)]
+    table = "@t = private constant [4 x float] [float 4.0, float 5.0, float 6.0, float 7.0]\n"
+    # The address depends on the data, so that the table is in memory.
+    reads = """define void @d(ptr %b, ptr %v, i64 %i, i64 %n) #0 {
+      %p = load ptr, ptr %b
+      %x = load float, ptr %p
+      %j = fptosi float %x to i64
+      %q = getelementptr float, ptr @t, i64 %j
+      %y = load float, ptr %q
+      %z = getelementptr float, ptr %p, i64 15
+      store float %y, ptr %z
+      ret void
+    }
+    """
+    ir = table + "".join(parts) + reads + "attributes" + add_constant(0).split("attributes")[1]
+    for _ in range(2):
+        addresses, keep = _llvm.compile_module(ir, ["b", "d", "a"], cache_dir=str(tmp_path))
+        assert isinstance(keep, _image.Image) == _image.SUPPORTED
+        assert [result_of(a) for a in addresses] == [3, 4, 2]
+
+
+def test_modules_that_call_others_or_write_globals_are_no_images(tmp_path, monkeypatch):
+    k = elementwise(["f64"], "f64", "alu erf", 8, 8)
+    (_,), keep = _llvm.compile_module(_core.render_llvm(str(k)), ["k"], cache_dir=str(tmp_path))
+    assert isinstance(keep, _llvm.CompiledCode)
+    written = """@g = internal global i32 7
+    define void @k(ptr %b) nounwind {
+      %x = load i32, ptr @g
+      %y = add i32 %x, 1
+      store i32 %y, ptr @g
+      ret void
+    }
+    """
+    (_,), keep = _llvm.compile_module(written, ["k"], cache_dir=str(tmp_path))
+    assert isinstance(keep, _llvm.CompiledCode)
+
+    def refuse(code, functions):
+        raise PermissionError("no executable memory")
+
+    monkeypatch.setattr(_image, "Image", refuse)
+    (address,), keep = _llvm.compile_module(add_constant(4), ["k"], cache_dir=str(tmp_path))
+    assert result_of(address) == 4 and isinstance(keep, _llvm.CompiledCode)
 
 
 def test_unwritable_cache_is_no_error(tmp_path):
