@@ -11,15 +11,18 @@ namespace rune::graph {
 //   Wmma                 Cast, Contract and a sum
 //   Gep                  Shrink, Flip and Cat; a Gather if there are many runs of lanes
 //   Bind, Unique         the constant
-//   Multi                Cat along its axis, or its first real shard; shards not real are zeros
+//   Multi                Cat along its axis, or its first real shard; shards not real are zeros.
+//                        On several devices, what follows shard by shard stays in shards (shards.h)
+//   Custom               the same with the source for this target only
 //   Assign, Buffer       selection by masks (below)
 //   Scatter              the same with indices of one dimension; nothing where it does nothing
 //   Scan                 the same; of one element, or none, arithmetic
 //   Gather, Index        of a source without elements: no elements, or zeros that are masked
 //   Device, Sink, Noop   as operands: the array of no elements that they infer; a Sink stays beside
-//   it Detach, Contiguous_Backward, Noop of an operand: the operand
-// Fuse, Unroll and Kernel stay: they tell the scheduler what to do with their operand. All values
-// end up on the program's device, `device` ("cpu" is "cpu:0").
+//   Detach, Contiguous_Backward, Noop of an operand: the operand
+// Fuse, Unroll and Kernel stay: they tell the scheduler what to do with their operand. Outputs end
+// up on the program's device, `device` ("cpu" is "cpu:0"); a Copy stays where devices differ, and
+// comes before a node whose operands are on several, except for constants.
 //
 // Assign. A Buffer, an argument or another value that an Assign writes, directly or through
 // movement, is a place: what comes after the Assign in the graph's order and reads the place or a
@@ -28,9 +31,10 @@ namespace rune::graph {
 // stands for its place. An Assign that neither an output nor a Sink reaches writes nothing, as in
 // eliminate_dead_code. Memory of arguments is never written: the new contents are values.
 //
-// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom, a value on another device
-// and a write through Expand or View; UserError(Value) for a Buffer that is read before it is fully
-// assigned; UserError(Index) for a Gather of elements from none.
+// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom without a source for
+// the target, a value on a device of another kind and a write through Expand or View;
+// UserError(Value) for a Custom whose operands have other shapes than its result and for a Buffer
+// that is read before it is fully assigned; UserError(Index) for a Gather of elements from none.
 Graph decompose_nodes(const Graph& graph, const std::string& device);
 
 }  // namespace rune::graph
