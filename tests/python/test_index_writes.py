@@ -233,3 +233,23 @@ def test_errors_are_numpys(position: int) -> None:
     if "put" not in function.__code__.co_names:  # NumPy writes what comes before the error
         for a, e in zip(ours, arguments(), strict=True):
             np.testing.assert_array_equal(a, e)
+
+
+def test_unrolled_factorisation() -> None:
+    """Products of parts of an array that was written element by element: reductions inside masks."""
+
+    def lu(a: Any) -> None:
+        n = a.shape[0]
+        for i in range(n):
+            for j in range(i):
+                a[i, j] -= a[i, :j] @ a[:j, j]
+                a[i, j] /= a[j, j]
+            for j in range(i, n):
+                a[i, j] -= a[i, :i] @ a[:i, j]
+
+    n = 18
+    matrix = np.random.default_rng(0).random((n, n)) + np.eye(n) * n
+    expected = matrix.copy()
+    lu(expected)
+    rune_jit.jit(lu, fallback="error")(matrix)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-12)

@@ -336,7 +336,9 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   const graph::Node& node = graph_[access.value];
   const auto* reduce = node.as<graph::Reduce_Axis>();
   const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
-  const bool by_lane = std::any_of(access.index.begin(), access.index.end(), depends_on_lane);
+  const std::vector<Expr>& conditions = access.mask.conditions();
+  const bool by_lane = std::any_of(access.index.begin(), access.index.end(), depends_on_lane) ||
+                       std::any_of(conditions.begin(), conditions.end(), depends_on_lane);
   const Var acc = builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? lanes_ : 1));
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
   const std::vector<SymVar> vars = graph_.symbolic_vars();
