@@ -14,7 +14,6 @@ import os
 import platform
 import re
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -163,6 +162,8 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, code: bytes) -> None:
     """Adds an entry. A cache that cannot be written is no error."""
+    import tempfile  # takes longer to load than a cached program
+
     try:
         # Objects are code that will run: only the user may put them here.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -16,8 +16,8 @@ def show_config(mode: Literal["print"] = ...) -> None: ...
 def show_config(mode: Literal["dicts"]) -> dict[str, Any]: ...
 def show_config(mode: str = "print") -> dict[str, Any] | None:
     """Prints versions, targets and options, or returns them (mode="dicts")."""
-    import llvmlite
-    import llvmlite.binding as llvm
+    import llvmlite  # type: ignore[import-untyped]
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
     from rune_jit import __version__
 
