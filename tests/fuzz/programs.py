@@ -149,7 +149,8 @@ class Expectation:
                 sign = rng.choice(self._SHIFTS, size=np.shape(out))
                 noisy = out + sign * (size + float(info.smallest_subnormal))
                 noisy = np.where(np.isfinite(out), noisy, out)  # infinities and NaN stay
-                unknown = 0.0 if run % 2 else np.nan
+                # Of several kinds, so that no later step makes them all the same.
+                unknown = (np.nan, 0.0, np.inf, -np.inf)[run % 4]
                 out = np.where(np.isfinite(size), noisy, unknown).astype(out.dtype)
             values[f"v{step.target}"] = out
         return [values[f"v{i}"] for i in self._program.outputs]

@@ -129,10 +129,11 @@ for _name in (
     add(_name, getattr(np, _name), (4, 5), (4, 5), dtypes=ALL)
 add("subtract", np.subtract, (4, 5), (4, 5), dtypes=NUMBERS)
 for _name in ("floor_divide", "remainder", "fmod", "divmod"):
-    add(_name, getattr(np, _name), (40,), (40,), dtypes=NUMBERS, low=1, high=9)
+    _f = getattr(np, _name)
+    add(_name, _f, (40,), (40,), dtypes=NUMBERS, low=1, high=9)
     add(
         f"{_name} with signs",
-        lambda a, b, f=getattr(np, _name): f(a, np.where(b == 0, 1, b).astype(b.dtype)),
+        lambda a, b, f=_f: f(a, np.where(b == 0, 1, b).astype(b.dtype)),
         (40,),
         (40,),
         dtypes=("int8", "int32", "int64", "float32", "float64"),

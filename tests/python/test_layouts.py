@@ -1,5 +1,5 @@
-"""Every ufunc on every dtype and memory layout, with special values among the data, on every device,
-against NumPy. One program takes all layouts of a dtype."""
+"""Every ufunc on every dtype and memory layout, with special values among the data, on every
+device, against NumPy. One program takes all layouts of a dtype."""
 
 from __future__ import annotations
 
