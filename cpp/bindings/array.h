@@ -20,9 +20,6 @@ struct ArrayType {
 
 size_t bytes_of(const ArrayType& type);
 
-// Whether a device computes on the host's memory: arrays are then numpy.ndarrays.
-bool addresses_host_memory(const runtime::Device& device);
-
 // Elements in C order in the memory of a device that the host cannot address.
 class DeviceMemory {
  public:

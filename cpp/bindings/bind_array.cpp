@@ -94,11 +94,6 @@ size_t bytes_of(const ArrayType& type) {
   return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype);
 }
 
-bool addresses_host_memory(const runtime::Device& device) {
-  const std::string& name = device.name();
-  return name.starts_with("cpu") || name.starts_with("interpreter") || name.starts_with("null");
-}
-
 DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type)
     : device_(std::move(device)), type_(std::move(type)), bytes_(bytes_of(type_)) {
   if (bytes_) memory_ = device_->allocator().allocate(bytes_);
@@ -181,7 +176,9 @@ void bind_array(py::module_& m) {
         "The elements as a numpy.ndarray: the memory itself, or a copy of the device's.");
   m.def(
       "has_host_memory",
-      [](const std::string& device) { return addresses_host_memory(*driver::open_device(device)); },
+      [](const std::string& device) {
+        return driver::open_device(device)->addresses_host_memory();
+      },
       py::arg("device"),
       "Whether a device computes on the host's memory. Raises for a device that cannot run here.");
   m.def(

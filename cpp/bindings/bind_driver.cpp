@@ -19,7 +19,59 @@ struct PyLowered {
   driver::Lowered lowered;
   std::string device;
   std::vector<ArrayType> inputs, outputs;
+  std::vector<driver::HostFunction> functions;  // of the host callbacks, by call
 };
+
+// A Python callable on read-only arrays that returns a sequence of arrays: all results of a call.
+class PythonFunction {
+ public:
+  PythonFunction(std::string name, py::object function)
+      : name_(std::move(name)), function_(new py::object(std::move(function)), [](py::object* f) {
+          const py::gil_scoped_acquire acquire;
+          delete f;
+        }) {}
+
+  void operator()(std::span<const driver::HostArray> operands,
+                  std::span<const driver::HostArray> results) const {
+    const py::gil_scoped_acquire acquire;
+    py::tuple arguments(operands.size());
+    for (size_t i = 0; i < operands.size(); ++i) {
+      py::array array = view(operands[i]);
+      array.attr("flags").attr("writeable") = false;
+      arguments[i] = std::move(array);
+    }
+    const py::object returned = (*function_)(*arguments);
+    for (const driver::HostArray& result : results) {
+      const py::array array = py::array::ensure(returned[py::int_(result.number)]);
+      const ArrayHeader header = header_of(array);
+      if (header.dtype != result.dtype || !std::equal(result.shape.begin(), result.shape.end(),
+                                                      header.shape, header.shape + header.rank))
+        user_error(ErrorKind::Value, name_, ": cannot store ", std::string(py::str(array.dtype())),
+                   std::string(py::str(array.attr("shape"))), " as ", numpy_name(result.dtype),
+                   shape_text(result.shape), " (result ", result.number,
+                   " differs from what the trace found)");
+      view(result).attr("__setitem__")(py::ellipsis(), array);
+    }
+  }
+
+ private:
+  // The memory lasts as long as the call.
+  static py::array view(const driver::HostArray& array) {
+    return py::array(to_numpy(array.dtype), array.shape, {}, array.memory, py::none());
+  }
+
+  std::string name_;
+  std::shared_ptr<py::object> function_;
+};
+
+std::vector<driver::HostFunction> to_functions(const py::sequence& pairs) {
+  std::vector<driver::HostFunction> functions;
+  for (const py::handle pair : pairs) {
+    const auto items = py::reinterpret_borrow<py::sequence>(pair);
+    functions.push_back(PythonFunction(items[0].cast<std::string>(), items[1]));
+  }
+  return functions;
+}
 
 ArrayType type_of(const graph::Graph& g, graph::Value v) {
   return {g[v].dtype(), g[v].shape()};
@@ -40,9 +92,10 @@ void check_dtypes(const graph::Graph& g, const std::string& device,
 }
 
 PyLowered lower(const graph::Graph& g, const std::string& device,
-                const std::vector<std::string>& names) {
+                const std::vector<std::string>& names, const py::sequence& functions) {
   check_dtypes(g, device, names);
   PyLowered result;
+  result.functions = to_functions(functions);
   for (const graph::Value v : g.inputs()) result.inputs.push_back(type_of(g, v));
   for (const graph::Value v : g.outputs) result.outputs.push_back(type_of(g, v));
   const py::gil_scoped_release release;
@@ -59,7 +112,11 @@ std::string explain(const PyLowered& l) {
       << s.estimated_runtime_ns << " ns, peak " << s.total_memory_usage << " bytes\n";
   for (size_t i = 0; i < s.items.size(); ++i) {
     const schedule::Kernel* kernel = s.items[i].kernel();
-    out << "  item " << s.items[i].item_id << ": " << (kernel ? kernel->kernel_name : "no kernel");
+    const schedule::Host_Callback* callback = s.items[i].callback();
+    out << "  item " << s.items[i].item_id << ": "
+        << (kernel     ? kernel->kernel_name
+            : callback ? "host callback " + callback->callback_name
+                       : "no kernel");
     if (i < s.analysis.size()) {
       const schedule::ItemAnalysis& a = s.analysis[i];
       out << ", " << a.flops << " flops, reads " << a.bytes_read << " B, writes " << a.bytes_written
@@ -83,7 +140,7 @@ std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
   std::shared_ptr<const runtime::Executable> executable;
   {
     const py::gil_scoped_release release;
-    executable = driver::compile(l.lowered, l.device);
+    executable = driver::compile(l.lowered, l.device, l.functions);
   }
   return std::make_shared<BoundProgram>(std::move(executable), l.inputs, l.outputs,
                                         l.lowered.schedule.graph.symbolic_vars());
@@ -152,9 +209,10 @@ void bind_driver(py::module_& m) {
       .def("explain", &explain)
       .def("compile", &compile);
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
-        py::arg("names") = std::vector<std::string>{},
+        py::arg("names") = std::vector<std::string>{}, py::arg("functions") = py::tuple(),
         "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
-        "names.");
+        "names. `functions`: a (name, callable) for each call of a host callback, in order; it "
+        "takes read-only arrays and returns a sequence of arrays.");
   m.def("compile_kernel", &compile_kernel, py::arg("text"), py::arg("device"),
         "The program of one kernel of the Lowered IR.");
   m.def("instruction_kinds", &instruction_kinds, "Names of the instructions of the Lowered IR.");

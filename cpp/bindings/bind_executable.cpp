@@ -202,7 +202,7 @@ BoundProgram::BoundProgram(std::shared_ptr<const runtime::Executable> executable
       outputs_(std::move(outputs)),
       vars_(std::move(vars)) {
   for (const ArrayType& type : outputs_) output_dtypes_.push_back(to_numpy(type.dtype));
-  host_memory_ = addresses_host_memory(*executable_->device);
+  host_memory_ = executable_->device->addresses_host_memory();
 }
 
 std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,

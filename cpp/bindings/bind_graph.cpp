@@ -59,6 +59,21 @@ PyValue wrap(const NumpyBuilder& b, const Operand& x) {
   return {x, b.shape(x), b.dtype(x)};
 }
 
+// The results, of these (dtype, shape), of call number `call` to a function of the host.
+std::vector<PyValue> host_callback(NumpyBuilder& b, const std::string& name, int64_t call,
+                                   const py::sequence& operands, const py::sequence& results) {
+  std::vector<graph::Value> inputs;
+  for (const py::handle x : operands) inputs.push_back(b.value_of(to_operand(x)));
+  std::vector<PyValue> values;
+  for (const py::handle result : results) {
+    const auto type = py::reinterpret_borrow<py::sequence>(result);
+    const graph::Metadata declared{to_dtype(type[0]), type[1].cast<Shape>(), std::nullopt};
+    const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
+    values.push_back(wrap(b, Operand(b.builder().add(node, inputs, declared))));
+  }
+  return values;
+}
+
 std::vector<PyValue> wrap_all(const NumpyBuilder& b, const Operands& xs) {
   std::vector<PyValue> result;
   for (const Operand& x : xs) result.push_back(wrap(b, x));
@@ -177,6 +192,15 @@ void bind_reductions(Class& c) {
                      bool keepdims, const py::object& dtype) {
     return wrap(b, b.reduce(name, to_operand(x), axes, keepdims, optional_dtype(dtype)));
   });
+  c.def(
+      "scan",
+      [](NumpyBuilder& b, const std::string& op, py::handle x, int64_t axis) {
+        text::Lexer lexer(op);
+        const auto reduce = text::Codec<ReduceOp>::parse(lexer);
+        return wrap(b, b.builder().scan(reduce, b.value_of(to_operand(x)), axis));
+      },
+      py::arg("op"), py::arg("x"), py::arg("axis"),
+      "Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.");
   c.def("mean", [](NumpyBuilder& b, py::handle x, const Axes& axes, bool keepdims,
                    const py::object& dtype) {
     return wrap(b, b.mean(to_operand(x), axes, keepdims, optional_dtype(dtype)));
@@ -345,6 +369,9 @@ void bind_graph(py::module_& m) {
             return std::make_shared<graph::Graph>(b.builder().take());
           },
           "The graph with these outputs; the builder is empty afterwards.");
+  c.def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
+        py::arg("results"),
+        "Values of the results, of these (dtype, shape), of call number `call` to a function.");
   bind_arithmetic(c);
   bind_reductions(c);
   bind_movement(c);

@@ -63,10 +63,10 @@ class SlotTable {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
       slots_[schedule.outputs[i].id] = {Slot::Kind::Output, static_cast<int64_t>(i), 0};
     for (const schedule::ScheduleItem& item : schedule.items) {
-      if (const schedule::Kernel* kernel = item.kernel()) {
-        for (const auto& buffer : kernel->inputs) add(buffer.buf_var, buffer.alloc.offset);
-        for (const auto& buffer : kernel->outputs) add(buffer.buf_var, buffer.alloc.offset);
-      }
+      with_buffers(item, [&](const auto& inputs, const auto& outputs) {
+        for (const auto& buffer : inputs) add(buffer.buf_var, buffer.alloc.offset);
+        for (const auto& buffer : outputs) add(buffer.buf_var, buffer.alloc.offset);
+      });
       const auto* transfer = std::get_if<schedule::Memory_Transfer>(&item.operation);
       if (transfer && schedule::evaluation_of(schedule.graph[transfer->src_var]) ==
                           schedule::Evaluation::Memory)
@@ -201,6 +201,73 @@ runtime::Step other_step(const schedule::ScheduleItem& item, const SlotTable& sl
              " (it is not a kernel)");
 }
 
+// Calls `function` on arrays whose addresses a run gives, operands before results. Where the host
+// cannot address the device's memory they are copied there and back.
+class HostCall {
+ public:
+  HostCall(HostFunction function, std::vector<HostArray> operands, std::vector<HostArray> results,
+           runtime::Device& device)
+      : function_(std::move(function)),
+        operands_(std::move(operands)),
+        results_(std::move(results)),
+        device_(device) {}
+
+  void operator()(std::span<void* const> addresses) const {
+    std::vector<HostArray> operands = operands_, results = results_;
+    const auto at_operands = addresses.first(operands.size());
+    const auto at_results = addresses.last(results.size());
+    const bool copies = !device_.addresses_host_memory();
+    std::vector<std::vector<uint8_t>> copied;
+    const auto place = [&](std::vector<HostArray>& arrays, std::span<void* const> at) {
+      for (size_t i = 0; i < arrays.size(); ++i)
+        arrays[i].memory = copies ? copied.emplace_back(bytes_of(arrays[i])).data() : at[i];
+    };
+    place(operands, at_operands);
+    place(results, at_results);
+    if (copies)
+      for (size_t i = 0; i < operands.size(); ++i)
+        device_.copy_out(operands[i].memory, at_operands[i], bytes_of(operands[i]));
+    function_(operands, results);
+    if (copies)
+      for (size_t i = 0; i < results.size(); ++i)
+        device_.copy_in(at_results[i], results[i].memory, bytes_of(results[i]));
+  }
+
+ private:
+  static size_t bytes_of(const HostArray& array) {
+    return static_cast<size_t>(num_elements(array.shape)) * size_of(array.dtype);
+  }
+
+  const HostFunction function_;
+  const std::vector<HostArray> operands_, results_;
+  runtime::Device& device_;
+};
+
+runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
+                                     const graph::Graph& graph, const SlotTable& slots,
+                                     const std::vector<HostFunction>& functions,
+                                     runtime::Device& device) {
+  const auto call = static_cast<size_t>(callback.call);
+  if (call >= functions.size() || !functions[call])
+    user_error(ErrorKind::Value, "host_callback: cannot run ", callback.callback_name, " (call ",
+               callback.call, " has no function)\nhint: compile with the functions, by call");
+  runtime::Host_Callback step;
+  step.name = callback.callback_name;
+  std::vector<HostArray> operands, results;
+  for (const schedule::BufferInfo& buffer : callback.inputs) {
+    operands.push_back(
+        {nullptr, buffer.dtype, buffer.layout.shape, static_cast<int64_t>(operands.size())});
+    step.arguments.push_back(slots.at(buffer.buf_var, 0));
+  }
+  for (const schedule::BufferInfo& buffer : callback.outputs) {
+    const auto* node = graph[buffer.buf_var].as<graph::Host_Callback>();
+    results.push_back({nullptr, buffer.dtype, buffer.layout.shape, node->result});
+    step.arguments.push_back(slots.at(buffer.buf_var, 0));
+  }
+  step.function = HostCall(functions[call], std::move(operands), std::move(results), device);
+  return step;
+}
+
 }  // namespace
 
 Lowered lower(const graph::Graph& graph, const std::string& device) {
@@ -250,9 +317,10 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
 }
 
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
-                                                   const std::string& device) {
+                                                   const std::string& device,
+                                                   const std::vector<HostFunction>& functions) {
   const Target& wanted = find_target(device);
-  if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device);
+  if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device, functions);
   auto executable = std::make_shared<runtime::Executable>();
   const Devices devices(lowered, device, *executable);
   executable->num_inputs = lowered.graph.inputs().size();
@@ -262,6 +330,11 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+    if (const schedule::Host_Callback* callback = item.callback()) {
+      executable->steps.push_back(
+          make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
+      continue;
+    }
     const schedule::Kernel* kernel = item.kernel();
     if (!kernel) {
       executable->steps.push_back(other_step(item, slots, devices));

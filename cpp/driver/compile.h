@@ -1,8 +1,10 @@
 // The whole path: from a graph to source text and to a program that runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,10 +35,24 @@ std::string source(const Lowered& lowered, const std::string& target);
 // kernels, flops, bytes_read, bytes_written, peak_bytes, estimated_ns, transfers, barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
 
+// An operand or result of a function of the host: row-major elements in the host's memory.
+struct HostArray {
+  void* memory = nullptr;
+  DType dtype = DType::Float32;
+  Shape shape;
+  int64_t number = 0;  // among the operands, or among all results of the call
+};
+
+// Reads the operands and fills those results that the program uses. What it throws ends the run.
+using HostFunction =
+    std::function<void(std::span<const HostArray> operands, std::span<const HostArray> results)>;
+
 // Compiles for the device (opened at first use; throws UserError(Runtime) if this machine has
-// none).
+// none). `functions` are what the graph's Host_Callback nodes call, by number; throws
+// UserError(Value) if one is missing.
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
-                                                   const std::string& device);
+                                                   const std::string& device,
+                                                   const std::vector<HostFunction>& functions = {});
 
 // A program of one kernel, after the passes on the Lowered IR: its inputs are the kernel's memories,
 // its outputs what the writable ones, which begin as their inputs, hold afterwards.

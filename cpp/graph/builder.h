@@ -13,8 +13,8 @@ class Builder {
   // Continues a graph.
   explicit Builder(Graph graph);
 
-  // Appends a node. `declared` is needed for Buffer, Placeholder and Custom. Throws UserError as
-  // `infer` does, InternalError for an operand that does not exist.
+  // Appends a node. `declared` is needed for Buffer, Placeholder, Custom and Host_Callback.
+  // Throws UserError as `infer` does, InternalError for an operand that does not exist.
   Value add(Payload payload, std::vector<Value> inputs, const Metadata& declared = {});
 
   // The helpers below build one node each, or none where the node would change nothing (a Reshape

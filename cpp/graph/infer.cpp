@@ -360,6 +360,19 @@ Metadata infer_node(const Custom& node, const Operands& in) {
   return in.declared;
 }
 
+Metadata infer_node(const Host_Callback& node, const Operands& in) {
+  if (node.name.empty()) user_error(ErrorKind::Value, "host_callback: cannot be without a name");
+  if (node.call < 0 || node.result < 0)
+    user_error(ErrorKind::Value, "host_callback: cannot be result ", node.result, " of call ",
+               node.call, " (both count from 0)");
+  for (size_t i = 0; i < in.size(); ++i)
+    if (num_elements(in.shape(i)) == 0)
+      user_error(ErrorKind::Value, "host_callback: cannot pass ", shape_text(in.shape(i)), " to ",
+                 node.name, " (operand ", i, " has no elements)");
+  check_sizes("host_callback", in.declared.shape);
+  return in.declared;
+}
+
 Metadata infer_node(const Noop&, const Operands& in) {
   return in.size() == 0 ? no_value() : same_as_operand(in);
 }
@@ -381,7 +394,7 @@ std::optional<std::string> common_device(const char* op, const Operands& in) {
 bool has_own_device(NodeKind kind) {
   return kind == NodeKind::Buffer || kind == NodeKind::Placeholder || kind == NodeKind::Copy ||
          kind == NodeKind::Sink || kind == NodeKind::Device || kind == NodeKind::Multi ||
-         kind == NodeKind::Custom;
+         kind == NodeKind::Custom || kind == NodeKind::Host_Callback;
 }
 
 void check_count(const char* op, NodeKind kind, size_t count) {

@@ -8,8 +8,9 @@
 namespace rune::graph {
 
 // The metadata of a node with this payload on these operands. `declared` gives what cannot be
-// inferred: the dtype and shape of Buffer, Placeholder and Custom. Throws UserError with the message
-// `op: cannot <do> <from> to <to> (<which dim, both values>)` if the operands do not fit.
+// inferred: the dtype and shape of Buffer, Placeholder, Custom and Host_Callback. Throws UserError
+// with the message `op: cannot <do> <from> to <to> (<which dim, both values>)` if the operands do
+// not fit.
 Metadata infer(const Payload& payload, std::span<const Metadata* const> operands,
                const Metadata& declared);
 

@@ -184,6 +184,20 @@ RUNE_NODE_2(Scatter, ScatterMode, mode, "", int64_t, axis, "axis")
 // declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
 // language) are its source: see lower::Custom.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
+// Result number `result` of call number `call` to a function `name` of the host, on the operands.
+// The program is compiled with the functions, by call. Nodes of one call have equal operands.
+struct Host_Callback {
+  std::string name;
+  int64_t call = 0;
+  int64_t result = 0;
+  bool operator==(const Host_Callback&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", name);
+    f("call", call);
+    f("result", result);
+  }
+};
 RUNE_NODE_EMPTY(Noop)
 
 #undef RUNE_NODE_EMPTY
@@ -236,6 +250,7 @@ RUNE_NODE_EMPTY(Noop)
   RUNE_NODE(Gather, "gather", 2, 2)                     \
   RUNE_NODE(Scatter, "scatter", 3, 3)                   \
   RUNE_NODE(Custom, "custom", 0, -1)                    \
+  RUNE_NODE(Host_Callback, "host_callback", 0, -1)      \
   RUNE_NODE(Noop, "noop", 0, 1)
 
 // The text attribute of this key; null if there is none.

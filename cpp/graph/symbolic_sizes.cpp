@@ -158,6 +158,7 @@ class Checker {
       case NodeKind::Unique:
       case NodeKind::Device:
       case NodeKind::Multi:
+      case NodeKind::Host_Callback:
       case NodeKind::Custom: break;
     }
     for (const int64_t size : node.shape()) no_symbol(size, "handle");

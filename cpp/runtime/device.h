@@ -61,6 +61,8 @@ class Device {
   virtual const Capabilities& capabilities() const = 0;
   virtual Allocator& allocator() = 0;
   virtual Compiler& compiler() = 0;
+  // Whether its memory is the host's: an address of one is an address of the other.
+  virtual bool addresses_host_memory() const { return false; }
   // Waits for all launches; throws the first error that one of them met.
   virtual void synchronize() = 0;
   // Copies between host memory and this device's.

@@ -139,6 +139,15 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
   return result;
 }
 
+ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback) {
+  ItemAnalysis result;
+  for (const BufferInfo& buffer : callback.inputs) result.bytes_read += buffer.alloc.size_bytes;
+  for (const BufferInfo& buffer : callback.outputs) result.bytes_written += buffer.alloc.size_bytes;
+  const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
+  result.est_ns = static_cast<int64_t>(caps.launch_ns + memory_ns(caps, bytes));
+  return result;
+}
+
 void find_critical_path(Schedule& schedule) {
   const size_t n = schedule.items.size();
   std::vector<int64_t> finish(n, 0), previous(n, -1);

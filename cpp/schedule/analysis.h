@@ -10,6 +10,9 @@ namespace rune::schedule {
 // again in a loop count again. bytes: each distinct element read or written once.
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel);
 
+// Of a call to the host: its bytes, and the time to move them.
+ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback);
+
 // The longest chain of dependent items by est_ns; sets critical_path and estimated_runtime_ns.
 void find_critical_path(Schedule& schedule);
 

@@ -84,7 +84,8 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
     case Evaluation::Variable:
     case Evaluation::Moved:
     case Evaluation::Memory:
-    case Evaluation::Mask: break;
+    case Evaluation::Mask:
+    case Evaluation::Called: break;
   }
   return {};
 }

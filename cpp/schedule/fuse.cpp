@@ -42,15 +42,29 @@ class Fuser {
   }
 
  private:
-  // Scans, scatters and transfers.
-  bool stands_alone(const Cluster& cluster) const {
+  // Why the cluster is on its own whatever its neighbours are, or "".
+  std::string refusal_of(const Cluster& cluster) const {
     const graph::Node& node = graph_[cluster.values.front()];
-    return is_sequential(node) || evaluation_of(node) == Evaluation::Moved;
+    if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
+    if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
+    if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
+    return "";
   }
 
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
 
   void make_cluster(Value v) {
+    if (const auto* callback = graph_[v].as<graph::Host_Callback>()) {
+      const auto [known, fresh] =
+          cluster_of_call_.insert({callback->call, static_cast<int>(clusters_.size())});
+      if (!fresh) {
+        RUNE_CHECK(graph_[clusters_[known->second].values.front()].inputs == graph_[v].inputs,
+                   "results of call ", callback->call, " with different operands");
+        cluster_of_[v.id] = known->second;
+        clusters_[known->second].values.push_back(v);
+        return;
+      }
+    }
     Cluster cluster;
     cluster.values = {v};
     cluster.num_nodes = roots_.num_nodes[v.id];
@@ -143,7 +157,8 @@ class Fuser {
   std::string try_merge(int a_index, int b_index) {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
-    if (stands_alone(a) || stands_alone(b)) return "a scan, scatter or transfer stands alone";
+    for (const Cluster* cluster : {&a, &b})
+      if (std::string refusal = refusal_of(*cluster); !refusal.empty()) return refusal;
     AxisMap match;
     if (std::string refusal = match_axes(a, b, match); !refusal.empty()) return refusal;
     const bool whole = match.size() == b.outer.size();
@@ -226,7 +241,7 @@ class Fuser {
   bool try_merge_siblings(int a_index, int b_index) {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
-    if (stands_alone(a) || stands_alone(b)) return false;
+    if (!refusal_of(a).empty() || !refusal_of(b).empty()) return false;
     if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
@@ -319,7 +334,8 @@ class Fuser {
   const Capabilities& caps_;
   Roots roots_;
   std::vector<Cluster> clusters_;
-  std::vector<int> cluster_of_;  // by root
+  std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
+  std::vector<int> cluster_of_;             // by root
   std::vector<FusionOpportunity> opportunities_;
 };
 

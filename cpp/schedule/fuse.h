@@ -9,8 +9,8 @@
 
 namespace rune::schedule {
 
-// Values computed by one kernel: for every point of the outer axes, reductions over axes of their
-// own and maps over the rest of theirs.
+// Values computed by one kernel, or by one call to the host. Of a kernel: for every point of the
+// outer axes, reductions over axes of their own and maps over the rest of theirs.
 struct Cluster {
   std::vector<Value> values;  // ascending
   Shape outer;                // sizes of the outer axes

@@ -53,6 +53,7 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Gather: return Evaluation::Gathered;
     case NodeKind::Scatter: return Evaluation::Scattered;
     case NodeKind::Scan: return Evaluation::Scanned;
+    case NodeKind::Host_Callback: return Evaluation::Called;
     case NodeKind::Buffer:
     case NodeKind::Gep:
     case NodeKind::Wmma:

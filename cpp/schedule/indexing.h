@@ -34,6 +34,7 @@ enum class Evaluation : uint8_t {
   Moved,      // in a buffer that a transfer fills: a Copy to another device
   Memory,     // lives in a buffer: Placeholder, Vconst
   Mask,       // 1 where the tracker's mask holds, else 0: Valid
+  Called,     // in a buffer that a function of the host fills: Host_Callback
 };
 
 // Throws UserError(Unsupported) naming a node kind that the scheduler cannot place in a kernel.

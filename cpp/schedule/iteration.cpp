@@ -342,24 +342,10 @@ class Former {
     std::set<uint32_t> read, written;
     for (const MemoryAccess& access : accesses_now())
       (access.is_store ? written : read).insert(access.value.id);
-    for (const uint32_t id : read) kernel_.inputs.push_back(buffer(Value{id}, true));
-    for (const uint32_t id : written) kernel_.outputs.push_back(buffer(Value{id}, false));
+    for (const uint32_t id : read) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
+    for (const uint32_t id : written)
+      kernel_.outputs.push_back(whole_buffer(graph_, Value{id}, false));
     for (const uint32_t id : computed_) kernel_.ops.push_back(Value{id});
-  }
-
-  BufferInfo buffer(Value v, bool is_input) const {
-    BufferInfo info;
-    info.buf_var = v;
-    info.dtype = graph_[v].dtype();
-    info.layout.shape = graph_[v].shape();
-    info.layout.strides = contiguous_strides(info.layout.shape);
-    info.layout.alignment = size_of(info.dtype);
-    for (size_t i = 0; i < info.layout.shape.size(); ++i)
-      info.layout.contiguous_axes.push_back(static_cast<int64_t>(i));
-    info.alloc.size_bytes = num_elements(info.layout.shape) * size_of(info.dtype);
-    info.is_input = is_input;
-    info.is_output = !is_input;
-    return info;
   }
 
   const Graph& graph_;
@@ -373,6 +359,21 @@ class Former {
 };
 
 }  // namespace
+
+BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input) {
+  BufferInfo info;
+  info.buf_var = v;
+  info.dtype = graph[v].dtype();
+  info.layout.shape = graph[v].shape();
+  info.layout.strides = contiguous_strides(info.layout.shape);
+  info.layout.alignment = size_of(info.dtype);
+  for (size_t i = 0; i < info.layout.shape.size(); ++i)
+    info.layout.contiguous_axes.push_back(static_cast<int64_t>(i));
+  info.alloc.size_bytes = num_elements(info.layout.shape) * size_of(info.dtype);
+  info.is_input = is_input;
+  info.is_output = !is_input;
+  return info;
+}
 
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
   std::vector<Kernel> kernels;

@@ -41,6 +41,9 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
 // a Scatter two: the first stores what it begins with, the second brings the updates into that.
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
 
+// The buffer that holds all of a value, row-major.
+BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input);
+
 // Axes in no stage.
 Ints outer_axes(const Kernel& kernel);
 

@@ -22,10 +22,10 @@ struct Temporary {
 template <class F>
 void for_each_buffer(Schedule& schedule, F&& f) {
   for (ScheduleItem& item : schedule.items)
-    if (auto* kernel = std::get_if<Kernel>(&item.operation)) {
-      for (BufferInfo& buffer : kernel->inputs) f(item.item_id, buffer);
-      for (BufferInfo& buffer : kernel->outputs) f(item.item_id, buffer);
-    }
+    with_buffers(item, [&](std::vector<BufferInfo>& inputs, std::vector<BufferInfo>& outputs) {
+      for (BufferInfo& buffer : inputs) f(item.item_id, buffer);
+      for (BufferInfo& buffer : outputs) f(item.item_id, buffer);
+    });
 }
 
 int64_t lowest_free_offset(const Temporary& wanted, const std::vector<Temporary>& placed) {

@@ -85,15 +85,35 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   item.operation = std::move(transfer);
 }
 
-// What an item reads and writes.
-std::pair<std::vector<Value>, std::vector<Value>> accesses_of(const ScheduleItem& item) {
-  std::pair<std::vector<Value>, std::vector<Value>> result;
-  if (const Kernel* kernel = item.kernel()) {
-    for (const BufferInfo& buffer : kernel->inputs) result.first.push_back(buffer.buf_var);
-    for (const BufferInfo& buffer : kernel->outputs) result.second.push_back(buffer.buf_var);
-  } else if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation)) {
-    result = {{transfer->src_var}, {transfer->dst_var}};
+// Functions of the host run beside the program's own device.
+void add_callback(Schedule& schedule, const Cluster& cluster, const Capabilities& caps) {
+  const Graph& graph = schedule.graph;
+  ScheduleItem& item = add_item(schedule);
+  const graph::Node& node = graph[cluster.values.front()];
+  const auto* called = node.as<graph::Host_Callback>();
+  Host_Callback callback{item.item_id, called->name, called->call, {}, {}};
+  for (const Value v : node.inputs) {
+    const std::string device = graph[v].meta.device.value_or(caps.name);
+    if (device != caps.name)
+      user_error(ErrorKind::Unsupported, "host_callback: cannot pass a value on ", device, " to ",
+                 called->name, " in a program of ", caps.name, "\nhint: copy it to ", caps.name);
+    callback.inputs.push_back(whole_buffer(graph, v, true));
   }
+  for (const Value v : cluster.values)
+    if (num_elements(graph[v].shape()) > 0)
+      callback.outputs.push_back(whole_buffer(graph, v, false));
+  item.operation = std::move(callback);
+}
+
+// What an item reads and writes.
+std::pair<std::set<Value>, std::set<Value>> accesses_of(const ScheduleItem& item) {
+  std::pair<std::set<Value>, std::set<Value>> result;
+  with_buffers(item, [&](const auto& inputs, const auto& outputs) {
+    for (const BufferInfo& buffer : inputs) result.first.insert(buffer.buf_var);
+    for (const BufferInfo& buffer : outputs) result.second.insert(buffer.buf_var);
+  });
+  if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation))
+    result = {{transfer->src_var}, {transfer->dst_var}};
   return result;
 }
 
@@ -115,6 +135,10 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
     if (is_empty(graph, cluster)) continue;
     if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Moved) {
       add_transfer(schedule, cluster.values.front(), caps);
+      continue;
+    }
+    if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Called) {
+      add_callback(schedule, cluster, caps);
       continue;
     }
     for (Kernel& kernel : form_kernels(graph, cluster, fusion)) {
@@ -185,6 +209,7 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
           static_cast<int64_t>(caps.launch_ns + 2 * static_cast<double>(transfer->size_bytes) /
                                                     caps.bandwidth_bytes_per_ns);
     }
+    if (const Host_Callback* callback = item.callback()) analysis = analyze(caps, *callback);
     analysis.item_id = item.item_id;
     schedule.analysis.push_back(analysis);
   }

@@ -56,6 +56,10 @@ Value strip_reshapes(const Graph& graph, Value v) {
 
 Graph prepare_outputs(const Graph& graph) {
   Graph result = rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+    if (node.kind() == NodeKind::Host_Callback)
+      for (Value& v : inputs)
+        if (!is_computed(builder[v]) && evaluation_of(builder[v]) != Evaluation::Memory)
+          v = builder.contiguous(v);
     if (!reduces_nothing(graph, node)) return copy_node(builder, node, std::move(inputs));
     const auto* reduce = node.as<graph::Reduce_Axis>();
     const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;

@@ -22,7 +22,9 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
     is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
                   kind == NodeKind::Copy || kind == NodeKind::Kernel ||
-                  is_sequential(graph.nodes[id]);
+                  kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]);
+    if (kind == NodeKind::Host_Callback)
+      for (const Value v : graph.nodes[id].inputs) is_root[v.id] = true;
   }
   for (const graph::Node& node : graph.nodes)
     if (node.kind() == NodeKind::Copy && evaluation_of(node) == Evaluation::Moved)
@@ -114,6 +116,11 @@ class RootFinder {
     const Evaluation evaluation = evaluation_of(node);
     if (evaluation == Evaluation::Moved) {
       result.uses[root.id] = {{node.inputs[0], {}}};
+      return;
+    }
+    if (evaluation == Evaluation::Called) {
+      result.uses[root.id].clear();
+      for (const Value v : node.inputs) result.uses[root.id].push_back({v, {}});
       return;
     }
     std::vector<Seed> seeds{{root, variable_index(node.shape(), 0), {}}};

@@ -11,6 +11,7 @@ namespace rune::schedule {
 // How a root reads another value that lives in memory or is itself a root.
 struct Use {
   graph::Value value;
+  // None of a host callback, which reads all of it.
   std::vector<Demand>
       demands;  // variable i < rank is dimension i of the root, rank + j its reduced axis j
 };
@@ -24,8 +25,8 @@ struct Roots {
 // Nodes of a kernel beyond which it is rather split: compilers take more than linear time.
 inline constexpr int64_t kMostNodes = 2048;
 
-// Outputs, reductions and explicit stores are roots; so is a value that would be computed so often
-// anew that storing it is cheaper, by the cost model.
+// Outputs, reductions, explicit stores, host callbacks and what these read are roots; so is a value
+// that would be computed so often anew that storing it is cheaper, by the cost model.
 Roots find_roots(const graph::Graph& graph, const std::vector<graph::Value>& outputs,
                  const Capabilities& caps);
 

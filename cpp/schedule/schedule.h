@@ -331,17 +331,21 @@ struct Synchronization {
   }
 };
 
+// A call to a function of the host, after all that its operands need.
 struct Host_Callback {
   int64_t callback_id = 0;
   std::string callback_name;
-  std::vector<Value> input_vars, output_vars;
+  int64_t call = 0;  // number of the function among the program's
+  // One for each operand, in order, and one for each result that is used; row-major.
+  std::vector<BufferInfo> inputs, outputs;
   bool operator==(const Host_Callback&) const = default;
   template <class F>
   void fields(F&& f) {
     f("id", callback_id);
     f("name", callback_name);
-    f("inputs", input_vars);
-    f("outputs", output_vars);
+    f("call", call);
+    f("inputs", inputs);
+    f("outputs", outputs);
   }
 };
 
@@ -354,7 +358,18 @@ struct ScheduleItem {
   Ints dependents;
   bool operator==(const ScheduleItem&) const = default;
   const Kernel* kernel() const { return std::get_if<Kernel>(&operation); }
+  const Host_Callback* callback() const { return std::get_if<Host_Callback>(&operation); }
 };
+
+// Calls f(inputs, outputs) with the buffers of a kernel or host callback.
+template <class Item, class F>
+void with_buffers(Item& item, F&& f) {
+  const auto visit = [&](auto* operation) {
+    if (operation) f(operation->inputs, operation->outputs);
+  };
+  visit(std::get_if<Kernel>(&item.operation));
+  visit(std::get_if<Host_Callback>(&item.operation));
+}
 
 enum class DependencyKind : uint8_t { Data, Control };
 const char* name_of(DependencyKind kind);

@@ -17,16 +17,14 @@ struct Accesses {
   std::vector<Value> reads, writes;
 };
 
-Accesses accesses_of(const Operation& operation) {
+Accesses accesses_of(const ScheduleItem& item) {
   Accesses result;
-  if (const auto* kernel = std::get_if<Kernel>(&operation)) {
-    for (const BufferInfo& buffer : kernel->inputs) result.reads.push_back(buffer.buf_var);
-    for (const BufferInfo& buffer : kernel->outputs) result.writes.push_back(buffer.buf_var);
-  } else if (const auto* transfer = std::get_if<Memory_Transfer>(&operation)) {
+  with_buffers(item, [&](const auto& inputs, const auto& outputs) {
+    for (const BufferInfo& buffer : inputs) result.reads.push_back(buffer.buf_var);
+    for (const BufferInfo& buffer : outputs) result.writes.push_back(buffer.buf_var);
+  });
+  if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation))
     result = {{transfer->src_var}, {transfer->dst_var}};
-  } else if (const auto* callback = std::get_if<Host_Callback>(&operation)) {
-    result = {callback->input_vars, callback->output_vars};
-  }
   return result;
 }
 
@@ -51,8 +49,7 @@ class Verifier {
   std::vector<std::string> run() {
     violations_ = graph::verify(graph_);
     if (!violations_.empty()) return std::move(violations_);
-    for (const ScheduleItem& item : schedule_.items)
-      accesses_.push_back(accesses_of(item.operation));
+    for (const ScheduleItem& item : schedule_.items) accesses_.push_back(accesses_of(item));
     check_items();
     if (!violations_.empty()) return std::move(violations_);
     check_data_flow();
@@ -215,14 +212,18 @@ class Verifier {
         for (const Value v : *values) uses.insert({v, {i, i}}).first->second.end = i;
     std::map<Value, const BufferInfo*> buffers;
     for (const ScheduleItem& item : schedule_.items) {
-      if (!item.kernel()) continue;
-      for (const auto* list : {&item.kernel()->inputs, &item.kernel()->outputs})
-        for (const BufferInfo& buffer : *list) {
+      const auto add = [&](const std::vector<BufferInfo>& list) {
+        for (const BufferInfo& buffer : list) {
           const auto [known, fresh] = buffers.insert({buffer.buf_var, &buffer});
           if (!fresh && known->second->alloc != buffer.alloc)
             report(item_text(item.item_id), ": ", text(buffer.buf_var),
                    " is allocated differently from before");
         }
+      };
+      with_buffers(item, [&](const auto& inputs, const auto& outputs) {
+        add(inputs);
+        add(outputs);
+      });
     }
     const std::set<Value> outputs(schedule_.outputs.begin(), schedule_.outputs.end());
     std::vector<const BufferInfo*> temporaries;

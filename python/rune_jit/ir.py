@@ -18,7 +18,7 @@ b.finish(b.node("reduce_axis", "add", x, axes=[1]))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,8 @@ class Builder:
         """Appends a node. Values among `parts` are its operands, in order; strings and dicts are
         attributes that the text writes bare (`"add"`, `scalar(1, np.int8)`); keyword arguments are
         the others, in the order of the text: numbers, strings, lists, tuples for pairs, dicts for
-        structs. `declared` is the dtype and shape of a custom, which are not inferred."""
+        structs. `declared` is the dtype and shape of a custom or host_callback, which are not
+        inferred."""
         operation = [kind]
         for part in parts:
             if not isinstance(part, Value):
@@ -174,13 +175,22 @@ class Builder:
 
 
 class Program:
-    """A graph, or its text, compiled for a device (by default the first that this machine has)."""
+    """A graph, or its text, compiled for a device (by default the first that this machine has).
 
-    def __init__(self, graph: Any, device: str | None = None) -> None:
+    `functions`: a (name, callable) for each call of a host_callback, in order; the callable takes
+    read-only arrays and returns a sequence of all results of the call.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        device: str | None = None,
+        functions: Sequence[tuple[str, Callable[..., Sequence[Any]]]] = (),
+    ) -> None:
         self.graph = parse(graph) if isinstance(graph, str) else graph
         self.device = _core.default_device() if device is None else device
         #: The program at each stage; see rune_jit.Lowered.
-        self.lowered = _core.lower(self.graph, self.device)
+        self.lowered = _core.lower(self.graph, self.device, functions=functions)
         self._executable: Any = None
 
     def run(self, *arrays: Any, **values: int) -> list[Any]:

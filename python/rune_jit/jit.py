@@ -55,6 +55,7 @@ class _Traced(NamedTuple):
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int]]  # (input, result of the program)
     contiguous: list[int]  # inputs that must be
+    functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
 
 
@@ -142,8 +143,7 @@ class JitFunction(Generic[P, R]):
         traced = self._trace(call)
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
-        device = self._device_for(call, traced)
-        core = _core.lower(traced.graph, device, input_names(call, traced.input_leaves))
+        core = self._lower(call, traced)
 
         def make_call(executable: Any) -> Callable[..., Any]:
             compiled = self._bind(call, traced, executable)
@@ -248,11 +248,7 @@ class JitFunction(Generic[P, R]):
             done()
             executable = None
             if traced.graph is not None:
-                executable = _core.lower(
-                    traced.graph,
-                    self._device_for(call, traced),
-                    input_names(call, traced.input_leaves),
-                ).compile()
+                executable = self._lower(call, traced).compile()
         except UnsupportedOpError as error:
             if isinstance(error, StateChangedError) and call.key not in self._changed_state:
                 self._changed_state.add(call.key)
@@ -260,6 +256,11 @@ class JitFunction(Generic[P, R]):
             self._fall_back(error)
             return _Fallback()
         return self._bind(call, traced, executable)
+
+    def _lower(self, call: Call, traced: _Traced) -> Any:
+        device = self._device_for(call, traced)
+        names = input_names(call, traced.input_leaves)
+        return _core.lower(traced.graph, device, names, traced.functions)
 
     def _bind(self, call: Call, traced: _Traced, executable: Any) -> Any:
         outputs, device = traced.outputs, None
@@ -402,6 +403,7 @@ class JitFunction(Generic[P, R]):
             guards,
             writes,
             contiguous,
+            trace.functions,
             checks,
         )
 

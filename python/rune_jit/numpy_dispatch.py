@@ -12,7 +12,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
-from rune_jit.registry import FUNCTIONS
+from rune_jit.registry import FUNCTIONS, ON_HOST
 from rune_jit.storage import Step
 from rune_jit.trace import (
     Trace,
@@ -96,8 +96,14 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     if not contains_traced(operands):
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
-    value = trace.builder.operator(ufunc, [trace.operand(x) for x in operands])
-    return laid_out_as(make_tracer(trace, value), operands)
+    values = [trace.operand(x) for x in operands]
+    try:
+        result = make_tracer(trace, trace.builder.operator(ufunc, values))
+    except UnsupportedOpError:
+        if all(type(v) in (bool, int, float) or v.weak for v in values):
+            raise  # Python's own arithmetic
+        return _ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
+    return laid_out_as(result, operands)
 
 
 def call_ufunc(
@@ -111,58 +117,29 @@ def call_ufunc(
         return _index_writes.ufunc_at(ufunc, *inputs, **kwargs)
     out = kwargs.pop("out", None)
     if out is None or all(o is None for o in out):
-        refuse_unless(
-            method != "__call__" or kwargs.get("where", True) is True,
-            f"{ufunc.__name__} with where= without out=",
-        )
-        return _call_ufunc(ufunc, method, inputs, kwargs)
-    if method == "reduce":
-        if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply):
+        return _ufuncs.call(ufunc, method, inputs, kwargs)
+    if method != "__call__":
+        if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply) and method != "outer":
             kwargs["dtype"] = out[0].dtype
-        result = _call_ufunc(ufunc, method, inputs, kwargs)
-        return _writes.into(f"{ufunc.__name__}.reduce", out[0], result)
-    refuse_unless(method == "__call__", f"{ufunc.__name__}.{method} with out=")
+        result = _ufuncs.call(ufunc, method, inputs, kwargs)
+        return _writes.into(f"{ufunc.__name__}.{method}", out[0], result)
     trace = require_trace()
     where = kwargs.pop("where", True)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
-    if len(out) == 1 and ufunc.signature is None:
-        _writes.check_cast(trace, ufunc, inputs, out[0].dtype, **given)
-    results = _call_ufunc(ufunc, method, inputs, kwargs)
+    if ufunc.signature is None:
+        dtypes = [None if target is None else target.dtype for target in out]
+        _writes.check_cast(trace, ufunc, inputs, *dtypes, **given)
+    results = _ufuncs.call(ufunc, method, inputs, kwargs)
     results = results if isinstance(results, tuple) else (results,)
     values = [trace.operand(result) for result in results]
     for target, value in zip(out, values, strict=True):
         if target is not None:
-            if len(out) > 1 or ufunc.signature is not None:
+            if ufunc.signature is not None:
                 _writes.into(ufunc.__name__, target, make_tracer(trace, value))
             else:
                 _writes.ufunc_write(trace, target, value, where)
     written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
     return written[0] if len(written) == 1 else written
-
-
-def _call_ufunc(
-    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    if method == "reduce":
-        return _reduce_ufunc(ufunc, *inputs, **kwargs)
-    if method == "outer" and len(inputs) == 2:
-        return _outer_ufunc(ufunc, *inputs, **kwargs)
-    refuse_unless(method == "__call__", f"{ufunc.__name__}.{method}")
-    if ufunc is np.matmul:
-        return _math.matmul(*inputs, **kwargs)
-    if ufunc is np.vecdot:
-        return _math.vecdot(*inputs, **kwargs)
-    kwargs = {k: v for k, v in kwargs.items() if k != "where"}
-    dtype = kwargs.pop("dtype", None)
-    for ignored in ("casting", "order", "subok"):
-        if kwargs.pop(ignored, None) not in (None, "same_kind", "K", True):
-            refuse(f"{ufunc.__name__} with {ignored}=")
-    if kwargs:
-        refuse(f"{ufunc.__name__} with {'/'.join(kwargs)}=")
-    trace = require_trace()
-    results = trace.builder.ufunc(ufunc.__name__, [trace.operand(x) for x in inputs], dtype)
-    tracers = tuple(laid_out_as(make_tracer(trace, value), inputs) for value in results)
-    return tracers[0] if len(tracers) == 1 else tracers
 
 
 # Arrays whose values are known while tracing: NumPy itself computes.
@@ -247,38 +224,6 @@ def _replace(x: Any, by_id: dict[int, np.ndarray]) -> Any:
     return {k: _replace(v, by_id) for k, v in x.items()} if isinstance(x, dict) else x
 
 
-_REDUCTIONS = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
-}
-
-
-def _reduce_ufunc(
-    ufunc: np.ufunc,
-    a: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Any = NO_VALUE,
-    where: Any = True,
-) -> Tracer:
-    name = _REDUCTIONS.get(ufunc)  # type: ignore[call-overload]
-    if name is None:
-        raise UnsupportedOpError(f"{ufunc.__name__}.reduce: cannot trace this reduction")
-    return _math.reduce_array(name, a, axis, dtype, keepdims, initial, where)
-
-
-def _outer_ufunc(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
-    trace = require_trace()
-    x, y = trace.array(a), trace.array(b)
-    left = trace.builder.reshape(x, [*x.shape, *([1] * y.ndim)])
-    return ufunc(make_tracer(trace, left), b, **kwargs)
-
-
 def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
@@ -286,17 +231,25 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     is_known = not contains_traced(args) and not contains_traced(kwargs)
     if is_known and (func not in _VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)
-    if handler is None:
+    if handler is None and func not in ON_HOST:
         raise UnsupportedOpError(f"{name}: cannot trace this function")
     out = kwargs.pop("out", None)
     if out is not None and func in (np.sum, np.prod) and kwargs.get("dtype") is None:
         kwargs["dtype"] = out.dtype  # NumPy adds in the dtype of the result
     try:
-        result = handler(*args, **kwargs)
+        result = handler(*args, **kwargs) if handler else _host.call(func, args, kwargs)
+    except UnsupportedOpError as error:
+        depends_on_data = isinstance(error, DataDependentShapeError)
+        if handler is None or func not in ON_HOST or depends_on_data:
+            raise
+        result = _host.call(func, args, kwargs)
     except TypeError as error:
         if "unexpected keyword argument" in str(error) or "positional argument" in str(error):
-            raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
-        raise
+            if func not in ON_HOST:
+                raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
+            result = _host.call(func, args, kwargs)
+        else:
+            raise
     if out is None:
         return result
     exact = {np.dot: "no", np.concatenate: "same_kind", np.mean: "unsafe", np.std: "unsafe"}
@@ -513,7 +466,9 @@ _VIEWS = frozenset(
 )
 
 from rune_jit import index_writes as _index_writes  # noqa: E402
-from rune_jit import numpy_math as _math  # noqa: E402
+from rune_jit import numpy_compositions as _compositions  # noqa: E402, F401
+from rune_jit import numpy_host as _host  # noqa: E402
 from rune_jit import numpy_shapes as _shapes  # noqa: E402, F401
+from rune_jit import numpy_ufuncs as _ufuncs  # noqa: E402
 from rune_jit import selection as _selection  # noqa: E402
 from rune_jit import writes as _writes  # noqa: E402  (these need what is above)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import DataDependentShapeError
 from rune_jit.numpy_dispatch import (
     NO_VALUE,
     as_axes,
@@ -27,19 +27,42 @@ from rune_jit.tracer import Tracer
 # Reductions.
 
 
+_COMBINES = {
+    "sum": "add",
+    "prod": "multiply",
+    "max": "maximum",
+    "min": "minimum",
+    "any": "logical_or",
+    "all": "logical_and",
+}
+
+
 def reduce_array(
     name: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
 ) -> Tracer:
     if where is not NO_VALUE and where is not True:
-        refuse(f"{name} with where=")
+        a = _where_else_neutral(name, a, initial, where)
     trace = require_trace()
     value = trace.builder.reduce(name, trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
     result = make_tracer(trace, value)
     if initial is NO_VALUE or initial is None:
         return result
-    combine = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[name]
-    values = trace.builder.ufunc(combine, [value, trace.operand(initial)], value.dtype)
+    if name in ("any", "all"):
+        initial = bool(initial)
+    values = trace.builder.ufunc(_COMBINES[name], [value, trace.operand(initial)], value.dtype)
     return make_tracer(trace, values[0])
+
+
+def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
+    """a, and what does not change the reduction where `where` is false."""
+    neutral = {"sum": 0, "prod": 1, "any": 0, "all": 1}.get(name, initial)
+    if neutral is NO_VALUE:
+        raise ValueError(
+            f"reduction operation '{name}imum' does not have an identity, so to use a where mask"
+            " one has to specify 'initial'"
+        )
+    value = require_trace().array(a)
+    return np.where(where, a, value.dtype.type(neutral))
 
 
 def _reduction(name: str) -> Callable[..., Tracer]:
@@ -194,8 +217,9 @@ def _average(
 @implements(np.where)
 def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
     if x is NO_VALUE or y is NO_VALUE:
-        raise UnsupportedOpError(
-            "where: cannot trace one argument (the result's shape depends on data)"
+        raise DataDependentShapeError(
+            "where: cannot trace one argument (the result's shape depends on data)\n"
+            "hint: write np.where(condition, x, y)"
         )
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
@@ -285,20 +309,27 @@ def _sinc(x: Any) -> Any:
 # Products.
 
 
-def matmul(a: Any, b: Any, **kwargs: Any) -> Tracer:
-    refuse_unless(not kwargs, "matmul with keyword arguments")
-    trace = require_trace()
-    return make_tracer(trace, trace.builder.matmul(trace.operand(a), trace.operand(b)))
+# By ufunc: the axes of size 1 that make its operands matrices, and those of the result that go.
+_PRODUCTS: dict[str, tuple[list[int], list[int], list[int]]] = {
+    "matmul": ([], [], []),
+    "vecdot": ([-2], [-1], [-2, -1]),
+    "matvec": ([], [-1], [-1]),
+    "vecmat": ([-2], [], [-2]),
+}
 
 
-def vecdot(a: Any, b: Any, **kwargs: Any) -> Any:
-    refuse_unless(not kwargs, "vecdot with keyword arguments")
+def generalized(name: str, a: Any, b: Any) -> Tracer:
+    """The ufuncs of matrices and vectors, by matmul."""
+    refuse_unless(name in _PRODUCTS, name)
     trace = require_trace()
-    x, y = trace.array(a), trace.array(b)
-    left = trace.builder.expand_dims(x, [-2])
-    right = trace.builder.expand_dims(y, [-1])
-    product = trace.builder.matmul(left, right)
-    return make_tracer(trace, trace.builder.squeeze(product, [-2, -1]))
+    left, right, dropped = _PRODUCTS[name]
+    x, y = trace.operand(a), trace.operand(b)
+    if left:
+        x = trace.builder.expand_dims(trace.array(a), left)
+    if right:
+        y = trace.builder.expand_dims(trace.array(b), right)
+    product = trace.builder.matmul(x, y)
+    return make_tracer(trace, trace.builder.squeeze(product, dropped) if dropped else product)
 
 
 def _product(name: str) -> Callable[..., Tracer]:

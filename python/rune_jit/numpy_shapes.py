@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.errors import DataDependentShapeError
 from rune_jit.numpy_dispatch import (
     NO_VALUE,
     as_axes,
@@ -18,12 +19,13 @@ from rune_jit.numpy_dispatch import (
     laid_out_as,
     make_tracer,
     make_view,
+    plain,
     refuse,
     refuse_unless,
 )
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.storage import Step, can_view, is_contiguous, permutation
-from rune_jit.trace import Trace, require_trace
+from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
 # Shapes.
@@ -343,7 +345,14 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
 
 @implements(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    refuse_unless(isinstance(repeats, numbers.Integral), "repeat with an array of counts")
+    if contains_traced(repeats):
+        raise DataDependentShapeError(
+            "repeat: cannot trace counts that are traced (the result's shape depends on data)\n"
+            "hint: pass them as static: jit(static_argnums=...)"
+        )
+    if not isinstance(repeats, numbers.Integral):
+        a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
+        return np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
     return call_builder("repeat", a, int(repeats), as_axis(axis))
 
 

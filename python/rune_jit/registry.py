@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+# Those that may run on the host, where no traced form takes the call, with what numpy_host.py asks
+# NumPy about.
+ON_HOST: dict[Any, Callable[..., Any]] = {}
 
 
 def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -21,4 +24,4 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 
 def supported_functions() -> list[str]:
     """Names of the NumPy functions (ufuncs apart) that can be traced."""
-    return sorted(f.__name__ for f in FUNCTIONS)
+    return sorted({f.__name__ for f in (*FUNCTIONS, *ON_HOST)})

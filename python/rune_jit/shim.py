@@ -55,10 +55,51 @@ def _made(real: Callable[..., Any]) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
         if contains_tracer(list(args)) or contains_traced(kwargs):
             return real(*args, **kwargs)  # NumPy's protocols
-        result = real(*args, **kwargs)
-        return _dispatch.known(result) if isinstance(result, np.ndarray) else result
+        return _writable(real(*args, **kwargs))
 
-    return create if real not in (np.meshgrid,) else real
+    return create
+
+
+def _writable(result: Any) -> Any:
+    if type(result) in (list, tuple):
+        return type(result)(map(_writable, result))
+    return _dispatch.known(result) if isinstance(result, np.ndarray) else result
+
+
+class _Grid:
+    """Stands for numpy.mgrid or ogrid."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getitem__(self, key: Any) -> Any:
+        return _writable(self._real[key])
+
+
+# Functions whose results are arrays of their own.
+_MADE = (
+    "arange",
+    "linspace",
+    "logspace",
+    "geomspace",
+    "eye",
+    "identity",
+    "tri",
+    "copy",
+    "fromiter",
+    "frombuffer",
+    "fromfunction",
+    "indices",
+    "meshgrid",
+    "diag",
+    "diagflat",
+    "vander",
+    "hanning",
+    "hamming",
+    "blackman",
+    "bartlett",
+    "kaiser",
+)
 
 
 def _like(name: str) -> Callable[..., Any]:
@@ -190,7 +231,7 @@ def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
     return np.nditer(op, *args, **kwargs)
 
 
-REPLACED: dict[str, Callable[..., Any]] = {
+REPLACED: dict[str, Any] = {
     "ndenumerate": _ndenumerate,
     "nditer": _nditer,
     "ndarray": _Ndarray,
@@ -202,8 +243,9 @@ REPLACED: dict[str, Callable[..., Any]] = {
     "asarray": _asarray,
     "asanyarray": _asarray,
     "ascontiguousarray": _ascontiguousarray,
-    **{name: _made(getattr(np, name)) for name in ("arange", "linspace", "eye", "identity", "tri")},
-    **{name: _made(getattr(np, name)) for name in ("copy", "fromiter", "logspace", "geomspace")},
+    **{name: _made(getattr(np, name)) for name in _MADE},
+    "mgrid": _Grid(np.mgrid),
+    "ogrid": _Grid(np.ogrid),
     **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
 }
 

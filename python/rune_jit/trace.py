@@ -73,6 +73,7 @@ class Trace:
         self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
         self._iotas: dict[int, Any] = {}
+        self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind = Rebinder(self)
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.leaves: list[Storage] = []  # of the arguments that are arrays
@@ -119,6 +120,16 @@ class Trace:
             if high < 2**63:
                 self.builder.assume_range(value, low, high)
         return value
+
+    def call_host(
+        self, name: str, function: Any, operands: list[Any], types: list[tuple[Any, Any]]
+    ) -> list[Any]:
+        """The values of a call to `function` when the program runs: of the arrays that the operands
+        are then, it returns a sequence of arrays of these (dtype, shape)."""
+        self.functions.append((name, function))
+        return self.builder.host_callback(  # type: ignore[no-any-return]
+            name, len(self.functions) - 1, operands, types
+        )
 
     def iota(self, size: int) -> Any:
         """The int64 numbers 0 .. size - 1."""

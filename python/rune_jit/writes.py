@@ -189,12 +189,12 @@ def check_cast(
     trace: Trace,
     ufunc: np.ufunc,
     inputs: tuple[Any, ...],
-    *outputs: np.dtype[Any],
+    *outputs: np.dtype[Any] | None,
     **kwargs: Any,
 ) -> None:
     """Raises NumPy's own errors if it would not cast the results to these dtypes."""
     with np.errstate(all="ignore"):
-        out = tuple(np.zeros((1, 1), dtype) for dtype in outputs)
+        out = tuple(None if dtype is None else np.zeros((1, 1), dtype) for dtype in outputs)
         ufunc(*[_dummy(trace, x) for x in inputs], out=out, **kwargs)
 
 

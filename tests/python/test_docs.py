@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,8 @@ def test_readme_tour_runs() -> None:
     readme = (ROOT / "README.md").read_text()
     tour = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
     assert tour
-    with pytest.warns(rune_jit.JitFallbackWarning):  # the tour shows one
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         exec(compile(tour.group(1), "README.md", "exec"), {"__name__": "readme"})
 
 

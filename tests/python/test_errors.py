@@ -110,14 +110,13 @@ def test_exceptions_of_the_function_propagate() -> None:
 
 
 UNTRACEABLE = [
-    lambda x: np.sort(x),
+    lambda x: np.fft.fft(x),
     lambda x: x[x > 1],
     lambda x: np.unique(x),
-    lambda x: np.linalg.inv(x @ x.T),
-    lambda x: np.cumsum(x),
+    lambda x: np.linalg.eigvals(x @ x.T),
+    lambda x: np.repeat(x, x.astype(int).ravel()),
     lambda x: np.where(x > 1),
     lambda x: np.add(x, 1, out=np.random.rand(2, 3)),
-    lambda x: np.sum(x, where=x > 1),
     lambda x: np.reshape(x, (3, 2), order="F"),
 ]
 
@@ -138,13 +137,13 @@ def test_what_cannot_be_traced_runs_on_numpy(function: Any) -> None:
 
 
 def test_fallback_modes() -> None:
-    with pytest.raises(UnsupportedOpError, match=r"numpy\.sort: cannot trace"):
-        rune_jit.jit(np.sort, fallback="error")(X)
+    with pytest.raises(UnsupportedOpError, match=r"numpy\.fft.*: cannot trace"):
+        rune_jit.jit(np.fft.fft, fallback="error")(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(rune_jit.jit(np.sort, fallback="silent")(X), np.sort(X))
+        np.testing.assert_array_equal(rune_jit.jit(np.fft.fft, fallback="silent")(X), np.fft.fft(X))
     with pytest.raises(ValueError, match="fallback"):
-        rune_jit.jit(np.sort, fallback="maybe")
+        rune_jit.jit(np.fft.fft, fallback="maybe")
 
 
 def test_static_arguments_must_exist_and_be_hashable() -> None:

@@ -99,6 +99,7 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(int ordinal) : name_(ordinal == 0 ? "cpu" : concat("cpu:", ordinal)) {}
   const std::string& name() const override { return name_; }
+  bool addresses_host_memory() const override { return true; }
   const Capabilities& capabilities() const override { return cpu_capabilities(); }
   Allocator& allocator() override { return caching_allocator(); }
   Compiler& compiler() override { return compiler_; }

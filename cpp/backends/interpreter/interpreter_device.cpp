@@ -92,6 +92,7 @@ class InterpreterCompiler : public Compiler {
 class InterpreterDevice : public Device {
  public:
   const std::string& name() const override { return capabilities_.name; }
+  bool addresses_host_memory() const override { return true; }
   const Capabilities& capabilities() const override { return capabilities_; }
   Allocator& allocator() override { return allocator_; }
   Compiler& compiler() override { return compiler_; }

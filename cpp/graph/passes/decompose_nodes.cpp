@@ -199,6 +199,7 @@ class Decomposer {
       case NodeKind::Unroll:
       case NodeKind::Kernel:
       case NodeKind::Contract:
+      case NodeKind::Host_Callback:
       case NodeKind::Cat: return keep(node, in);
       case NodeKind::Index:
       case NodeKind::Gather: return looked_up(node, in);

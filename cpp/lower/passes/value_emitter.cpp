@@ -261,6 +261,7 @@ void ValueEmitter::compute(const Access& access) {
         break;
       case Evaluation::Scanned:
       case Evaluation::Moved:
+      case Evaluation::Called:
       case Evaluation::Memory:
         RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
     }

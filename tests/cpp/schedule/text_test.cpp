@@ -45,7 +45,7 @@ Schedule everything() {
   s.items.push_back(
       {3, Synchronization{1, SyncType::Event, 7, SyncScope::System, {"cpu", "metal"}, 2}, {}, {}});
   s.items.push_back({4, Synchronization{}, {}, {}});
-  s.items.push_back({5, Host_Callback{1, "f", {Value{0}}, {Value{1}, Value{0}}}, {}, {}});
+  s.items.push_back({5, Host_Callback{1, "f", 2, {buffer, buffer}, {buffer}}, {}, {}});
   s.outputs = {Value{1}};
   s.dependencies = {{0, 1, {Value{1}}, DependencyKind::Control}};
   s.fusion_opportunities = {{Value{0}, Value{1}, FusionType::Mixed, true, 0.1, 16, "a reason"}};

@@ -345,7 +345,9 @@ TEST(VerifySchedule, ItemsThatAreNoKernels) {
   Schedule s = three_kernels();
   ScheduleItem item;
   item.item_id = 3;
-  item.operation = Host_Callback{0, "f", {Value{12345}}, {}};
+  BufferInfo missing;
+  missing.buf_var = {12345};
+  item.operation = Host_Callback{0, "f", 0, {missing}, {}};
   s.items.push_back(item);
   const std::vector<std::string> violations = verify(s);
   ASSERT_EQ(violations.size(), 1u);

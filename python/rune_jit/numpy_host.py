@@ -1,0 +1,190 @@
+"""NumPy's functions that have no place in a kernel: sorting, linear algebra and the like are calls
+to NumPy on the host, inside the compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from rune_jit import _core
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
+from rune_jit.numpy_dispatch import plain
+from rune_jit.registry import ON_HOST, implements
+from rune_jit.trace import Trace, contains_traced, require_trace
+from rune_jit.tracer import Tracer
+
+# What an array argument is while tracing, when NumPy is asked for the shapes and dtypes of the
+# results: they must not depend on the values, and NumPy must accept these.
+
+
+def _zeros(value: Any) -> np.ndarray:
+    """Positions that every array has, weights ..., and masks that leave nothing out."""
+    return np.full(value.shape, value.dtype == bool, value.dtype)
+
+
+def _ones(value: Any) -> np.ndarray:
+    return np.ones(value.shape, value.dtype)
+
+
+def _eye(value: Any) -> np.ndarray:
+    """Identity matrices: they can be inverted and decomposed."""
+    if value.ndim < 2:
+        return _ones(value)
+    return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
+
+
+class _Operand(NamedTuple):
+    """A traced argument: its position among the leaves, and how NumPy is to see it."""
+
+    position: int
+    weak: bool  # a Python number
+    scalar: bool  # NumPy's
+
+    def of(self, array: np.ndarray) -> Any:
+        if self.weak:
+            return array.item()
+        return array[()] if self.scalar else array
+
+
+def call_on_host(
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    probe: Callable[[Any], np.ndarray] = _zeros,
+    name: str | None = None,
+) -> Any:
+    """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
+
+    A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
+    each traced array; they must not depend on values. Raises what that call raises, and
+    UnsupportedOpError for a result of a dtype that cannot be traced. When the program runs,
+    exceptions of the function end the run and reach the caller.
+    """
+    trace = require_trace()
+    name = name or f"{function.__module__}.{function.__name__}"
+    leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
+    operands: list[_Operand] = []
+    values: list[Any] = []
+    for position, leaf in enumerate(leaves):
+        value = _traced_value(trace, leaf)
+        if value is None:
+            leaves[position] = plain(leaf)
+        elif 0 in value.shape:  # has no elements to hand over
+            leaves[position] = np.empty(value.shape, value.dtype)
+        else:
+            traced = isinstance(leaf, Tracer)
+            weak = traced and trace.operand(leaf).weak is not None
+            operands.append(_Operand(position, weak, traced and leaf._storage.scalar))
+            values.append(value)
+
+    def run(*arrays: np.ndarray) -> list[Any]:
+        filled = list(leaves)
+        for operand, array in zip(operands, arrays, strict=True):
+            filled[operand.position] = operand.of(array)
+        args, kwargs = optree.tree_unflatten(treedef, filled)
+        return optree.tree_leaves(function(*args, **kwargs))
+
+    probes = list(leaves)
+    for operand, value in zip(operands, values, strict=True):
+        probes[operand.position] = operand.of(probe(value))
+    probe_args, probe_kwargs = optree.tree_unflatten(treedef, probes)
+    with np.errstate(all="ignore"):
+        found = function(*probe_args, **probe_kwargs)
+    results, result_treedef = optree.tree_flatten(found)
+    for result in results:
+        if not _core.is_supported_dtype(np.asarray(result).dtype):
+            raise UnsupportedOpError(f"{name}: cannot trace a result of {np.asarray(result).dtype}")
+    types = [(np.asarray(result).dtype, np.shape(result)) for result in results]
+    made = trace.call_host(name, run, values, types)
+    tracers = [
+        Tracer(trace, value, scalar=not isinstance(result, np.ndarray))
+        for value, result in zip(made, results, strict=True)
+    ]
+    return optree.tree_unflatten(result_treedef, tracers)
+
+
+def _traced_value(trace: Trace, leaf: Any) -> Any:
+    """The value of an array that the program must read when it runs; None for what is known."""
+    if isinstance(leaf, Tracer):
+        return trace.array(leaf) if leaf._storage.array is None else None
+    if isinstance(leaf, np.ndarray) and leaf.ndim:
+        return trace.array(leaf)
+    return None
+
+
+def call(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of the table below."""
+    return call_on_host(function, args, kwargs, ON_HOST[function])
+
+
+# The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
+# for an array argument while tracing. Many have a traced form, too, for most calls.
+_FUNCTIONS = (
+    (
+        np,
+        _zeros,
+        "sort argsort partition argpartition lexsort searchsorted histogram histogram2d"
+        " histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile"
+        " nanquantile nanargmax nanargmin digitize interp convolve correlate i0 unwrap packbits"
+        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder polydiv"
+        " polyint polymul polysub polyval cov corrcoef gradient trapezoid cross kron vander"
+        " choose select piecewise apply_along_axis apply_over_axes insert delete resize block"
+        " tril triu diagflat mean std var round around sum prod max min amax amin any"
+        " all ptp clip count_nonzero argmax argmin cumsum cumprod cumulative_sum cumulative_prod"
+        " nancumsum nancumprod pad take take_along_axis einsum tensordot dot vdot inner outer"
+        " concatenate concat stack diff ediff1d nan_to_num isclose allclose array_equal"
+        " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
+        " iscomplex isreal isneginf isposinf imag",
+    ),
+    (np, _ones, "average"),  # by weights whose sum is not zero
+    (
+        np.linalg,
+        _eye,
+        "inv solve cholesky det slogdet eigh eigvalsh svd svdvals qr pinv lstsq matrix_rank cond"
+        " tensorinv tensorsolve norm vector_norm matrix_norm matrix_power multi_dot cross outer"
+        " tensordot matmul vecdot trace",
+    ),
+)
+
+_DATA_DEPENDENT = (
+    (
+        "np.sort(x), or np.unique outside of the jitted function",
+        "unique unique_all unique_counts unique_inverse unique_values",
+    ),
+    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero extract compress"),
+    ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
+    ("a mask", "trim_zeros"),
+)
+
+
+def _data_dependent(name: str, hint: str) -> Callable[..., Any]:
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        raise DataDependentShapeError(
+            f"{name}: cannot trace this function (the result's shape depends on data)\n"
+            f"hint: write {hint}"
+        )
+
+    return handler
+
+
+@implements(np.bincount)
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    if not contains_traced(x):
+        return call_on_host(np.bincount, (x, weights, minlength), {})
+    raise DataDependentShapeError(
+        "bincount: cannot trace this function (the result's length is the largest element and one)"
+        "\nhint: write np.add.at(counts, x, 1) into zeros of a known length"
+    )
+
+
+for _module, _probe, _names in _FUNCTIONS:
+    for _name in _names.split():
+        if hasattr(_module, _name):  # in this version of NumPy
+            ON_HOST[getattr(_module, _name)] = _probe
+for _hint, _names in _DATA_DEPENDENT:
+    for _name in _names.split():
+        if hasattr(np, _name):
+            implements(getattr(np, _name))(_data_dependent(_name, _hint))

@@ -1,0 +1,173 @@
+"""Calls and methods of NumPy's ufuncs on traced arrays. Those that no kernel computes run on the
+host (numpy_host.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit import numpy_host as _host
+from rune_jit import numpy_math as _math
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.numpy_dispatch import (
+    NO_VALUE,
+    as_index,
+    laid_out_as,
+    make_tracer,
+    refuse,
+    refuse_unless,
+)
+from rune_jit.trace import Trace, require_trace
+from rune_jit.tracer import Tracer
+
+# Operands of one element, at which a ufunc of integers does not divide by zero: for NumPy's own
+# decision about dtypes, and its errors.
+_SAMPLES = {bool: True, int: 1, float: 1.0}
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
+    try:
+        native = _METHODS.get(method, _no_method)
+        return native(ufunc, *inputs, **kwargs)
+    except UnsupportedOpError:
+        return on_host(ufunc, method, inputs, kwargs)
+
+
+def on_host(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    where = kwargs.get("where", True) if method == "__call__" else True
+    if where is not True:
+        kwargs = {name: value for name, value in kwargs.items() if name != "where"}
+    if method == "__call__":
+        name, function = ufunc.__name__, ufunc
+    else:
+        name, function = f"{ufunc.__name__}.{method}", getattr(ufunc, method)
+    return _masked(_host.call_on_host(function, inputs, kwargs, name=f"numpy.{name}"), where)
+
+
+def _no_method(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> None:
+    refuse("this method")
+
+
+def _masked(result: Any, where: Any) -> Any:
+    if where is True:
+        return result
+    if isinstance(result, tuple):
+        return tuple(_masked(x, where) for x in result)
+    return np.where(where, result, result.dtype.type(0))
+
+
+# Calls.
+
+
+def _elementwise(
+    ufunc: np.ufunc,
+    *inputs: Any,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    **kwargs: Any,
+) -> Any:
+    refuse_unless(not kwargs, f"{ufunc.__name__} with {'/'.join(kwargs)}=")
+    trace = require_trace()
+    operands = [trace.operand(x) for x in inputs]
+    if dtype is not None or casting != "same_kind":
+        results = _with_dtype(trace, ufunc, operands, dtype, casting)
+    elif ufunc.signature is not None:
+        refuse_unless(where is True, f"{ufunc.__name__} with where=")
+        return _math.generalized(ufunc.__name__, *inputs)
+    else:
+        results = trace.builder.ufunc(ufunc.__name__, operands)
+    tracers = tuple(
+        laid_out_as(_masked(make_tracer(trace, value), where), inputs) for value in results
+    )
+    return tracers[0] if len(tracers) == 1 else tracers
+
+
+def _with_dtype(
+    trace: Trace, ufunc: np.ufunc, operands: list[Any], dtype: Any, casting: str
+) -> list[Any]:
+    """The results of the loop that NumPy chooses."""
+    refuse_unless(ufunc.signature is None, f"{ufunc.__name__} with dtype= or casting=")
+    kinds = [_kind(value) for value in operands]
+    signature = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    loop = ufunc.resolve_dtypes(
+        (*kinds, *(None,) * ufunc.nout), signature=signature, casting=casting
+    )
+    cast = [
+        trace.builder.astype(value, wanted)
+        for value, wanted in zip(operands, loop[: ufunc.nin], strict=True)
+    ]
+    results = trace.builder.ufunc(ufunc.__name__, cast)
+    for value, wanted in zip(results, loop[ufunc.nin :], strict=True):
+        refuse_unless(value.dtype == wanted, f"{ufunc.__name__} with dtype={dtype}")
+    return results  # type: ignore[no-any-return]
+
+
+def _kind(value: Any) -> Any:
+    """What ufunc.resolve_dtypes takes for an operand."""
+    name = type(value).__name__ if type(value) in _SAMPLES else value.weak
+    if name is None:
+        return value.dtype
+    return {"bool": np.dtype(bool), "int": int, "float": float}[name]
+
+
+# Methods.
+
+_REDUCTIONS: dict[Any, str] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+}
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Tracer:
+    name = _REDUCTIONS.get(ufunc)
+    if name is None:
+        refuse(f"{ufunc.__name__}.reduce")
+    return _math.reduce_array(name, a, axis, dtype, keepdims, initial, where)
+
+
+_SCANS: dict[Any, str] = {np.add: "add", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
+
+
+def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
+    refuse_unless(ufunc in _SCANS, f"{ufunc.__name__}.accumulate")
+    trace = require_trace()
+    value = trace.array(a)
+    wanted = ufunc.accumulate(np.ones(1, value.dtype), dtype=dtype).dtype
+    axis = np.lib.array_utils.normalize_axis_index(as_index(axis), value.ndim)
+    value = trace.builder.astype(value, wanted)
+    if 0 in value.shape:
+        return make_tracer(trace, value)
+    return Tracer(trace, trace.builder.scan(_SCANS[ufunc], value, axis), scalar=False)
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
+    trace = require_trace()
+    x, y = trace.array(a), trace.array(b)
+    left = trace.builder.reshape(x, [*x.shape, *([1] * y.ndim)])
+    return ufunc(make_tracer(trace, left), b, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _elementwise,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+}

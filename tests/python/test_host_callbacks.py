@@ -1,0 +1,104 @@
+"""Calls to NumPy on the host inside compiled programs."""
+
+import numpy as np
+import pytest
+
+import rune_jit
+from rune_jit import ConcretizationError, ir
+
+RNG = np.random.default_rng(0)
+
+
+def many(x, y):
+    """Several callbacks, kernels between them, results that are not used, views as operands."""
+    rows = np.sort(x * 2, axis=0)
+    inverse = np.linalg.inv(y @ y.T + 3 * np.eye(y.shape[0]))
+    values, _ = np.linalg.eigh(inverse + inverse.T)
+    _, r = np.linalg.qr(y.T[::-1])
+    order = np.argsort(rows.sum(1))
+    sign, logarithm = np.linalg.slogdet(inverse)
+    return rows + 1, inverse.sum(0), values, np.abs(r), rows[order], sign * logarithm, order
+
+
+@pytest.mark.parametrize("device", ["cpu", "interpreter"])
+def test_several_callbacks_with_kernels_between(device):
+    jitted = rune_jit.jit(many, fallback="error", device=device)
+    for _ in range(3):
+        x, y = RNG.standard_normal((5, 4)), RNG.standard_normal((4, 4))
+        for found, wanted in zip(jitted(x, y), many(x, y), strict=True):
+            assert type(found) is type(wanted) and found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    assert jitted.cache_info().misses == 1
+    lowered = jitted.lower(x, y)
+    assert "host callback numpy.linalg.eigh" in lowered.explain()
+    assert lowered.cost_analysis()["kernels"] == len(lowered.kernels)
+    assert 'name="numpy.sort"' in lowered.schedule
+
+
+def test_an_error_reaches_the_caller_and_nothing_is_written():
+    def f(a, out):
+        out[...] = np.linalg.cholesky(a)
+        return out.sum()
+
+    jitted = rune_jit.jit(f, fallback="error")
+    out = np.zeros((3, 3))
+    assert jitted(4 * np.eye(3), out) == 6
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        jitted(-np.eye(3), out)
+    np.testing.assert_array_equal(out, 2 * np.eye(3))
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        jitted(np.ones((2, 3)), out)
+
+
+def test_arguments_without_elements_and_numbers():
+    jitted = rune_jit.jit(
+        lambda x, q, empty: (np.percentile(x, q), np.sort(empty), np.linalg.det(empty)),
+        fallback="error",
+    )
+    x = RNG.standard_normal(9)
+    for q in (10, 90):
+        found = jitted(x, q, np.empty((0, 0)))
+        assert found[0] == np.percentile(x, q) and found[1].shape == (0, 0) and found[2] == 1
+    assert jitted.cache_info().misses == 1
+
+
+def test_what_depends_on_data():
+    with pytest.raises(ConcretizationError, match=r"unique: .*depends on data"):
+        rune_jit.jit(np.unique, fallback="error")(np.arange(3))
+    with pytest.raises(ConcretizationError, match=r"np\.add\.at"):
+        rune_jit.jit(np.bincount, fallback="error")(np.arange(3))
+
+
+TEXT = """graph {
+  %0 = placeholder index=0 : f32[4]
+  %1 = unary neg %0 : f32[4]
+  %2 = host_callback "halves" call=0 result=0 %1 %0 : f32[2]
+  %3 = host_callback "halves" call=0 result=1 %1 %0 : i64[2]
+  %4 = cast f32 %3 : f32[2]
+  %5 = binop add %2 %4 : f32[2]
+  return %5
+}
+"""
+
+
+def test_nodes():
+    graph = ir.parse(TEXT)
+    assert str(graph) == TEXT
+    x = np.arange(4, dtype=np.float32)
+
+    def halves(negative, positive):
+        assert not negative.flags.writeable
+        return negative[:2], positive[2:].astype(np.int64)
+
+    for device in ("cpu", "interpreter"):
+        program = ir.Program(graph, device, functions=[("halves", halves)])
+        np.testing.assert_array_equal(program.run(x)[0], [2, 2])
+        with pytest.raises(ValueError, match="halves: cannot store float32"):
+            ir.Program(graph, device, functions=[("halves", lambda a, b: (a, b))]).run(x)
+    with pytest.raises(ValueError, match=r"cannot run halves \(call 0 has no function\)"):
+        ir.Program(graph).run(x)
+    with pytest.raises(ValueError, match="operand 0 has no elements"):
+        ir.parse(
+            "graph { %0 = placeholder index=0 : f32[0]"
+            ' %1 = host_callback "f" call=0 result=0 %0 : f32[2] return %1 }'
+        )
