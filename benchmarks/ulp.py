@@ -2,7 +2,7 @@
 
     python benchmarks/ulp.py                      # float32 on every 997th encoding, a minute
     python benchmarks/ulp.py --every 1            # all 2^32 encodings, minutes a function
-    python benchmarks/ulp.py --function tan --function exp --every 1 --out docs/accuracy.md
+    python benchmarks/ulp.py --function tan --function exp --every 1 --out table.md
 
 The error of a result y against the true value r is |y - r| / ulp(r), where ulp(r) is the distance
 of float32 numbers at r (Muller et al., Handbook of Floating-Point Arithmetic, 2.6). The true value

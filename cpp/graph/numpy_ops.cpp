@@ -93,10 +93,13 @@ DType NumpyBuilder::result_type(const Operands& operands) const {
 
 DType NumpyBuilder::float_type(const Operands& operands) const {
   // Each operand must be castable to the loop's dtype, which may be less than what their common
-  // dtype needs: int8 and uint8 have float16 loops, int16 alone float32.
+  // dtype needs: int8 and uint8 have float16 loops, int16 alone float32. Beside bfloat16 they have
+  // bfloat16 loops.
+  const DType common = result_type(operands);
+  if (common == DType::Bfloat16) return common;
   std::optional<DType> result;
   for (const Operand& x : operands) {
-    if (x.weak) return float_of(result_type(operands));
+    if (x.weak) return float_of(common);
     result = result ? promote(*result, float_of(dtype(x))) : float_of(dtype(x));
   }
   return *result;

@@ -53,6 +53,18 @@ struct UfuncTable {
     return n.broadcast_all(op, std::move(values));
   }
 
+  // radians and degrees, unlike deg2rad and rad2deg, have no bfloat16 loop in ml_dtypes.
+  static Operands wider_than_bfloat16(NumpyBuilder& n, const Operands& xs) {
+    if (n.dtype(xs[0]) != DType::Bfloat16) return xs;
+    return {n.as(xs[0], DType::Float32, "cast")};
+  }
+  static Operands radians(NumpyBuilder& n, const Operands& xs) {
+    return deg2rad(n, wider_than_bfloat16(n, xs));
+  }
+  static Operands degrees(NumpyBuilder& n, const Operands& xs) {
+    return rad2deg(n, wider_than_bfloat16(n, xs));
+  }
+
   static Operands scaled(NumpyBuilder& n, const Operands& xs, double factor) {
     const Value x = floats(n, xs, "multiply")[0];
     return {n.elementwise(AluOp::Mul, {x, n.scalar(n.b_.dtype(x), factor)})};
@@ -205,9 +217,9 @@ struct UfuncTable {
     using enum AluOp;
     static const std::unordered_map<std::string_view, Row> table = {
         {"deg2rad", {1, deg2rad}},
-        {"radians", {1, deg2rad}},
+        {"radians", {1, radians}},
         {"rad2deg", {1, rad2deg}},
-        {"degrees", {1, rad2deg}},
+        {"degrees", {1, degrees}},
         {"square", {1, square}},
         {"positive", {1, positive}},
         {"conjugate", {1, conjugate}},
@@ -336,8 +348,8 @@ Operand NumpyBuilder::compare(AluOp op, const char* name, const Operand& a, cons
   const auto literal_out_of_range = [&](const Operand& x,
                                         const Operand& other) -> std::optional<bool> {
     if (!x.literal || x.literal->kind != Kind::Int || other.weak) return std::nullopt;
-    const DType d = promote_weak(dtype(other), Kind::Int);
-    if (is_float(d)) return std::nullopt;
+    if (!is_integer(dtype(other))) return std::nullopt;
+    const DType d = dtype(other);
     const __int128 one = 1;
     const bool is_int = kind(d) == Kind::Int;
     const __int128 high = (one << (bits_of(d) - (is_int ? 1 : 0))) - 1;
@@ -377,8 +389,10 @@ Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
   const Operand &base = operands[0], &exponent = operands[1];
   const DType dtype = widen_bool(result_type(operands));
   if (is_integer(dtype)) {
-    if (exponent.literal && exponent.literal->integer < 0)
+    if (exponent.literal && exponent.literal->integer < 0) {
+      as(exponent, dtype, "power");  // raises if it does not fit
       user_error(ErrorKind::Value, "Integers to negative integer powers are not allowed.");
+    }
     const bool may_be_negative =
         exponent.literal ? false : kind(this->dtype(exponent)) == Kind::Int;
     if (may_be_negative)

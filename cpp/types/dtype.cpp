@@ -41,7 +41,7 @@ DType float_for_integer(int bytes) {
 }
 
 DType promote_int_float(DType integer, DType floating) {
-  if (floating == DType::Bfloat16) return floating;
+  if (floating == DType::Bfloat16 && size_of(integer) == 1) return floating;
   const DType least = is_bool(integer) ? floating : float_for_integer(size_of(integer));
   return size_of(least) > size_of(floating) ? least : floating;
 }
@@ -90,7 +90,9 @@ DType promote_weak(DType a, Kind weak) {
     case Kind::Bool: return a;
     case Kind::Int:
     case Kind::Uint: return is_bool(a) ? DType::Int64 : a;
-    case Kind::Float: return is_float(a) ? a : DType::Float64;
+    case Kind::Float:
+      if (a == DType::Bfloat16) return DType::Float32;
+      return is_float(a) ? a : DType::Float64;
   }
   RUNE_UNREACHABLE();
 }

@@ -49,12 +49,12 @@ inline bool is_bool(DType d) {
   return d == DType::Bool;
 }
 
-// numpy.result_type(a, b) for strong dtypes. bfloat16 follows ml_dtypes: with integers and bool it
-// stays bfloat16, with float16 it gives float32.
+// numpy.result_type(a, b) for strong dtypes. bfloat16 is as in NumPy's ufuncs with ml_dtypes:
+// bool and 8 bits become bfloat16; 16 bits and float16 give float32, wider integers float64.
 DType promote(DType a, DType b);
 
 // numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int
-// or Float; Int with a bool array gives int64, Float with bool or an integer gives float64.
+// or Float; Int with bool gives int64, Float with bool or integers float64, with bfloat16 float32.
 DType promote_weak(DType a, Kind weak);
 
 // The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: bool, int8, uint8 give

@@ -26,7 +26,17 @@ DTYPES = [
     "float32",
     "float64",
 ]
-SCALARS = {"True": True, "2": 2, "2.5": 2.5}
+SCALARS = {
+    "True": True,
+    "2": 2,
+    "300": 300,
+    "-1": -1,
+    "2**40": 2**40,
+    "2**70": 2**70,
+    "2.5": 2.5,
+    "1e300": 1e300,
+    "nan": float("nan"),
+}
 UFUNCS = [
     f
     for f in vars(np).values()
@@ -147,10 +157,41 @@ def test_three_operands_promote_together() -> None:
     _check(lambda *xs: np.concatenate(xs), "concatenate", *arrays)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "float16", "float32", "float64"])
-def test_bfloat16_as_ml_dtypes(dtype: str) -> None:
-    a, b = np.ones(2, ml_dtypes.bfloat16), np.ones(2, dtype)
-    _check(np.add, "add", a, b)
+@pytest.mark.parametrize("ufunc", UNARY + BINARY, ids=lambda f: f.__name__)
+def test_bfloat16_as_ml_dtypes(ufunc: np.ufunc) -> None:
+    """Beside every dtype and Python scalar; of ints beyond 64 bits NumPy makes objects."""
+    x = np.ones(2, ml_dtypes.bfloat16)
+    if ufunc.nin == 1:
+        _check(ufunc, ufunc.__name__, x)
+        return
+    for dtype in [*DTYPES, ml_dtypes.bfloat16]:
+        _check(ufunc, ufunc.__name__, x, np.ones(2, dtype))
+        _check(ufunc, ufunc.__name__, np.ones(2, dtype), x)
+    for scalar in [s for s in SCALARS.values() if not s >= 2**64 or isinstance(s, float)]:
+        _check(lambda v, s=scalar: ufunc(v, s), ufunc.__name__, x)
+        _check(lambda v, s=scalar: ufunc(s, v), ufunc.__name__, x)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint64", "float32"])
+@pytest.mark.parametrize("kind", ["int", "float"])
+def test_twenty_numbers_are_one_program(dtype: str, kind: str) -> None:
+    """Python numbers in calls are run-time arguments, weak ones."""
+    traced: list[Any] = []
+
+    def scale(x: Any, s: Any) -> Any:
+        traced.append(s)
+        return x * s + s
+
+    jitted = rune_jit.jit(scale, fallback="error")
+    x = np.arange(5).astype(dtype)
+    floats = [0.37 * i for i in range(18)] + [np.inf, np.nan]
+    for number in range(20) if kind == "int" else floats:
+        with np.errstate(invalid="ignore"):
+            expected = x * number + number
+        actual = jitted(x, number)
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(actual, expected)
+    assert len(traced) == 1
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_errors_are_numpys(position: int) -> None:
 
 
 def test_unrolled_factorisation() -> None:
-    """Products of parts of an array that was written element by element: reductions inside masks."""
+    """Products of parts of an array written element by element: reductions inside masks."""
 
     def lu(a: Any) -> None:
         n = a.shape[0]
