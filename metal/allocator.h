@@ -21,6 +21,10 @@ class Allocator : public runtime::Allocator {
   void* allocate(size_t bytes) override;
   // Null is ignored. Launches that use the memory may still be running.
   void deallocate(void* memory, size_t bytes) override;
+  bool defers_frees() const override { return true; }
+  // For memory that begins at a page and does not overlap other adopted memory.
+  bool adopt(void* memory, size_t bytes) override;
+  void release(void* memory) override;
 
   // Throws InternalError for an address that is of no living buffer.
   Binding find(const void* address) const;
@@ -35,6 +39,7 @@ class Allocator : public runtime::Allocator {
   size_t cache_limit_ = 0;
   mutable std::mutex mutex_;
   std::map<uintptr_t, std::shared_ptr<Block>> live_;  // by first address
+  std::map<uintptr_t, int> adopted_;                  // how many times
   std::list<std::shared_ptr<Block>> cache_;           // freed last, first
   size_t cached_bytes_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "metal/allocator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -9,6 +11,9 @@
 namespace rune::metal {
 
 namespace {
+
+// Copying less costs less than a buffer object.
+constexpr size_t kLeastAdopted = size_t{64} << 10;
 
 // Sizes come in steps of an eighth of a power of two, at least of a page: sizes near to one another
 // share buffers, and at most an eighth is lost.
@@ -59,6 +64,51 @@ void* Allocator::allocate(size_t bytes) {
   return memory;
 }
 
+// Metal takes whole pages. What lies behind the end of the memory on its last page is not touched.
+bool Allocator::adopt(void* memory, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  const auto page = static_cast<size_t>(getpagesize());
+  if (at % page != 0 || bytes < kLeastAdopted || bytes > device_.maxBufferLength) return false;
+  const size_t whole = (bytes + page - 1) / page * page;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto next = live_.lower_bound(at);
+  if (next != live_.end() && next->first == at) {
+    if (!adopted_.count(at) || next->second->bytes < bytes) return false;
+    ++adopted_[at];
+    return true;
+  }
+  if (next != live_.end() && next->first < at + whole) return false;
+  if (next != live_.begin() && (--next)->first + next->second->bytes > at) return false;
+  auto block = std::make_shared<Block>();
+  block->bytes = whole;
+  @autoreleasepool {
+    block->buffer = [device_ newBufferWithBytesNoCopy:memory
+                                               length:whole
+                                              options:MTLResourceStorageModeShared
+                                          deallocator:nil];
+  }
+  if (!block->buffer) return false;
+  live_[at] = std::move(block);
+  adopted_[at] = 1;
+  return true;
+}
+
+void Allocator::release(void* memory) {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  std::shared_ptr<Block> block;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = adopted_.find(at);
+    RUNE_CHECK(known != adopted_.end(), "memory is released that was not adopted");
+    block = live_.at(at);
+    if (--known->second == 0) {
+      adopted_.erase(known);
+      live_.erase(at);
+    }
+  }
+  queue_.wait_for(*block, false);
+}
+
 id<MTLBuffer> Allocator::new_buffer(size_t bytes) const {
   @autoreleasepool {
     return [device_ newBufferWithLength:bytes options:MTLResourceStorageModeShared];
@@ -69,6 +119,7 @@ std::shared_ptr<Block> Allocator::reuse_locked(size_t bytes) {
   for (auto it = cache_.begin(); it != cache_.end(); ++it) {
     if ((*it)->bytes != bytes || !queue_.is_idle(**it)) continue;
     std::shared_ptr<Block> block = *it;
+    queue_.reset(*block);
     cache_.erase(it);
     cached_bytes_ -= block->bytes;
     return block;
@@ -103,7 +154,7 @@ Binding Allocator::find(const void* address) const {
   --it;
   const size_t offset = at - it->first;
   RUNE_CHECK(offset < it->second->bytes, "an argument is not in the memory of the Metal device");
-  return {it->second, offset};
+  return {it->second, offset, 0, false};
 }
 
 }  // namespace rune::metal

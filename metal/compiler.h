@@ -26,6 +26,7 @@ class Compiler : public runtime::Compiler {
  private:
   struct Library {
     id<MTLLibrary> library;
+    std::shared_ptr<const std::string> text;
     std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
   };
   Library& library_of(const std::string& text, const std::string& kernel);

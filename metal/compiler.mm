@@ -9,7 +9,9 @@ namespace rune::metal {
 
 namespace {
 
-constexpr size_t kMaxBuffers = 31;
+// See render/msl.h for kernels with more buffers than slots.
+constexpr size_t kMaxSlots = 31;
+constexpr size_t kMaxDirect = kMaxSlots - 2;
 constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
 
 MTLSize to_size(const std::array<int64_t, 3>& size) {
@@ -35,9 +37,10 @@ MTLCompileOptions* compile_options() {
 
 class Program : public runtime::Program {
  public:
-  Program(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline, Queue& queue,
-          Allocator& allocator, int num_cores)
+  Program(const runtime::KernelSource& source, std::shared_ptr<const std::string> text,
+          id<MTLComputePipelineState> pipeline, Queue& queue, Allocator& allocator, int num_cores)
       : name_(std::make_shared<const std::string>(source.name)),
+        text_(std::move(text)),
         pipeline_(pipeline),
         grid_(to_size(source.grid)),
         local_(to_size(source.local)),
@@ -45,28 +48,43 @@ class Program : public runtime::Program {
         queue_(queue),
         allocator_(allocator) {
     for (const int64_t size : source.grid) is_empty_ |= size == 0;
+    for (size_t i = 0; i < source.buffer_sizes.size(); ++i)
+      buffers_.push_back({static_cast<size_t>(source.buffer_sizes[i]) *
+                              static_cast<size_t>(size_of(source.buffer_dtypes[i])),
+                          source.buffer_written[i]});
   }
 
   void launch(const runtime::LaunchArguments& arguments) override {
     if (is_empty_) return;
-    const size_t slots = arguments.buffers.size() + !arguments.vars.empty();
-    RUNE_CHECK(slots <= kMaxBuffers, "kernel ", *name_, ": ", slots, " buffers of at most ",
-               kMaxBuffers);
-    RUNE_CHECK(arguments.vars.size_bytes() <= kMaxInlineBytes, "kernel ", *name_, ": ",
-               arguments.vars.size(), " variables");
-    std::array<Binding, kMaxBuffers> bindings;
-    for (size_t i = 0; i < arguments.buffers.size(); ++i)
-      bindings[i] = allocator_.find(arguments.buffers[i]);
-    queue_.launch({name_, pipeline_, grid_, local_, estimated_ns_},
-                  {bindings.data(), arguments.buffers.size()}, arguments.vars);
+    const size_t count = buffers_.size();
+    RUNE_CHECK(arguments.buffers.size() == count, "kernel ", *name_, ": ", arguments.buffers.size(),
+               " buffers of ", count);
+    const bool fits = count + !arguments.vars.empty() <= kMaxSlots;
+    const size_t direct = fits ? count : kMaxDirect;
+    RUNE_CHECK(arguments.vars.size_bytes() <= kMaxInlineBytes &&
+                   (count - direct) * sizeof(uint64_t) <= kMaxInlineBytes,
+               "kernel ", *name_, ": ", arguments.vars.size(), " variables, ", count, " buffers");
+    std::vector<Binding> bindings;
+    for (size_t i = 0; i < count; ++i) {
+      bindings.push_back(allocator_.find(arguments.buffers[i]));
+      bindings.back().bytes = buffers_[i].bytes;
+      bindings.back().is_written = buffers_[i].is_written;
+    }
+    queue_.launch({name_, text_, direct, pipeline_, grid_, local_, estimated_ns_}, bindings,
+                  arguments.vars);
   }
 
  private:
-  const std::shared_ptr<const std::string> name_;
+  struct Buffer {
+    size_t bytes;
+    bool is_written;
+  };
+  const std::shared_ptr<const std::string> name_, text_;
   const id<MTLComputePipelineState> pipeline_;
   const MTLSize grid_, local_;
   const double estimated_ns_;
   bool is_empty_ = false;
+  std::vector<Buffer> buffers_;
   Queue& queue_;
   Allocator& allocator_;
 };
@@ -102,7 +120,8 @@ Compiler::Library& Compiler::library_of(const std::string& text, const std::stri
   if (!library)
     user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n",
                text);
-  return libraries_.emplace(text, Library{library, {}}).first->second;
+  return libraries_.emplace(text, Library{library, std::make_shared<const std::string>(text), {}})
+      .first->second;
 }
 
 id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::string& name) {
@@ -134,7 +153,8 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
     RUNE_CHECK(library, "kernel ", source.name, " has no source");
     const id<MTLComputePipelineState> pipeline = pipeline_of(*library, source.name);
     check_limits(source, pipeline);
-    programs.push_back(std::make_shared<Program>(source, pipeline, queue_, allocator_, num_cores_));
+    programs.push_back(
+        std::make_shared<Program>(source, library->text, pipeline, queue_, allocator_, num_cores_));
   }
   return programs;
 }

@@ -51,27 +51,27 @@ class Device : public runtime::Device {
   void synchronize() override { queue_.synchronize(); }
 
   void copy_in(void* device, const void* host, size_t bytes) override {
-    wait_for(device, bytes);
+    wait_for(device, bytes, false);
     std::memcpy(device, host, bytes);
   }
   void copy_out(void* host, const void* device, size_t bytes) override {
-    wait_for(device, bytes);
+    wait_for(device, bytes, true);
     std::memcpy(host, device, bytes);
   }
   void copy(void* to, const void* from, size_t bytes) override {
-    wait_for(to, bytes);
-    wait_for(from, bytes);
+    wait_for(to, bytes, false);
+    wait_for(from, bytes, true);
     std::memmove(to, from, bytes);
   }
 
  private:
   // The memory is the host's to use when the launches so far that use it have run.
-  void wait_for(const void* memory, size_t bytes) {
+  void wait_for(const void* memory, size_t bytes, bool to_read) {
     if (bytes == 0) return;
     const Binding binding = allocator_.find(memory);
     RUNE_CHECK(bytes <= binding.block->bytes - binding.offset, "a copy of ", bytes,
                " bytes behind the end of a buffer");
-    queue_.wait_for(*binding.block);
+    queue_.wait_for(*binding.block, to_read);
   }
 
   const std::string name_;

@@ -17,18 +17,25 @@ namespace rune::metal {
 struct Block {
   id<MTLBuffer> buffer;
   size_t bytes = 0;  // of the whole buffer
-  uint64_t last_use =
-      0;  // number of the last command buffer that uses it; guarded by the queue's mutex
+  // Guarded by the queue's mutex: the number of the last command buffer that uses it, and why its
+  // contents are not what was to be computed.
+  uint64_t last_use = 0;
+  std::shared_ptr<const std::string> error;
 };
 
+// A part of a block that a launch accesses.
 struct Binding {
   std::shared_ptr<Block> block;
   size_t offset = 0;
+  size_t bytes = 0;
+  bool is_written = false;
 };
 
-// One launch of a compiled kernel.
+// One launch of a compiled kernel. Its first `direct` buffers are bound one by one. If there are
+// more, the addresses of the others follow in one array, and the variables come last of all slots.
 struct Dispatch {
-  std::shared_ptr<const std::string> name;
+  std::shared_ptr<const std::string> name, source;
+  size_t direct = 0;
   id<MTLComputePipelineState> pipeline;
   MTLSize grid;
   MTLSize local;
@@ -54,8 +61,11 @@ class Queue {
   // Commits the open command buffer and waits for all; throws UserError(Runtime) with the first
   // error since the last call.
   void synchronize();
-  // Waits until command buffers that use the block have run. Errors stay for synchronize().
-  void wait_for(const Block& block);
+  // Waits until command buffers that use the block have run. With `to_read`, throws
+  // UserError(Runtime) if one of those that were to write it failed.
+  void wait_for(const Block& block, bool to_read);
+  // Forgets what became of the block's contents. Nothing that was launched may use it.
+  void reset(Block& block);
   // Whether nothing that was launched still uses the block.
   bool is_idle(const Block& block) const;
 

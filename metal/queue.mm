@@ -21,10 +21,23 @@ constexpr double kMaxNs = 20e6;
 struct Queue::Batch {
   id<MTLCommandBuffer> commands;
   id<MTLComputeCommandEncoder> encoder;
-  std::vector<std::shared_ptr<Block>> blocks;
-  std::vector<std::shared_ptr<const std::string>> kernels;
+  std::vector<Binding> bindings;
+  size_t first_unordered = 0;  // of those since the last barrier
+  std::vector<std::shared_ptr<const std::string>> kernels, sources;
   size_t bytes = 0;
   double estimated_ns = 0;
+
+  // Whether a launch must not overlap those since the last barrier.
+  bool conflicts(std::span<const Binding> launch) const {
+    for (size_t i = first_unordered; i < bindings.size(); ++i)
+      for (const Binding& next : launch) {
+        const Binding& before = bindings[i];
+        if (before.block == next.block && (before.is_written || next.is_written) &&
+            before.offset < next.offset + next.bytes && next.offset < before.offset + before.bytes)
+          return true;
+      }
+    return false;
+  }
 };
 
 struct Queue::Shared {
@@ -32,11 +45,22 @@ struct Queue::Shared {
   std::condition_variable changed;
   uint64_t committed = 0;
   uint64_t completed = 0;
-  std::string error;  // the first since the last synchronize()
+  std::shared_ptr<const std::string> error;  // the first since the last synchronize()
 
-  void complete(uint64_t number, const std::string& failure) {
+  // What a failed command buffer was to write, and what was computed from that, is not to be read.
+  void complete(uint64_t number, const std::string& failure, std::vector<Binding> bindings) {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (error.empty()) error = failure;
+    std::shared_ptr<const std::string> cause;
+    if (!failure.empty()) {
+      cause = std::make_shared<const std::string>(failure);
+      if (!error) error = cause;
+    }
+    for (const Binding& binding : bindings)
+      if (!cause && !binding.is_written) cause = binding.block->error;
+    if (cause)
+      for (const Binding& binding : bindings)
+        if (binding.is_written) binding.block->error = cause;
+    bindings.clear();  // freed before anybody hears that it is done
     completed = std::max(completed, number);
     changed.notify_all();
   }
@@ -50,6 +74,12 @@ std::string list_names(const std::vector<std::shared_ptr<const std::string>>& ke
   for (size_t i = 0; i < std::min(kernels.size(), kShown); ++i)
     text += (i ? ", " : "") + *kernels[i];
   if (kernels.size() > kShown) text += concat(" and ", kernels.size() - kShown, " more");
+  return text;
+}
+
+std::string join(const std::vector<std::shared_ptr<const std::string>>& sources) {
+  std::string text;
+  for (const auto& source : sources) text += '\n' + *source;
   return text;
 }
 
@@ -78,12 +108,36 @@ void Queue::open_locked() {
   @autoreleasepool {
     // The batch holds what it uses: Metal need not retain each buffer again.
     batch->commands = [queue_ commandBufferWithUnretainedReferences];
-    batch->encoder = [batch->commands computeCommandEncoder];
+    // Launches that do not need one another's results run together; see conflicts(). Between
+    // command buffers Metal keeps the order itself.
+    batch->encoder =
+        [batch->commands computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
   }
   if (!batch->commands || !batch->encoder)
     user_error(ErrorKind::Runtime, "metal: cannot make a command buffer (the device may be lost)");
   batch_ = std::move(batch);
 }
+
+namespace {
+
+void bind(id<MTLComputeCommandEncoder> encoder, size_t direct, std::span<const Binding> bindings,
+          std::span<const int64_t> vars) {
+  size_t slot = 0;
+  for (; slot < direct; ++slot)
+    [encoder setBuffer:bindings[slot].block->buffer offset:bindings[slot].offset atIndex:slot];
+  std::vector<uint64_t> addresses;
+  for (const Binding& binding : bindings.subspan(direct)) {
+    addresses.push_back(binding.block->buffer.gpuAddress + binding.offset);
+    [encoder useResource:binding.block->buffer
+                   usage:binding.is_written ? MTLResourceUsageRead | MTLResourceUsageWrite
+                                            : MTLResourceUsageRead];
+  }
+  if (!addresses.empty())
+    [encoder setBytes:addresses.data() length:addresses.size() * sizeof(uint64_t) atIndex:slot++];
+  if (!vars.empty()) [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:slot];
+}
+
+}  // namespace
 
 void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
                    std::span<const int64_t> vars) {
@@ -92,21 +146,23 @@ void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
   Batch& batch = *batch_;
   @autoreleasepool {
     const id<MTLComputeCommandEncoder> encoder = batch.encoder;
+    if (batch.conflicts(bindings)) {
+      [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+      batch.first_unordered = batch.bindings.size();
+    }
     [encoder setComputePipelineState:dispatch.pipeline];
-    for (size_t i = 0; i < bindings.size(); ++i)
-      [encoder setBuffer:bindings[i].block->buffer offset:bindings[i].offset atIndex:i];
-    if (!vars.empty())
-      [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:bindings.size()];
-    // Kernels count on whole threadgroups. Those of one encoder run one after another where they
-    // share buffers: Metal tracks that.
+    bind(encoder, dispatch.direct, bindings, vars);
+    // Kernels count on whole threadgroups.
     [encoder dispatchThreadgroups:dispatch.grid threadsPerThreadgroup:dispatch.local];
   }
   for (const Binding& binding : bindings) {
     binding.block->last_use = shared_->committed + 1;
-    batch.bytes += binding.block->bytes;
-    batch.blocks.push_back(binding.block);
+    batch.bytes += binding.bytes;
+    batch.bindings.push_back(binding);
   }
   batch.kernels.push_back(dispatch.name);
+  if (batch.sources.empty() || batch.sources.back() != dispatch.source)
+    batch.sources.push_back(dispatch.source);
   batch.estimated_ns += dispatch.estimated_ns;
   if (batch.kernels.size() >= kMaxLaunches || batch.bytes >= kMaxBytes ||
       batch.estimated_ns >= kMaxNs)
@@ -122,15 +178,15 @@ void Queue::commit_locked() {
     // The handler runs on a thread of Metal's, where nothing may be thrown: the error waits for
     // synchronize(). It holds the blocks; the last to go frees them.
     const std::shared_ptr<Shared> shared = shared_;
-    const auto blocks =
-        std::make_shared<std::vector<std::shared_ptr<Block>>>(std::move(batch->blocks));
+    const auto bindings = std::make_shared<std::vector<Binding>>(std::move(batch->bindings));
     const std::string kernels = list_names(batch->kernels);
+    const auto sources = std::move(batch->sources);
     [batch->commands addCompletedHandler:^(id<MTLCommandBuffer> done) {
       std::string failure;
       if (done.status == MTLCommandBufferStatusError)
-        failure = "metal: cannot run " + kernels + " (" + describe(done.error) + ")";
-      blocks->clear();
-      shared->complete(number, failure);
+        failure =
+            "metal: cannot run " + kernels + " (" + describe(done.error) + ")" + join(sources);
+      shared->complete(number, failure, std::exchange(*bindings, {}));
     }];
     [batch->commands commit];
   }
@@ -144,14 +200,21 @@ void Queue::synchronize() {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   commit_locked();
   wait_locked(lock, shared_->committed);
-  if (!shared_->error.empty())
-    throw UserError(ErrorKind::Runtime, std::exchange(shared_->error, {}));
+  if (shared_->error) throw UserError(ErrorKind::Runtime, *std::exchange(shared_->error, {}));
 }
 
-void Queue::wait_for(const Block& block) {
+void Queue::wait_for(const Block& block, bool to_read) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   if (block.last_use > shared_->committed) commit_locked();
   wait_locked(lock, block.last_use);
+  if (!to_read || !block.error) return;
+  if (shared_->error == block.error) shared_->error.reset();  // it is told here
+  throw UserError(ErrorKind::Runtime, *block.error);
+}
+
+void Queue::reset(Block& block) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  block.error.reset();
 }
 
 bool Queue::is_idle(const Block& block) const {

@@ -124,6 +124,10 @@ class Arguments {
       pointers_.push_back(pointer(arguments[i], types[i], i));
   }
   std::vector<void*>& pointers() { return pointers_; }
+  // Whether launches must have run before this goes and the caller goes on.
+  bool must_be_waited_for() const {
+    return !adopted_.empty() || !device_ || !device_->allocator().defers_frees();
+  }
 
  private:
   void* pointer(py::handle argument, const ArrayType& type, size_t i) {
@@ -171,6 +175,11 @@ class Arguments {
 
   void* on_device(void* host, const ArrayType& type) {
     if (!device_) return host;
+    runtime::Allocator& allocator = device_->allocator();
+    if (allocator.adopt(host, bytes_of(type))) {
+      adopted_.emplace_back(host, [&allocator](void* memory) { allocator.release(memory); });
+      return host;
+    }
     copies_.push_back(std::make_unique<DeviceMemory>(device_, type));
     copies_.back()->copy_in(host);
     return copies_.back()->get();
@@ -181,6 +190,7 @@ class Arguments {
   std::vector<ScalarStorage> numbers_;
   std::vector<py::object> kept_;
   std::vector<std::unique_ptr<DeviceMemory>> copies_;
+  std::vector<std::shared_ptr<void>> adopted_;  // the host's memory that the device uses in place
 };
 
 }  // namespace
@@ -237,7 +247,8 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
   }
   const py::gil_scoped_release release;
   executable_->run(in.pointers(), out, vars);
-  executable_->device->synchronize();
+  // Results in the device's memory are waited for when they are read.
+  if (in.must_be_waited_for()) executable_->device->synchronize();
   return results;
 }
 

@@ -123,6 +123,7 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   for (const lower::Var v : code.globals()) {
     source.buffer_dtypes.push_back(code[v].type.dtype);
     source.buffer_sizes.push_back(code[v].as<lower::Define_Global>()->size);
+    source.buffer_written.push_back(code[v].as<lower::Define_Global>()->writable);
   }
   return source;
 }

@@ -190,6 +190,11 @@ Var Builder::wmma(int64_t m, int64_t n, int64_t k, Var a, Var b, Var c) {
   return add(Wmma{m, n, k}, {a, b, c}, type(c));
 }
 
+Var Builder::simd_reduce(AluOp op, int64_t width, Var x) {
+  RUNE_CHECK(type(x).lanes == 1 && !type(x).pointer, "simd_reduce combines scalars");
+  return add(Simd_reduce{op, width}, {x}, type(x));
+}
+
 Var Builder::ptrcat(std::vector<Var> memories) {
   RUNE_CHECK(!memories.empty(), "ptrcat needs memories");
   const Type t = type(memories[0]);

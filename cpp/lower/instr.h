@@ -186,6 +186,16 @@ struct Wmma {
   template <class F>
   void fields(F&& f) { f("m", m); f("n", n); f("k", k); }
 };
+// Args: (x), a scalar. The threads of a workgroup, numbered x first, form SIMD-groups of `width`, whose
+// values are combined by `op` in an order of the target's; each thread gets the result. All threads
+// of the workgroup execute it together, as a Barrier; it orders no accesses to memory.
+struct Simd_reduce {
+  AluOp op = AluOp::Add;
+  int64_t width = 32;
+  bool operator==(const Simd_reduce&) const = default;
+  template <class F>
+  void fields(F&& f) { f("", op); f("width", width); }
+};
 // The operand as the type's dtype: NumPy's astype, see Scalar::cast.
 struct Cast {
   bool operator==(const Cast&) const = default;
@@ -245,6 +255,7 @@ struct Noop {
   RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)   \
   RUNE_INSTR(Ptrcat, "ptrcat", 1, -1, true)         \
   RUNE_INSTR(Wmma, "wmma", 3, 3, true)              \
+  RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true) \
   RUNE_INSTR(Cast, "cast", 1, 1, true)              \
   RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)        \
   RUNE_INSTR(Assign, "assign", 2, 2, false)         \

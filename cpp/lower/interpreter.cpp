@@ -72,9 +72,26 @@ class Runner {
         position[thread] = run_thread(thread, position[thread], registers_of(thread));
       }
       compare_barriers(position);
-      if (program_.ops[position[0]].code == Code::End) return;
+      const Op& op = program_.ops[position[0]];
+      if (op.code == Code::End) return;
       for (uint32_t& p : position) ++p;
-      ++moment_.interval;
+      if (op.code == Code::SimdReduce)
+        combine_groups(op);
+      else
+        ++moment_.interval;
+    }
+  }
+
+  // A tree over the values of each SIMD-group's threads, by halves.
+  void combine_groups(const Op& op) {
+    const int64_t width = op.extra;
+    for (int64_t first = 0; first < threads_; first += width) {
+      std::vector<uint64_t> values;
+      for (int64_t t = 0; t < width; ++t) values.push_back(registers_of(first + t)[op.a]);
+      for (size_t n = values.size(); n > 1; n = (n + 1) / 2)
+        for (size_t i = 0; i < n / 2; ++i)
+          op.fn(&values[i], &values[i], &values[i + (n + 1) / 2], nullptr, op);
+      for (int64_t t = 0; t < width; ++t) registers_of(first + t)[op.dst] = values[0];
     }
   }
 
@@ -151,6 +168,10 @@ class Runner {
         case Code::Wmma: wmma(op, r); break;
         case Code::Barrier:
           if (stepwise_) return position;
+          break;
+        case Code::SimdReduce:
+          if (stepwise_) return position;
+          r[op.dst] = r[op.a];
           break;
         case Code::End: return position;
       }

@@ -158,6 +158,13 @@ class Decoder {
     op.extra = static_cast<uint32_t>(program_.barrier_loops.size());
     program_.barrier_loops.push_back(loops_);
   }
+  void decode(const Simd_reduce& p) {
+    program_.has_barrier = true;
+    Op& op = emit_lanes(alu_function(p.op, instr().type.dtype));
+    op.code = Code::SimdReduce;
+    op.alu = p.op;
+    op.extra = static_cast<uint32_t>(p.width);
+  }
   void decode(const Block&) {}
   void decode(const Noop&) {}
 

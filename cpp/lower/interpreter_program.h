@@ -27,6 +27,7 @@ enum class Code : uint8_t {
   Store,
   Wmma,
   Barrier,
+  SimdReduce,  // dst = fn over the values a of `extra` threads; waits as a Barrier
   End,
 };
 

@@ -185,6 +185,9 @@ void ScopedBuilder::assign(Var acc, Var value) {
 void ScopedBuilder::barrier() {
   here(Barrier{}, {}, {});
 }
+Var ScopedBuilder::simd_reduce(AluOp op, int64_t width, Var x) {
+  return here(Simd_reduce{op, width}, {x}, type(x));
+}
 
 Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid,
                              std::array<int64_t, 3> local) {

@@ -51,6 +51,7 @@ class ScopedBuilder {
   Var load_here(Var memory, Var index, int lanes, Var valid);
   void store(Var memory, Var index, Var value, Var valid, bool nontemporal);
   void barrier();
+  Var simd_reduce(AluOp op, int64_t width, Var x);
 
   // By value: it outlives the next instruction.
   Type type(Var v) const { return types_[v.id]; }

@@ -46,7 +46,8 @@ class Verifier {
       const InstrKind kind = instr().kind();
       if (kind == InstrKind::If) ++ifs;
       if (kind == InstrKind::EndIf) --ifs;
-      if (kind == InstrKind::Barrier && dependence.execution[id_])
+      const bool together = kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce;
+      if (together && dependence.execution[id_])
         fail("stands under an If or Range whose condition or bound depends on the thread");
       if ((kind == InstrKind::Load || kind == InstrKind::Store) && ifs == 0) constant_index();
     }
@@ -275,6 +276,17 @@ class Verifier {
            name_of(arg(1).dtype));
     expect(!is_bool(arg(2).dtype), "adds bool");
     same_type(arg(2));
+  }
+  void check(const Simd_reduce& p) {
+    const int64_t threads = kernel_.local[0] * kernel_.local[1] * kernel_.local[2];
+    expect(p.width > 0 && threads % std::max<int64_t>(p.width, 1) == 0, "has SIMD-groups of ",
+           p.width, " threads in a workgroup of ", threads);
+    expect(info(p.op).arity == 2 && info(p.op).accepts(arg(0).dtype) &&
+               info(p.op).result != AluResult::Bool,
+           "cannot combine ", name_of(arg(0).dtype), " by ", name_of(p.op));
+    expect(arg(0) == Type{arg(0).dtype}, "%", instr().args[0].id, " is ", type_text(arg(0)),
+           ", not a scalar");
+    same_type(arg(0));
   }
   void check(const Cast&) {
     expect(is_value(arg(0)), "casts memory");

@@ -44,9 +44,10 @@ std::string KernelRenderer::render() {
       var_slots_.emplace(var->var.name, static_cast<int64_t>(var_slots_.size()));
   const auto& [gx, gy, gz] = kernel_.grid;
   const auto& [lx, ly, lz] = kernel_.local;
+  const std::string first_line = head();
   line("// ",
        concat(gx, " x ", gy, " x ", gz, " workgroups of ", lx, " x ", ly, " x ", lz, " threads"));
-  open(head());
+  open(first_line);
   memory_declarations();
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     try {
@@ -85,15 +86,40 @@ std::string KernelRenderer::head() {
   return out + ')';
 }
 
+// A global by one of two patterns.
+std::string KernelRenderer::declare(const std::string& read, const std::string& write,
+                                    Var v) const {
+  const auto& global = *kernel_[v].as<lower::Define_Global>();
+  return expand(global.writable ? write : read, {{'T', dialect_.memory_type(kernel_[v].type.dtype)},
+                                                 {'n', memories_[v.id][0].name},
+                                                 {'i', std::to_string(global.index)}});
+}
+
 void KernelRenderer::parameters(std::vector<std::string>& list) {
-  for (const Var v : kernel_.globals()) {
+  const std::vector<Var> globals = kernel_.globals();
+  const size_t most = static_cast<size_t>(dialect_.max_parameters);
+  const bool spills =
+      globals.size() + !var_slots_.empty() > most && !dialect_.members_parameter.empty();
+  const size_t direct = spills ? most - 2 : globals.size();
+  for (const Var v : globals) {
     const auto& global = *kernel_[v].as<lower::Define_Global>();
-    const std::string name = "b" + std::to_string(global.index);
-    list.push_back(expand(global.writable ? dialect_.write_parameter : dialect_.read_parameter,
-                          {{'T', dialect_.memory_type(kernel_[v].type.dtype)},
-                           {'n', name},
-                           {'i', std::to_string(global.index)}}));
-    memories_[v.id] = {{name, global.size, true}};
+    memories_[v.id] = {{"b" + std::to_string(global.index), global.size, true}};
+    if (list.size() < direct)
+      list.push_back(declare(dialect_.read_parameter, dialect_.write_parameter, v));
+    else
+      members_.push_back(v);
+  }
+  if (members_.size() > static_cast<size_t>(dialect_.max_members))
+    unsupported(concat("with ", globals.size(), " buffers (", dialect_.name, " allows ",
+                       direct + dialect_.max_members, ")"));
+  if (spills) {
+    const std::string type = identifier(kernel_.name) + "_buffers";
+    line("struct ", type, " {");
+    for (const Var v : members_)
+      line("  ", declare(dialect_.read_member, dialect_.write_member, v), ';');
+    line("};");
+    list.push_back(
+        expand(dialect_.members_parameter, {{'n', type}, {'i', std::to_string(list.size())}}));
   }
   if (!var_slots_.empty())
     list.push_back(expand(dialect_.vars_parameter, {{'i', std::to_string(list.size())},
@@ -107,6 +133,9 @@ void KernelRenderer::parameters(std::vector<std::string>& list) {
 // A group's scratch in device memory is as private to it as its shared memory, which is faster, and
 // the only one that a kernel can declare.
 void KernelRenderer::memory_declarations() {
+  for (const Var v : members_)
+    line(declare(dialect_.read_member, dialect_.write_member, v), " = ",
+         expand(dialect_.member, {{'n', memories_[v.id][0].name}}), ';');
   int64_t bytes = 0;
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
@@ -201,6 +230,15 @@ KernelRenderer::Lanes KernelRenderer::matrix_product(uint32_t id) {
       result.push_back(sum);
     }
   return result;
+}
+
+std::string KernelRenderer::simd_reduction(const Instr& instr) const {
+  const auto& reduce = *instr.as<lower::Simd_reduce>();
+  const auto text = dialect_.simd_reduce.find({reduce.op, instr.type.dtype});
+  if (text == dialect_.simd_reduce.end() || reduce.width != dialect_.simd_width)
+    unsupported(concat("with ", name_of(reduce.op), " of ", name_of(instr.type.dtype), " over ",
+                       reduce.width, " threads"));
+  return expand(text->second, {{'0', lane(instr.args[0], 0)}});
 }
 
 KernelRenderer::Lanes KernelRenderer::custom(const Instr& instr) const {
@@ -313,6 +351,7 @@ void KernelRenderer::instruction(uint32_t id) {
       return rename(std::move(named));
     }
     case InstrKind::Wmma: return define(id, matrix_product(id));
+    case InstrKind::Simd_reduce: return define(id, {simd_reduction(i)});
     case InstrKind::Custom: return define(id, custom(i));
   }
 }

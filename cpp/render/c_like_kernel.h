@@ -34,12 +34,14 @@ class KernelRenderer {
   void check_types();
   std::string head();
   void parameters(std::vector<std::string>& list);
+  std::string declare(const std::string& read, const std::string& write, lower::Var global) const;
   void memory_declarations();
   void instruction(uint32_t id);
   void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
   Lanes special(const lower::Instr& instr) const;
   Lanes operation(uint32_t id) const;
   Lanes matrix_product(uint32_t id);
+  std::string simd_reduction(const lower::Instr& instr) const;
   Lanes custom(const lower::Instr& instr) const;
   void load(uint32_t id);
   void load_run(uint32_t id, const std::string& index);
@@ -89,6 +91,7 @@ class KernelRenderer {
   std::vector<Lanes> values_;                 // by instruction
   std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
   std::map<std::string, int64_t> var_slots_;
+  std::vector<lower::Var> members_;  // globals that are not parameters
   std::string text_;
   int depth_ = 0;
 };

@@ -50,13 +50,22 @@ struct Dialect {
   // value of variable $i.
   std::string vars_parameter, var;
   std::vector<std::string> builtin_parameters;
-  int max_parameters = 1 << 16;               // buffers and the variables' parameter
+  int max_parameters = 1 << 16;  // buffers and the variables' parameter
+  // Where buffers are more than that: two parameters fewer are buffers, and one is a structure with
+  // the addresses of the others. A member's or variable's declaration ($T $n), the parameter ($n
+  // its type, $i), a member's value ($n), and how many members it may have; none where this is
+  // empty.
+  std::string read_member, write_member, members_parameter, member;
+  int max_members = 0;
   std::string workgroup_index, thread_index;  // along $d: x, y or z
 
   std::string shared;  // declares $k elements $T $n of a workgroup's memory
   int64_t shared_bytes = 0;
   std::string barrier;  // a statement
-  std::string unroll;   // the line before a loop that is to be unrolled, or empty
+  // What combines $0 of the SIMD-group's threads, by operation and dtype, and the group's width.
+  std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
+  int simd_width = 0;
+  std::string unroll;  // the line before a loop that is to be unrolled, or empty
 
   // Names of vector types aligned as one element, less the number of lanes; empty where accesses
   // are made element by element. packed_read and packed_write are the places $p + $i in global

@@ -232,6 +232,9 @@ Value KernelRenderer::compute(const Instr& i) {
     case InstrKind::Bitcast: return emit_bitcast(w_, args[0], dtype);
     case InstrKind::Wmma:
       user_error(ErrorKind::Unsupported, "wmma: cannot render for the CPU (it has no matrix unit)");
+    case InstrKind::Simd_reduce:
+      user_error(ErrorKind::Unsupported,
+                 "simd_reduce: cannot render for the CPU (a group has one thread)");
     case InstrKind::Custom: {
       const CustomParts parts{[&](size_t n) { return args.at(n).text; },
                               [&](size_t n) { return type_text(args.at(n)); },
@@ -269,6 +272,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Gep:
     case InstrKind::Vectorize:
     case InstrKind::Wmma:
+    case InstrKind::Simd_reduce:
     case InstrKind::Cast:
     case InstrKind::Bitcast:
     case InstrKind::Custom: values_[id] = compute(i); return;

@@ -1,5 +1,7 @@
 #include "render/msl.h"
 
+#include <tuple>
+
 #include "base/error.h"
 #include "render/c_like.h"
 #include "render/identifier.h"
@@ -64,6 +66,37 @@ constexpr const char* kToUlong = R"(inline ulong rune_to_ulong(float x) {
 }
 )";
 
+// Between threads of a SIMD-group: Metal's own reductions neither have 8-byte types nor keep NaN
+// and the signs of zeros, so that these come down a ladder of shuffles.
+constexpr const char* kShuffle =
+    R"(inline float rune_shuffle(float x, ushort mask) { return simd_shuffle_xor(x, mask); }
+inline half rune_shuffle(half x, ushort mask) { return simd_shuffle_xor(x, mask); }
+inline long rune_shuffle(long x, ushort mask) {
+  return as_type<long>(simd_shuffle_xor(as_type<uint2>(x), mask));
+}
+inline ulong rune_shuffle(ulong x, ushort mask) {
+  return as_type<ulong>(simd_shuffle_xor(as_type<uint2>(x), mask));
+}
+)";
+
+// A ladder as functions of several types; $n is the function's name, $x combines x and y.
+std::string ladder(const std::string& name, std::initializer_list<const char*> types,
+                   const std::string& combine) {
+  std::string text;
+  for (const char* type : types)
+    text +=
+        c_like::expand(R"(inline $T $n($T x) {
+  for (ushort mask = 16; mask > 0; mask >>= 1) {
+    const $T y = rune_shuffle(x, mask);
+    x = $x;
+  }
+  return x;
+}
+)",
+                       {{'T', type}, {'n', name}, {'x', c_like::expand(combine, {{'T', type}})}});
+  return text;
+}
+
 template <class T>
 void set(PerDType<T>& table, DType dtype, T value) {
   table[static_cast<int>(dtype)] = std::move(value);
@@ -120,6 +153,36 @@ void set_spellings(Dialect& d) {
   d.spellings[{AluOp::Recip, DType::Float32}] = "(1.0f / $0)";
 }
 
+void set_simd_reductions(Dialect& d) {
+  d.simd_width = 32;
+  const auto add = [&](AluOp op, DType dtype, const char* text) {
+    d.simd_reduce[{op, dtype}] = text;
+  };
+  add(AluOp::Max, DType::Bool, "simd_any($0)");
+  add(AluOp::Min, DType::Bool, "simd_all($0)");
+  for (const DType dtype : {DType::Float32, DType::Float16}) {
+    add(AluOp::Add, dtype, "simd_sum($0)");
+    add(AluOp::Mul, dtype, "simd_product($0)");
+    add(AluOp::Max, dtype, "rune_simd_max($0)");
+    add(AluOp::Min, dtype, "rune_simd_min($0)");
+  }
+  for (const DType dtype : {DType::Int64, DType::Uint64}) {
+    add(AluOp::Add, dtype, "rune_simd_add($0)");
+    add(AluOp::Mul, dtype, "rune_simd_mul($0)");
+    add(AluOp::Max, dtype, "rune_simd_max($0)");
+    add(AluOp::Min, dtype, "rune_simd_min($0)");
+  }
+  for (const DType dtype :
+       {DType::Int8, DType::Int16, DType::Int32, DType::Uint8, DType::Uint16, DType::Uint32}) {
+    add(AluOp::Max, dtype, "simd_max($0)");
+    add(AluOp::Min, dtype, "simd_min($0)");
+  }
+  add(AluOp::Add, DType::Uint32, "simd_sum($0)");
+  add(AluOp::Mul, DType::Uint32, "simd_product($0)");
+  add(AluOp::Add, DType::Int32, "(int)simd_sum((uint)$0)");  // wraps
+  add(AluOp::Mul, DType::Int32, "(int)simd_product((uint)$0)");
+}
+
 Dialect make_dialect() {
   Dialect d;
   d.name = "MSL";
@@ -127,13 +190,28 @@ Dialect make_dialect() {
   d.float64_hint =
       "cast to float32 with .astype(numpy.float32), or run on the CPU with device=\"cpu\"";
   d.preamble = kPreamble;
-  d.helpers = {{"rune_max", kMax},         {"rune_min", kMin},      {"rune_fmax", kFmax},
-               {"rune_fmin", kFmin},       {"rune_to_int", kToInt}, {"rune_to_long", kToLong},
-               {"rune_to_ulong", kToUlong}};
+  d.helpers = {{"rune_max", kMax},          {"rune_min", kMin},        {"rune_fmax", kFmax},
+               {"rune_fmin", kFmin},        {"rune_to_int", kToInt},   {"rune_to_long", kToLong},
+               {"rune_to_ulong", kToUlong}, {"rune_shuffle", kShuffle}};
+  const auto ladders = {
+      std::tuple{"rune_simd_add", "", "($T)((ulong)x + (ulong)y)"},
+      std::tuple{"rune_simd_mul", "", "($T)((ulong)x * (ulong)y)"},
+      std::tuple{"rune_simd_max", "rune_max(x, y)", "x > y ? x : y"},
+      std::tuple{"rune_simd_min", "rune_min(x, y)", "x < y ? x : y"},
+  };
+  for (const auto& [name, of_floats, of_integers] : ladders) {
+    const std::string floats = *of_floats ? ladder(name, {"float", "half"}, of_floats) : "";
+    d.helpers.push_back({name, floats + ladder(name, {"long", "ulong"}, of_integers)});
+  }
   set_types(d);
-  d.kernel = "kernel void $n";
-  d.read_parameter = "device const $T* $n [[buffer($i)]]";
-  d.write_parameter = "device $T* $n [[buffer($i)]]";
+  d.kernel = "[[kernel, max_total_threads_per_threadgroup($k)]]\nvoid $n";
+  d.read_member = "device const $T* $n";
+  d.write_member = "device $T* $n";
+  d.read_parameter = d.read_member + " [[buffer($i)]]";
+  d.write_parameter = d.write_member + " [[buffer($i)]]";
+  d.members_parameter = "constant $n* more [[buffer($i)]]";
+  d.member = "more->$n";
+  d.max_members = 512;  // 4 KiB of addresses
   d.vars_parameter = "constant long* vars [[buffer($i)]]";
   d.var = "vars[$i]";
   d.builtin_parameters = {"uint3 gid [[threadgroup_position_in_grid]]",
@@ -150,6 +228,7 @@ Dialect make_dialect() {
   d.packed_lanes = {4, 2};
   set_literals(d);
   set_spellings(d);
+  set_simd_reductions(d);
   return d;
 }
 
@@ -177,12 +256,14 @@ Capabilities metal_capabilities() {
   caps.vector_bits = 128;  // the widest access of one thread
   caps.num_vector_registers = 96;
   caps.max_threads_per_group = 1024;
-  caps.simd_width = 32;
+  caps.simd_width = msl_dialect().simd_width;
+  for (const auto& [key, text] : msl_dialect().simd_reduce)
+    caps.simd_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
   caps.shared_memory_bytes = msl_dialect().shared_bytes;
   caps.l1_bytes = 8 << 10;
   caps.l2_bytes = 768 << 10;
   caps.last_level_bytes = 8 << 20;
-  caps.max_buffers = msl_dialect().max_parameters - 1;  // one slot holds the symbolic variables
+  caps.max_buffers = msl_dialect().max_parameters - 2 + msl_dialect().max_members;
   caps.bandwidth_bytes_per_ns = 100;
   caps.flops_per_ns = 3500;
   caps.launch_ns = 5000;

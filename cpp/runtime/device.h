@@ -20,6 +20,13 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(size_t bytes) = 0;
   virtual void deallocate(void* memory, size_t bytes) = 0;
+  // Whether memory may be deallocated while launches that use it are running.
+  virtual bool defers_frees() const { return false; }
+
+  // Makes host memory addressable by launches, without a copy, until release(), which waits for
+  // them. False if that cannot be done. One memory may be adopted several times.
+  virtual bool adopt(void* /*memory*/, size_t /*bytes*/) { return false; }
+  virtual void release(void* /*memory*/) {}
 };
 
 // One kernel's text, in the language of the target, and what is known of its launch.
@@ -30,6 +37,7 @@ struct KernelSource {
   std::array<int64_t, 3> local{1, 1, 1};
   std::vector<DType> buffer_dtypes;   // by argument
   std::vector<int64_t> buffer_sizes;  // elements, by argument
+  std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
   double estimated_ns = 0;            // of one launch on one core
 };
@@ -65,7 +73,8 @@ class Device {
   virtual bool addresses_host_memory() const { return false; }
   // Waits for all launches; throws the first error that one of them met.
   virtual void synchronize() = 0;
-  // Copies between host memory and this device's.
+  // Copies between host memory and this device's, after the launches so far that use that; copying
+  // out throws the error of the launch that was to write the memory.
   virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
   // Copies within this device's memory, after the launches so far.

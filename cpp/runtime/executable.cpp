@@ -210,8 +210,9 @@ void Executable::run(std::span<void* const> inputs, std::span<void* const> outpu
     }
     throw;
   }
-  // The arena goes back when this returns, so its users must be done.
-  if (arena_bytes) synchronize();
+  // The arena goes back when this returns.
+  const bool frees_late = peers.empty() && device->allocator().defers_frees();
+  if (arena_bytes && !frees_late) synchronize();
 }
 
 }  // namespace rune::runtime

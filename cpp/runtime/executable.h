@@ -67,9 +67,9 @@ class Executable {
   void prepare();
 
   // Runs every step in order; `inputs` and `outputs` are memory of the device, aligned to their
-  // dtype. Returns when the launches have been issued, if the program has temporaries when they
-  // have run; `device->synchronize()` waits. Throws what a step throws; later steps have not run
-  // then.
+  // dtype. Returns when the launches have been issued; when they have run, if the program has
+  // temporaries that the allocator could not free before. `device->synchronize()` waits. Throws
+  // what a step throws; later steps have not run then.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
 

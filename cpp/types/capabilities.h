@@ -39,6 +39,9 @@ struct Capabilities {
   // is rewritten by the `decompose` pass.
   std::array<std::bitset<128>, kNumDTypes> native_ops;
 
+  // Operations by which the threads of a SIMD-group combine their values, in the same way.
+  std::array<std::bitset<128>, kNumDTypes> simd_ops;
+
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }
   // Lanes of a full vector register, at least 1.

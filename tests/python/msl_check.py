@@ -22,6 +22,8 @@ import pytest
 STUB = Path(__file__).resolve().parent.parent / "metal_stub"
 # Types that C++ for OpenCL knows and Metal does not; and the address space of pointers without one.
 FOREIGN = re.compile(r"__generic|'[^']*\blong long\b[^']*'|'[^']*\blong double\b[^']*'")
+# Known to Metal only.
+ATTRIBUTE = re.compile(r"\[\[kernel, max_total_threads_per_threadgroup\(\d+\)\]\]")
 COMMON = ["-nostdinc", "-fsyntax-only", "-isystem", str(STUB), "-Wno-unknown-attributes",
           "-Wno-psabi", "-Wno-unused-command-line-argument"]  # fmt: skip
 STRICT = [
@@ -58,7 +60,7 @@ def _diagnose(source: str) -> str | None:
     path, strict = clang()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.metal"
-        file.write_text(source)
+        file.write_text(ATTRIBUTE.sub("kernel", source))
         command = [path, *(STRICT if strict else PLAIN), *COMMON, str(file)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if result.returncode != 0:

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from compare import assert_matches
+from msl_check import check_msl
 from msl_emulator import MetalError, Msl, compile_msl, run_msl
 from op_cases import CASES, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
 from test_msl import ALL, DECOMPOSED, KINDS, OPS, Text
@@ -27,7 +28,7 @@ DTYPES = {
 }  # fmt: skip
 _HEAD = re.compile(r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\]")
 _ARGUMENT = re.compile(r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]")
-_KERNEL = re.compile(r"(?<=\nkernel void )(\w+)")
+_KERNEL = re.compile(r"(?<=\)\]\]\nvoid )(\w+)(?=\()")
 
 
 def ints(text: str) -> list[int]:
@@ -237,6 +238,41 @@ def test_reductions_have_barriers() -> None:
     assert program.source.count("threadgroup float ") >= 2
 
 
+SIMD_OPS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i32", "u32", "i64", "u64", "i8", "u16", "bool"])
+def test_simd_reductions(dtype: str) -> None:
+    """Every operation that a SIMD-group combines its threads' values by, NaN and zeros too."""
+    rng = np.random.default_rng(0)
+    names = [n for n in SIMD_OPS if dtype not in ("i8", "u16", "bool") or n in ("max", "min")]
+    numpy_dtype = DTYPES[dtype]
+    x = rng.integers(1, 3, 128).astype(numpy_dtype)
+    if numpy_dtype.kind in "iu":
+        info = np.iinfo(numpy_dtype)
+        x[rng.permutation(128)[:40]] = rng.integers(info.min, info.max, 40, numpy_dtype)
+    if numpy_dtype.kind == "f":
+        x[:32] = rng.integers(-1, 1, 32)
+        x[:16] *= -1
+        x[40] = np.nan
+        x[70], x[80], x[100] = np.inf, -1, -0.0
+    k = Text("simd", threads=128)
+    given = k.memory(dtype, 0)
+    out = [k.memory(dtype, i + 1, writable=True) for i in range(len(names))]
+    task = k("special Global_task_idx dim=0 bound=512 : i64")
+    value = k(f"load {given} {task} : {dtype}")
+    for name, memory in zip(names, out, strict=True):
+        k.store(memory, task, k(f"simd_reduce {name} width=32 {value} : {dtype}"))
+    source = k.render()
+    check_msl(source)
+    results = [np.zeros(128, numpy_dtype) for _ in names]
+    run_msl(source, "simd", [x, *results], [1], [128])
+    for name, result in zip(names, results, strict=True):
+        with np.errstate(all="ignore"):
+            expected = SIMD_OPS[name].reduce(x.reshape(4, 32), axis=1, dtype=numpy_dtype)
+        np.testing.assert_array_equal(result, expected.repeat(32), err_msg=name)
+
+
 # --- Scalar operations, against the interpreter ---------------------------------------------------
 
 _COUNT = 512  # elements that a kernel of test_msl.Text handles: 128 tasks of 4
@@ -284,7 +320,7 @@ def check_against_interpreter(kernels: dict[str, tuple[str, str, list[str], str]
         with np.errstate(all="ignore"):
             inputs = [flush(x) for x in inputs]
             _core.interpret(text, [expected.view(np.uint8), *(x.view(np.uint8) for x in inputs)])
-            kernel = re.search(r"kernel void (\w+)", source)
+            kernel = _KERNEL.search(source)
             assert kernel
             library.run(kernel[1], [actual, *inputs], [4], [32])
             a, e = flush(actual[:_COUNT]), flush(expected[:_COUNT])

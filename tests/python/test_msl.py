@@ -217,11 +217,17 @@ def test_float64_names_the_way_out() -> None:
         k.render()
 
 
-def test_too_many_buffers() -> None:
-    k = Text("many")
-    for i in range(32):
-        k.memory("f32", i)
-    with pytest.raises(UnsupportedOpError, match="with 32 arguments"):
+def test_many_buffers() -> None:
+    for count in (31, 32, 541):
+        k = Text("many")
+        memory = [k.memory("f32", i, writable=i == 0) for i in range(count)]
+        at = k("const i64(0) : i64")
+        k.store(memory[0], at, k(f"load {memory[-1]} {at} : f32"))
+        source = k.render()
+        check_msl(source)
+        assert ("constant many_buffers* more [[buffer(29)]]" in source) == (count > 31)
+    k.memory("f32", 541)
+    with pytest.raises(UnsupportedOpError, match=r"with 542 buffers \(MSL allows 541\)"):
         k.render()
 
 

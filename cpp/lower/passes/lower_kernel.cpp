@@ -72,6 +72,7 @@ class KernelLowerer {
                 const Capabilities& caps)
       : graph_(schedule.graph),
         kernel_(kernel),
+        caps_(caps),
         iter_(kernel.iter),
         mapping_(kernel.iter.mapping),
         index_dtype_(index_dtype(schedule, kernel, caps)),
@@ -725,8 +726,37 @@ class KernelLowerer {
     return x;
   }
 
-  // A tree over the threads of the group, through shared memory; all threads get the result.
+  // All threads of the group get the result.
   Var combine_threads(Var x, ReduceOp op) {
+    const int64_t width = caps_.simd_width;
+    const auto& simd_ops = caps_.simd_ops[static_cast<int>(builder_.type(x).dtype)];
+    const bool by_simd = simd_ops[static_cast<size_t>(alu_of(op))] && threads_ % width == 0 &&
+                         threads_ / width <= width;
+    return by_simd ? combine_simd_groups(x, op) : combine_through_memory(x, op);
+  }
+
+  // Within each SIMD-group; then each of them combines the results of all.
+  Var combine_simd_groups(Var x, ReduceOp op) {
+    const int64_t width = caps_.simd_width, groups = threads_ / width;
+    const DType dtype = builder_.type(x).dtype;
+    x = builder_.simd_reduce(alu_of(op), width, x);
+    if (groups == 1) return x;
+    const Expr thread = thread_number(threads_);
+    const Var lane = values_.emit(mod(thread, width));
+    const Var shared = builder_.local(dtype, groups);
+    const Var first = builder_.alu(AluOp::Cmpeq, {lane, values_.index_constant(0)});
+    builder_.store(shared, values_.emit(floordiv(thread, width)), x, first, false);
+    builder_.barrier();
+    Var valid;
+    if (groups < width) valid = builder_.alu(AluOp::Cmplt, {lane, values_.index_constant(groups)});
+    x = builder_.load_here(shared, lane, 1, valid);
+    if (valid.valid())
+      x = builder_.alu_here(AluOp::Where, {valid, x, builder_.constant(neutral(op, dtype))});
+    return builder_.simd_reduce(alu_of(op), width, x);
+  }
+
+  // A tree over the threads, through shared memory.
+  Var combine_through_memory(Var x, ReduceOp op) {
     const Var shared = builder_.local(builder_.type(x).dtype, threads_);
     const Var thread = values_.emit(thread_number(threads_));
     builder_.store(shared, thread, x, {}, false);
@@ -745,6 +775,7 @@ class KernelLowerer {
 
   const schedule::Graph& graph_;
   const schedule::Kernel& kernel_;
+  const Capabilities& caps_;
   const schedule::IterSpace& iter_;
   const schedule::Mapping& mapping_;
   const DType index_dtype_;

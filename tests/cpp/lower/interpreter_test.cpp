@@ -226,6 +226,26 @@ TEST(Interpreter, WmmaOfSeveralDTypes) {
   }
 }
 
+TEST(Interpreter, SimdReduceWithinItsGroups) {
+  for (const bool reverse : {false, true}) {
+    Builder b;
+    const Var out = b.define_global(DType::Int64, 0, 24, true);
+    const Var task = b.special(SpecialKind::Global_task_idx, 0, 24, DType::Int64);
+    const Var sum = b.simd_reduce(AluOp::Add, 4, task);
+    const Var most = b.simd_reduce(AluOp::Max, 4, b.alu(AluOp::Neg, {task}));
+    b.store(out, task, b.alu(AluOp::Add, {b.alu(AluOp::Mul, {sum, b.constant(i64(100))}), most}));
+    Kernel k = b.take();
+    k.grid = {2, 1, 1};
+    k.local = {12, 1, 1};
+    Array a(DType::Int64, 24);
+    run(k, {&a}, {}, {.reverse_order = reverse});
+    for (int64_t i = 0; i < 24; ++i) {
+      const int64_t first = i / 4 * 4;
+      EXPECT_EQ(a.at(i).as_int64(), (4 * first + 6) * 100 - first);
+    }
+  }
+}
+
 TEST(Interpreter, BlockAndNoopDoNothing) {
   Builder b;
   const Var g = b.define_global(DType::Int64, 0, 1, true);

@@ -44,6 +44,7 @@ Kernel every_kind() {
   b.store(buffer, b.cast(group, DType::Int64), b.cast(b.gep(product, {3}), DType::Bfloat16),
           condition);
   b.custom("my op", "$0 \"+\" $1\n", {scalar, scalar}, {DType::Float32}, false);
+  b.simd_reduce(AluOp::Max, 8, scalar);
   b.add(Noop{}, {}, {});
   Kernel k = b.take();
   k.name = "every_kind";

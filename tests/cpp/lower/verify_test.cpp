@@ -178,6 +178,20 @@ const char* const kThread =
     "%2 = const i64(3) : i64\n"
     "%3 = define_global index=0 size=64 writable=false : ptr i64\n";
 
+TEST(Verify, SimdReduce) {
+  const auto expect_bad = [](const std::string& rest, const char* message) {
+    expect_one(kThread + rest, "simd_reduce", message);
+  };
+  EXPECT_EQ(violations(std::string(kThread) + "%4 = simd_reduce add width=4 %0 : i64",
+                       "grid=[4,1,1] local=[8,1,1]"),
+            std::vector<std::string>{});
+  expect_bad("%4 = simd_reduce add width=3 %0 : i64", "groups of 3 threads in a workgroup of 8");
+  expect_bad("%4 = simd_reduce neg width=4 %0 : i64", "cannot combine i64 by neg");
+  expect_bad("%4 = simd_reduce cmplt width=4 %0 : i64", "cannot combine i64 by cmplt");
+  expect_bad("%4 = alu cmplt %0 %2 : bool\nif %4\n%6 = simd_reduce add width=4 %2 : i64\nendif",
+             "depends on the thread");
+}
+
 TEST(Verify, BarrierUnderThreadDependentControl) {
   const auto expect_bad = [](const std::string& rest) {
     expect_one(kThread + rest, "barrier", "depends on the thread");

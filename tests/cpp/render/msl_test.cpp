@@ -22,10 +22,11 @@ TEST(Msl, Elementwise) {
 using namespace metal;
 
 // 4 x 1 x 1 workgroups of 64 x 1 x 1 threads
-kernel void doubling(device float* b0 [[buffer(0)]],
-                     device const float* b1 [[buffer(1)]],
-                     uint3 gid [[threadgroup_position_in_grid]],
-                     uint3 lid [[thread_position_in_threadgroup]]) {
+[[kernel, max_total_threads_per_threadgroup(64)]]
+void doubling(device float* b0 [[buffer(0)]],
+              device const float* b1 [[buffer(1)]],
+              uint3 gid [[threadgroup_position_in_grid]],
+              uint3 lid [[thread_position_in_threadgroup]]) {
   const long v2 = (long)gid.x * 64 + (long)lid.x;
   const long v4 = v2 * 4L;
   const packed_float4 p5_0 = *(device const packed_float4*)(b1 + v4);
@@ -143,7 +144,7 @@ TEST(Msl, HelpersOnlyWhereUsed) {
   const size_t max = text.find("inline float rune_max"), fmax = text.find("inline float rune_fmax");
   EXPECT_NE(max, std::string::npos);
   EXPECT_LT(max, fmax);
-  EXPECT_LT(fmax, text.find("kernel void"));
+  EXPECT_LT(fmax, text.find("[[kernel"));
   expect_lacks(text, "rune_min");
   expect_lacks(text, "rune_to_int");
 }
@@ -176,7 +177,7 @@ TEST(Msl, LibrariesHoldEachNameOnce) {
   const lower::Kernel both[] = {kernels[0], other};
   const std::string text = render_msl_library(both);
   EXPECT_EQ(text.find("#include"), text.rfind("#include"));
-  expect_contains(text, "kernel void other(");
+  expect_contains(text, "\nvoid other(");
 }
 
 // What the passes leave over for a target's capabilities, its dialect can spell.

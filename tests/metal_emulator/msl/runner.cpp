@@ -59,6 +59,8 @@ class Run {
         checker_(count_, kernel.threadgroup_begin, kernel.threadgroup_end),
         threads_(new Thread[count_]),
         lanes_(new char[kMaxThreads * 16]) {
+    for (const BoundBuffer& buffer : launch.resources)
+      checker_.add_buffer(buffer.memory, buffer.bytes, "resource");
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       buffers_.push_back(launch.buffers[i].memory);
       if (launch.buffers[i].memory)
@@ -335,9 +337,9 @@ std::string run(const Kernel& kernel, const Launch& launch) {
   const std::lock_guard<std::mutex> lock(mutex);
   const std::string name = "kernel " + kernel.signature.name + ": ";
   const uint64_t threads = uint64_t{launch.local[0]} * launch.local[1] * launch.local[2];
-  if (threads == 0 || threads > kMaxThreads)
+  if (threads == 0 || threads > kernel.signature.max_threads)
     return name + std::to_string(threads) + " threads per threadgroup (1 to " +
-           std::to_string(kMaxThreads) + " are possible)";
+           std::to_string(kernel.signature.max_threads) + " are possible)";
   if (kernel.threadgroup_bytes() > kMaxThreadgroupBytes)
     return name + std::to_string(kernel.threadgroup_bytes()) +
            " bytes of threadgroup memory (the limit is " + std::to_string(kMaxThreadgroupBytes) +

@@ -33,6 +33,7 @@ struct Launch {
   std::array<unsigned, 3> grid{1, 1, 1};   // threadgroups
   std::array<unsigned, 3> local{1, 1, 1};  // threads of each
   std::vector<BoundBuffer> buffers;        // by index
+  std::vector<BoundBuffer> resources;      // memory that the kernel has addresses of
   bool reversed = false;                   // last threads and threadgroups first
 };
 

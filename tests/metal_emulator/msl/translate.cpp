@@ -48,11 +48,13 @@ class Translator {
       const size_t end = in_.find("*/", at_);
       return copy(end == std::string::npos ? end : end + 2);
     }
+    if (in_.compare(at_, 8, "[[kernel") == 0) return kernel_attribute();
     if (!is_word(in_[at_])) return copy(at_ + 1);
     const std::string word = next_word(at_);
     if (word == "threadgroup") return threadgroup();
-    if (word == "kernel") return kernel();
-    if (!kernels_.empty() && (word == "threadgroup_barrier" || word.starts_with("simd_")))
+    if (word == "kernel") return kernel(0);
+    if (!kernels_.empty() &&
+        (word == "threadgroup_barrier" || word.find("simd_") != std::string::npos))
       kernels_.back().blocks = true;
     copy(at_ + word.size());
   }
@@ -96,10 +98,25 @@ class Translator {
     return std::count(begin, out_.end(), '{') - std::count(begin, out_.end(), '}');
   }
 
-  void kernel() {
+  // `[[kernel, max_total_threads_per_threadgroup(n)]]`, for which `kernel` is written.
+  void kernel_attribute() {
+    static const std::string kHead = "[[kernel, max_total_threads_per_threadgroup(";
+    const size_t end = in_.find(")]]", at_);
+    if (in_.compare(at_, kHead.size(), kHead) != 0 || end == std::string::npos)
+      fail("unknown attribute " + in_.substr(at_, in_.find("]]", at_) + 2 - at_));
+    const int threads = std::atoi(in_.c_str() + at_ + kHead.size());
+    if (threads < 1 || threads > 1024)
+      fail("max_total_threads_per_threadgroup(" + std::to_string(threads) + ")");
+    at_ = end + 3;
+    out_ += "kernel";
+    kernel(static_cast<unsigned>(threads));
+  }
+
+  void kernel(unsigned max_threads) {
     const size_t open = in_.find('(', at_);
     if (open == std::string::npos) fail("a kernel without parameters");
     KernelSignature kernel;
+    if (max_threads) kernel.max_threads = max_threads;
     const std::string head = trim(in_.substr(at_, open - at_));
     kernel.name = head.substr(head.find_last_of(" \t\n") + 1);
     for (const KernelSignature& other : kernels_)

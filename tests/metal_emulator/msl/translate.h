@@ -11,7 +11,8 @@ struct KernelSignature {
   std::string name;
   std::vector<int> buffers;  // indices of [[buffer(i)]], in the order of the parameters
   int threadgroup_variables = 0;
-  bool blocks = false;  // the text waits for other threads somewhere
+  unsigned max_threads = 1024;  // of a threadgroup: max_total_threads_per_threadgroup
+  bool blocks = false;          // the text waits for other threads somewhere
 };
 
 // Bytes in front of each threadgroup variable that belong to none.

@@ -1,4 +1,5 @@
 // Command buffers on their way through the emulated GPU.
+#include <algorithm>
 #include <chrono>
 
 #include "metal.h"
@@ -37,10 +38,25 @@ void set_living(const void* object, bool is_alive) {
     living.erase(object);
 }
 
+namespace {
+
+// Those without a barrier between them, the last first: what needs one fails without.
+std::vector<const Dispatch*> in_order(const std::vector<Dispatch>& dispatches) {
+  std::vector<const Dispatch*> order;
+  for (const Dispatch& dispatch : dispatches) order.push_back(&dispatch);
+  std::reverse(order.begin(), order.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Dispatch* a, const Dispatch* b) { return a->interval < b->interval; });
+  return order;
+}
+
+}  // namespace
+
 std::string execute(const std::vector<Dispatch>& dispatches) {
   if (take(injection().fail_command_buffers))
     return "Caused GPU Timeout Error (injected by the test)";
-  for (const Dispatch& dispatch : dispatches) {
+  for (const Dispatch* next : in_order(dispatches)) {
+    const Dispatch& dispatch = *next;
     if (!is_living(dispatch.pipeline)) return "a pipeline was released before it ran";
     msl_emulator::Launch launch = dispatch.launch;
     std::vector<std::vector<char>> inlined;
@@ -55,6 +71,10 @@ std::string execute(const std::vector<Dispatch>& dispatches) {
         inlined.push_back(argument.bytes);
         launch.buffers[index] = {inlined.back().data(), inlined.back().size()};
       }
+    }
+    for (const Buffer* buffer : dispatch.resources) {
+      if (!is_living(buffer)) return "a resource was released before it was used";
+      launch.resources.push_back({buffer->memory, buffer->length});
     }
     ++injection().launched;
     const std::string error = msl_emulator::run(*dispatch.pipeline->kernel, launch);

@@ -2,6 +2,9 @@
 // process, a std::logic_error is thrown.
 #include "metal.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -64,6 +67,21 @@ Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned lon
   return buffer;
 }
 
+Object* device_adopt(Object*, Selector*, char* memory, unsigned long length, unsigned long,
+                     void* deallocator) {
+  const auto page = static_cast<unsigned long>(getpagesize());
+  if (reinterpret_cast<uintptr_t>(memory) % page || length == 0 || length % page || deallocator)
+    invalid("newBufferWithBytesNoCopy of memory that is not whole pages");
+  if (take(injection().fail_allocations)) return nullptr;
+  auto* buffer = make<Buffer>(buffer_class);
+  buffer->memory = memory;
+  buffer->length = length;
+  buffer->is_owner = false;
+  ++injection().adopted;
+  set_living(buffer, true);
+  return buffer;
+}
+
 Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* options,
                            Object** error) {
   const std::string text = text_of(source);
@@ -95,7 +113,9 @@ Object* device_new_pipeline(Object*, Selector*, Function* function, Object** err
   auto* pipeline = make<Pipeline>(pipeline_class);
   pipeline->code = function->code;
   pipeline->kernel = function->kernel;
-  pipeline->max_threads = static_cast<unsigned long>(injection().max_threads);
+  pipeline->max_threads =
+      std::min(static_cast<unsigned long>(injection().max_threads),
+               static_cast<unsigned long>(pipeline->kernel->signature.max_threads));
   set_living(pipeline, true);
   return pipeline;
 }
@@ -112,6 +132,9 @@ void* buffer_contents(Buffer* self, Selector*) {
 }
 unsigned long buffer_length(Buffer* self, Selector*) {
   return self->length;
+}
+uint64_t buffer_address(Buffer* self, Selector*) {
+  return reinterpret_cast<uint64_t>(self->memory);
 }
 
 Object* library_new_function(Library* self, Selector*, Object* name) {
@@ -145,13 +168,19 @@ Object* queue_new_commands(Queue* self, Selector*) {
   return objc_autorelease(commands);
 }
 
-Object* commands_encoder(CommandBuffer* self, Selector*) {
+Object* commands_encoder_of_type(CommandBuffer* self, Selector*, unsigned long type) {
   if (self->is_committed) invalid("an encoder of a committed command buffer");
   if (self->open) invalid("a second encoder before the first one's endEncoding");
   auto* encoder = make<Encoder>(encoder_class);
   encoder->commands = Ref<CommandBuffer>(self);
+  encoder->is_concurrent = type == 1;
+  ++self->interval;
   self->open = encoder;
   return objc_autorelease(encoder);
+}
+
+Object* commands_encoder(CommandBuffer* self, Selector* selector) {
+  return commands_encoder_of_type(self, selector, 0);
 }
 
 void commands_add_handler(CommandBuffer* self, Selector*, void* block) {
@@ -229,10 +258,24 @@ void encoder_dispatch(Encoder* self, Selector*, Size grid, Size local) {
     if (!self->arguments.count(static_cast<size_t>(index)))
       invalid("nothing is bound at buffer index " + std::to_string(index) + " of " +
               self->pipeline->kernel->signature.name);
-  Dispatch dispatch{self->pipeline, self->arguments, {}};
+  if (!self->is_concurrent) ++self->commands->interval;
+  Dispatch dispatch{self->pipeline, self->arguments, self->resources, {}, self->commands->interval};
   dispatch.launch.grid = {unsigned(grid.width), unsigned(grid.height), unsigned(grid.depth)};
   dispatch.launch.local = {unsigned(local.width), unsigned(local.height), unsigned(local.depth)};
   self->commands->dispatches.push_back(std::move(dispatch));
+}
+
+void encoder_barrier(Encoder* self, Selector*, unsigned long scope) {
+  check_open(self);
+  if (!(scope & 1)) invalid("a barrier that is not for buffers");
+  ++injection().barriers;
+  ++self->commands->interval;
+}
+
+void encoder_use(Encoder* self, Selector*, Buffer* buffer, unsigned long usage) {
+  check_open(self);
+  if (!buffer || !(usage & 3)) invalid("useResource without a resource or a usage");
+  self->resources.push_back(buffer);
 }
 
 void encoder_end(Encoder* self, Selector*) {
@@ -269,6 +312,7 @@ Class device_class{nullptr,
                     method("maxThreadsPerThreadgroup", device_max_threads),
                     method("supportsFamily:", device_family),
                     method("newBufferWithLength:options:", device_new_buffer),
+                    method("newBufferWithBytesNoCopy:length:options:deallocator:", device_adopt),
                     method("newLibraryWithSource:options:error:", device_new_library),
                     method("newComputePipelineStateWithFunction:error:", device_new_pipeline),
                     method("newCommandQueue", device_new_queue)},
@@ -276,7 +320,8 @@ Class device_class{nullptr,
 Class buffer_class{nullptr,
                    "MTLBuffer",
                    nullptr,
-                   {method("contents", buffer_contents), method("length", buffer_length)},
+                   {method("contents", buffer_contents), method("length", buffer_length),
+                    method("gpuAddress", buffer_address)},
                    destroy<Buffer>};
 Class library_class{nullptr,
                     "MTLLibrary",
@@ -302,6 +347,7 @@ Class commands_class{
     "MTLCommandBuffer",
     nullptr,
     {method("computeCommandEncoder", commands_encoder),
+     method("computeCommandEncoderWithDispatchType:", commands_encoder_of_type),
      method("addCompletedHandler:", commands_add_handler), method("commit", commands_commit),
      method("waitUntilCompleted", commands_wait), method("status", commands_status),
      method("error", commands_error)},
@@ -313,7 +359,8 @@ Class encoder_class{nullptr,
                      method("setBuffer:offset:atIndex:", encoder_set_buffer),
                      method("setBytes:length:atIndex:", encoder_set_bytes),
                      method("dispatchThreadgroups:threadsPerThreadgroup:", encoder_dispatch),
-                     method("endEncoding", encoder_end)},
+                     method("memoryBarrierWithScope:", encoder_barrier),
+                     method("useResource:usage:", encoder_use), method("endEncoding", encoder_end)},
                     destroy<Encoder>};
 Class options_meta{nullptr,
                    "MTLCompileOptions class",
@@ -361,7 +408,8 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
   return 1;
 }
 
-// Living objects of a class, or an event's count so far: committed, launched, violations. -1 for a
+// Living objects of a class, or an event's count so far: committed, launched, barriers, adopted,
+// violations. -1 for a
 // name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
@@ -375,6 +423,8 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
       {"options", &_OBJC_CLASS_MTLCompileOptions.live},
       {"committed", &all.committed},
       {"launched", &all.launched},
+      {"barriers", &all.barriers},
+      {"adopted", &all.adopted},
       {"violations", &all.violations}};
   const auto found = counts.find(what);
   return found == counts.end() ? -1 : found->second->load();
@@ -389,7 +439,7 @@ Object* options_new(Object*, Selector*) {
 
 Buffer::~Buffer() {
   set_living(this, false);
-  std::free(memory);
+  if (is_owner) std::free(memory);
 }
 Pipeline::~Pipeline() {
   set_living(this, false);

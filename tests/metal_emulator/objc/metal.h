@@ -27,6 +27,7 @@ struct Buffer : Object {
   ~Buffer();
   char* memory = nullptr;
   size_t length = 0;
+  bool is_owner = true;  // of the memory
 };
 
 struct CompileOptions : Object {
@@ -61,7 +62,9 @@ struct Argument {
 struct Dispatch {
   Pipeline* pipeline = nullptr;  // not retained
   std::map<size_t, Argument> arguments;
+  std::vector<Buffer*> resources;  // not retained
   msl_emulator::Launch launch;
+  int interval = 0;  // number of the barriers before it; those of one interval have no order
 };
 
 struct Encoder;
@@ -71,6 +74,7 @@ struct CommandBuffer : Object {
   ~CommandBuffer();
   Queue* queue = nullptr;  // outlives it
   std::vector<Dispatch> dispatches;
+  int interval = 0;
   std::vector<void*> handlers;  // blocks
   Encoder* open = nullptr;
   bool is_committed = false;
@@ -85,6 +89,8 @@ struct Encoder : Object {
   Ref<CommandBuffer> commands;
   Pipeline* pipeline = nullptr;
   std::map<size_t, Argument> arguments;
+  std::vector<Buffer*> resources;
+  bool is_concurrent = false;
   bool has_ended = false;
 };
 
@@ -112,7 +118,7 @@ struct Injection {
   std::atomic<long> lost{0};                                 // no more command buffers
   std::atomic<long> latency_us{0};                           // before each command buffer runs
   std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
-  std::atomic<long> committed{0}, launched{0}, violations{0};
+  std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
 };
 Injection& injection();
 // Takes one of a number of faults that are left.

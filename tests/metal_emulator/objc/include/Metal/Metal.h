@@ -24,6 +24,11 @@ typedef enum : NSUInteger {
   MTLCommandBufferStatusError = 5,
 } MTLCommandBufferStatus;
 
+typedef enum : NSUInteger { MTLDispatchTypeSerial = 0, MTLDispatchTypeConcurrent = 1 } MTLDispatchType;
+typedef enum : NSUInteger { MTLBarrierScopeBuffers = 1 } MTLBarrierScope;
+typedef NSUInteger MTLResourceUsage;
+static const MTLResourceUsage MTLResourceUsageRead = 1, MTLResourceUsageWrite = 2;
+
 @protocol MTLCommandBuffer;
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 
@@ -36,6 +41,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @protocol MTLBuffer
 - (void*)contents __attribute__((objc_returns_inner_pointer));
 @property(readonly) NSUInteger length;
+@property(readonly) unsigned long gpuAddress;
 @end
 
 @protocol MTLFunction
@@ -57,11 +63,14 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)dispatchThreadgroups:(MTLSize)threadgroups threadsPerThreadgroup:(MTLSize)threads;
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
+- (void)useResource:(id<MTLBuffer>)resource usage:(MTLResourceUsage)usage;
 - (void)endEncoding;
 @end
 
 @protocol MTLCommandBuffer
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
 - (void)addCompletedHandler:(MTLCommandBufferHandler)handler;
 - (void)commit;
 - (void)waitUntilCompleted;
@@ -83,6 +92,10 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @property(readonly) MTLSize maxThreadsPerThreadgroup;
 - (BOOL)supportsFamily:(MTLGPUFamily)family;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)memory
+                                   length:(NSUInteger)length
+                                  options:(MTLResourceOptions)options
+                              deallocator:(void (^)(void* memory, NSUInteger length))deallocator;
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
                                options:(MTLCompileOptions*)options
                                  error:(NSError* __autoreleasing*)error;
