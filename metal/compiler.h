@@ -5,13 +5,14 @@
 #include <mutex>
 
 #include "metal/allocator.h"
+#include "metal/archive.h"
 #include "metal/queue.h"
 #include "runtime/device.h"
 
 namespace rune::metal {
 
 // Safe math: no reassociation, NaN and infinities kept. Libraries and pipelines are kept by their
-// source, so a text is compiled once. Thread-safe.
+// source, so a text is compiled once; pipelines on disk, too. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // `num_cores` as in the capabilities that kernels were estimated for.
@@ -27,6 +28,7 @@ class Compiler : public runtime::Compiler {
   struct Library {
     id<MTLLibrary> library;
     std::shared_ptr<const std::string> text;
+    Archive archive;
     std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
   };
   Library& library_of(const std::string& text, const std::string& kernel);

@@ -120,8 +120,8 @@ Compiler::Library& Compiler::library_of(const std::string& text, const std::stri
   if (!library)
     user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n",
                text);
-  return libraries_.emplace(text, Library{library, std::make_shared<const std::string>(text), {}})
-      .first->second;
+  Library entry{library, std::make_shared<const std::string>(text), Archive(device_, text), {}};
+  return libraries_.emplace(text, std::move(entry)).first->second;
 }
 
 id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::string& name) {
@@ -131,11 +131,7 @@ id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::s
   id<MTLComputePipelineState> pipeline = nil;
   @autoreleasepool {
     const id<MTLFunction> function = [library.library newFunctionWithName:to_ns(name)];
-    if (function) {
-      NSError* error = nil;
-      pipeline = [device_ newComputePipelineStateWithFunction:function error:&error];
-      if (!pipeline) message = describe(error);
-    }
+    if (function) pipeline = library.archive.make_pipeline(function, message);
   }
   if (!pipeline)
     user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", name, ": ", message);
@@ -153,6 +149,7 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
     RUNE_CHECK(library, "kernel ", source.name, " has no source");
     const id<MTLComputePipelineState> pipeline = pipeline_of(*library, source.name);
     check_limits(source, pipeline);
+    if (&source == &sources.back() || !(&source)[1].text.empty()) library->archive.save();
     programs.push_back(
         std::make_shared<Program>(source, library->text, pipeline, queue_, allocator_, num_cores_));
   }

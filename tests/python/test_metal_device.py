@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,12 +222,42 @@ def test_sources_are_compiled_once() -> None:
 
 
 @on_emulator
+def test_pipelines_are_kept_on_disk(tmp_path: Path) -> None:
+    program = """
+import ctypes, sys, numpy, rune_jit
+x = numpy.ones((5, 6), numpy.float32)
+function = rune_jit.jit(lambda x: numpy.tanh(x @ x.T) @ x, device="metal", fallback="error")
+numpy.testing.assert_allclose(function(x), numpy.tanh(x @ x.T) @ x, rtol=1e-6)
+count = ctypes.CDLL(rune_jit._core.__file__).rune_metal_emulator_count
+print(count(b"pipelines"), count(b"archived"), count(b"from_archives"))
+"""
+
+    def run(**environment: str) -> list[int]:
+        environment = {**os.environ, "RUNE_JIT_CACHE_DIR": str(tmp_path), **environment}
+        command = [sys.executable, "-c", program]
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert result.returncode == 0, result.stderr
+        return [int(n) for n in result.stdout.split()]
+
+    assert run(RUNE_JIT_CACHE="0") == [2, 0, 0]
+    assert not list(tmp_path.glob("metal/*"))
+    assert run() == [2, 2, 2]
+    assert run() == [2, 0, 2]  # nothing is compiled
+    (file,) = tmp_path.glob("metal/*")
+    file.write_text("broken")
+    assert run() == [2, 2, 2]
+    assert run() == [2, 0, 2]
+
+
+@on_emulator
 def test_nothing_leaks() -> None:
     function = jit(lambda x: (x.sum(), np.exp(x)))
     x = np.ones(5000, np.float32)
     function(x)
     gc.collect()
-    before = {what: count(what) for what in ("buffers", "libraries", "pipelines")}
+    before = {what: count(what) for what in ("buffers", "libraries", "pipelines", "archives")}
     for _ in range(30):
         function(x)
     gc.collect()

@@ -401,6 +401,28 @@ REFUSED_TEXT = {
         kernel("", outside="threadgroup float m[2];"),
         "must be in a kernel",
     ),
+    "recursion": (
+        kernel("out[0] = f(2.0f);", outside="float f(float x) { return x > 1 ? f(x - 1) : x; }"),
+        "function f is recursive",
+    ),
+    "recursion of two": (
+        kernel(
+            "out[0] = f(2.0f);",
+            outside="float g(float x);\nfloat f(float x) { return g(x); } // f(x)\n"
+            "float g(float x) { return x > 1 ? f(x - 1) : x; }",
+        ),
+        "function [fg] is recursive",
+    ),
+    "attribute of the kernel": (
+        kernel("").replace("kernel void", "[[kernel, no_such_thing(3)]] void"),
+        "unknown attribute",
+    ),
+    "more threads than there are": (
+        kernel("").replace(
+            "kernel void", "[[kernel, max_total_threads_per_threadgroup(2048)]] void"
+        ),
+        "max_total_threads_per_threadgroup",
+    ),
     "write to const": (
         kernel("b[0] = 1.0f;", "device const float* b [[buffer(1)]],"),
         "read-only",

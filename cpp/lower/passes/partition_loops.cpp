@@ -175,7 +175,8 @@ class Partitioner {
     for (size_t i = begin + 1; i < kernel_.body.size(); ++i) {
       const InstrKind kind = kernel_.body[i].kind();
       if (kind == InstrKind::EndRange) return i;
-      if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::Barrier)
+      if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::Barrier ||
+          kind == InstrKind::Simd_reduce)
         return 0;
     }
     return 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -23,11 +24,60 @@ std::string trim(const std::string& s) {
   return begin == std::string::npos ? "" : s.substr(begin, s.find_last_not_of(" \t\n") - begin + 1);
 }
 
+// The calls in a text by the function that makes them. A word with a parenthesis behind it at the
+// outermost level is the function that the next body is of.
+std::map<std::string, std::set<std::string>> calls_of(const std::string& text) {
+  std::map<std::string, std::set<std::string>> calls;
+  std::string function;
+  int depth = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (text.compare(at, 2, "//") == 0) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (is_word(text[at])) {
+      size_t end = at;
+      while (end < text.size() && is_word(text[end])) ++end;
+      const std::string word = text.substr(at, end - at);
+      at = text.find_first_not_of(" \t\n", end);
+      if (at == std::string::npos) break;
+      if (text[at] != '(') continue;
+      if (depth > 0)
+        calls[function].insert(word);
+      else
+        function = word;
+    } else {
+      depth += (text[at] == '{') - (text[at] == '}');
+      ++at;
+    }
+  }
+  return calls;
+}
+
+// A function that comes back to itself, or "". Overloads count as one function.
+std::string recursive_function(const std::string& text) {
+  const auto calls = calls_of(text);
+  for (const auto& [start, unused] : calls) {
+    std::vector<std::string> open{start};
+    std::set<std::string> seen;
+    while (!open.empty()) {
+      const auto called = calls.find(open.back());
+      open.pop_back();
+      if (called == calls.end()) continue;
+      for (const std::string& next : called->second) {
+        if (next == start) return start;
+        if (seen.insert(next).second) open.push_back(next);
+      }
+    }
+  }
+  return "";
+}
+
 class Translator {
  public:
   explicit Translator(const std::string& text) : in_(text) {}
 
   Translation run() {
+    const std::string recursive = recursive_function(in_);
+    if (!recursive.empty()) fail("function " + recursive + " is recursive");
     while (at_ < in_.size()) step();
     Translation result{out_ + "\n", std::move(kernels_)};
     for (const std::string& entry : entries_) result.text += entry;

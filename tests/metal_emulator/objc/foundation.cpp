@@ -1,4 +1,4 @@
-// NSString, NSError and NSArray, as far as metal/ uses them.
+// NSString, NSError, NSArray, NSURL and NSProcessInfo, as far as metal/ uses them.
 #include "runtime.h"
 
 namespace rune::objc {
@@ -40,16 +40,52 @@ Object* array_first(const Array* self, Selector*) {
   return self->items.empty() ? nullptr : self->items[0];
 }
 
+Object* array_with_objects(Object*, Selector*, Object* const* objects, unsigned long count) {
+  std::vector<Object*> items(objects, objects + count);
+  for (Object* item : items) objc_retain(item);
+  return objc_autorelease(make_array(std::move(items)));
+}
+
+struct Url : Object {
+  std::string path;
+};
+Object* url_of_path(Object*, Selector*, Object* path);
+
+Object* process_info(Object* self, Selector*) {
+  return self;  // one object is enough: the class
+}
+Object* system_version(Object*, Selector*) {
+  return objc_autorelease(make_string("Version 15.0 (emulated)"));
+}
+
+Class array_meta{
+    nullptr, "NSArray class", nullptr, {method("arrayWithObjects:count:", array_with_objects)}};
+Class url_meta{nullptr, "NSURL class", nullptr, {method("fileURLWithPath:", url_of_path)}};
+Class process_meta{
+    nullptr,
+    "NSProcessInfo class",
+    nullptr,
+    {method("processInfo", process_info), method("operatingSystemVersionString", system_version)}};
 Class string_meta{
     nullptr, "NSString class", nullptr, {method("stringWithUTF8String:", string_with_utf8)}};
 Class error_class{
     nullptr, "NSError", nullptr, {method("localizedDescription", error_text)}, destroy<Error>};
-Class array_class{
-    nullptr, "NSArray", nullptr, {method("firstObject", array_first)}, destroy<Array>};
 
 }  // namespace
 
 extern "C" {
+long __objc_class_name_NSArray = 0;
+long __objc_class_name_NSURL = 0;
+long __objc_class_name_NSProcessInfo = 0;
+Class _OBJC_CLASS_NSArray{
+    &array_meta, "NSArray", nullptr, {method("firstObject", array_first)}, destroy<Array>};
+Class _OBJC_CLASS_NSURL{&url_meta, "NSURL", nullptr, {}, destroy<Url>};
+Class _OBJC_CLASS_NSProcessInfo{&process_meta, "NSProcessInfo", nullptr, {}};
+
+Object* NSSearchPathForDirectoriesInDomains(unsigned long, unsigned long, signed char) {
+  return objc_autorelease(make_array({make_string(RUNE_CACHES_FOLDER)}));
+}
+
 long __objc_class_name_NSString = 0;
 Class _OBJC_CLASS_NSString{
     &string_meta, "NSString", nullptr, {method("UTF8String", string_utf8)}, destroy<String>};
@@ -79,9 +115,25 @@ Object* make_error(const std::string& text) {
 }
 
 Object* make_array(std::vector<Object*> items) {
-  auto* array = make<Array>(array_class);
+  auto* array = make<Array>(_OBJC_CLASS_NSArray);
   array->items = std::move(items);
   return array;
 }
+
+const std::vector<Object*>& items_of(const Object* array) {
+  return static_cast<const Array*>(array)->items;
+}
+
+std::string path_of(const Object* url) {
+  return url ? static_cast<const Url*>(url)->path : "";
+}
+
+namespace {
+Object* url_of_path(Object*, Selector*, Object* path) {
+  auto* url = make<Url>(_OBJC_CLASS_NSURL);
+  url->path = text_of(path);
+  return objc_autorelease(url);
+}
+}  // namespace
 
 }  // namespace rune::objc

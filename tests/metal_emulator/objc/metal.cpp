@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 namespace rune::metal_emulator {
@@ -28,7 +29,7 @@ void fail(Object** error, const std::string& message) {
 }
 
 extern Class buffer_class, library_class, function_class, pipeline_class, queue_class,
-    commands_class, encoder_class;
+    commands_class, encoder_class, archive_class;
 
 // --- MTLDevice
 // ---------------------------------------------------------------------------------------
@@ -95,6 +96,7 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
     auto code = msl_emulator::Library::compile(text, RUNE_MSL_INCLUDE, RUNE_MSL_CACHE);
     auto* library = make<Library>(library_class);
     library->code = std::move(code);
+    library->text = text;
     return library;
   } catch (const std::exception& e) {
     fail(error, e.what());
@@ -120,6 +122,47 @@ Object* device_new_pipeline(Object*, Selector*, Function* function, Object** err
   return pipeline;
 }
 
+constexpr const char* kArchiveHead = "archive of the Metal emulator";
+
+Object* device_new_archive(Object*, Selector*, ArchiveDescriptor* descriptor, Object** error) {
+  std::set<std::string> keys;
+  if (descriptor->url.get()) {
+    std::ifstream in(path_of(descriptor->url.get()));
+    std::string line;
+    if (!std::getline(in, line) || line != kArchiveHead)
+      return fail(error, "the file is no archive"), nullptr;
+    while (std::getline(in, line)) keys.insert(line);
+  }
+  auto* archive = make<Archive>(archive_class);
+  archive->keys = std::move(keys);
+  return archive;
+}
+
+signed char archive_add(Archive* self, Selector*, PipelineDescriptor* descriptor, Object**) {
+  if (!descriptor->function.get()) invalid("a pipeline without a function");
+  self->keys.insert(descriptor->function->key);
+  ++injection().archived;
+  return 1;
+}
+
+signed char archive_save(Archive* self, Selector*, Object* url, Object** error) {
+  std::ofstream out(path_of(url));
+  out << kArchiveHead << "\n";
+  for (const std::string& key : self->keys) out << key << "\n";
+  if (!out.flush()) fail(error, "the archive cannot be written");
+  return static_cast<bool>(out);
+}
+
+Object* device_new_pipeline_by_descriptor(Object* self, Selector* selector,
+                                          PipelineDescriptor* descriptor, unsigned long, Object**,
+                                          Object** error) {
+  if (descriptor->archives.get())
+    for (const Object* archive : items_of(descriptor->archives.get()))
+      injection().from_archives +=
+          static_cast<const Archive*>(archive)->keys.count(descriptor->function->key);
+  return device_new_pipeline(self, selector, descriptor->function.get(), error);
+}
+
 Object* device_new_queue(Object*, Selector*) {
   return make<Queue>(queue_class);
 }
@@ -143,6 +186,7 @@ Object* library_new_function(Library* self, Selector*, Object* name) {
   auto* function = make<Function>(function_class);
   function->code = self->code;
   function->kernel = kernel;
+  function->key = text_of(name) + " " + std::to_string(std::hash<std::string>()(self->text));
   return function;
 }
 
@@ -315,6 +359,9 @@ Class device_class{nullptr,
                     method("newBufferWithBytesNoCopy:length:options:deallocator:", device_adopt),
                     method("newLibraryWithSource:options:error:", device_new_library),
                     method("newComputePipelineStateWithFunction:error:", device_new_pipeline),
+                    method("newBinaryArchiveWithDescriptor:error:", device_new_archive),
+                    method("newComputePipelineStateWithDescriptor:options:reflection:error:",
+                           device_new_pipeline_by_descriptor),
                     method("newCommandQueue", device_new_queue)},
                    destroy<Device>};
 Class buffer_class{nullptr,
@@ -362,6 +409,33 @@ Class encoder_class{nullptr,
                      method("memoryBarrierWithScope:", encoder_barrier),
                      method("useResource:usage:", encoder_use), method("endEncoding", encoder_end)},
                     destroy<Encoder>};
+Class archive_class{nullptr,
+                    "MTLBinaryArchive",
+                    nullptr,
+                    {method("addComputePipelineFunctionsWithDescriptor:error:", archive_add),
+                     method("serializeToURL:error:", archive_save)},
+                    destroy<Archive>};
+
+// --- Descriptors
+// -------------------------------------------------------------------------------------
+
+Object* new_archive_descriptor(Object*, Selector*);
+Object* new_pipeline_descriptor(Object*, Selector*);
+void archive_descriptor_set_url(ArchiveDescriptor* self, Selector*, Object* url) {
+  self->url = Ref<Object>(url);
+}
+void pipeline_descriptor_set_function(PipelineDescriptor* self, Selector*, Function* function) {
+  self->function = Ref<Function>(function);
+}
+void pipeline_descriptor_set_archives(PipelineDescriptor* self, Selector*, Object* archives) {
+  self->archives = Ref<Object>(archives);
+}
+Class archive_descriptor_meta{
+    nullptr, "MTLBinaryArchiveDescriptor class", nullptr, {method("new", new_archive_descriptor)}};
+Class pipeline_descriptor_meta{nullptr,
+                               "MTLComputePipelineDescriptor class",
+                               nullptr,
+                               {method("new", new_pipeline_descriptor)}};
 Class options_meta{nullptr,
                    "MTLCompileOptions class",
                    nullptr,
@@ -378,6 +452,21 @@ Class _OBJC_CLASS_MTLCompileOptions{
     {method("init", options_init), method("setLanguageVersion:", options_set_version),
      method("setFastMathEnabled:", options_set_fast), method("setMathMode:", options_set_mode)},
     destroy<CompileOptions>};
+
+long __objc_class_name_MTLBinaryArchiveDescriptor = 0;
+Class _OBJC_CLASS_MTLBinaryArchiveDescriptor{&archive_descriptor_meta,
+                                             "MTLBinaryArchiveDescriptor",
+                                             nullptr,
+                                             {method("setUrl:", archive_descriptor_set_url)},
+                                             destroy<ArchiveDescriptor>};
+long __objc_class_name_MTLComputePipelineDescriptor = 0;
+Class _OBJC_CLASS_MTLComputePipelineDescriptor{
+    &pipeline_descriptor_meta,
+    "MTLComputePipelineDescriptor",
+    nullptr,
+    {method("setComputeFunction:", pipeline_descriptor_set_function),
+     method("setBinaryArchives:", pipeline_descriptor_set_archives)},
+    destroy<PipelineDescriptor>};
 
 Object* MTLCreateSystemDefaultDevice() {
   return injection().no_device ? nullptr : make<Device>(device_class);
@@ -408,8 +497,8 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
   return 1;
 }
 
-// Living objects of a class, or an event's count so far: committed, launched, barriers, adopted,
-// violations. -1 for a
+// Living objects of a class, or an event's count so far: committed, launched, barriers, adopted
+// (buffers of the host's memory), archived and from_archives (pipelines), violations. -1 for a
 // name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
@@ -425,6 +514,9 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
       {"launched", &all.launched},
       {"barriers", &all.barriers},
       {"adopted", &all.adopted},
+      {"archived", &all.archived},
+      {"from_archives", &all.from_archives},
+      {"archives", &archive_class.live},
       {"violations", &all.violations}};
   const auto found = counts.find(what);
   return found == counts.end() ? -1 : found->second->load();
@@ -434,6 +526,12 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
 namespace {
 Object* options_new(Object*, Selector*) {
   return make<CompileOptions>(_OBJC_CLASS_MTLCompileOptions);
+}
+Object* new_archive_descriptor(Object*, Selector*) {
+  return make<ArchiveDescriptor>(_OBJC_CLASS_MTLBinaryArchiveDescriptor);
+}
+Object* new_pipeline_descriptor(Object*, Selector*) {
+  return make<PipelineDescriptor>(_OBJC_CLASS_MTLComputePipelineDescriptor);
 }
 }  // namespace
 

@@ -37,12 +37,27 @@ struct CompileOptions : Object {
 };
 
 struct Library : Object {
+  std::string text;
   std::shared_ptr<msl_emulator::Library> code;
 };
 
 struct Function : Object {
+  std::string key;  // of its name and its library's text
   std::shared_ptr<msl_emulator::Library> code;
   const msl_emulator::Kernel* kernel = nullptr;
+};
+
+struct ArchiveDescriptor : Object {
+  Ref<Object> url;
+};
+
+struct Archive : Object {
+  std::set<std::string> keys;  // of kernels
+};
+
+struct PipelineDescriptor : Object {
+  Ref<Function> function;
+  Ref<Object> archives;
 };
 
 struct Pipeline : Object {
@@ -119,6 +134,7 @@ struct Injection {
   std::atomic<long> latency_us{0};                           // before each command buffer runs
   std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
   std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
+  std::atomic<long> archived{0}, from_archives{0};  // pipelines
 };
 Injection& injection();
 // Takes one of a number of faults that are left.

@@ -90,5 +90,7 @@ Object* make_string(const std::string& text);  // one reference
 std::string text_of(const Object* string);
 Object* make_error(const std::string& text);
 Object* make_array(std::vector<Object*> items);  // takes over the references
+const std::vector<Object*>& items_of(const Object* array);
+std::string path_of(const Object* url);
 
 }  // namespace rune::objc

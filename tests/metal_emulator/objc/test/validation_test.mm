@@ -18,6 +18,15 @@ kernel void fill(device float* out [[buffer(0)]], constant long* vars [[buffer(1
                  uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   out[gid.x * 32 + lid.x] = (float)vars[0];
 }
+struct indirect_buffers {
+  device float* out;
+};
+[[kernel, max_total_threads_per_threadgroup(32)]]
+void indirect(constant indirect_buffers* more [[buffer(0)]],
+              uint3 lid [[thread_position_in_threadgroup]]) {
+  device float* out = more->out;
+  out[lid.x] = 1.0f;
+}
 kernel void large(device float* out [[buffer(0)]], uint3 lid [[thread_position_in_threadgroup]]) {
   threadgroup float m[9000];
   m[lid.x] = 1.0f;
@@ -113,6 +122,32 @@ int main() {
   expect("missing buffer", "nothing is bound at buffer index 0", [](Fixture& f) {
     [f.encoder setComputePipelineState:f.pipeline];
     f.dispatch(1, 32);
+  });
+  expect("memory that is not whole pages", "not whole pages", [](Fixture& f) {
+    (void)[f.device newBufferWithBytesNoCopy:static_cast<char*>(f.buffer.contents) + 8
+                                      length:4096
+                                     options:MTLResourceStorageModeShared
+                                 deallocator:nil];
+  });
+  // Through an address: only what the encoder was told of may be accessed.
+  for (const bool is_told : {false, true})
+    expect("a resource by its address", is_told ? "" : "out of bounds", [&](Fixture& f) {
+      f.pipeline = [f.device
+          newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"indirect"]
+                                        error:nil];
+      const unsigned long address = f.buffer.gpuAddress;
+      [f.encoder setComputePipelineState:f.pipeline];
+      [f.encoder setBytes:&address length:sizeof address atIndex:0];
+      if (is_told) [f.encoder useResource:f.buffer usage:MTLResourceUsageWrite];
+      f.dispatch(1, 32);
+      f.finish();
+    });
+  expect("too many threads for a kernel", "33 threads per threadgroup (1 to 32)", [](Fixture& f) {
+    f.pipeline =
+        [f.device newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"indirect"]
+                                                error:nil];
+    [f.encoder setComputePipelineState:f.pipeline];
+    f.dispatch(1, 33);
   });
   expect("too many threads", "1025 threads per threadgroup", [&](Fixture& f) {
     f.bind(&seven);

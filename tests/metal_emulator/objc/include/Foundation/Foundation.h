@@ -42,5 +42,21 @@ __attribute__((objc_root_class)) @interface NSObject {
 @end
 
 @interface NSArray<ObjectType> : NSObject
++ (instancetype)arrayWithObjects:(const ObjectType _Nonnull [])objects count:(NSUInteger)count;
 @property(readonly) ObjectType firstObject;
 @end
+
+@interface NSURL : NSObject
++ (instancetype)fileURLWithPath:(NSString*)path;
+@end
+
+@interface NSProcessInfo : NSObject
+@property(class, readonly) NSProcessInfo* processInfo;
+@property(readonly) NSString* operatingSystemVersionString;
+@end
+
+typedef enum : NSUInteger { NSCachesDirectory = 13 } NSSearchPathDirectory;
+typedef enum : NSUInteger { NSUserDomainMask = 1 } NSSearchPathDomainMask;
+extern "C" NSArray<NSString*>* NSSearchPathForDirectoriesInDomains(NSSearchPathDirectory directory,
+                                                                   NSSearchPathDomainMask domain,
+                                                                   BOOL expands);

@@ -38,6 +38,26 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @property BOOL fastMathEnabled;
 @end
 
+@protocol MTLFunction, MTLBinaryArchive;
+
+@interface MTLBinaryArchiveDescriptor : NSObject
+@property(copy) NSURL* url;
+@end
+
+@interface MTLComputePipelineDescriptor : NSObject
+@property(strong) id<MTLFunction> computeFunction;
+@property(copy) NSArray<id<MTLBinaryArchive>>* binaryArchives;
+@end
+
+@protocol MTLBinaryArchive
+- (BOOL)addComputePipelineFunctionsWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
+                                            error:(NSError* __autoreleasing*)error;
+- (BOOL)serializeToURL:(NSURL*)url error:(NSError* __autoreleasing*)error;
+@end
+
+typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
+@class MTLComputePipelineReflection;
+
 @protocol MTLBuffer
 - (void*)contents __attribute__((objc_returns_inner_pointer));
 @property(readonly) NSUInteger length;
@@ -101,6 +121,13 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
                                  error:(NSError* __autoreleasing*)error;
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
                                                              error:(NSError* __autoreleasing*)error;
+- (id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)descriptor
+                                                 error:(NSError* __autoreleasing*)error;
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
+                                  options:(MTLPipelineOption)options
+                               reflection:(MTLComputePipelineReflection* __autoreleasing*)reflection
+                                    error:(NSError* __autoreleasing*)error;
 - (id<MTLCommandQueue>)newCommandQueue;
 @end
 
