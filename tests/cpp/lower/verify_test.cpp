@@ -180,7 +180,8 @@ const char* const kThread =
 
 TEST(Verify, SimdReduce) {
   const auto expect_bad = [](const std::string& rest, const char* message) {
-    expect_one(kThread + rest, "simd_reduce", message);
+    expect_one(kThread + rest,
+               rest.starts_with("%4 = alu") ? "%6 = simd_reduce" : "%4 = simd_reduce", message);
   };
   EXPECT_EQ(violations(std::string(kThread) + "%4 = simd_reduce add width=4 %0 : i64",
                        "grid=[4,1,1] local=[8,1,1]"),
