@@ -134,6 +134,13 @@ THREADS = """kernel @threads grid=[2,1,1] local=[4,1,1] {
   %9 = load %1 %8 : f32
   store nontemporal=false %0 %2 %9
 }"""
+SIMD = """kernel @simd grid=[2,1,1] local=[4,1,1] {
+  %0 = define_global index=0 size=8 writable=true : ptr f32
+  %1 = special Global_task_idx dim=0 bound=8 : i64
+  %2 = load %0 %1 : f32
+  %3 = simd_reduce max width=2 %2 : f32
+  store nontemporal=false %0 %1 %3
+}"""
 WMMA = f"""kernel @tile {ONE_THREAD} {{
   %0 = define_global index=0 size=8 writable=false : ptr f16
   %1 = define_global index=1 size=8 writable=false : ptr f16
@@ -172,6 +179,13 @@ def test_threads() -> None:
     np.testing.assert_array_equal(result, X.reshape(2, 4)[:, ::-1].ravel())
 
 
+def test_simd_reduce() -> None:
+    (result,) = ir.Kernel(SIMD, "interpreter").run(X)
+    np.testing.assert_array_equal(result, X.reshape(4, 2).max(1).repeat(2))
+    with pytest.raises(UnsupportedOpError, match="simd_reduce: cannot render for the CPU"):
+        ir.Kernel(SIMD, "cpu")
+
+
 def test_wmma() -> None:
     a = X.astype(np.float16)
     (result,) = ir.Kernel(WMMA, "interpreter").run(a, a, X[:4])
@@ -189,7 +203,7 @@ def test_custom() -> None:
 
 
 def test_every_instruction_has_a_case() -> None:
-    texts = [case()[0] for case in CASES.values()] + [THREADS, WMMA, CUSTOM]
+    texts = [case()[0] for case in CASES.values()] + [THREADS, SIMD, WMMA, CUSTOM]
     tested = set(re.findall(r"^\s*(?:%\d+ = )?([a-z_]+)", "\n".join(texts), re.MULTILINE))
     assert set(ir.instruction_kinds()) <= tested
 
