@@ -137,7 +137,7 @@ _FUNCTIONS = (
         " nancumsum nancumprod pad take take_along_axis einsum tensordot dot vdot inner outer"
         " concatenate concat stack diff ediff1d nan_to_num isclose allclose array_equal"
         " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
-        " iscomplex isreal isneginf isposinf imag",
+        " iscomplex isreal isneginf isposinf imag linspace logspace geomspace",
     ),
     (np, _ones, "average"),  # by weights whose sum is not zero
     (

@@ -22,7 +22,7 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     computed = []
     if traced.graph is not None:
         assert traced.graph.verify() == []
-        computed = evaluate(str(traced.graph), inputs)
+        computed = evaluate(str(traced.graph), inputs, traced.functions)
     results = []
     for plan in traced.outputs:
         if plan[0] == "computed":

@@ -96,8 +96,9 @@ def _evaluate(
     raise NotImplementedError(kind)
 
 
-def evaluate(text: str, inputs: list[Any]) -> list[np.ndarray]:
-    """The outputs of a graph on these inputs. Asserts the type that each node states."""
+def evaluate(text: str, inputs: list[Any], functions: Any = ()) -> list[np.ndarray]:
+    """The outputs of a graph on these inputs; `functions` are the (name, callable) of its host
+    callbacks. Asserts the type that each node states."""
     values: dict[int, np.ndarray] = {}
     with np.errstate(all="ignore"):
         for line in text.splitlines()[1:]:
@@ -115,6 +116,8 @@ def evaluate(text: str, inputs: list[Any]) -> list[np.ndarray]:
                     bare.append(word)
             if kind == "placeholder":
                 value = np.asarray(inputs[attrs["index"]], DTYPES[dtype])
+            elif kind == "host_callback":
+                value = np.asarray(functions[attrs["call"]][1](*operands)[attrs["result"]])
             else:
                 value = _evaluate(kind, bare, attrs, operands, DTYPES[dtype])
             assert value.dtype == DTYPES[dtype], line

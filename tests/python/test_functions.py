@@ -230,6 +230,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             np.select([x > 1, x > 0], [x, -x], 3.0), np.choose(i % 2, [x, -x]),
             np.piecewise(x, [x < 0], [-1.0, 1.0]), np.interp(x, [-1.0, 0.0, 2.0], [3.0, 4.0, 5.0]),
             np.clip(i, 0, None), np.isclose(x, x + 1e-9), np.allclose(x, x), np.isin(i, [1, 2]),
+            np.linspace(x[0], x[1, 1], 4),
             np.heaviside(x, 0.5), np.frexp(x), np.modf(x), divmod(i, 3), np.spacing(x),
         ],
         (X, I),
