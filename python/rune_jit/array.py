@@ -7,7 +7,7 @@ program of its own (eager.py), or as part of a traced function."""
 from __future__ import annotations
 
 import operator as op
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.device import default_dtype, has_host_memory, is_dtype, to_memory
 from rune_jit.errors import DTypeError
+from rune_jit.shaped import Shaped
 from rune_jit.trace import Trace, current_trace
 from rune_jit.tracer import _BINARY, _COMPARISONS, _METHODS, _UNARY, Tracer
 
 
-class Array(_core.ArrayBase):  # type: ignore[misc]
+class Array(Shaped, _core.ArrayBase):  # type: ignore[misc]
     """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
 
     NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return
@@ -48,25 +49,6 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
         return self._device
 
     @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
     def T(self) -> Any:
         return np.transpose(self)
 
@@ -82,18 +64,8 @@ class Array(_core.ArrayBase):  # type: ignore[misc]
     def imag(self) -> Any:
         return np.imag(self)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())
-
-    def __iter__(self) -> Iterator[Array]:
-        if not self.shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.shape[0]))
 
     # The elements.
 

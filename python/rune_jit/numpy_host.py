@@ -65,6 +65,7 @@ def call_on_host(
     """
     trace = require_trace()
     name = name or f"{function.__module__}.{function.__name__}"
+    leaves: list[Any]
     leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
     operands: list[_Operand] = []
     values: list[Any] = []

@@ -30,7 +30,7 @@ _SAMPLES = {bool: True, int: 1, float: 1.0}
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
     try:
-        native = _METHODS.get(method, _no_method)
+        native: Callable[..., Any] = _METHODS.get(method, _no_method)
         return native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError:
         return on_host(ufunc, method, inputs, kwargs)
@@ -96,7 +96,9 @@ def _with_dtype(
     kinds = [_kind(value) for value in operands]
     signature = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
     loop = ufunc.resolve_dtypes(
-        (*kinds, *(None,) * ufunc.nout), signature=signature, casting=casting
+        (*kinds, *(None,) * ufunc.nout),
+        signature=signature,
+        casting=casting,  # type: ignore[arg-type]
     )
     cast = [
         trace.builder.astype(value, wanted)
@@ -138,8 +140,8 @@ def _reduce(
     where: Any = True,
 ) -> Tracer:
     name = _REDUCTIONS.get(ufunc)
-    if name is None:
-        refuse(f"{ufunc.__name__}.reduce")
+    refuse_unless(name is not None, f"{ufunc.__name__}.reduce")
+    assert name
     return _math.reduce_array(name, a, axis, dtype, keepdims, initial, where)
 
 

@@ -6,7 +6,7 @@ import dis
 import operator as op
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,10 +14,11 @@ import numpy as np
 from rune_jit import _core
 from rune_jit import trace as _trace
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
+from rune_jit.shaped import Shaped
 from rune_jit.storage import Step, Storage, refuse_write_to_numpy
 
 
-class Tracer:
+class Tracer(Shaped):
     """Stands for an array (or a Python number) in a traced function.
 
     Operators, methods and NumPy's functions on it build the graph; results have the shapes and
@@ -141,25 +142,6 @@ class Tracer:
         raise UnsupportedOpError("ndarray.dtype: cannot trace a write to it\nhint: use astype")
 
     @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
     def device(self) -> str:
         """The default device: where a program runs is known when it is compiled."""
         return _core.default_device()  # type: ignore[no-any-return]
@@ -195,16 +177,6 @@ class Tracer:
     @flat.setter
     def flat(self, value: Any) -> None:
         self.flat[:] = value
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tracer]:
-        if not self.shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
         what = getattr(self._value, "weak", None) or self.dtype.name
