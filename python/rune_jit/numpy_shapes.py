@@ -352,8 +352,8 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
         )
     if not isinstance(repeats, numbers.Integral):
         a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
-        taken: Any = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
-        return taken
+        taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
+        return taken  # type: ignore[return-value]
     return call_builder("repeat", a, int(repeats), as_axis(axis))
 
 
