@@ -13,6 +13,7 @@ import numpy as np
 
 ALONE = os.environ.get("RUNE_TEST_DEVICE", "")
 HAS_FLOAT64 = ALONE != "metal"
+HAS_DENORMALS = ALONE != "metal"  # of float32
 
 
 def devices(*usual: str) -> list[str]:
@@ -22,7 +23,7 @@ def devices(*usual: str) -> list[str]:
 
 def flushed(expected: Any) -> Any:
     """The array with zeros for denormal float32, where the device flushes them."""
-    if ALONE != "metal" or expected.dtype != np.float32:
+    if HAS_DENORMALS or expected.dtype != np.float32:
         return expected
     return np.where(
         np.abs(expected) < np.finfo(np.float32).tiny, np.copysign(0, expected), expected
