@@ -168,7 +168,9 @@ Angle reduce_huge(Value size) {
   // The leading bits are exact as a float; what follows and the error of pi/2 are added to them.
   const Value fraction = e.bitcast(top << 2, DType::Int64);
   const Value leading_bits = fraction & ~((int64_t{1} << (63 - f.mantissa)) - 1);
-  Value rest = cast(fraction - leading_bits, f.dtype);
+  const Value trailing_bits = fraction - leading_bits;
+  Value rest = cast(trailing_bits, f.dtype);
+  const Value rest_low = cast(trailing_bits - cast(rest, DType::Int64), f.dtype);
   if (!narrow) {
     const Value next = (limbs[2] << 32) | limbs[3];
     rest =
@@ -177,9 +179,14 @@ Angle reduce_huge(Value size) {
   const double unit = std::ldexp(1.0, -64);
   const double pi_2 = table_of(size).pi_2[0], pi_2_low = table_of(size).pi_2[1];
   const Value first = cast(leading_bits, f.dtype) * unit;
-  const Value tail = mulacc(first, pi_2_low, rest * unit * pi_2);
-  const Value sum = mulacc(first, pi_2, tail);
-  return {quadrant, sum, mulacc(first, pi_2, 0.0 - sum) + tail};
+  const Value second = rest * unit;
+  const Value product = first * pi_2, second_product = second * pi_2;
+  const Value sum = mulacc(first, pi_2, mulacc(first, pi_2_low, second_product));
+  // What both products lack, and the parts of the angle that are not in them.
+  Value low = mulacc(first, pi_2_low, mulacc(second, pi_2_low, rest_low * unit * pi_2));
+  low = low + mulacc(second, pi_2, 0.0 - second_product);
+  low = low + mulacc(first, pi_2, 0.0 - product);
+  return {quadrant, sum, ((product - sum) + second_product) + low};
 }
 
 struct SinCos {
