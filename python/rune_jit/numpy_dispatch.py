@@ -6,7 +6,7 @@ from __future__ import annotations
 import numbers
 import operator as op
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def is_operand(x: Any) -> bool:
     )
 
 
-def refuse(what: str) -> None:
+def refuse(what: str) -> NoReturn:
     raise UnsupportedOpError(f"{what}: cannot trace this")
 
 

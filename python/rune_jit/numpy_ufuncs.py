@@ -140,8 +140,8 @@ def _reduce(
     where: Any = True,
 ) -> Tracer:
     name = _REDUCTIONS.get(ufunc)
-    refuse_unless(name is not None, f"{ufunc.__name__}.reduce")
-    assert name
+    if name is None:
+        refuse(f"{ufunc.__name__}.reduce")
     return _math.reduce_array(name, a, axis, dtype, keepdims, initial, where)
 
 

@@ -17,6 +17,17 @@ Scenario = Callable[[Any], Iterator[Any]]
 X = np.arange(4.0)
 
 
+def collection() -> tuple[list[Scenario], Callable[[Scenario], Scenario]]:
+    """A list of scenarios, and the decorator that adds to it."""
+    scenarios: list[Scenario] = []
+
+    def add(scenario: Scenario) -> Scenario:
+        scenarios.append(scenario)
+        return scenario
+
+    return scenarios, add
+
+
 def snapshot(result: Any) -> Any:
     return optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
 

@@ -11,22 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-from scenarios import Scenario, X, check_on_numpy, check_traced, eager
+from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
 
 import rune_jit
 
-TRACED: list[Scenario] = []
-ON_NUMPY: list[Scenario] = []
-
-
-def traced(scenario: Scenario) -> Scenario:
-    TRACED.append(scenario)
-    return scenario
-
-
-def on_numpy(scenario: Scenario) -> Scenario:
-    ON_NUMPY.append(scenario)
-    return scenario
+TRACED, traced = collection()
+ON_NUMPY, on_numpy = collection()
 
 
 # Captured arrays are read at each call, also where they meet nothing traced.
