@@ -28,8 +28,9 @@ constexpr int64_t kContractGroupOutputs =
 constexpr int64_t kBlockSteps = 256;
 // Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
 constexpr int64_t kTransposeTile = 64;
-// Outputs from this size on bypass the caches.
-constexpr int64_t kNontemporalBytes = 16 << 20;
+// Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
+// at most so much.
+constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -235,8 +236,10 @@ class Mapper {
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
     for (const Stage& stage : kernel_.stages)
       serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
+    const int64_t most_cached =
+        std::clamp(caps_.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
     for (const BufferInfo& buffer : kernel_.outputs)
-      if (caps_.has_nontemporal_stores && buffer.alloc.size_bytes >= kNontemporalBytes)
+      if (caps_.has_nontemporal_stores && buffer.alloc.size_bytes >= most_cached)
         kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
   }
 
