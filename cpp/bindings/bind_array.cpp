@@ -48,10 +48,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     const int status = PyObject_GetBuffer(host.ptr(), view, flags);
     if (status == 0) view->readonly = 1;
     return status;
-  } catch (py::error_already_set& e) {
-    e.restore();
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_BufferError, e.what());
+  } catch (...) {
+    raise_current_exception();
   }
   return -1;
 }

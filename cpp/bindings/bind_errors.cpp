@@ -1,4 +1,6 @@
 // C++ errors become the exceptions of rune_jit.errors and Python's own.
+#include <new>
+
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "graph/numpy_ops.h"
@@ -28,22 +30,40 @@ void raise_user_error(const UserError& e) {
   }
 }
 
+// Throws on what is not an error of this library.
+void raise_error_of_ours(const std::exception_ptr& pointer) {
+  try {
+    if (pointer) std::rethrow_exception(pointer);
+  } catch (const graph::OverflowError& e) {
+    raise(PyExc_OverflowError, e.what());
+  } catch (const graph::AxisError& e) {
+    raise(py::module_::import("numpy").attr("exceptions").attr("AxisError"), e.what());
+  } catch (const UserError& e) {
+    raise_user_error(e);
+  } catch (const InternalError& e) {
+    raise_ours("InternalError", e.what());
+  }
+}
+
 }  // namespace
 
+void raise_current_exception() {
+  try {
+    raise_error_of_ours(std::current_exception());
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const py::builtin_exception& e) {
+    e.set_error();
+  } catch (const std::bad_alloc&) {
+    raise(PyExc_MemoryError, "not enough memory");
+  } catch (const std::exception& e) {
+    raise(PyExc_RuntimeError, e.what());
+  }
+}
+
 void bind_errors(py::module_&) {
-  py::register_local_exception_translator([](std::exception_ptr pointer) {
-    try {
-      if (pointer) std::rethrow_exception(pointer);
-    } catch (const graph::OverflowError& e) {
-      raise(PyExc_OverflowError, e.what());
-    } catch (const graph::AxisError& e) {
-      raise(py::module_::import("numpy").attr("exceptions").attr("AxisError"), e.what());
-    } catch (const UserError& e) {
-      raise_user_error(e);
-    } catch (const InternalError& e) {
-      raise_ours("InternalError", e.what());
-    }
-  });
+  py::register_local_exception_translator(
+      [](std::exception_ptr pointer) { raise_error_of_ours(pointer); });
 }
 
 }  // namespace rune::bindings

@@ -26,6 +26,10 @@ void bind_driver(py::module_& m);
 void bind_hooks(py::module_& m);
 void bind_ir(py::module_& m);
 
+// In a handler of an exception, in a function that Python calls without pybind11: sets the Python
+// exception that it stands for.
+void raise_current_exception();
+
 // The dtype of a NumPy descriptor of native byte order; none for dtypes that this library lacks.
 std::optional<DType> dtype_of(const py::dtype& descriptor);
 // The dtype named by anything that numpy.dtype takes, or numpy's bfloat16 of ml_dtypes. Throws

@@ -8,7 +8,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class _Fallback:
         self.last_used = _core.CompiledCall.tick()
 
 
-class JitFunction(Generic[P, R]):
+class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
     """A function that runs as compiled programs; what `jit` returns."""
 
     def __init__(
@@ -109,11 +109,10 @@ class JitFunction(Generic[P, R]):
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
-        self._dispatcher = _core.Dispatcher(self._slow_call, self._eager_call)
-        self._call = self._dispatcher.call
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._call(args, kwargs)  # type: ignore[no-any-return]
+    if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _BoundJit(self, instance)
@@ -171,13 +170,13 @@ class JitFunction(Generic[P, R]):
         """Hits, misses, fallbacks and the number of known signatures."""
         entries = self._cache.entries()
         fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
-        hits = self._hits + self._dispatcher.hits
+        hits = self._hits + self._fast_hits
         return CacheInfo(hits, self._misses, fallbacks, len(entries), self._cache.evictions)
 
     def clear_cache(self) -> None:
         """Forgets every signature."""
         self._cache.clear()
-        self._dispatcher.clear()
+        self._forget()
         self._changed_state.clear()
         self._warned.clear()
 
@@ -227,7 +226,7 @@ class JitFunction(Generic[P, R]):
         if kwargs or call.statics or call.static_leaves or len(call.leaves) != len(args):
             return
         if all(leaf is arg for leaf, arg in zip(call.leaves, args, strict=True)):
-            self._dispatcher.add(args, entry)
+            self._remember(args, entry)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         return take_apart(self._name, self._signature, self._static_names, args, kwargs)
@@ -238,7 +237,7 @@ class JitFunction(Generic[P, R]):
         evictions = self._cache.evictions
         entry = self._cache.get(call.key, lambda traced: self._make_entry(call, traced))
         if self._cache.evictions != evictions:
-            self._dispatcher.clear()
+            self._forget()
         return entry
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:

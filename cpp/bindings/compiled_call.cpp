@@ -1,0 +1,226 @@
+#include "bindings/compiled_call.h"
+
+#include <pybind11/gil_safe_call_once.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// The memory of an array: the bytes between its lowest and its highest element.
+struct Extent {
+  uintptr_t low = 0, high = 0;
+  size_t bytes = 0;  // of all elements
+
+  static Extent of(const ArrayHeader& header) {
+    Extent extent;
+    extent.low = extent.high = reinterpret_cast<uintptr_t>(header.data);
+    extent.bytes = size_of(*header.dtype);
+    for (int i = 0; i < header.rank; ++i) {
+      if (header.shape[i] == 0) return {};
+      const ssize_t reach = (header.shape[i] - 1) * header.strides[i];
+      (reach < 0 ? extent.low : extent.high) += reach;
+      extent.bytes *= header.shape[i];
+    }
+    extent.high += size_of(*header.dtype);
+    return extent;
+  }
+  bool meets(const Extent& other) const { return low < other.high && other.low < high; }
+  // Two elements may share memory.
+  bool folds() const { return bytes > high - low; }
+};
+
+bool is_in_host_memory(py::handle x) {
+  return is_array(x) ? header_of(x).data != nullptr : is_ndarray(x, false);
+}
+
+}  // namespace
+
+bool LeafGuard::holds(py::handle value) const {
+  if (!dtype) return PyObject_IsTrue(value.ptr()) == 1;
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0) return false;
+  const int bits = bits_of(*dtype);
+  if (kind(*dtype) == Kind::Uint) return v >= 0 && (bits >= 64 || (v >> bits) == 0);
+  return bits >= 64 || (v >= -(1LL << (bits - 1)) && v < (1LL << (bits - 1)));
+}
+
+Check Check::of(const py::tuple& t) {
+  if (t[0].cast<std::string>() == "index")
+    return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<int64_t>(), {}};
+  return {Kind::Equal, 0, 0, t[1].cast<std::string>()};
+}
+
+void Check::raise_unless_passed(const py::object& computed) const {
+  const py::object value = to_numpy_result(computed);
+  switch (kind) {
+    case Kind::Index: {
+      const auto code = value.cast<uint64_t>();
+      if (code == 0) return;
+      user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
+                 " is out of bounds for axis ", axis, " with size ", size);
+    }
+    case Kind::Equal: {
+      const auto numbers = value.cast<std::vector<int64_t>>();
+      if (numbers.at(0) == numbers.at(1)) return;
+      std::string text = message;
+      for (const int64_t number : numbers)
+        if (const size_t at = text.find("{}"); at != std::string::npos)
+          text.replace(at, 2, std::to_string(number));
+      user_error(ErrorKind::Value, text);
+    }
+  }
+}
+
+void WriteBack::write(py::handle target, const py::object& value) const {
+  if (is_array(target)) return set_memory(target, value);
+  const ArrayHeader header = header_of(target);
+  const py::array array = to_host(value);
+  if (header.contiguous) {
+    const ArrayHeader from = header_of(array);
+    std::memcpy(header.data, from.data, Extent::of(from).bytes);
+    return;
+  }
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
+  copyto.call_once_and_store_result([] { return py::module_::import("numpy").attr("copyto"); });
+  copyto.get_stored()(target, array);
+}
+
+Output Output::of(const py::tuple& t) {
+  const auto from = t[0].cast<std::string>();
+  Output output;
+  if (from == "constant" || from == "copy") {
+    output.from = From::Constant;
+    output.constant = t[1];
+    output.copy = from == "copy";
+    return output;
+  }
+  output.from = from == "leaf" ? From::Leaf : From::Computed;
+  output.index = t[1].cast<int64_t>();
+  output.to_python = t.size() > 2 && t[2].cast<bool>();
+  output.to_array = t.size() > 3 && t[3].cast<bool>();
+  return output;
+}
+
+CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
+                           const py::sequence& captured, const py::sequence& outputs,
+                           py::object unflatten, const py::sequence& leaf_guards,
+                           const py::sequence& guards, const py::sequence& writes,
+                           std::vector<int64_t> contiguous, const py::sequence& checks,
+                           py::object device)
+    : program_(std::move(program)),
+      input_leaves_(std::move(input_leaves)),
+      unflatten_(std::move(unflatten)),
+      device_(std::move(device)),
+      guards_(to_guards(guards)),
+      contiguous_(std::move(contiguous)) {
+  for (const py::handle array : captured)
+    captured_.push_back(py::reinterpret_borrow<py::object>(array));
+  for (const py::handle o : outputs)
+    outputs_.push_back(Output::of(py::reinterpret_borrow<py::tuple>(o)));
+  for (const py::handle g : leaf_guards) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(g);
+    std::optional<DType> dtype;
+    if (!pair[1].is_none()) dtype = to_dtype(pair[1]);
+    leaf_guards_.push_back({pair[0].cast<int64_t>(), dtype});
+  }
+  for (const py::handle w : writes) {
+    const auto t = py::reinterpret_borrow<py::tuple>(w);
+    writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>()});
+  }
+  for (const py::handle c : checks)
+    checks_.push_back(Check::of(py::reinterpret_borrow<py::tuple>(c)));
+}
+
+bool CompiledCall::is_current() const {
+  for (const Guard& guard : guards_)
+    if (!guard.holds()) return false;
+  for (size_t i = 0; i < captured_.size(); ++i) {
+    const ArrayHeader header = header_of(captured_[i]);
+    const ArrayType& type = program_->inputs()[input_leaves_.size() + i];
+    if (header.dtype != type.dtype || header.rank != static_cast<int>(type.shape.size()) ||
+        !std::equal(type.shape.begin(), type.shape.end(), header.shape))
+      return false;
+  }
+  return true;
+}
+
+CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::object& result) {
+  last_used_ = tick();
+  if (!is_current()) return Status::Stale;
+  for (const LeafGuard& guard : leaf_guards_)
+    if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
+  std::vector<py::object> computed;
+  if (program_) {
+    std::vector<py::handle> arguments;
+    arguments.reserve(input_leaves_.size() + captured_.size());
+    for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
+    for (const py::object& array : captured_) arguments.push_back(array);
+    for (const int64_t input : contiguous_)
+      if (is_ndarray(arguments[input], false) && !header_of(arguments[input]).contiguous)
+        return Status::Unsuitable;
+    if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
+    computed = program_->run(arguments);
+    const size_t first_check = computed.size() - checks_.size();
+    for (size_t i = 0; i < checks_.size(); ++i)
+      checks_[i].raise_unless_passed(computed[first_check + i]);
+    for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
+  }
+  result = assemble(leaves, computed);
+  return Status::Done;
+}
+
+// Whether NumPy would write to these arrays, and each write touches one input only and none that
+// the trace knew.
+bool CompiledCall::may_write(std::span<const py::handle> arguments) const {
+  for (const WriteBack& w : writes_) {
+    if (is_array(arguments[w.input])) {
+      const auto is_same = [&](py::handle x) { return x.is(arguments[w.input]); };
+      if (std::count_if(arguments.begin(), arguments.end(), is_same) > 1) return false;
+      continue;
+    }
+    const ArrayHeader header = header_of(arguments[w.input]);
+    const Extent extent = Extent::of(header);
+    if (!header.writeable || extent.folds()) return false;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (static_cast<int64_t>(i) != w.input && is_in_host_memory(arguments[i]) &&
+          extent.meets(Extent::of(header_of(arguments[i]))))
+        return false;
+    for (const Guard& guard : guards_)
+      if (guard.kind == Guard::Kind::Content && header_of(guard.holder).dtype &&
+          extent.meets(Extent::of(header_of(guard.holder))))
+        return false;
+  }
+  return true;
+}
+
+py::object CompiledCall::one(const Output& output, std::span<const py::handle> leaves,
+                             std::span<const py::object> computed) const {
+  switch (output.from) {
+    case Output::From::Constant:
+      return output.copy ? output.constant.attr("copy")() : output.constant;
+    case Output::From::Leaf: return py::reinterpret_borrow<py::object>(leaves[output.index]);
+    case Output::From::Computed: {
+      const py::object& value = computed[output.index];
+      if (output.to_python) return to_host(value).attr("item")();
+      if (!device_.is_none()) return make_array(value, device_);
+      return output.to_array ? to_host(value) : to_numpy_result(value);
+    }
+  }
+  RUNE_UNREACHABLE();
+}
+
+py::object CompiledCall::assemble(std::span<const py::handle> leaves,
+                                  std::span<const py::object> computed) const {
+  if (unflatten_.is_none()) return one(outputs_[0], leaves, computed);
+  py::tuple results(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) results[i] = one(outputs_[i], leaves, computed);
+  return unflatten_(results);
+}
+
+}  // namespace rune::bindings

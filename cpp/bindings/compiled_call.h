@@ -1,0 +1,105 @@
+// A traced function for one signature: its program and how arguments and results meet it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bindings/guards.h"
+#include "bindings/program.h"
+
+namespace rune::bindings {
+
+// Of a Python number among the arguments: what the trace concluded from its value.
+struct LeafGuard {
+  int64_t leaf = 0;
+  std::optional<DType> dtype;  // holds the number; absent: the number must not be zero
+
+  bool holds(py::handle value) const;
+};
+
+// A check made while the program runs, of one of its values.
+struct Check {
+  // Index, of a 0-d uint64: 0, or 2 * i + 1 for an index i out of bounds. Equal, of two int64: they
+  // are equal.
+  enum class Kind : uint8_t { Index, Equal } kind = Kind::Index;
+  int64_t axis = 0, size = 0;  // of Index
+  std::string message;         // of Equal: what a ValueError says; the numbers replace each {}
+
+  // ("index", axis, size) or ("equal", message).
+  static Check of(const py::tuple& t);
+  void raise_unless_passed(const py::object& computed) const;
+};
+
+// A write of the traced function to an argument or a captured array, done after the run.
+struct WriteBack {
+  int64_t input = 0;  // of the program
+  int64_t computed = 0;
+
+  // `value` is memory. An Array gets it as its new memory: other Arrays that share the old one keep
+  // their elements.
+  void write(py::handle target, const py::object& value) const;
+};
+
+// A result of the traced function.
+struct Output {
+  enum class From : uint8_t { Computed, Leaf, Constant } from = From::Computed;
+  int64_t index = 0;
+  bool to_python = false;  // a Python number, not NumPy's
+  bool copy = false;       // of Constant: each call returns its own array
+  bool to_array = false;   // a 0-d array, not a scalar
+  py::object constant;
+
+  // ("computed", index, to_python, to_array), ("leaf", index), ("constant", object) or ("copy",
+  // array).
+  static Output of(const py::tuple& t);
+};
+
+class CompiledCall {
+ public:
+  enum class Status { Done, Unsuitable, Stale };
+
+  CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
+               const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
+               const py::sequence& leaf_guards, const py::sequence& guards,
+               const py::sequence& writes, std::vector<int64_t> contiguous,
+               const py::sequence& checks, py::object device);
+
+  // Whether the state that the trace read is what it was, and the captured arrays have the types
+  // that they had then.
+  bool is_current() const;
+
+  // Runs the program on the leaves of a call's arguments. Done: `result` is what the function
+  // returns. Unsuitable: these arguments must run on NumPy. Stale: the program must not be used
+  // again. Throws what the program throws.
+  Status call(std::span<const py::handle> leaves, py::object& result);
+
+  // Grows with each use of any compiled call.
+  static int64_t tick() { return ++ticks_; }
+  int64_t last_used() const { return last_used_; }
+
+ private:
+  bool may_write(std::span<const py::handle> arguments) const;
+  py::object one(const Output& output, std::span<const py::handle> leaves,
+                 std::span<const py::object> computed) const;
+  py::object assemble(std::span<const py::handle> leaves,
+                      std::span<const py::object> computed) const;
+
+  static inline int64_t ticks_ = 0;  // the GIL guards it
+  int64_t last_used_ = 0;
+  std::shared_ptr<BoundProgram> program_;  // null if nothing is computed
+  std::vector<int64_t> input_leaves_;
+  std::vector<py::object> captured_;
+  std::vector<Output> outputs_;
+  py::object unflatten_;
+  py::object device_;  // of the Arrays that are returned; None if results are NumPy's
+  std::vector<LeafGuard> leaf_guards_;
+  std::vector<Guard> guards_;
+  std::vector<int64_t> contiguous_;  // inputs
+  std::vector<WriteBack> writes_;
+  std::vector<Check> checks_;  // of the program's last results
+};
+
+}  // namespace rune::bindings
