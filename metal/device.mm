@@ -28,7 +28,7 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
     caps.max_threads_per_group = static_cast<int>(std::min<NSUInteger>(threads.width, 1 << 20));
     caps.shared_memory_bytes = static_cast<int64_t>(device.maxThreadgroupMemoryLength);
     // Matrix units came with the A14 and the M1.
-    caps.has_matrix_unit = caps.has_matrix_unit && [device supportsFamily:MTLGPUFamilyApple7];
+    if (![device supportsFamily:MTLGPUFamilyApple7]) caps.matrix_ops.clear();
   }
   return caps;
 }

@@ -183,11 +183,12 @@ void Builder::assign(Var acc, Var value) {
   add(Assign{}, {acc, value}, {});
 }
 
-Var Builder::wmma(int64_t m, int64_t n, int64_t k, Var a, Var b, Var c) {
-  RUNE_CHECK(type(a).lanes == m * k && type(b).lanes == k * n && type(c).lanes == m * n &&
-                 type(a).dtype == type(b).dtype,
+Var Builder::wmma(Wmma shape, Var a, Var b, Var c) {
+  const int64_t m = shape.m, n = shape.n, k = shape.k, threads = shape.threads(type(c).lanes);
+  RUNE_CHECK(type(a).lanes * threads == m * k && type(b).lanes * threads == k * n &&
+                 type(c).lanes * threads == m * n && type(a).dtype == type(b).dtype,
              "tiles of wmma ", m, "x", n, "x", k);
-  return add(Wmma{m, n, k}, {a, b, c}, type(c));
+  return add(std::move(shape), {a, b, c}, type(c));
 }
 
 Var Builder::simd_reduce(AluOp op, int64_t width, Var x) {

@@ -43,7 +43,7 @@ class Builder {
   Var define_var(SymVar var, DType dtype = DType::Int64);
   Var unroll(int64_t iterations, DType dtype = DType::Int64);
   // a, b and c have m*k, k*n and m*n lanes; a and b one dtype, the result that of c.
-  Var wmma(int64_t m, int64_t n, int64_t k, Var a, Var b, Var c);
+  Var wmma(Wmma shape, Var a, Var b, Var c);
   Var simd_reduce(AluOp op, int64_t width, Var x);
   Var ptrcat(std::vector<Var> memories);
   Var custom(std::string op_name, std::string text, std::vector<Var> args, Type type,

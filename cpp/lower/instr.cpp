@@ -46,6 +46,19 @@ const char* name_of(SpecialKind kind) {
   return "?";
 }
 
+int64_t spread_position(const Ints& strides, int64_t number) {
+  int64_t position = 0;
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (number >> i & 1) position += strides[i];
+  return position;
+}
+
+bool is_collective(const Instr& instr) {
+  const auto* wmma = instr.as<Wmma>();
+  return instr.kind() == InstrKind::Barrier || instr.kind() == InstrKind::Simd_reduce ||
+         (wmma && wmma->spread);
+}
+
 std::vector<Var> Kernel::globals() const {
   std::vector<Var> result;
   for (uint32_t i = 0; i < body.size(); ++i)

@@ -180,12 +180,20 @@ struct Ptrcat {
   void fields(F&&) {}
 };
 // Args: (a, b, c), vectors holding row-major tiles a[m,k], b[k,n], c[m,n]: a @ b + c.
+// With `spread`, the threads of a SIMD-group hold one tile together, and execute this together as a
+// Simd_reduce. A list of strides for each tile, of its row-major positions: lane l of thread t of the
+// T threads holds the element at the sum of strides[i] over the bits i set in t + T * l.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
+  std::optional<std::vector<Ints>> spread = std::nullopt;
   bool operator==(const Wmma&) const = default;
   template <class F>
-  void fields(F&& f) { f("m", m); f("n", n); f("k", k); }
+  void fields(F&& f) { f("m", m); f("n", n); f("k", k); f("spread", spread); }
+  // The threads that hold a tile, where they have this many lanes of the result.
+  int64_t threads(int lanes) const { return spread ? m * n / lanes : 1; }
 };
+// The position of element `number` (t + T * l) of a tile that is spread by these strides.
+int64_t spread_position(const Ints& strides, int64_t number);
 // Args: (x), a scalar. The threads of a workgroup, numbered x first, form SIMD-groups of `width`, whose
 // values are combined by `op` in an order of the target's; each thread gets the result. All threads
 // of the workgroup execute it together, as a Barrier; it orders no accesses to memory.
@@ -299,6 +307,9 @@ struct Instr {
     return std::get_if<T>(&payload);
   }
 };
+
+// Whether all threads of a workgroup execute the instruction together.
+bool is_collective(const Instr& instr);
 
 struct Kernel {
   std::string name;

@@ -77,6 +77,8 @@ class Runner {
       for (uint32_t& p : position) ++p;
       if (op.code == Code::SimdReduce)
         combine_groups(op);
+      else if (op.code == Code::SimdWmma)
+        multiply_groups(op);
       else
         ++moment_.interval;
     }
@@ -92,6 +94,28 @@ class Runner {
         for (size_t i = 0; i < n / 2; ++i)
           op.fn(&values[i], &values[i], &values[i + (n + 1) / 2], nullptr, op);
       for (int64_t t = 0; t < width; ++t) registers_of(first + t)[op.dst] = values[0];
+    }
+  }
+
+  // Gathers the tiles of each SIMD-group's threads, and deals the product out to them.
+  void multiply_groups(const Op& op) {
+    const WmmaInfo& w = program_.wmmas[op.extra];
+    const uint32_t sources[] = {w.cast_a.dst, w.cast_b.dst, op.c};
+    std::array<std::vector<uint64_t>, 3> tiles;
+    // Calls f(element of the tile, register) for all elements of tile i in the group.
+    const auto each = [&](int64_t first, size_t i, uint32_t base, const auto& f) {
+      for (size_t number = 0; number < w.positions[i].size(); ++number)
+        f(tiles[i][w.positions[i][number]],
+          registers_of(first + number % w.threads)[base + number / w.threads]);
+    };
+    for (int64_t first = 0; first < threads_; first += w.threads) {
+      for (int64_t t = first; t < first + w.threads; ++t) cast_tiles(w, registers_of(t));
+      for (size_t i = 0; i < 3; ++i) {
+        tiles[i].resize(w.positions[i].size());
+        each(first, i, sources[i], [](uint64_t& tile, uint64_t& r) { tile = r; });
+      }
+      multiply(w, tiles[0].data(), tiles[1].data(), tiles[2].data());
+      each(first, 2, op.dst, [](uint64_t& tile, uint64_t& r) { r = tile; });
     }
   }
 
@@ -173,6 +197,9 @@ class Runner {
           if (stepwise_) return position;
           r[op.dst] = r[op.a];
           break;
+        case Code::SimdWmma:
+          RUNE_CHECK(stepwise_, "a group of one thread has no spread tiles");
+          return position;
         case Code::End: return position;
       }
     }
@@ -259,17 +286,22 @@ class Runner {
 
   void wmma(const Op& op, uint64_t* r) {
     const WmmaInfo& w = program_.wmmas[op.extra];
-    w.cast_a.fn(r + w.cast_a.dst, r + w.cast_a.a, nullptr, nullptr, w.cast_a);
-    w.cast_b.fn(r + w.cast_b.dst, r + w.cast_b.a, nullptr, nullptr, w.cast_b);
-    const uint64_t* const a = r + w.cast_a.dst;
-    const uint64_t* const b = r + w.cast_b.dst;
+    cast_tiles(w, r);
+    std::copy_n(r + op.c, w.m * w.n, r + op.dst);
+    multiply(w, r + w.cast_a.dst, r + w.cast_b.dst, r + op.dst);
+  }
+
+  static void cast_tiles(const WmmaInfo& w, uint64_t* r) {
+    for (const Op* cast : {&w.cast_a, &w.cast_b})
+      cast->fn(r + cast->dst, r + cast->a, nullptr, nullptr, *cast);
+  }
+
+  // c += a @ b, of row-major tiles.
+  static void multiply(const WmmaInfo& w, const uint64_t* a, const uint64_t* b, uint64_t* c) {
     for (uint32_t i = 0; i < w.m; ++i)
-      for (uint32_t j = 0; j < w.n; ++j) {
-        uint64_t sum = r[op.c + i * w.n + j];
+      for (uint32_t j = 0; j < w.n; ++j, ++c)
         for (uint32_t k = 0; k < w.k; ++k)
-          w.mulacc.fn(&sum, a + i * w.k + k, b + k * w.n + j, &sum, w.mulacc);
-        r[op.dst + i * w.n + j] = sum;
-      }
+          w.mulacc.fn(c, a + i * w.k + k, b + k * w.n + j, c, w.mulacc);
   }
 
   std::string this_thread() const {

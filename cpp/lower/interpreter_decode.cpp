@@ -239,18 +239,32 @@ class Decoder {
   }
   void decode(const Wmma& p) {
     const DType dtype = instr().type.dtype;
-    WmmaInfo wmma{static_cast<uint32_t>(p.m), static_cast<uint32_t>(p.n),
-                  static_cast<uint32_t>(p.k), cast_of(arg(0), dtype),
-                  cast_of(arg(1), dtype),     {}};
+    WmmaInfo wmma{static_cast<uint32_t>(p.m),
+                  static_cast<uint32_t>(p.n),
+                  static_cast<uint32_t>(p.k),
+                  cast_of(arg(0), dtype),
+                  cast_of(arg(1), dtype),
+                  {},
+                  1,
+                  {}};
     wmma.mulacc.alu = AluOp::Mulacc;
     wmma.mulacc.from = wmma.mulacc.to = dtype;
     wmma.mulacc.fn = alu_function(AluOp::Mulacc, dtype);
+    if (p.spread) spread_tiles(p, wmma);
     const uint32_t dst = define();
-    Op& op = emit(Code::Wmma);
+    Op& op = emit(p.spread ? Code::SimdWmma : Code::Wmma);
     op.dst = dst;
     op.c = slot(arg(2));
     op.extra = static_cast<uint32_t>(program_.wmmas.size());
     program_.wmmas.push_back(wmma);
+  }
+
+  void spread_tiles(const Wmma& p, WmmaInfo& wmma) {
+    program_.has_barrier = true;
+    wmma.threads = static_cast<uint32_t>(p.threads(instr().type.lanes));
+    for (size_t i = 0; i < 3; ++i)
+      for (int64_t number = 0; number < wmma.threads * type_of(arg(i)).lanes; ++number)
+        wmma.positions[i].push_back(static_cast<uint32_t>(spread_position((*p.spread)[i], number)));
   }
 
   void decode(const Custom& p) {

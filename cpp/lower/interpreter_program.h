@@ -5,6 +5,7 @@
 // zero-extended.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,7 @@ enum class Code : uint8_t {
   Wmma,
   Barrier,
   SimdReduce,  // dst = fn over the values a of `extra` threads; waits as a Barrier
+  SimdWmma,    // a Wmma whose tiles are spread over threads; waits as a Barrier
   End,
 };
 
@@ -65,6 +67,10 @@ struct WmmaInfo {
   uint32_t m = 0, n = 0, k = 0;
   Op cast_a, cast_b;  // to the accumulator's dtype, into registers of their own
   Op mulacc;          // one lane
+  // Where tiles are spread: over how many threads, and by tile a, b, c the positions of the
+  // elements of lane l of thread t, at t + threads * l.
+  uint32_t threads = 1;
+  std::array<std::vector<uint32_t>, 3> positions;
 };
 
 struct VarInfo {

@@ -188,6 +188,9 @@ void ScopedBuilder::barrier() {
 Var ScopedBuilder::simd_reduce(AluOp op, int64_t width, Var x) {
   return here(Simd_reduce{op, width}, {x}, type(x));
 }
+Var ScopedBuilder::wmma(Wmma shape, Var a, Var b, Var c) {
+  return here(std::move(shape), {a, b, c}, type(c));
+}
 
 Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid,
                              std::array<int64_t, 3> local) {

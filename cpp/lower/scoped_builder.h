@@ -52,6 +52,7 @@ class ScopedBuilder {
   void store(Var memory, Var index, Var value, Var valid, bool nontemporal);
   void barrier();
   Var simd_reduce(AluOp op, int64_t width, Var x);
+  Var wmma(Wmma shape, Var a, Var b, Var c);
 
   // By value: it outlives the next instruction.
   Type type(Var v) const { return types_[v.id]; }

@@ -32,6 +32,8 @@ class Analysis {
 
   bool is_source(const Instr& instr) const {
     const Special* special = instr.as<Special>();
+    const Wmma* wmma = instr.as<Wmma>();
+    if (wmma && wmma->spread) return true;  // each thread has elements of its own
     return special && special->kind != SpecialKind::Workgroup_idx &&
            kernel_.local[special->dim] > 1;
   }

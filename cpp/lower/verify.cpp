@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "lower/text.h"
@@ -46,8 +47,7 @@ class Verifier {
       const InstrKind kind = instr().kind();
       if (kind == InstrKind::If) ++ifs;
       if (kind == InstrKind::EndIf) --ifs;
-      const bool together = kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce;
-      if (together && dependence.execution[id_])
+      if (is_collective(instr()) && dependence.execution[id_])
         fail("stands under an If or Range whose condition or bound depends on the thread");
       if ((kind == InstrKind::Load || kind == InstrKind::Store) && ifs == 0) constant_index();
     }
@@ -267,20 +267,43 @@ class Verifier {
     expect(type().pointer, "is memory: its type is a pointer");
   }
   void check(const Wmma& p) {
-    const int64_t lanes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
+    const int64_t sizes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
+    const int64_t threads = p.threads(arg(2).lanes);
     expect(p.m > 0 && p.n > 0 && p.k > 0, "has an empty tile");
     for (size_t i = 0; i < 3; ++i)
-      expect(arg(i).lanes == lanes[i] && is_value(arg(i)), "operand ", i, " is ", type_text(arg(i)),
-             ", not a tile of ", lanes[i], " lanes");
+      expect(arg(i).lanes * threads == sizes[i] && is_value(arg(i)), "operand ", i, " is ",
+             type_text(arg(i)), ", not a tile of ", sizes[i] / std::max<int64_t>(threads, 1),
+             " lanes");
+    if (p.spread) check_spread(*p.spread, sizes, threads);
     expect(arg(0).dtype == arg(1).dtype, "multiplies ", name_of(arg(0).dtype), " and ",
            name_of(arg(1).dtype));
     expect(!is_bool(arg(2).dtype), "adds bool");
     same_type(arg(2));
   }
-  void check(const Simd_reduce& p) {
+  // Every element of each tile is in one lane of one thread.
+  void check_spread(const std::vector<Ints>& spread, const int64_t (&sizes)[3], int64_t threads) {
+    check_groups(threads);
+    expect(spread.size() == 3, "spreads ", spread.size(), " tiles, not 3");
+    for (size_t i = 0; i < std::min<size_t>(spread.size(), 3); ++i) {
+      const size_t bits = spread[i].size();
+      const bool fits = bits < 32 && int64_t{1} << bits == sizes[i];
+      expect(fits, "spreads tile ", i, " of ", sizes[i], " elements by ", bits, " strides");
+      if (!fits) continue;
+      std::set<int64_t> positions;
+      for (int64_t number = 0; number < sizes[i]; ++number)
+        positions.insert(spread_position(spread[i], number));
+      expect(static_cast<int64_t>(positions.size()) == sizes[i] && *positions.begin() == 0 &&
+                 *positions.rbegin() == sizes[i] - 1,
+             "does not spread all elements of tile ", i);
+    }
+  }
+  void check_groups(int64_t width) {
     const int64_t threads = kernel_.local[0] * kernel_.local[1] * kernel_.local[2];
-    expect(p.width > 0 && threads % std::max<int64_t>(p.width, 1) == 0, "has SIMD-groups of ",
-           p.width, " threads in a workgroup of ", threads);
+    expect(width > 0 && threads % std::max<int64_t>(width, 1) == 0, "has SIMD-groups of ", width,
+           " threads in a workgroup of ", threads);
+  }
+  void check(const Simd_reduce& p) {
+    check_groups(p.width);
     expect(info(p.op).arity == 2 && info(p.op).accepts(arg(0).dtype) &&
                info(p.op).result != AluResult::Bool,
            "cannot combine ", name_of(arg(0).dtype), " by ", name_of(p.op));

@@ -1,5 +1,6 @@
 #include "render/c_like.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 
@@ -209,10 +210,40 @@ KernelRenderer::Lanes KernelRenderer::operation(uint32_t id) const {
   return result;
 }
 
-// Every thread holds whole tiles, so that the product is its own multiply-adds.
-KernelRenderer::Lanes KernelRenderer::matrix_product(uint32_t id) {
+// A SIMD-group holds the tiles: its matrix unit multiplies them.
+void KernelRenderer::matrix_product(uint32_t id) {
   const Instr& instr = kernel_.body[id];
-  const auto [m, n, k] = *instr.as<lower::Wmma>();
+  const auto& wmma = *instr.as<lower::Wmma>();
+  if (!wmma.spread) return define(id, matrix_product_of_thread(id));
+  const DType from = kernel_[instr.args[0]].type.dtype, to = instr.type.dtype;
+  const auto known = std::find_if(
+      dialect_.matrix_products.begin(), dialect_.matrix_products.end(), [&](const auto& product) {
+        const MatrixOp& op = product.first;
+        return op.m == wmma.m && op.n == wmma.n && op.k == wmma.k && op.operands == from &&
+               op.result == to && op.spread == *wmma.spread &&
+               wmma.threads(instr.type.lanes) == dialect_.simd_width;
+      });
+  if (known == dialect_.matrix_products.end())
+    unsupported(concat("with a tile product of ", wmma.m, " x ", wmma.n, " x ", wmma.k, " of ",
+                       name_of(from), " and ", name_of(to), " by the threads of a SIMD-group"));
+  std::string list;
+  for (const Var arg : instr.args) {
+    const lower::Type& type = kernel_[arg].type;
+    list += (list.empty() ? "" : ", ") + dialect_.type(type.dtype) + std::to_string(type.lanes);
+    for (int i = 0; i < type.lanes; ++i) list += (i ? ", " : "(") + lane(arg, i);
+    list += ')';
+  }
+  const std::string name = 'w' + std::to_string(id);
+  line("const ", dialect_.type(to), std::to_string(instr.type.lanes), ' ', name, " = ",
+       known->second, '(', list, ");");
+  for (int i = 0; i < instr.type.lanes; ++i)
+    values_[id].push_back(name + '[' + std::to_string(i) + ']');
+}
+
+// A thread holds whole tiles, so that the product is its own multiply-adds.
+KernelRenderer::Lanes KernelRenderer::matrix_product_of_thread(uint32_t id) const {
+  const Instr& instr = kernel_.body[id];
+  const auto& [m, n, k, spread] = *instr.as<lower::Wmma>();
   if (m * n * k > kMaxUnrolledWmma)
     unsupported(concat("with a tile product of ", m, " x ", n, " x ", k, " in one thread"));
   const DType from = kernel_[instr.args[0]].type.dtype, to = instr.type.dtype;
@@ -350,7 +381,7 @@ void KernelRenderer::instruction(uint32_t id) {
         named.push_back(lane(i.args[i.args.size() == 1 ? 0 : l], 0));
       return rename(std::move(named));
     }
-    case InstrKind::Wmma: return define(id, matrix_product(id));
+    case InstrKind::Wmma: return matrix_product(id);
     case InstrKind::Simd_reduce: return define(id, {simd_reduction(i)});
     case InstrKind::Custom: return define(id, custom(i));
   }

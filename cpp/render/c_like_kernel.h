@@ -40,7 +40,8 @@ class KernelRenderer {
   void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
   Lanes special(const lower::Instr& instr) const;
   Lanes operation(uint32_t id) const;
-  Lanes matrix_product(uint32_t id);
+  void matrix_product(uint32_t id);
+  Lanes matrix_product_of_thread(uint32_t id) const;
   std::string simd_reduction(const lower::Instr& instr) const;
   Lanes custom(const lower::Instr& instr) const;
   void load(uint32_t id);

@@ -65,6 +65,8 @@ struct Dialect {
   // What combines $0 of the SIMD-group's threads, by operation and dtype, and the group's width.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
   int simd_width = 0;
+  // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them.
+  std::vector<std::pair<MatrixOp, std::string>> matrix_products;
   std::string unroll;  // the line before a loop that is to be unrolled, or empty
 
   // Names of vector types aligned as one element, less the number of lanes; empty where accesses

@@ -6,13 +6,24 @@
 #include <bitset>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "types/dtype.h"
+#include "types/shape.h"
 
 namespace rune {
 
 // How work is spread: over cores with vector lanes and caches, or over a grid of thread groups.
 enum class ExecutionModel { Cores, Grid };
+
+// A product of matrix tiles, a[m,k] @ b[k,n] + c[m,n], by the threads of one SIMD-group together. a and
+// b are of `operands`, c and the result of `result`. spread: which elements of each tile a thread
+// holds, as in lower::Wmma.
+struct MatrixOp {
+  int64_t m = 0, n = 0, k = 0;
+  DType operands = DType::Float32, result = DType::Float32;
+  std::vector<Ints> spread;
+};
 
 struct Capabilities {
   std::string name;  // for messages and cache keys
@@ -32,7 +43,7 @@ struct Capabilities {
   double flops_per_ns = 50;             // one multiply-add counts two
   double launch_ns = 500;
   bool has_nontemporal_stores = false;
-  bool has_matrix_unit = false;
+  std::vector<MatrixOp> matrix_ops;
   std::bitset<16> dtypes;      // storable dtypes, by DType
   std::bitset<16> arithmetic;  // dtypes with native arithmetic; others are widened
   // Native scalar operations by dtype, by the number of the operation in alu.def. What is missing

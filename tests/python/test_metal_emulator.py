@@ -273,6 +273,48 @@ def test_simd_reductions(dtype: str) -> None:
         np.testing.assert_array_equal(result, expected.repeat(32), err_msg=name)
 
 
+SPREAD = [2, 8, 16, 4, 32, 1]  # Apple's, see cpp/render/msl.cpp
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_matrix_products(dtype: str) -> None:
+    """Tiles spread over SIMD-groups: on the emulator and by the interpreter, in both orders."""
+    k = Text("matmul", threads=64)
+    a, b, c = k.memory(dtype, 0), k.memory(dtype, 1), k.memory("f32", 2, writable=True)
+    places = k.memory("i32", 3)
+    two, tile = k("const i64(2) : i64"), k("const i64(64) : i64")
+    task = k("special Global_task_idx dim=0 bound=256 : i64")
+    first = k(f"alu mul {task} {two} : i64")
+    at = k(f"load {places} {first} : i32x2")
+    x, y = (k(f"load {m} {at} : {dtype}x2") for m in (a, b))
+    z = k(f"load {c} {at} : f32x2")
+    spread = f"[{','.join([str(SPREAD).replace(' ', '')] * 3)}]"
+    once = k(f"wmma m=8 n=8 k=8 spread={spread} {x} {y} {z} : f32x2")
+    i = k(f"range {two} : i64")
+    k.store(c, at, k(f"wmma m=8 n=8 k=8 spread={spread} {x} {y} {once} : f32x2"))
+    k("endrange")
+    assert tile and i
+    source = k.render()
+    check_msl(source)
+    rng = np.random.default_rng(0)
+    tiles = [rng.integers(-4, 5, (16, 8, 8)).astype(t) for t in (DTYPES[dtype],) * 2 + ("f4",)]
+    bits = np.arange(64)
+    place = sum(stride * (bits >> i & 1) for i, stride in enumerate(SPREAD))
+    # Of thread t: the elements of its lanes, in the tile of its SIMD-group.
+    places_array = (place.reshape(2, 32).T[None] + 64 * np.arange(8)[:, None, None]).astype("i4")
+    expected = tiles[2].copy()
+    wide = [x.astype("f4") for x in tiles[:2]]
+    expected[:8] += 2 * (wide[0] @ wide[1])[:8]
+    for reverse in (False, True):
+        out = tiles[2].copy()
+        memory = [np.resize(x.reshape(-1), 1024) for x in (tiles[0], tiles[1], out, places_array)]
+        run_msl(source, "matmul", memory, [4], [64], reverse)
+        np.testing.assert_array_equal(memory[2].reshape(16, 8, 8), expected)
+    memory = [np.resize(x.reshape(-1), 1024) for x in (tiles[0], tiles[1], tiles[2], places_array)]
+    _core.interpret("\n".join([k.head, *k.lines, "}"]), [m.view(np.uint8) for m in memory])
+    np.testing.assert_array_equal(memory[2].reshape(16, 8, 8), expected)
+
+
 # --- Scalar operations, against the interpreter ---------------------------------------------------
 
 _COUNT = 512  # elements that a kernel of test_msl.Text handles: 128 tasks of 4

@@ -66,7 +66,7 @@ TEST(Builder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(b.range(f), InternalError);
   EXPECT_THROW(b.special(SpecialKind::Workgroup_idx, 3, 4, DType::Int64), InternalError);
   EXPECT_THROW(b.special(SpecialKind::Workgroup_idx, 0, 4, DType::Float32), InternalError);
-  EXPECT_THROW(b.wmma(2, 2, 2, f, f, i), InternalError);
+  EXPECT_THROW(b.wmma({2, 2, 2}, f, f, i), InternalError);
   EXPECT_THROW(b.ptrcat({g, b.local(DType::Int8, 4)}), InternalError);
   EXPECT_THROW(b.add(Noop{}, {Var{99}}, {}), InternalError);
 }

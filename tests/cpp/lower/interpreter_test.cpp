@@ -210,7 +210,7 @@ TEST(Interpreter, WmmaOfSeveralDTypes) {
     const Var gc = b.define_global(sum, 2, m * n, true);
     const Var zero = b.constant(i64(0));
     const Var c = b.load(gc, zero, m * n);
-    b.store(gc, zero, b.wmma(m, n, k, b.load(ga, zero, m * k), b.load(gb, zero, k * n), c));
+    b.store(gc, zero, b.wmma({m, n, k}, b.load(ga, zero, m * k), b.load(gb, zero, k * n), c));
     std::vector<double> av(m * k), bv(k * n), cv(m * n), expected(m * n);
     std::iota(av.begin(), av.end(), -3);
     std::iota(bv.begin(), bv.end(), 1);

@@ -39,7 +39,7 @@ Kernel every_kind() {
   const Var bits = b.bitcast(b.gep(acc, {0}), DType::Uint32);
   const Var scalar = b.cast(bits, DType::Float32);
   const Var tile = b.vectorize({scalar, scalar, scalar, scalar});
-  const Var product = b.wmma(2, 2, 2, tile, tile, tile);
+  const Var product = b.wmma({2, 2, 2}, tile, tile, tile);
   b.store(g, zero, product, {}, true);
   b.store(buffer, b.cast(group, DType::Int64), b.cast(b.gep(product, {3}), DType::Bfloat16),
           condition);

@@ -193,6 +193,21 @@ TEST(Verify, SimdReduce) {
              "depends on the thread");
 }
 
+TEST(Verify, WmmaOfSpreadTiles) {
+  const auto wmma = [](const char* spread) {
+    return std::string(kThread) +
+           "%4 = vectorize %0 %2 : i64x2\n%5 = wmma m=4 n=4 k=4 spread=" + spread +
+           " %4 %4 %4 : i64x2";
+  };
+  const char* const kGood = "[[1,2,4,8],[8,1,2,4],[4,8,1,2]]";
+  EXPECT_EQ(violations(wmma(kGood), "grid=[4,1,1] local=[8,1,1]"), std::vector<std::string>{});
+  expect_one(std::string(kThread) + "%4 = wmma m=4 n=4 k=4 spread=" + kGood + " %0 %0 %0 : i64",
+             "%4", "groups of 16 threads in a workgroup of 8");
+  expect_one(wmma("[[1,2,4,8],[8,1,2,4]]"), "%5", "spreads 2 tiles, not 3");
+  expect_one(wmma("[[1,2,4,8],[8,1,2],[4,8,1,2]]"), "%5", "tile 1 of 16 elements by 3 strides");
+  expect_one(wmma("[[1,2,4,8],[8,1,2,4],[4,8,1,1]]"), "%5", "all elements of tile 2");
+}
+
 TEST(Verify, BarrierUnderThreadDependentControl) {
   const auto expect_bad = [](const std::string& rest) {
     expect_one(kThread + rest, "barrier", "depends on the thread");

@@ -104,7 +104,8 @@ class Translator {
     if (word == "threadgroup") return threadgroup();
     if (word == "kernel") return kernel(0);
     if (!kernels_.empty() &&
-        (word == "threadgroup_barrier" || word.find("simd_") != std::string::npos))
+        (word == "threadgroup_barrier" || word == "simdgroup_multiply_accumulate" ||
+         word.find("simd_") != std::string::npos))
       kernels_.back().blocks = true;
     copy(at_ + word.size());
   }
