@@ -42,6 +42,10 @@ class DeviceMemory {
   void* memory_ = nullptr;
 };
 
+// A C-contiguous numpy.ndarray of memory that `owner` keeps alive.
+py::array make_ndarray(const ArrayType& type, const py::dtype& dtype, void* memory,
+                       py::object owner);
+
 // A fresh C-contiguous numpy.ndarray, whose memory goes back to the caching allocator when its last
 // view dies.
 py::array allocate_array(const ArrayType& type, const py::dtype& dtype);

@@ -77,6 +77,32 @@ PyTypeObject* make_base() {
   return type;
 }
 
+// Memory of the caching allocator that an ndarray has as its base.
+struct BlockObject {
+  PyObject ob_base;
+  void* memory;
+  size_t bytes;
+};
+
+PyTypeObject* block_type = nullptr;  // lives as long as the process
+
+void free_block(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  const auto* block = reinterpret_cast<BlockObject*>(self);
+  runtime::caching_allocator().deallocate(block->memory, block->bytes);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* make_block_type() {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_block)}, {0, nullptr}};
+  PyType_Spec spec = {"rune_jit._core.Memory", sizeof(BlockObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
+}
+
 std::shared_ptr<DeviceMemory> from_host(const py::array& array, const std::string& device) {
   const py::array source = py::array::ensure(array, py::array::c_style);
   const ArrayType type{to_dtype(source.dtype()),
@@ -109,20 +135,26 @@ void DeviceMemory::copy_out(void* host) const {
   if (memory_) device_->copy_out(host, memory_, bytes_);
 }
 
+py::array make_ndarray(const ArrayType& type, const py::dtype& dtype, void* memory,
+                       py::object owner) {
+  const auto& api = py::detail::npy_api::get();
+  static_assert(sizeof(Py_intptr_t) == sizeof(Shape::value_type));
+  auto array = py::reinterpret_steal<py::array>(api.PyArray_NewFromDescr_(
+      api.PyArray_Type_, py::object(dtype).release().ptr(), static_cast<int>(type.shape.size()),
+      reinterpret_cast<const Py_intptr_t*>(type.shape.data()), nullptr, memory,
+      py::detail::npy_api::NPY_ARRAY_WRITEABLE_, nullptr));
+  if (!array || api.PyArray_SetBaseObject_(array.ptr(), owner.release().ptr()) != 0)
+    throw py::error_already_set();
+  return array;
+}
+
 py::array allocate_array(const ArrayType& type, const py::dtype& dtype) {
-  struct Block {
-    void* memory;
-    size_t bytes;
-  };
-  const size_t bytes = std::max<size_t>(bytes_of(type), 1);
-  auto* block = new Block{nullptr, bytes};
-  py::capsule owner(block, [](void* p) {
-    auto* b = static_cast<Block*>(p);
-    if (b->memory) runtime::caching_allocator().deallocate(b->memory, b->bytes);
-    delete b;
-  });
-  block->memory = runtime::caching_allocator().allocate(bytes);
-  return py::array(dtype, type.shape, {}, block->memory, owner);
+  auto owner = py::reinterpret_steal<py::object>(block_type->tp_alloc(block_type, 0));
+  if (!owner) throw py::error_already_set();
+  auto* block = reinterpret_cast<BlockObject*>(owner.ptr());
+  block->bytes = std::max<size_t>(bytes_of(type), 1);
+  block->memory = runtime::caching_allocator().allocate(block->bytes);
+  return make_ndarray(type, dtype, block->memory, std::move(owner));
 }
 
 bool is_array(py::handle object) {
@@ -162,6 +194,7 @@ py::array to_host(py::handle memory) {
 
 void bind_array(py::module_& m) {
   array_base = array_class = make_base();
+  block_type = make_block_type();
   m.add_object("ArrayBase", reinterpret_cast<PyObject*>(array_base));
   m.def(
       "set_array_class",

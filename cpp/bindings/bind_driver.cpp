@@ -57,7 +57,8 @@ class PythonFunction {
  private:
   // The memory lasts as long as the call.
   static py::array view(const driver::HostArray& array) {
-    return py::array(to_numpy(array.dtype), array.shape, {}, array.memory, py::none());
+    return make_ndarray({array.dtype, array.shape}, to_numpy(array.dtype), array.memory,
+                        py::none());
   }
 
   std::string name_;

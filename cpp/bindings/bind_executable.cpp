@@ -10,6 +10,10 @@ namespace rune::bindings {
 
 namespace {
 
+// A program shorter than this keeps the GIL: giving it up and getting it back takes as long as
+// several hundred instructions, and much longer where another thread waits for it.
+constexpr double kBriefNs = 2000;
+
 // Bytes of one number, aligned to any dtype.
 struct alignas(16) ScalarStorage {
   unsigned char bytes[16];
@@ -213,6 +217,7 @@ BoundProgram::BoundProgram(std::shared_ptr<const runtime::Executable> executable
       vars_(std::move(vars)) {
   for (const ArrayType& type : outputs_) output_dtypes_.push_back(to_numpy(type.dtype));
   host_memory_ = executable_->device->addresses_host_memory();
+  is_brief_ = host_memory_ && executable_->estimated_ns < kBriefNs;
 }
 
 std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
@@ -245,7 +250,8 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
       results.push_back(py::cast(std::move(memory)));
     }
   }
-  const py::gil_scoped_release release;
+  std::optional<py::gil_scoped_release> release;
+  if (!is_brief_) release.emplace();
   executable_->run(in.pointers(), out, vars);
   // Results in the device's memory are waited for when they are read.
   if (in.must_be_waited_for()) executable_->device->synchronize();

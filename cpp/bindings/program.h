@@ -27,10 +27,11 @@ class BoundProgram {
 
   // Runs the program on one argument an input: an ndarray or Array of the input's type, or a Python
   // or NumPy number for a 0-d input. C-contiguous aligned arrays in memory that the device
-  // addresses are read in place, others are copied. The GIL is released while the program runs. The
-  // results are memory as an Array holds it. `values` gives the variables that are no argument's
-  // size, by name. Throws UserError(Type) for an argument of another type, UserError(Value) for a
-  // variable without a value, with two, or out of its bounds.
+  // addresses are read in place, others are copied. The GIL is released while the program runs,
+  // unless it is estimated to take less than that. The results are memory as an Array holds it.
+  // `values` gives the variables that are no argument's size, by name. Throws UserError(Type) for
+  // an argument of another type, UserError(Value) for a variable without a value, with two, or out
+  // of its bounds.
   std::vector<py::object> run(std::span<const py::handle> arguments,
                               const std::map<std::string, int64_t>& values = {}) const;
 
@@ -45,6 +46,7 @@ class BoundProgram {
   std::vector<py::dtype> output_dtypes_;
   std::vector<SymVar> vars_;
   bool host_memory_ = true;
+  bool is_brief_ = false;
 };
 
 // A program's result as NumPy's: an ndarray, or a scalar if it is 0-d.

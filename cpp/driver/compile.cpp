@@ -327,6 +327,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   executable->num_inputs = lowered.graph.inputs().size();
   executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
+  executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
   const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;

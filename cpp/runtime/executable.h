@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,12 +51,15 @@ using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callbac
 // Immutable once prepared; safe to run from several threads at once (each run has its own arena).
 class Executable {
  public:
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
   std::shared_ptr<Device> device;              // number 0: has the inputs and outputs
   std::vector<std::shared_ptr<Device>> peers;  // numbers 1, 2, ...
   std::vector<Step> steps;
   size_t num_inputs = 0;
   size_t num_outputs = 0;
   size_t arena_bytes = 0;                       // on each device
+  double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
 
   // Throws InternalError if a step names a slot that does not exist or a range outside it. To be
