@@ -105,7 +105,7 @@ class NumpyBuilder {
   // The operand as a value, in its own dtype (of weak operands and literals the default one).
   Value value_of(const Operand& x);
 
-  // Ufuncs, by NumPy's name. One result, except divmod and modf.
+  // Ufuncs, by NumPy's name. One result, except divmod, frexp and modf.
   Operands ufunc(std::string_view name, const Operands& operands,
                  std::optional<DType> dtype = std::nullopt);
   // A Python operator: as the ufunc, but Python scalars alone give a Python scalar, and some
@@ -175,6 +175,7 @@ class NumpyBuilder {
 
  private:
   friend struct UfuncTable;
+  friend struct FloatBits;
   // The operand converted to a dtype; literals and weak inputs are checked to fit.
   Value as(const Operand& x, DType dtype, const char* op);
   Value to_bool(const Operand& x);

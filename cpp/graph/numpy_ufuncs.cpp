@@ -4,7 +4,7 @@
 #include <numbers>
 #include <unordered_map>
 
-#include "graph/numpy_ops.h"
+#include "graph/numpy_float_bits.h"
 
 namespace rune::graph {
 
@@ -114,11 +114,19 @@ struct UfuncTable {
     return {n.b_.alu(op, {x})};
   }
 
+  // Of integers, 1 / x truncated: that of 0 is what infinity becomes as an integer.
   static Operands reciprocal(NumpyBuilder& n, const Operands& xs) {
-    if (!is_float(n.dtype(xs[0])))
-      user_error(ErrorKind::Unsupported, "reciprocal: cannot trace it for ",
-                 numpy_name(n.dtype(xs[0])), "\nhint: write 1 / x for a float result");
-    return {n.b_.alu(AluOp::Recip, {n.value_of(xs[0])})};
+    const DType dtype = widen_bool(n.dtype(xs[0]));
+    const Value x = n.as(xs[0], dtype, "reciprocal");
+    if (is_float(dtype)) return {n.b_.alu(AluOp::Recip, {x})};
+    const auto constant = [&](int value) { return n.b_.constant(Scalar::of(dtype, value)); };
+    const Value of_zero = n.b_.constant(Scalar::of(DType::Float64, INFINITY).cast(dtype));
+    const Value is_zero = n.elementwise(AluOp::Cmpeq, {x, constant(0)});
+    const Value small = n.elementwise(AluOp::Where, {is_zero, of_zero, constant(0)});
+    Value is_unit = n.elementwise(AluOp::Cmpeq, {x, constant(1)});
+    if (is_signed(dtype))
+      is_unit = n.b_.alu(AluOp::Or, {is_unit, n.elementwise(AluOp::Cmpeq, {x, constant(-1)})});
+    return {n.elementwise(AluOp::Where, {is_unit, x, small})};
   }
 
   static Operands divide(NumpyBuilder& n, const Operands& xs) {
@@ -261,6 +269,11 @@ struct UfuncTable {
         {"logaddexp2", {2, log_add<Exp2, Log1p>}},
         {"heaviside", {2, heaviside}},
         {"modf", {1, modf}},
+        {"frexp", {1, FloatBits::frexp}},
+        {"ldexp", {2, FloatBits::ldexp}},
+        {"nextafter", {2, FloatBits::nextafter}},
+        {"spacing", {1, FloatBits::spacing}},
+        {"bitwise_count", {1, FloatBits::bitwise_count}},
         {"clip", {3, clip}},
     };
     return table;

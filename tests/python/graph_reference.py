@@ -87,6 +87,8 @@ def _evaluate(
         return f.reduce(x, axis=tuple(attrs["axes"]), keepdims=True, dtype=x.dtype, **empty)
     if kind == "cast":
         return x.astype(dtype)
+    if kind == "bitcast":
+        return np.ascontiguousarray(x).view(dtype).reshape(x.shape)
     if kind == "contract":
         return _contract(xs[0], xs[1], attrs["contract"], attrs["batch"])
     if kind == "cat":

@@ -105,7 +105,12 @@ for _name in ("negative", "positive", "sign"):
     add(_name, getattr(np, _name), (7, 5), dtypes=NUMBERS)
 add("invert", np.invert, (7, 5), dtypes=("bool", *INTS))
 add("reciprocal", np.reciprocal, (7, 5), dtypes=FLOATS, low=0.5)
+add("reciprocal of integers", np.reciprocal, (7, 5), dtypes=INTS)
 add("modf", np.modf, (7, 5), dtypes=FLOATS)
+add("frexp spacing", lambda x: (*np.frexp(x), np.spacing(x)), (7, 5), dtypes=FLOATS)
+add("nextafter", lambda x, y: np.nextafter(x, y) - x, (7, 5), (7, 5), dtypes=FLOATS)
+add("ldexp", lambda x, y: np.ldexp(x, y.astype(np.int32)), (7, 5), (7, 5), dtypes=FLOATS)
+add("bitwise_count", np.bitwise_count, (7, 5), dtypes=("bool", *INTS), low=-128, high=128)
 add("python abs neg pos", lambda x: (abs(x), -x, +x), (5,), dtypes=NUMBERS)
 
 # Ufuncs of two.
