@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lower/passes/lane_expressions.h"
 #include "lower/scoped_builder.h"
 #include "schedule/demand.h"
 #include "schedule/iteration.h"
@@ -14,11 +15,6 @@ namespace rune::lower {
 using schedule::Access;
 using schedule::Index;
 using schedule::Value;
-
-// Variables from here on number a vector's lanes; those before them, from the other constant on,
-// stand for vectors of data.
-inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
-inline constexpr uint32_t kFirstVectorVariable = uint32_t{1} << 31;
 
 class ValueEmitter {
  public:

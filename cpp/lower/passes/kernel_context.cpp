@@ -1,0 +1,65 @@
+#include "lower/passes/kernel_context.h"
+
+#include <algorithm>
+
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::lower {
+
+using sym::Expr;
+
+namespace {
+
+DType index_dtype_of(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                     const Capabilities& caps) {
+  if (caps.model == ExecutionModel::Cores) return DType::Int64;
+  constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
+  for (const Value v : kernel_arguments(kernel))
+    if (num_elements(schedule.graph[v].shape()) > kNarrow) return DType::Int64;
+  return DType::Int32;
+}
+
+}  // namespace
+
+KernelContext::KernelContext(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                             const Capabilities& caps)
+    : graph(schedule.graph),
+      kernel(kernel),
+      caps(caps),
+      index_dtype(index_dtype_of(schedule, kernel, caps)),
+      outer(schedule::outer_axes(kernel)),
+      values(builder, graph, kernel, index_dtype, static_cast<int>(kernel.lanes())),
+      nest(builder, values, kernel, index_dtype) {}
+
+Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,
+                              const std::vector<Expr>& axes) const {
+  return sym::unflatten_index(schedule::value_position(stage, value, axes),
+                              graph[value.value].shape());
+}
+
+Index KernelContext::kept_index(const schedule::StageValue& kept,
+                                const std::vector<Expr>& axes) const {
+  Expr position;
+  for (size_t i = 0; i < axes.size(); ++i) position = position + axes[i] * kept.strides[i];
+  return sym::unflatten_index(position, graph[kept.value].shape());
+}
+
+void KernelContext::keep_points(const schedule::Stage& stage, const Index& origin,
+                                const Points& points) {
+  const Value v = stage.keeps->value;
+  std::vector<Access> wanted;
+  for (const Point& point : points)
+    wanted.push_back({v, kept_index(*stage.keeps, point.axes), point.mask});
+  values.take(stage.takes.value_or(std::vector<Value>{}));
+  const std::vector<Var> results = values.evaluate(wanted);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    values.keep(v, origin, wanted[i].index, results[i], wanted[i].mask);
+}
+
+bool KernelContext::is_nontemporal(Value v) const {
+  return std::any_of(kernel.hints.begin(), kernel.hints.end(), [&](const auto& hint) {
+    return hint.kind == schedule::HintKind::Nontemporal && hint.var == v;
+  });
+}
+
+}  // namespace rune::lower

@@ -1,0 +1,197 @@
+#include "lower/passes/loop_nest.h"
+
+#include <algorithm>
+
+namespace rune::lower {
+
+using sym::Expr;
+using sym::Mask;
+
+namespace {
+
+bool contains(const Ints& list, int64_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+LoopNest::LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule::Kernel& kernel,
+                   DType index_dtype)
+    : builder_(builder),
+      values_(values),
+      iter_(kernel.iter),
+      index_dtype_(index_dtype),
+      threads_(kernel.context.local_dims[0]) {}
+
+bool LoopNest::is_vector(int64_t axis) const {
+  return contains(iter_.mapping.vec, axis);
+}
+
+bool LoopNest::is_thread(int64_t axis) const {
+  return contains(iter_.mapping.thread, axis);
+}
+
+Expr LoopNest::size_of_axis(int64_t axis) {
+  return is_symbolic(axis) ? values_.symbol(*iter_.axes[axis].sym) : Expr(extent(axis));
+}
+
+bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
+  Mask inside;
+  for (const int64_t axis : axes)
+    if (is_symbolic(axis)) inside.require_nonnegative(size_of_axis(axis) - 1 - point.axes[axis]);
+  if (inside.is_true()) return false;
+  builder_.open_if(values_.emit(inside));
+  return true;
+}
+
+Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, int64_t count,
+                        bool into_slots) {
+  const int64_t lanes = lanes_of(axis), copies = (count + lanes - 1) / lanes;
+  const auto copy = [&](const Point& point, int64_t u) {
+    Point next = point;
+    Expr at = base + Expr(u * lanes);
+    const int64_t used = std::min(lanes, count - u * lanes);
+    if (lanes > 1) at = at + values_.lane(used);
+    if (used < lanes) next.mask.require_between(values_.lane(lanes), 0, used);
+    next.axes[axis] = at;
+    if (into_slots) next.slot = u;
+    return next;
+  };
+  Points result;
+  if (lanes > 1) {
+    for (const Point& point : points)
+      for (int64_t u = 0; u < copies; ++u) result.push_back(copy(point, u));
+  } else {
+    for (int64_t u = 0; u < copies; ++u)
+      for (const Point& point : points) result.push_back(copy(point, u));
+  }
+  return result;
+}
+
+// Runs the body for the points of an axis of symbolic size from `from` to `end`: full steps in a
+// loop, the rest in a loop by vectors under a mask.
+void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, const Points& points,
+                              bool into_slots, const Body& body) {
+  const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
+  const Var steps = values_.emit(floordiv(end - from, width));
+  const Var i = builder_.open_range(steps);
+  const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
+  body(extend(points, axis, values_.bind(at, {0, std::max<int64_t>(last + 1 - width, 0)}), width,
+              into_slots));
+  builder_.close_range();
+  if (width == 1) return;
+  const Var none = values_.index_constant(0);
+  const Expr done = values_.bind(builder_.alu(AluOp::Max, {steps, none}), {0, last / width});
+  const Expr start = from + done * width;
+  const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)));
+  const Var position = values_.emit(start + values_.bind(j, {0, width / lanes}) * lanes);
+  Points rest = extend(points, axis, values_.bind(position, {0, last}), lanes, into_slots);
+  for (Point& point : rest)
+    if (lanes > 1) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
+  body(rest);
+  builder_.close_range();
+}
+
+void LoopNest::full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body) {
+  if (is_symbolic(axis))
+    return symbolic_range(axis, Expr(0), size_of_axis(axis), points, into_slots, body);
+  const int64_t size = extent(axis), width = step(axis), rest = size % width;
+  if (size >= width) {
+    const auto iteration = [&](const Expr& i) {
+      body(extend(points, axis, i * width, width, into_slots));
+    };
+    loop(size / width, iteration);
+  }
+  if (rest) body(extend(points, axis, Expr(size - rest), rest, into_slots));
+}
+
+void LoopNest::loop(int64_t count, const std::function<void(const Expr&)>& body) {
+  if (count == 1) return body(Expr(0));
+  const Var i = builder_.open_range(values_.index_constant(count));
+  body(values_.bind(i, {0, count - 1}));
+  builder_.close_range();
+}
+
+void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& points,
+                          const Body& body) {
+  const int64_t size = extent(axis), tile = current.size, width = step(axis);
+  if (is_symbolic(axis)) {
+    const Expr from = current.number * tile;
+    const Var end = builder_.alu(
+        AluOp::Min, {values_.emit(from + Expr(tile)), values_.emit(size_of_axis(axis))});
+    return symbolic_range(axis, from, values_.bind(end, {0, size}), points, false, body);
+  }
+  const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
+  const Expr first_step = current.number * steps;
+  Var count = values_.index_constant(steps);
+  if (size % tile != 0)
+    count = builder_.alu(AluOp::Min, {count, values_.emit(Expr(total_steps) - first_step)});
+  if (total_steps > 0) {
+    const Var i = builder_.open_range(count);
+    const Expr number = first_step + values_.bind(i, {0, steps - 1});
+    const Expr at = values_.emit_and_bind(number, total_steps);
+    body(extend(points, axis, at * width, width, false));
+    builder_.close_range();
+  }
+  if (!rest) return;
+  // Only the last tile has a rest.
+  const int64_t tiles = (size + tile - 1) / tile;
+  if (tiles > 1)
+    builder_.open_if(builder_.alu(
+        AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));
+  body(extend(points, axis, Expr(size - rest), rest, false));
+  if (tiles > 1) builder_.close_if();
+}
+
+Ints LoopNest::order_of(const schedule::Stage& stage) const {
+  Ints loops = stage.axes;
+  std::stable_partition(loops.begin(), loops.end(),
+                        [&](int64_t axis) { return !is_vector(axis) && !is_thread(axis); });
+  return loops;
+}
+
+void LoopNest::nest(const Ints& axes, const Points& points, bool into_slots, const Body& body) {
+  if (axes.empty()) return body(points);
+  const int64_t axis = axes.front();
+  const Ints rest(axes.begin() + 1, axes.end());
+  const Body inner = [&](const Points& extended) { nest(rest, extended, into_slots, body); };
+  if (is_thread(axis)) return thread_axis(axis, points, inner);
+  full_axis(axis, points, into_slots, inner);
+}
+
+Expr LoopNest::thread_number(int64_t used) {
+  const auto known = thread_.find(used);
+  if (known != thread_.end()) return known->second;
+  const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_dtype_);
+  return thread_[used] = values_.bind(number, {0, used - 1});
+}
+
+// An axis dealt to the threads of the group, round robin.
+void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body) {
+  const int64_t size = extent(axis), rest = size % threads_;
+  const Expr thread = thread_number(threads_);
+  const auto at = [&](const Expr& position) {
+    Points extended = points;
+    for (Point& point : extended) point.axes[axis] = position;
+    return extended;
+  };
+  if (is_symbolic(axis)) {
+    const Expr end = size_of_axis(axis);
+    const Var i = builder_.open_range(values_.emit(floordiv(end + (threads_ - 1), threads_)));
+    const Var position =
+        values_.emit(values_.bind(i, {0, (size - 1) / threads_}) * threads_ + thread);
+    Points inside = at(values_.bind(position, {0, size - 1}));
+    for (Point& point : inside) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
+    body(inside);
+    builder_.close_range();
+    return;
+  }
+  if (size >= threads_)
+    loop(size / threads_, [&](const Expr& i) { body(at(i * threads_ + thread)); });
+  if (!rest) return;
+  Points last = at(Expr(size - rest) + thread_number(rest));
+  for (Point& point : last) point.mask.require_between(thread, 0, rest);
+  body(last);
+}
+
+}  // namespace rune::lower

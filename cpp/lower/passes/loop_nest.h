@@ -1,0 +1,88 @@
+// Loops over a kernel's axes, and the points of the iteration space that their bodies compute.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "lower/passes/value_emitter.h"
+
+namespace rune::lower {
+
+// A point of the iteration space that the innermost loops compute: an expression for each axis that
+// is fixed, and where the point exists at all.
+struct Point {
+  std::vector<sym::Expr> axes;
+  sym::Mask mask;
+  int64_t slot = 0;  // which of a reduction's accumulators it goes to
+};
+using Points = std::vector<Point>;
+
+// Tile `number` of those of `size` points along an axis.
+struct Tile {
+  sym::Expr number;
+  int64_t size = 1;
+};
+
+// Emits what a loop repeats, for the points of one iteration.
+using Body = std::function<void(const Points&)>;
+
+// Opens loops by the steps, vectors and threads that the kernel's mapping gives its axes, and emits
+// their bodies: for whole steps in a loop, for what is left of an axis once more under a mask.
+class LoopNest {
+ public:
+  LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule::Kernel& kernel,
+           DType index_dtype);
+
+  int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
+  // Points that one iteration of the axis's innermost loop covers.
+  int64_t step(int64_t axis) const { return iter_.tiles[axis].back(); }
+  bool is_vector(int64_t axis) const;
+  bool is_thread(int64_t axis) const;
+  // Whether the axis's size is known only when the program runs.
+  bool is_symbolic(int64_t axis) const { return iter_.axes[axis].sym.has_value(); }
+  int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? values_.lanes() : 1; }
+
+  // A point of which no axis is fixed.
+  Point origin() const { return {std::vector<sym::Expr>(iter_.axes.size()), {}, 0}; }
+  // Threads of a workgroup.
+  int64_t threads() const { return threads_; }
+  // The thread's number in its group, of which only the first `used` matter.
+  sym::Expr thread_number(int64_t used);
+
+  // An If around what follows where a point of these axes may lie beyond their symbolic sizes;
+  // returns whether there is one.
+  bool open_within_sizes(const Ints& axes, const Point& point);
+
+  // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors
+  // if the axis carries the lanes. Vectors side by side stay neighbours among the points. With
+  // `into_slots`, each copy goes to an accumulator of its own.
+  Points extend(const Points& points, int64_t axis, const sym::Expr& base, int64_t count,
+                bool into_slots);
+
+  // A loop of known length; none for one iteration.
+  void loop(int64_t count, const std::function<void(const sym::Expr&)>& body);
+  // All points of an axis.
+  void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body);
+  // The points of an axis in a tile, the last tile possibly shorter.
+  void tiled_axis(int64_t axis, const Tile& tile, const Points& points, const Body& body);
+  // All points of several axes, the first one outermost.
+  void nest(const Ints& axes, const Points& points, bool into_slots, const Body& body);
+  // A stage's axes in the order of its loops: the one with the lanes or threads last.
+  Ints order_of(const schedule::Stage& stage) const;
+
+ private:
+  sym::Expr size_of_axis(int64_t axis);
+  void symbolic_range(int64_t axis, const sym::Expr& from, const sym::Expr& end,
+                      const Points& points, bool into_slots, const Body& body);
+  void thread_axis(int64_t axis, const Points& points, const Body& body);
+
+  ScopedBuilder& builder_;
+  ValueEmitter& values_;
+  const schedule::IterSpace& iter_;
+  const DType index_dtype_;
+  const int64_t threads_;
+  std::map<int64_t, sym::Expr> thread_;  // by how many of the threads matter
+};
+
+}  // namespace rune::lower

@@ -1,0 +1,210 @@
+#include "lower/passes/reduce_stage.h"
+
+#include <algorithm>
+
+#include "alu/eval.h"
+#include "lower/passes/combine.h"
+
+namespace rune::lower {
+
+using schedule::Stage;
+using schedule::StageValue;
+using sym::Expr;
+using sym::Mask;
+
+namespace {
+
+// Accumulators of one reduction at one outer point.
+struct Accumulation {
+  const StageValue* value;
+  const Point* point;
+  std::vector<Var> slots;
+};
+
+class ReduceStage {
+ public:
+  ReduceStage(KernelContext& context, const Stage& stage)
+      : context_(context),
+        graph_(context.graph),
+        stage_(stage),
+        builder_(context.builder),
+        values_(context.values),
+        nest_(context.nest) {}
+
+  void run(const Points& outer) {
+    const Ints loops = nest_.order_of(stage_);
+    int64_t slots = 1;
+    bool lanes_inside = false;
+    for (const int64_t axis : loops) {
+      if (!nest_.is_thread(axis)) slots = std::max(slots, nest_.step(axis) / nest_.lanes_of(axis));
+      lanes_inside |= nest_.is_vector(axis);
+    }
+    const bool lanes_outside = std::any_of(context_.outer.begin(), context_.outer.end(),
+                                           [&](int64_t axis) { return nest_.is_vector(axis); });
+    const int lanes = lanes_inside || lanes_outside ? values_.lanes() : 1;
+    std::vector<Accumulation> sums = open_accumulators(outer, slots, lanes);
+    reduce_nest(loops, sums);
+    if (stage_.keeps)
+      values_.hold(stage_.keeps->value, context_.kept_index(*stage_.keeps, outer.front().axes));
+    const bool in_threads = !loops.empty() && nest_.is_thread(loops.back());
+    for (const Accumulation& sum : sums)
+      values_.define(
+          sum.value->value, schedule::value_position(stage_, *sum.value, sum.point->axes),
+          combine(context_, {sum.slots, lanes_inside, in_threads}, reduce_op(sum.value->value)));
+  }
+
+ private:
+  ReduceOp reduce_op(Value v) const {
+    const auto* reduce = graph_[v].as<graph::Reduce_Axis>();
+    return reduce ? reduce->op : ReduceOp::Add;
+  }
+
+  Var identity_of(Value v, int lanes) {
+    return builder_.constant(identity(reduce_op(v), graph_[v].dtype()), lanes);
+  }
+
+  std::vector<Accumulation> open_accumulators(const Points& outer, int64_t slots, int lanes) {
+    std::vector<Accumulation> result;
+    for (const StageValue& value : stage_.values)
+      for (const Point& point : outer) {
+        Accumulation accumulation{&value, &point, {}};
+        for (int64_t s = 0; s < slots; ++s)
+          accumulation.slots.push_back(builder_.acc(identity_of(value.value, lanes)));
+        result.push_back(std::move(accumulation));
+      }
+    return result;
+  }
+
+  // Long sums restart, so that no accumulator adds too many terms one by one.
+  void reduce_nest(const Ints& loops, std::vector<Accumulation>& sums) {
+    const int64_t last = loops.empty() ? -1 : loops.back();
+    const bool blocked = last >= 0 && !nest_.is_thread(last) &&
+                         context_.kernel.iter.tiles[last].size() > 1 && !nest_.is_symbolic(last);
+    if (!blocked) return accumulate_nest(loops, sums);
+    const int64_t size = nest_.extent(last), width = nest_.step(last);
+    const int64_t tile = context_.kernel.iter.tiles[last].front();
+    const Ints around(loops.begin(), loops.end() - 1);
+    nest_.nest(around, {nest_.origin()}, true, [&](const Points& points) {
+      const auto block = [&](const std::function<void(std::vector<Accumulation>&)>& run) {
+        std::vector<Accumulation> partial = sums;
+        for (Accumulation& p : partial)
+          for (Var& slot : p.slots)
+            slot = builder_.acc(identity_of(p.value->value, builder_.type(slot).lanes));
+        run(partial);
+        for (size_t i = 0; i < sums.size(); ++i)
+          for (size_t s = 0; s < sums[i].slots.size(); ++s)
+            combine_into(sums[i].slots[s], partial[i].slots[s], reduce_op(sums[i].value->value));
+      };
+      const auto steps = [&](std::vector<Accumulation>& partial, const Expr& first, int64_t count) {
+        nest_.loop(count, [&](const Expr& i) {
+          accumulate(partial, nest_.extend(points, last, (first + i) * width, width, true));
+        });
+      };
+      const int64_t full = size / tile, leftover = size % tile, rest = leftover % width;
+      nest_.loop(full, [&](const Expr& number) {
+        block([&](std::vector<Accumulation>& partial) {
+          steps(partial, number * (tile / width), tile / width);
+        });
+      });
+      if (!leftover) return;
+      block([&](std::vector<Accumulation>& partial) {
+        if (leftover >= width) steps(partial, Expr(full * (tile / width)), leftover / width);
+        if (rest) accumulate(partial, nest_.extend(points, last, Expr(size - rest), rest, true));
+      });
+    });
+  }
+
+  void accumulate_nest(const Ints& loops, std::vector<Accumulation>& sums) {
+    nest_.nest(loops, {nest_.origin()}, true,
+               [&](const Points& points) { accumulate(sums, points); });
+  }
+
+  void combine_into(Var acc, Var value, ReduceOp op) {
+    builder_.assign(acc, builder_.alu_here(alu_of(op), {acc, value}));
+  }
+
+  // One iteration: `inner` points for every outer point, each into its accumulator. A contraction's
+  // operands are loaded as the register tile comes to them, so that few are live at once.
+  void accumulate(const std::vector<Accumulation>& sums, const Points& inner) {
+    struct Term {
+      Var acc;
+      Value value;
+      Mask mask;
+    };
+    std::vector<Term> terms;
+    std::vector<Access> wanted;
+    const auto fold = [&] {
+      const std::vector<Var> operands = values_.evaluate(wanted);
+      size_t next = 0;
+      for (const Term& term : terms)
+        next += add_term(term.acc, term.value, term.mask, &operands[next]);
+      terms.clear();
+      wanted.clear();
+    };
+    for (const Accumulation& sum : sums)
+      for (const Point& point : inner) {
+        std::vector<Expr> axes = sum.point->axes;
+        for (const int64_t axis : stage_.axes) axes[axis] = point.axes[axis];
+        Mask mask = sum.point->mask;
+        mask.require(point.mask);
+        const Value v = sum.value->value;
+        const Index reduced = sym::unflatten_index(
+            schedule::inner_position(stage_, *sum.value, axes), schedule::reduced_shape(graph_, v));
+        for (Access& access : schedule::reduction_accesses(
+                 graph_, v, context_.index_of(stage_, *sum.value, axes), reduced)) {
+          access.mask.require(mask);
+          wanted.push_back(std::move(access));
+        }
+        terms.push_back({sum.slots[point.slot], v, point.mask});
+        if (graph_[v].kind() == graph::NodeKind::Contract) fold();
+      }
+    fold();
+    if (stage_.keeps) keep_operands(*sums.front().point, inner);
+  }
+
+  // Keeps what the stage has just reduced at these points of the row at `outer`.
+  void keep_operands(const Point& outer, const Points& inner) {
+    Points points = inner;
+    for (Point& point : points) {
+      for (int64_t i = 0; i < static_cast<int64_t>(point.axes.size()); ++i)
+        if (std::find(stage_.axes.begin(), stage_.axes.end(), i) == stage_.axes.end())
+          point.axes[i] = outer.axes[i];
+      point.mask.require(outer.mask);
+    }
+    context_.keep_points(stage_, context_.kept_index(*stage_.keeps, outer.axes), points);
+  }
+
+  // Folds a point's operands into its accumulator; returns how many there are.
+  size_t add_term(Var acc, Value v, const Mask& mask, const Var* operands) {
+    const Type type = builder_.type(acc);
+    const Var valid = values_.emit(mask);
+    const auto operand = [&](Var x, Scalar otherwise) {
+      if (valid.valid()) x = values_.where(valid, x, builder_.constant(otherwise));
+      return values_.match(x, type);
+    };
+    if (const auto* reduce = graph_[v].as<graph::Reduce_Axis>()) {
+      const Var x = operand(operands[0], identity(reduce->op, type.dtype));
+      builder_.assign(acc, builder_.alu_here(alu_of(reduce->op), {acc, x}));
+      return 1;
+    }
+    const Scalar zero = Scalar::zero(type.dtype);
+    const Var a = operand(operands[0], zero), b = operand(operands[1], zero);
+    builder_.assign(acc, builder_.alu_here(AluOp::Mulacc, {a, b, acc}));
+    return 2;
+  }
+
+  KernelContext& context_;
+  const schedule::Graph& graph_;
+  const Stage& stage_;
+  ScopedBuilder& builder_;
+  ValueEmitter& values_;
+  LoopNest& nest_;
+};
+
+}  // namespace
+
+void lower_reduce_stage(KernelContext& context, const Stage& stage, const Points& outer) {
+  ReduceStage(context, stage).run(outer);
+}
+
+}  // namespace rune::lower

@@ -1,0 +1,141 @@
+// Loads and stores of the value emitter: the kernel's buffers and its scratch memory.
+#include <algorithm>
+
+#include "alu/eval.h"
+#include "base/error.h"
+#include "lower/passes/value_emitter.h"
+
+namespace rune::lower {
+
+using sym::Expr;
+using sym::Mask;
+
+namespace {
+
+Ints reversed(int lanes) {
+  Ints indices;
+  for (int i = lanes - 1; i >= 0; --i) indices.push_back(i);
+  return indices;
+}
+
+}  // namespace
+
+Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask,
+                               int least_depth) {
+  // One element for all lanes, needed if any lane is: at the end of the vector where a single
+  // condition is easiest to meet.
+  Mask any;
+  std::vector<Expr> by_lane;
+  for (const Expr& expr : mask.conditions()) {
+    if (depends_on_lane(expr)) {
+      by_lane.push_back(expr);
+    } else {
+      any.require_nonnegative(expr);
+    }
+  }
+  if (by_lane.size() > 1 || (by_lane.size() == 1 && !lane_stride(by_lane[0])))
+    return builder_.load(memory, builder_.splat(emit(position), lanes_), lanes_, emit(mask),
+                         least_depth);
+  if (by_lane.size() == 1) {
+    const int64_t at = *lane_stride(by_lane[0]) < 0 ? 0 : lanes_ - 1;
+    any.require_nonnegative(with_lane(by_lane[0], Expr(at)));
+  }
+  return builder_.load(memory, emit(position), 1, emit(any), least_depth);
+}
+
+Var ValueEmitter::load(const Access& access) {
+  return load_from(memory_.at(access.value.id),
+                   sym::flatten_index(access.index, graph_[access.value].shape()), access.mask, 0);
+}
+
+Var ValueEmitter::load_from(Var memory, const Expr& position, const Mask& mask, int least_depth) {
+  if (!depends_on_lane(position)) return load_uniform(memory, position, mask, least_depth);
+  const auto along = lane_stride(position);
+  const auto full = [&](const Mask& needed) {
+    const Var valid = emit(needed);
+    return valid.valid() ? builder_.splat(valid, lanes_) : valid;
+  };
+  if (along && *along == 1)
+    return builder_.load(memory, emit(with_lane(position, Expr(0))), lanes_, full(mask),
+                         least_depth);
+  if (along && *along == -1) {
+    const Expr backwards = Expr(lanes_ - 1) - lane(lanes_);
+    const Var loaded = builder_.load(memory, emit(with_lane(position, Expr(lanes_ - 1))), lanes_,
+                                     full(with_lane(mask, backwards)), least_depth);
+    return builder_.gep(loaded, reversed(lanes_));
+  }
+  return builder_.load(memory, emit(position), lanes_, full(mask), least_depth);
+}
+
+ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
+  if (!depends_on_lane(position)) return {emit(position), 1, valid, false};
+  if (valid.valid()) valid = builder_.splat(valid, lanes_);
+  const bool contiguous = lane_stride(position) == 1;
+  return {emit(contiguous ? with_lane(position, Expr(0)) : position), lanes_, valid, contiguous};
+}
+
+void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask,
+                         bool nontemporal) {
+  store_to(memory_.at(v.id), position, value, mask, nontemporal);
+}
+
+Expr ValueEmitter::scratch_position(Value v, const Index& origin, const Index& index) const {
+  const schedule::Layout& layout = kernel_.scratch_of(v)->layout;
+  Expr position;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const Expr at = index[d] - origin[d];
+    const bool in_runs =
+        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
+    position = position + (in_runs ? floordiv(at, layout.vector_width) * layout.strides[d] +
+                                         mod(at, layout.vector_width)
+                                   : at * layout.strides[d]);
+  }
+  return position;
+}
+
+const ValueEmitter::Held* ValueEmitter::held(Value v) const {
+  if (std::find(taken_.begin(), taken_.end(), v) == taken_.end()) return nullptr;
+  const auto it = held_.find(v.id);
+  const bool in_scope = it != held_.end() && it->second.depth <= builder_.depth() &&
+                        builder_.scope_id(it->second.depth) == it->second.scope;
+  RUNE_CHECK(in_scope, "a value is taken from scratch before it is kept");
+  return &it->second;
+}
+
+void ValueEmitter::keep(Value v, const Index& origin, const Index& index, Var value,
+                        const Mask& mask) {
+  store_to(scratch_.at(v.id), scratch_position(v, origin, index), value, mask, false);
+}
+
+void ValueEmitter::hold(Value v, const Index& origin) {
+  held_[v.id] = {origin, builder_.depth(), builder_.scope_id(builder_.depth())};
+}
+
+void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const Mask& mask,
+                            bool nontemporal) {
+  const Var valid = emit(mask);
+  const Place place = place_of(position, valid);
+  RUNE_CHECK(place.lanes > 1 || builder_.type(value).lanes == 1,
+             "a vector is stored to one element");
+  // Stores past the caches must cover whole, aligned vectors.
+  bool streams = nontemporal && place.contiguous && !valid.valid();
+  if (streams) {
+    const int64_t divisor = with_lane(position, Expr(0)).known_divisor();
+    streams = divisor == 0 || divisor % lanes_ == 0;
+  }
+  builder_.store(memory, place.index, builder_.splat(value, place.lanes), place.valid, streams);
+}
+
+void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& mask, Var valid,
+                          std::optional<ReduceOp> op) {
+  const Var memory = memory_.at(v.id);
+  const Place place = place_of(position, both(emit(mask), valid));
+  value = builder_.splat(value, place.lanes);
+  if (op) {
+    const Var old = builder_.load_here(memory, place.index, place.lanes, place.valid);
+    value = builder_.alu_here(alu_of(*op), {old, value});
+  }
+  builder_.store(memory, place.index, value, place.valid, false);
+}
+
+}  // namespace rune::lower
