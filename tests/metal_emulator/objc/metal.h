@@ -124,7 +124,7 @@ struct Queue : Object {
   std::thread worker_;
 };
 
-// Faults that tests ask for, and counts; see metal.cpp.
+// Faults that tests ask for, and counts; see testing.cpp.
 struct Injection {
   std::atomic<long> no_device{0};
   std::atomic<long> fail_allocations{0};                     // this many
@@ -143,6 +143,21 @@ bool take(std::atomic<long>& count);
 // Objects that may be named by command buffers that do not retain them.
 bool is_living(const void* object);
 void set_living(const void* object, bool is_alive);
+
+// What Metal's validation layer refuses, which would end the process there: throws std::logic_error.
+[[noreturn]] void invalid(const std::string& message);
+// Sets an NSError, if it is asked for.
+void fail(Object** error, const std::string& message);
+
+extern objc::Class buffer_class, library_class, function_class, pipeline_class, archive_class,
+    queue_class, commands_class, encoder_class;
+extern "C" {
+extern objc::Class _OBJC_CLASS_MTLCompileOptions, _OBJC_CLASS_MTLBinaryArchiveDescriptor,
+    _OBJC_CLASS_MTLComputePipelineDescriptor;
+}
+
+// The first line of an archive's file.
+constexpr const char* kArchiveHead = "archive of the Metal emulator";
 
 // Runs all dispatches; "" or the first error.
 std::string execute(const std::vector<Dispatch>& dispatches);

@@ -1,5 +1,5 @@
 // The part of Metal that metal/ uses, as declarations for tests on machines without it. Names, types and
-// values are Apple's; the classes are in ../../metal.cpp.
+// values are Apple's; the classes are in ../../device.cpp, resources.cpp and commands.cpp.
 #pragma once
 
 #import <Foundation/Foundation.h>

@@ -1,0 +1,166 @@
+// The device: what it can do, and what it makes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "metal.h"
+
+namespace rune::metal_emulator {
+
+using namespace objc;
+
+namespace {
+
+constexpr size_t kMaxBufferBytes = size_t{1} << 32;
+constexpr size_t kGap = 16384;  // behind each buffer, so that no other one lies there
+
+struct Device : Object {};
+
+Object* device_name(Object*, Selector*) {
+  return objc_autorelease(make_string("Metal emulator"));
+}
+unsigned long device_max_buffer(Object*, Selector*) {
+  return kMaxBufferBytes;
+}
+unsigned long device_working_set(Object*, Selector*) {
+  return size_t{8} << 30;
+}
+unsigned long device_threadgroup_bytes(Object*, Selector*) {
+  return msl_emulator::kMaxThreadgroupBytes;
+}
+Size device_max_threads(Object*, Selector*) {
+  return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads};
+}
+signed char device_family(Object*, Selector*, long) {
+  return 1;
+}
+
+Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned long) {
+  if (length == 0 || length > kMaxBufferBytes)
+    invalid("a buffer of " + std::to_string(length) + " bytes");
+  if (take(injection().fail_allocations)) return nullptr;
+  auto* buffer = make<Buffer>(buffer_class);
+  const size_t bytes = (length + kGap - 1) / kGap * kGap + kGap;
+  buffer->memory = static_cast<char*>(std::aligned_alloc(kGap, bytes));
+  buffer->length = length;
+  std::memset(buffer->memory, 0xfe, length);
+  set_living(buffer, true);
+  return buffer;
+}
+
+Object* device_adopt(Object*, Selector*, char* memory, unsigned long length, unsigned long,
+                     void* deallocator) {
+  const auto page = static_cast<unsigned long>(getpagesize());
+  if (reinterpret_cast<uintptr_t>(memory) % page || length == 0 || length % page || deallocator)
+    invalid("newBufferWithBytesNoCopy of memory that is not whole pages");
+  if (take(injection().fail_allocations)) return nullptr;
+  auto* buffer = make<Buffer>(buffer_class);
+  buffer->memory = memory;
+  buffer->length = length;
+  buffer->is_owner = false;
+  ++injection().adopted;
+  set_living(buffer, true);
+  return buffer;
+}
+
+Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* options,
+                           Object** error) {
+  const std::string text = text_of(source);
+  if (take(injection().fail_libraries))
+    return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
+  if (!options || options->fast_math)
+    return fail(error, "the emulator has safe math only"), nullptr;
+  if (options->language_version < 0x30001 && text.find("bfloat") != std::string::npos)
+    return fail(error, "unknown type name 'bfloat' (before Metal 3.1)"), nullptr;
+  try {
+    auto code = msl_emulator::Library::compile(text, RUNE_MSL_INCLUDE, RUNE_MSL_CACHE);
+    auto* library = make<Library>(library_class);
+    library->code = std::move(code);
+    library->text = text;
+    return library;
+  } catch (const std::exception& e) {
+    fail(error, e.what());
+    return nullptr;
+  }
+}
+
+Object* device_new_pipeline(Object*, Selector*, Function* function, Object** error) {
+  if (!function) invalid("a pipeline without a function");
+  if (function->kernel->threadgroup_bytes() > msl_emulator::kMaxThreadgroupBytes) {
+    fail(error,
+         "Threadgroup memory size (" + std::to_string(function->kernel->threadgroup_bytes()) +
+             ") exceeds the maximum (" + std::to_string(msl_emulator::kMaxThreadgroupBytes) + ")");
+    return nullptr;
+  }
+  auto* pipeline = make<Pipeline>(pipeline_class);
+  pipeline->code = function->code;
+  pipeline->kernel = function->kernel;
+  pipeline->max_threads =
+      std::min(static_cast<unsigned long>(injection().max_threads),
+               static_cast<unsigned long>(pipeline->kernel->signature.max_threads));
+  set_living(pipeline, true);
+  return pipeline;
+}
+
+Object* device_new_archive(Object*, Selector*, ArchiveDescriptor* descriptor, Object** error) {
+  std::set<std::string> keys;
+  if (descriptor->url.get()) {
+    std::ifstream in(path_of(descriptor->url.get()));
+    std::string line;
+    if (!std::getline(in, line) || line != kArchiveHead)
+      return fail(error, "the file is no archive"), nullptr;
+    while (std::getline(in, line)) keys.insert(line);
+  }
+  auto* archive = make<Archive>(archive_class);
+  archive->keys = std::move(keys);
+  return archive;
+}
+
+Object* device_new_pipeline_by_descriptor(Object* self, Selector* selector,
+                                          PipelineDescriptor* descriptor, unsigned long, Object**,
+                                          Object** error) {
+  if (descriptor->archives.get())
+    for (const Object* archive : items_of(descriptor->archives.get()))
+      injection().from_archives +=
+          static_cast<const Archive*>(archive)->keys.count(descriptor->function->key);
+  return device_new_pipeline(self, selector, descriptor->function.get(), error);
+}
+
+Object* device_new_queue(Object*, Selector*) {
+  return make<Queue>(queue_class);
+}
+
+Class device_class{nullptr,
+                   "MTLDevice",
+                   nullptr,
+                   {method("name", device_name), method("maxBufferLength", device_max_buffer),
+                    method("recommendedMaxWorkingSetSize", device_working_set),
+                    method("maxThreadgroupMemoryLength", device_threadgroup_bytes),
+                    method("maxThreadsPerThreadgroup", device_max_threads),
+                    method("supportsFamily:", device_family),
+                    method("newBufferWithLength:options:", device_new_buffer),
+                    method("newBufferWithBytesNoCopy:length:options:deallocator:", device_adopt),
+                    method("newLibraryWithSource:options:error:", device_new_library),
+                    method("newComputePipelineStateWithFunction:error:", device_new_pipeline),
+                    method("newBinaryArchiveWithDescriptor:error:", device_new_archive),
+                    method("newComputePipelineStateWithDescriptor:options:reflection:error:",
+                           device_new_pipeline_by_descriptor),
+                    method("newCommandQueue", device_new_queue)},
+                   destroy<Device>};
+
+}  // namespace
+
+extern "C" {
+Object* MTLCreateSystemDefaultDevice() {
+  return injection().no_device ? nullptr : make<Device>(device_class);
+}
+
+Object* MTLCopyAllDevices() {
+  return make_array({});
+}
+}
+
+}  // namespace rune::metal_emulator

@@ -1,0 +1,67 @@
+// Faults that tests ask for, and counts that they read.
+#include <map>
+#include <stdexcept>
+
+#include "metal.h"
+
+namespace rune::metal_emulator {
+
+using namespace objc;
+
+void invalid(const std::string& message) {
+  ++injection().violations;
+  throw std::logic_error("Metal validation: " + message);
+}
+
+void fail(Object** error, const std::string& message) {
+  if (error) *error = objc_autorelease(make_error(message));
+}
+
+extern "C" {
+
+// Sets a fault or limit by its name; see Injection. 0 for a name that does not exist.
+__attribute__((visibility("default"))) int rune_metal_emulator_inject(const char* what,
+                                                                      long value) {
+  Injection& all = injection();
+  const std::map<std::string, std::atomic<long>*> faults = {
+      {"no_device", &all.no_device},
+      {"fail_allocations", &all.fail_allocations},
+      {"lost", &all.lost},
+      {"fail_command_buffers", &all.fail_command_buffers},
+      {"fail_libraries", &all.fail_libraries},
+      {"latency_us", &all.latency_us},
+      {"max_threads", &all.max_threads}};
+  const auto found = faults.find(what);
+  if (found == faults.end()) return 0;
+  *found->second = value;
+  return 1;
+}
+
+// Living objects of a class, or an event's count so far: committed, launched, barriers, adopted
+// (buffers of the host's memory), archived and from_archives (pipelines), violations. -1 for a
+// name that does not exist.
+__attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
+  const Injection& all = injection();
+  const std::map<std::string, const std::atomic<long>*> counts = {
+      {"buffers", &buffer_class.live},
+      {"command_buffers", &commands_class.live},
+      {"encoders", &encoder_class.live},
+      {"libraries", &library_class.live},
+      {"pipelines", &pipeline_class.live},
+      {"functions", &function_class.live},
+      {"options", &_OBJC_CLASS_MTLCompileOptions.live},
+      {"committed", &all.committed},
+      {"launched", &all.launched},
+      {"barriers", &all.barriers},
+      {"adopted", &all.adopted},
+      {"archived", &all.archived},
+      {"from_archives", &all.from_archives},
+      {"archives", &archive_class.live},
+      {"violations", &all.violations}};
+  const auto found = counts.find(what);
+  return found == counts.end() ? -1 : found->second->load();
+}
+
+}  // extern "C"
+
+}  // namespace rune::metal_emulator
