@@ -1,11 +1,11 @@
 #include "backends/cpu/cpu_device.h"
 
-#include <cstring>
 #include <mutex>
 
 #include "backends/cpu/cpu_capabilities.h"
 #include "base/error.h"
 #include "runtime/caching_allocator.h"
+#include "runtime/host_device.h"
 #include "runtime/thread_pool.h"
 
 namespace rune::runtime {
@@ -95,23 +95,12 @@ class CpuCompiler : public Compiler {
   }
 };
 
-class CpuDevice : public Device {
+class CpuDevice : public HostDevice {
  public:
   explicit CpuDevice(int ordinal) : name_(ordinal == 0 ? "cpu" : concat("cpu:", ordinal)) {}
   const std::string& name() const override { return name_; }
-  bool addresses_host_memory() const override { return true; }
   const Capabilities& capabilities() const override { return cpu_capabilities(); }
-  Allocator& allocator() override { return caching_allocator(); }
   Compiler& compiler() override { return compiler_; }
-  // Launches have run when they return.
-  void synchronize() override {}
-  void copy_in(void* device, const void* host, size_t bytes) override {
-    std::memcpy(device, host, bytes);
-  }
-  void copy_out(void* host, const void* device, size_t bytes) override {
-    std::memcpy(host, device, bytes);
-  }
-  void copy(void* to, const void* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
  private:
   const std::string name_;

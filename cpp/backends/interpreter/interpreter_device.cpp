@@ -1,29 +1,15 @@
 #include "backends/interpreter/interpreter_device.h"
 
-#include <cstring>
-#include <new>
-
 #include "alu/alu.h"
 #include "base/error.h"
 #include "lower/interpreter.h"
 #include "lower/text.h"
 #include "lower/verify.h"
+#include "runtime/host_device.h"
 
 namespace rune::runtime {
 
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-class HostAllocator : public Allocator {
- public:
-  void* allocate(size_t bytes) override {
-    void* const memory = ::operator new(bytes, kAlignment, std::nothrow);
-    if (!memory) user_error(ErrorKind::Memory, "interpreter: cannot allocate ", bytes, " bytes");
-    return memory;
-  }
-  void deallocate(void* memory, size_t) override { ::operator delete(memory, kAlignment); }
-};
 
 class InterpreterProgram : public Program {
  public:
@@ -89,27 +75,14 @@ class InterpreterCompiler : public Compiler {
   }
 };
 
-class InterpreterDevice : public Device {
+class InterpreterDevice : public HostDevice {
  public:
   const std::string& name() const override { return capabilities_.name; }
-  bool addresses_host_memory() const override { return true; }
   const Capabilities& capabilities() const override { return capabilities_; }
-  Allocator& allocator() override { return allocator_; }
   Compiler& compiler() override { return compiler_; }
-  void synchronize() override {}  // launch returns when the kernel has run
-  void copy_in(void* device, const void* host, size_t bytes) override {
-    if (bytes) std::memcpy(device, host, bytes);
-  }
-  void copy_out(void* host, const void* device, size_t bytes) override {
-    if (bytes) std::memcpy(host, device, bytes);
-  }
-  void copy(void* to, const void* from, size_t bytes) override {
-    if (bytes) std::memmove(to, from, bytes);
-  }
 
  private:
   Capabilities capabilities_ = interpreter_capabilities();
-  HostAllocator allocator_;
   InterpreterCompiler compiler_;
 };
 

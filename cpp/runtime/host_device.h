@@ -1,0 +1,19 @@
+// What devices share whose memory is the host's and whose launches have run when they return.
+#pragma once
+
+#include "runtime/device.h"
+
+namespace rune::runtime {
+
+// Memory comes from the process's caching allocator.
+class HostDevice : public Device {
+ public:
+  bool addresses_host_memory() const override { return true; }
+  Allocator& allocator() override;
+  void synchronize() override {}
+  void copy_in(void* device, const void* host, size_t bytes) override;
+  void copy_out(void* host, const void* device, size_t bytes) override;
+  void copy(void* to, const void* from, size_t bytes) override;
+};
+
+}  // namespace rune::runtime
