@@ -133,7 +133,9 @@ Operand NumpyBuilder::matmul(const Operand& a, const Operand& b) {
   std::string out = batch_letters(std::max(rank_a, rank_b));
   if (sa.size() > 1) out += 'M';
   if (sb.size() > 1) out += 'N';
-  return contract_pair("matmul", a, la, b, lb, out);
+  if (result_type({a, b}) != DType::Bfloat16) return contract_pair("matmul", a, la, b, lb, out);
+  // The ufunc has no loop of bfloat16.
+  return contract_pair("matmul", as(a, DType::Float32, "matmul"), la, b, lb, out);
 }
 
 Operand NumpyBuilder::dot(const Operand& a, const Operand& b) {

@@ -174,7 +174,11 @@ Ints NumpyBuilder::normalize_axes(const char* op, const Axes& axes, int64_t rank
 }
 
 Operand NumpyBuilder::where(const Operand& condition, const Operand& x, const Operand& y) {
-  const DType dtype = result_type({x, y});
+  DType dtype = result_type({x, y});
+  // Only in ufuncs is a Python float weaker than bfloat16.
+  if ((x.weak == Kind::Float || y.weak == Kind::Float) &&
+      this->dtype(x.weak ? y : x) == DType::Bfloat16)
+    dtype = DType::Float64;
   return elementwise(AluOp::Where,
                      {to_bool(condition), as(x, dtype, "where"), as(y, dtype, "where")});
 }
@@ -186,8 +190,9 @@ Operand NumpyBuilder::clip(const Operand& x, const std::optional<Operand>& low,
   Operands all{x};
   if (low) all.push_back(*low);
   if (high) all.push_back(*high);
-  // NumPy's clip is one ufunc: its dtype is that of all three operands.
-  const DType dtype = result_type(all);
+  // NumPy's clip is one ufunc: its dtype is that of all three operands. It has no loop of bfloat16.
+  DType dtype = result_type(all);
+  if (dtype == DType::Bfloat16 && low && high) dtype = DType::Float32;
   Value value = as(x, dtype, "clip");
   if (low) value = elementwise(AluOp::Max, {value, as(*low, dtype, "clip")});
   if (high) value = elementwise(AluOp::Min, {value, as(*high, dtype, "clip")});

@@ -400,7 +400,11 @@ Operand NumpyBuilder::compare(AluOp op, const char* name, const Operand& a, cons
 
 Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
   const Operand &base = operands[0], &exponent = operands[1];
-  const DType dtype = widen_bool(result_type(operands));
+  // NumPy's operator squares, and the square of bool is int8; its ufunc has int64.
+  const bool is_square_of_bool = is_operator && this->dtype(base) == DType::Bool &&
+                                 exponent.literal && exponent.literal->integer == 2 &&
+                                 !is_float(result_type(operands));
+  const DType dtype = is_square_of_bool ? DType::Int8 : widen_bool(result_type(operands));
   if (is_integer(dtype)) {
     if (exponent.literal && exponent.literal->integer < 0) {
       as(exponent, dtype, "power");  // raises if it does not fit
@@ -426,8 +430,10 @@ Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
       return b_.alu(AluOp::Mul, {square, square});
     }
     if (is_float(dtype) && e == -1) return b_.alu(AluOp::Recip, {x});
-    // NumPy's operator takes the root; its ufunc calls pow, which differs at -0.0 and -inf.
-    if (is_operator && is_float(this->dtype(base)) && e == 0.5) return b_.alu(AluOp::Sqrt, {x});
+    // NumPy takes the root, but for its ufunc on float16: pow differs at -0.0 and -inf.
+    const DType of = this->dtype(base);
+    if (e == 0.5 && (is_operator ? is_float(of) : of == DType::Float32 || of == DType::Float64))
+      return b_.alu(AluOp::Sqrt, {x});
   }
   return arithmetic("power", AluOp::Pow, {x, as(exponent, dtype, "power")}, dtype);
 }

@@ -97,6 +97,8 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
     values = [trace.operand(x) for x in operands]
+    if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
+        return _power_of_scalar(trace, *operands)
     try:
         result = make_tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError:
@@ -104,6 +106,17 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
             raise  # Python's own arithmetic
         return _ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
     return laid_out_as(result, operands)
+
+
+def _is_numpy_scalar(x: Any, value: Any) -> bool:
+    return isinstance(x, Tracer) and x._storage.scalar and value.weak is None
+
+
+def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
+    """The operator takes square roots of NumPy's arrays, and calls pow for its scalars."""
+    if type(exponent) is float and base.dtype.kind == "f":
+        exponent = make_tracer(trace, trace.builder.full([], exponent, base.dtype))
+    return _ufuncs.call(np.power, "__call__", (base, exponent), {})
 
 
 def call_ufunc(

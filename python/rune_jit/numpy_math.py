@@ -42,8 +42,11 @@ def reduce_array(
 ) -> Tracer:
     if where is not NO_VALUE and where is not True:
         a = _where_else_neutral(name, a, initial, where)
+    axes = as_axes(axis)
+    if name in ("max", "min") and initial is not NO_VALUE and 0 in np.shape(a):
+        a = _of_initial(a, axes, initial)
     trace = require_trace()
-    value = trace.builder.reduce(name, trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
+    value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     result = make_tracer(trace, value)
     if initial is NO_VALUE or initial is None:
         return result
@@ -63,6 +66,13 @@ def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
         )
     value = require_trace().array(a)
     return np.where(where, a, value.dtype.type(neutral))
+
+
+def _of_initial(a: Any, axes: Any, initial: Any) -> Any:
+    """What stands for an array without elements along these axes: one element along each."""
+    among = range(a.ndim) if axes is None else [axis % a.ndim for axis in axes]
+    shape = [1 if i in among else n for i, n in enumerate(a.shape)]
+    return np.full_like(a, initial, shape=shape)
 
 
 def _reduction(name: str) -> Callable[..., Tracer]:
@@ -302,7 +312,8 @@ def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
 
 @implements(np.sinc)
 def _sinc(x: Any) -> Any:
-    y = np.pi * np.where(x == 0, 1.0e-20, x)
+    x = np.pi * x
+    y = np.where(x == 0, np.finfo(x.dtype).eps, x)
     return np.sin(y) / y
 
 

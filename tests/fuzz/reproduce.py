@@ -7,8 +7,7 @@ import collections
 import sys
 import time
 
-from programs import generate
-from runner import MODES, failure, reduce
+from runner import MODES, Refused, report
 
 
 def main() -> int:
@@ -20,34 +19,42 @@ def main() -> int:
     parser.add_argument("--most-steps", type=int, default=14)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after")
     parser.add_argument("--all", action="store_true", help="print failures of equal text, too")
+    parser.add_argument("--ir", action="store_true", help="print the graph and the kernels, too")
     options = parser.parse_args()
     failures: collections.Counter[str] = collections.Counter()
+    done: collections.Counter[str] = collections.Counter()
+    refused: collections.Counter[str] = collections.Counter()
     start = time.time()
-    done = 0
     for seed in range(options.seed, options.seed + options.count):
         if time.time() - start > options.seconds:
             break
         for mode in options.mode or MODES:
-            program = generate(seed, options.most_steps)
-            done += 1
-            problem = failure(program, mode)
-            if problem is None:
+            try:
+                text = report(seed, mode, options.most_steps)
+            except Refused as error:
+                refused[str(error).splitlines()[0][:100]] += 1
                 continue
-            program = reduce(program, mode)
-            problem = failure(program, mode) or problem
-            first = problem.splitlines()[0]
-            kind = (
-                first.split("`")[0].split("(")[0][:60]
-                if "instead" not in first
-                else program.steps[-1].expression
-            )
+            done[mode] += 1
+            if text is None:
+                continue
+            kind = _kind(text)
             failures[kind] += 1
             if options.all or failures[kind] == 1:
-                print(f"seed {seed} on {mode}: {problem[:1500]}\n{program.describe()}", flush=True)
-    print(f"{done} programs in {time.time() - start:.0f} s, {sum(failures.values())} failures")
-    for kind, count in failures.most_common():
-        print(f"  {count:4} {kind}")
+                shown = text if options.ir else text.split("\ngraph {")[0]
+                print(shown[:20000], end="\n\n", flush=True)
+    print(f"{dict(done)} programs in {time.time() - start:.0f} s, {failures.total()} failures")
+    for counter, title in ((failures, "failures"), (refused, "refused")):
+        for kind, count in counter.most_common():
+            print(f"  {title}: {count:4} {kind}")
     return 1 if failures else 0
+
+
+def _kind(text: str) -> str:
+    """The first line without what is different in each program."""
+    first = text.splitlines()[0].split(": ", 1)[1]
+    if "instead" not in first:
+        return first.split("`")[0].split("(")[0][:60]
+    return text.split("\n    return ")[0].splitlines()[-1].split("=", 1)[-1][:40]
 
 
 if __name__ == "__main__":

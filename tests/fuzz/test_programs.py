@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expectation import Expectation
+from generator import generate
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Expectation, Program, Step, generate
-from runner import DEVICES, MODES, check, failure
+from programs import Program, Step
+from runner import DEVICES, MODES, check, failure, smallest
 
 import rune_jit
 
@@ -56,7 +58,7 @@ def test_found(case: int, mode: str) -> None:
 
 
 def _program(expression: str, noise: str | None, *inputs: np.ndarray) -> Program:
-    program = Program(list(inputs), ["C"] * len(inputs))
+    program = Program(dict(enumerate(inputs)), dict.fromkeys(range(len(inputs)), "C"))
     program.steps = [Step(len(inputs), expression, noise)]
     program.outputs = [len(inputs)]
     if noise is None:
@@ -86,8 +88,8 @@ def test_sums_may_differ_by_rounding_only() -> None:
 
 
 def test_a_wrong_compiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(program: Program, mode: str) -> tuple[np.ndarray, ...]:
-        return tuple(np.zeros_like(r) for r in Expectation(program).results)
+    def wrong(program: Program, mode: str) -> list[np.ndarray]:
+        return [np.zeros_like(r) for r in Expectation(program).results]
 
     monkeypatch.setattr("runner.run", wrong)
     noticed = [seed for seed in range(30) if failure(generate(seed), "cpu")]
@@ -98,10 +100,38 @@ def test_a_wrong_compiler_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         check(noticed[0], "cpu")
 
 
+def test_dropped_writes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drops(program: Program, mode: str) -> list[Any]:
+        arguments = program.arguments()
+        results = program.function()(*(a.copy() for a in arguments))
+        return [*results, *arguments][: len(program.observed)]
+
+    monkeypatch.setattr("runner.run", drops)
+    noticed = [seed for seed in range(150) if failure(generate(seed), "cpu")]
+    assert len(noticed) > 10
+    with pytest.raises(AssertionError, match=rf"seed {noticed[0]} on cpu: argument (?s:.*)program"):
+        check(noticed[0], "cpu")
+
+
+def test_failing_programs_are_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the one step that goes wrong, here each sum."""
+
+    def wrong(program: Program, mode: str) -> list[Any]:
+        right = Expectation(program).results
+        return [[r] if "np.sum(" in program.source() else r for r in right]
+
+    monkeypatch.setattr("runner.run", wrong)
+    found = [seed for seed in range(60) if "np.sum(" in generate(seed).source()]
+    assert found
+    for seed in found:
+        program, _ = smallest(generate(seed), "cpu", "1 instead of 0")
+        assert len(program.steps) == 1 and "np.sum(" in program.source(), program.source()
+
+
 def test_seeds_make_the_same_program_again() -> None:
     for seed in (1, 77):
         first, second = generate(seed), generate(seed)
         assert first.source() == second.source()
-        for a, b in zip(first.inputs, second.inputs, strict=True):
-            np.testing.assert_array_equal(a, b)
+        for i, array in first.inputs.items():
+            np.testing.assert_array_equal(array, second.inputs[i])
     assert len({generate(seed).source() for seed in range(50)}) > 45

@@ -46,6 +46,9 @@ def _alu(name: str, xs: list[np.ndarray]) -> np.ndarray:
         return xs[0] * xs[1] + xs[2]
     if name == "recip":
         return (1 / xs[0]).astype(xs[0].dtype)
+    if name == "pow":  # of one exponent for all, NumPy may take roots instead
+        xs = [np.stack([x, x]) for x in np.broadcast_arrays(*xs)]
+        return np.power(*xs)[0]
     return getattr(np, _ALU[name])(*xs)
 
 

@@ -1,0 +1,152 @@
+"""What the results of a random program may be.
+
+Values marked exact must have NumPy's bits. For the others NumPy runs the program again, several
+times, with noise put in at every step that has some; a result may differ from NumPy's by
+a multiple of what the noise did to it. Elements whose kind (NaN, infinity, finite) the noise
+changes are not compared, nor those where a step has put unbounded noise in (NaN as its size: a
+partial sum may overflow, say): there the runs have unlike values instead.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from inputs import is_float
+from programs import NAMES, Program, Step
+
+
+def magnitude(x: Any) -> np.ndarray:
+    """|x| as float64 where finite, else 0: what a non-finite element does to a sum is exact."""
+    x = np.asarray(x, np.float64)
+    return np.where(np.isfinite(x), np.abs(x), 0.0)
+
+
+def bounded(size: Any, like: np.ndarray) -> np.ndarray:
+    """0, but NaN where partial sums of this size may overflow in a dtype."""
+    return np.where(size < float(ml_dtypes.finfo(like.dtype).max) / 2, 0.0, np.nan)
+
+
+def overflow(x: np.ndarray, reduce: Any = np.sum, **options: Any) -> np.ndarray:
+    """0, but NaN where a partial sum of x may overflow in its dtype that the whole does not."""
+    return bounded(reduce(magnitude(x), **options), x)
+
+
+def spread_of_product(x: np.ndarray, reduce: Any = np.sum, **options: Any) -> np.ndarray:
+    """0, but NaN where the order of multiplications may decide whether the product is finite."""
+    info = ml_dtypes.finfo(x.dtype)
+    size = np.where(np.isfinite(x) & (x != 0), np.abs(np.asarray(x, np.float64)), 1)
+    log = np.log2(np.where(size == 0, 1, size))
+    high = reduce(np.maximum(log, 0), **options) + 1
+    low = reduce(np.minimum(log, 0), **options) - 1
+    ordered = (high < info.maxexp - 1) & (low > info.minexp + 1)
+    return np.where(ordered, 0.0, np.nan)
+
+
+_NOISE_NAMES = {
+    **NAMES,
+    "magnitude": magnitude,
+    "bounded": bounded,
+    "overflow": overflow,
+    "spread_of_product": spread_of_product,
+}
+
+
+class Expectation:
+    """NumPy's results of a program, and how far noise moves them."""
+
+    _RUNS = 6
+    # So many that two values hardly ever move alike in all runs.
+    _SHIFTS = (*range(-8, 0), *range(1, 9))
+    _FACTOR = 4.0
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            self.results = self._run(None)
+            self._noisy: list[list[Any]] = []
+            if any(step.noise for step in program.steps):
+                rng = np.random.default_rng(0)
+                self._noisy = [self._run(rng, k) for k in range(self._RUNS)]
+
+    def _run(self, rng: np.random.Generator | None, run: int = 0) -> list[Any]:
+        def add_noise(step: Step, values: dict[str, Any], before: np.ndarray | None) -> None:
+            if not step.noise:
+                return
+            assert rng
+            out = values[f"v{step.target}"]
+            info = ml_dtypes.finfo(out.dtype)
+            names = {**values, "out": np.asarray(out), "before": before, "eps": float(info.eps)}
+            size = np.asarray(eval(step.noise, _NOISE_NAMES, names), np.float64)
+            sign = rng.choice(self._SHIFTS, size=np.shape(out))
+            noisy = out + sign * (size + float(info.smallest_subnormal))
+            noisy = np.where(np.isfinite(out), noisy, out)  # infinities and NaN stay
+            # Of several kinds, so that no later step makes them all the same.
+            unknown = (np.nan, 0.0, np.inf, -np.inf)[run % 4]
+            noisy = np.where(np.isfinite(size), noisy, unknown).astype(out.dtype)
+            if step.writes:
+                out[...] = noisy
+            else:
+                values[f"v{step.target}"] = noisy if np.ndim(out) else noisy[()]
+
+        values = self._program.execute(add_noise if rng else None)
+        return [values[f"v{i}"] for i in self._program.observed]
+
+    def mismatch(self, actual: Sequence[Any]) -> str | None:
+        """What is wrong with these values of the observed, or None."""
+        if len(actual) != len(self.results):
+            return f"{len(actual)} results instead of {len(self.results)}"
+        for i, (got, want) in enumerate(zip(actual, self.results, strict=True)):
+            problem = self._compare(i, got, want)
+            if problem:
+                argument = "" if i < len(self._program.outputs) else "argument "
+                return f"{argument}v{self._program.observed[i]}: {problem}"
+        return None
+
+    def _compare(self, i: int, got: Any, want: Any) -> str | None:
+        if np.shape(got) != np.shape(want):
+            return f"shape {np.shape(got)} instead of {np.shape(want)}"
+        got, want = np.asarray(got), np.asarray(want)
+        if got.dtype != want.dtype:
+            return f"dtype {got.dtype} instead of {want.dtype}"
+        value = self._program.observed[i]
+        if value in self._program.exact or not is_float(want.dtype):
+            wrong = (got != want) & ~((got != got) & (want != want))
+            if value in self._program.signed_zeros and is_float(want.dtype):
+                wrong |= (got == want) & (np.signbit(got) != np.signbit(want))
+        else:
+            wrong = self._outside_noise(i, got, want)
+        if not wrong.any():
+            return None
+        where = tuple(int(k[0]) for k in np.nonzero(np.atleast_1d(wrong)))
+        at = np.atleast_1d(got)[where], np.atleast_1d(want)[where]
+        count = f"{wrong.sum()} of {wrong.size} differ"
+        return f"{at[0]!r} instead of {at[1]!r} at {list(where)} ({count})"
+
+    def _outside_noise(self, i: int, got: np.ndarray, want: np.ndarray) -> np.ndarray:
+        info = ml_dtypes.finfo(want.dtype)
+        tolerance = 4 * float(info.eps) * magnitude(want) + float(info.smallest_subnormal)
+        known = np.ones(want.shape, bool)
+        with np.errstate(all="ignore"):
+            for run in self._noisy:
+                noisy = np.asarray(run[i])
+                known &= _same_class(noisy, want)
+                distance = np.abs(noisy.astype(np.float64) - want.astype(np.float64))
+                tolerance = np.maximum(
+                    tolerance, self._FACTOR * np.where(np.isfinite(distance), distance, 0)
+                )
+            finite = np.isfinite(want)
+            centre = np.where(finite, want.astype(np.float64), 0)
+            far = np.abs(got.astype(np.float64) - centre) > tolerance
+            # Close to the largest number, results may round to infinity.
+            known &= ~finite | (magnitude(want) + tolerance < float(info.max))
+        return known & (~_same_class(got, want) | (finite & far))
+
+
+def _same_class(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Both NaN, both the same infinity, or both finite."""
+    same_infinity = np.isinf(a) & (a == b)
+    return (np.isnan(a) & np.isnan(b)) | same_infinity | (np.isfinite(a) & np.isfinite(b))

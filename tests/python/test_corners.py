@@ -1,0 +1,62 @@
+"""Corners of NumPy: dtypes and special values that follow from no rule of the others'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from devices import HAS_FLOAT64
+
+BOOLS = np.array([True, False, True])
+FLOATS = np.array([4.0, -0.0, -np.inf, 1.5], np.float32)
+HALVES = FLOATS.astype(np.float16)
+BRAIN = np.array([1, -2, 0.5], ml_dtypes.bfloat16)
+EMPTY = np.zeros((0, 3), np.int8)
+
+CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
+    "squares of bool": (lambda x: (x**2, np.power(x, 2), x[0] ** 2, x**True), [BOOLS]),
+    "roots as powers": (
+        lambda x, y: tuple(
+            f(v) for v in (x, y, x[1], y[2]) for f in (lambda v: v**0.5, lambda v: np.power(v, 0.5))
+        ),
+        [FLOATS, HALVES],
+    ),
+    "products of bfloat16": (
+        lambda x: (x @ x, np.matmul(x[None], x), np.vecdot(x, x), np.dot(x, x)),
+        [BRAIN],
+    ),
+    "clip of bfloat16": (lambda x: (np.clip(x, -1, 1), np.clip(x, None, 1)), [BRAIN]),
+    "choices of bfloat16": (
+        lambda x: (np.where(x > 0, x, 1), np.where(x > 0, x, x)),
+        [BRAIN],
+    ),
+    "sinc": (lambda x: np.sinc(x), [np.array([0, -0.0, 0.5], np.float16)]),
+    "extrema of nothing": (
+        lambda x: (
+            np.max(x, axis=(0, 1), initial=1),
+            np.min(x, 0, initial=3, keepdims=True),
+            np.max(x, 1, initial=2),
+            np.max(x, 0, initial=5, where=x > 0),
+        ),
+        [EMPTY],
+    ),
+}
+if HAS_FLOAT64:
+    CASES["choices of bfloat16 and a float"] = (lambda x: np.where(x > 0, x, 1.5), [BRAIN])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_as_numpy(name: str, run: Callable[..., Any]) -> None:
+    function, arguments = CASES[name]
+    expected = function(*arguments)
+    actual = run(function, *arguments)
+    if not isinstance(expected, tuple):
+        actual, expected = (actual,), (expected,)
+    for found, wanted in zip(actual, expected, strict=True):
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+        np.testing.assert_array_equal(found, wanted, strict=True)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
