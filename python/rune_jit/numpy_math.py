@@ -374,10 +374,31 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
     return make_tracer(trace, trace.builder.tensordot(x, y, axes_x, axes_y))
 
 
+def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
+    """einsum of one operand if nothing is summed: a view."""
+    labels, arrow, out = subscripts.partition("->")
+    if not arrow:
+        out = "".join(c for c in sorted(set(labels)) if labels.count(c) == 1)
+    is_view = set(labels) == set(out) and len(set(out)) == len(out) and labels.isalpha()
+    if not is_view or len(labels) != a.ndim:
+        return None
+    for label in out:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            a = np.diagonal(a, 0, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
+    return np.transpose(a, [labels.index(label) for label in out])
+
+
 @implements(np.einsum)
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Tracer:
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
+    if len(operands) == 1:
+        view = _einsum_view(subscripts.replace(" ", ""), operands[0])
+        if view is not None:
+            return view
     trace = require_trace()
     return make_tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
 

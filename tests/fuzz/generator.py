@@ -100,7 +100,9 @@ class Generator:
                 out = eval(text, NAMES, self.names())
         except _REFUSALS:
             return False
-        if getattr(out, "dtype", None) not in DTYPES or out.size > self.most:
+        if not isinstance(out, (np.ndarray, np.generic)):
+            return False  # of bfloat16, now and then a Python number
+        if out.dtype not in DTYPES or out.size > self.most:
             return False
         step = Step(len(self.values), text, noise if is_float(out.dtype) else None)
         self.values.append(out)

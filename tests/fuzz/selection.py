@@ -16,8 +16,9 @@ def _integers(value: object) -> bool:
     return value.dtype.kind in "iu" and value.size < 4000  # type: ignore[attr-defined]
 
 
-def indices(g: Generator, dim: int) -> tuple[str, tuple[int, ...]]:
-    """An array of indices of an axis of this size, known or computed, and its shape."""
+def indices(g: Generator, dim: int, flat: bool = False) -> tuple[str, tuple[int, ...]]:
+    """An array of indices of an axis of this size, known or computed, and its shape; a `flat` one
+    has one dimension."""
     if g.rng.random() < 0.5:
         try:
             a = g.pick(_integers)
@@ -27,8 +28,11 @@ def indices(g: Generator, dim: int) -> tuple[str, tuple[int, ...]]:
             forms = [f"v{a} % {dim}"] * 3
             if g.values[a].dtype.kind == "i":
                 forms.append(f"(v{a} % {dim} - {dim})")
-            return f"({g.rng.choice(forms)})", g.values[a].shape
-    shape = g.rng.choice([(), (1,), (2,), (3,), (5,), (2, 1), (1, 3), (2, 2)])
+            text = f"({g.rng.choice(forms)})"
+            if flat:
+                return f"{text}.ravel()", (g.values[a].size,)
+            return text, g.values[a].shape
+    shape = g.rng.choice([(), (1,), (2,), (3,), (5,), *(() if flat else ((2, 1), (1, 3), (2, 2)))])
     numbers = [g.rng.randrange(-dim, dim) for _ in range(math.prod(shape))]
     if not shape:
         return f"[{numbers[0]}]", (1,)

@@ -60,3 +60,16 @@ def test_as_numpy(name: str, run: Callable[..., Any]) -> None:
         assert np.asarray(found).dtype == np.asarray(wanted).dtype
         np.testing.assert_array_equal(found, wanted, strict=True)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        transposed, diagonal = np.einsum("ij -> ji", x), np.einsum("ii->i", x)
+        implicit, total = np.einsum("ba", x), np.einsum("ii", x)
+        x[1] = -1
+        transposed[0] = 7
+        return transposed, diagonal, implicit, total
+
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for found, wanted in zip(run(function, x.copy()), function(x.copy()), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
