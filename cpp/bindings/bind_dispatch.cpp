@@ -127,13 +127,18 @@ py::object make_dispatcher() {
   return type;
 }
 
-// The key of the leaves, and the positions of those that are static values.
-py::tuple key_leaves(const py::sequence& leaves) {
+// The key of the leaves, and the positions of those that are static values. The sizes of the
+// `dynamic` (leaf, axis) do not decide.
+py::tuple key_leaves(const py::sequence& leaves,
+                     const std::vector<std::pair<int64_t, int64_t>>& dynamic) {
   std::string key;
   py::list statics;
   int64_t i = 0;
   for (const py::handle leaf : leaves) {
-    if (!append_leaf_key(leaf, key)) {
+    std::vector<int64_t> axes;
+    for (const auto& [of, axis] : dynamic)
+      if (of == i) axes.push_back(axis);
+    if (!append_leaf_key(leaf, key, axes)) {
       key += 'S';
       statics.append(i);
     }
@@ -158,7 +163,9 @@ void bind_dispatch(py::module_& m) {
       },
       py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
   m.def("key_leaves", &key_leaves, py::arg("leaves"),
-        "(key, positions of static leaves): arrays and numbers are keyed by type, not by value.");
+        py::arg("dynamic") = std::vector<std::pair<int64_t, int64_t>>(),
+        "(key, positions of static leaves): arrays and numbers are keyed by type, not by value; "
+        "arrays also by shape, but for the sizes of these (leaf, axis).");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
                     py::object, py::sequence, py::sequence, py::sequence, std::vector<int64_t>,

@@ -13,12 +13,63 @@ using graph::Operands;
 
 namespace {
 
+// Python's objects for the sizes that are known when the program runs, which shapes as Python sees
+// them have in the place of their bounds.
+class PySizes {
+ public:
+  void add(int64_t bound, py::object size) { sizes_.emplace_back(bound, std::move(size)); }
+
+  // A size that Python gives: one of these objects, or an integer, which no bound may divide.
+  int64_t number(py::handle size) const {
+    for (const auto& [bound, object] : sizes_)
+      if (object.is(size)) return bound;
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(size.ptr()));
+    if (!index) throw py::error_already_set();
+    const auto n = index.cast<int64_t>();
+    for (const auto& [bound, object] : sizes_)
+      if (n > 0 && n % bound == 0)
+        user_error(ErrorKind::Unsupported, "jit: cannot tell the size ", n,
+                   " from the dynamic size ", std::string(py::str(object)), " (it stands for ",
+                   bound, " while tracing)\nhint: give its Dim another max");
+    return n;
+  }
+  Shape shape(const py::sequence& sizes) const {
+    Shape result;
+    for (const py::handle size : sizes) result.push_back(number(size));
+    return result;
+  }
+  py::tuple tuple(const Shape& shape) const {
+    py::tuple result(shape.size());
+    for (size_t i = 0; i < shape.size(); ++i) result[i] = object(shape[i]);
+    return result;
+  }
+
+ private:
+  py::object object(int64_t size) const {
+    for (const auto& [bound, object] : sizes_)
+      if (bound == size) return object;
+    return py::int_(size);
+  }
+
+  std::vector<std::pair<int64_t, py::object>> sizes_;
+};
+
+class PyBuilder : public NumpyBuilder {
+ public:
+  PySizes& sizes() { return *sizes_; }
+  std::shared_ptr<const PySizes> shared_sizes() const { return sizes_; }
+
+ private:
+  std::shared_ptr<PySizes> sizes_ = std::make_shared<PySizes>();
+};
+
 // A value of a graph, with what Python asks of it. Its builder is known to the tracer that holds
 // it.
 struct PyValue {
   Operand operand;
   Shape shape;
   DType dtype = DType::Float32;
+  std::shared_ptr<const PySizes> sizes;
 };
 
 std::optional<Operand> literal(py::handle x) {
@@ -55,26 +106,26 @@ Operands to_operands(const py::sequence& xs) {
   return result;
 }
 
-PyValue wrap(const NumpyBuilder& b, const Operand& x) {
-  return {x, b.shape(x), b.dtype(x)};
+PyValue wrap(const PyBuilder& b, const Operand& x) {
+  return {x, b.shape(x), b.dtype(x), b.shared_sizes()};
 }
 
 // The results, of these (dtype, shape), of call number `call` to a function of the host.
-std::vector<PyValue> host_callback(NumpyBuilder& b, const std::string& name, int64_t call,
+std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_t call,
                                    const py::sequence& operands, const py::sequence& results) {
   std::vector<graph::Value> inputs;
   for (const py::handle x : operands) inputs.push_back(b.value_of(to_operand(x)));
   std::vector<PyValue> values;
   for (const py::handle result : results) {
     const auto type = py::reinterpret_borrow<py::sequence>(result);
-    const graph::Metadata declared{to_dtype(type[0]), type[1].cast<Shape>(), std::nullopt};
+    const graph::Metadata declared{to_dtype(type[0]), b.sizes().shape(type[1]), std::nullopt};
     const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
     values.push_back(wrap(b, Operand(b.builder().add(node, inputs, declared))));
   }
   return values;
 }
 
-std::vector<PyValue> wrap_all(const NumpyBuilder& b, const Operands& xs) {
+std::vector<PyValue> wrap_all(const PyBuilder& b, const Operands& xs) {
   std::vector<PyValue> result;
   for (const Operand& x : xs) result.push_back(wrap(b, x));
   return result;
@@ -138,19 +189,19 @@ std::vector<graph::IndexItem> to_index(const py::sequence& items) {
   return result;
 }
 
-using Class = py::class_<NumpyBuilder, std::shared_ptr<NumpyBuilder>>;
+using Class = py::class_<PyBuilder, std::shared_ptr<PyBuilder>>;
 
 // A method that takes one operand and further arguments as they are.
 template <class Result, class... Args>
 void unary(Class& c, const char* name, Result (NumpyBuilder::*method)(const Operand&, Args...)) {
-  c.def(name, [method](NumpyBuilder& b, py::handle x, std::decay_t<Args>... args) {
+  c.def(name, [method](PyBuilder& b, py::handle x, std::decay_t<Args>... args) {
     return wrap(b, (b.*method)(to_operand(x), std::move(args)...));
   });
 }
 
 void binary(Class& c, const char* name,
             Operand (NumpyBuilder::*method)(const Operand&, const Operand&)) {
-  c.def(name, [method](NumpyBuilder& b, py::handle x, py::handle y) {
+  c.def(name, [method](PyBuilder& b, py::handle x, py::handle y) {
     return wrap(b, (b.*method)(to_operand(x), to_operand(y)));
   });
 }
@@ -158,59 +209,59 @@ void binary(Class& c, const char* name,
 void bind_arithmetic(Class& c) {
   c.def(
       "ufunc",
-      [](NumpyBuilder& b, const std::string& name, const py::sequence& xs,
-         const py::object& dtype) {
+      [](PyBuilder& b, const std::string& name, const py::sequence& xs, const py::object& dtype) {
         return wrap_all(b, b.ufunc(name, to_operands(xs), optional_dtype(dtype)));
       },
       py::arg("name"), py::arg("operands"), py::arg("dtype") = py::none());
-  c.def("operator", [](NumpyBuilder& b, const std::string& name, const py::sequence& xs) {
+  c.def("operator", [](PyBuilder& b, const std::string& name, const py::sequence& xs) {
     return wrap(b, b.python_operator(name, to_operands(xs)));
   });
-  c.def("where", [](NumpyBuilder& b, py::handle condition, py::handle x, py::handle y) {
+  c.def("where", [](PyBuilder& b, py::handle condition, py::handle x, py::handle y) {
     return wrap(b, b.where(to_operand(condition), to_operand(x), to_operand(y)));
   });
-  c.def("clip", [](NumpyBuilder& b, py::handle x, py::handle low, py::handle high) {
+  c.def("clip", [](PyBuilder& b, py::handle x, py::handle low, py::handle high) {
     const auto bound = [](py::handle v) {
       return v.is_none() ? std::nullopt : std::optional<Operand>(to_operand(v));
     };
     return wrap(b, b.clip(to_operand(x), bound(low), bound(high)));
   });
-  c.def("astype", [](NumpyBuilder& b, py::handle x, const py::object& dtype) {
+  c.def("astype", [](PyBuilder& b, py::handle x, const py::object& dtype) {
     return wrap(b, b.astype(to_operand(x), to_dtype(dtype)));
   });
-  c.def("full", [](NumpyBuilder& b, const Shape& shape, py::handle fill, const py::object& dtype) {
-    return wrap(b, b.full(shape, to_operand(fill), optional_dtype(dtype)));
-  });
-  c.def("result_type", [](NumpyBuilder& b, const py::sequence& xs) {
+  c.def("full",
+        [](PyBuilder& b, const py::sequence& shape, py::handle fill, const py::object& dtype) {
+          return wrap(b, b.full(b.sizes().shape(shape), to_operand(fill), optional_dtype(dtype)));
+        });
+  c.def("result_type", [](PyBuilder& b, const py::sequence& xs) {
     return to_numpy(b.result_type(to_operands(xs)));
   });
 }
 
 void bind_reductions(Class& c) {
   using graph::Axes;
-  c.def("reduce", [](NumpyBuilder& b, const std::string& name, py::handle x, const Axes& axes,
+  c.def("reduce", [](PyBuilder& b, const std::string& name, py::handle x, const Axes& axes,
                      bool keepdims, const py::object& dtype) {
     return wrap(b, b.reduce(name, to_operand(x), axes, keepdims, optional_dtype(dtype)));
   });
   c.def(
       "scan",
-      [](NumpyBuilder& b, const std::string& op, py::handle x, int64_t axis) {
+      [](PyBuilder& b, const std::string& op, py::handle x, int64_t axis) {
         text::Lexer lexer(op);
         const auto reduce = text::Codec<ReduceOp>::parse(lexer);
         return wrap(b, b.builder().scan(reduce, b.value_of(to_operand(x)), axis));
       },
       py::arg("op"), py::arg("x"), py::arg("axis"),
       "Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.");
-  c.def("mean", [](NumpyBuilder& b, py::handle x, const Axes& axes, bool keepdims,
-                   const py::object& dtype) {
-    return wrap(b, b.mean(to_operand(x), axes, keepdims, optional_dtype(dtype)));
-  });
-  c.def("variance", [](NumpyBuilder& b, py::handle x, const Axes& axes, bool keepdims,
+  c.def("mean",
+        [](PyBuilder& b, py::handle x, const Axes& axes, bool keepdims, const py::object& dtype) {
+          return wrap(b, b.mean(to_operand(x), axes, keepdims, optional_dtype(dtype)));
+        });
+  c.def("variance", [](PyBuilder& b, py::handle x, const Axes& axes, bool keepdims,
                        const py::object& dtype, double correction, bool root) {
     return wrap(b,
                 b.variance(to_operand(x), axes, keepdims, optional_dtype(dtype), correction, root));
   });
-  c.def("arg_reduce", [](NumpyBuilder& b, bool largest, py::handle x, std::optional<int64_t> axis,
+  c.def("arg_reduce", [](PyBuilder& b, bool largest, py::handle x, std::optional<int64_t> axis,
                          bool keepdims, py::handle iota) {
     return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(iota)));
   });
@@ -219,55 +270,59 @@ void bind_reductions(Class& c) {
   binary(c, "inner", &NumpyBuilder::inner);
   binary(c, "outer", &NumpyBuilder::outer);
   c.def("tensordot",
-        [](NumpyBuilder& b, py::handle x, py::handle y, const Ints& axes_x, const Ints& axes_y) {
+        [](PyBuilder& b, py::handle x, py::handle y, const Ints& axes_x, const Ints& axes_y) {
           return wrap(b, b.tensordot(to_operand(x), to_operand(y), axes_x, axes_y));
         });
-  c.def("einsum", [](NumpyBuilder& b, const std::string& subscripts, const py::sequence& xs) {
+  c.def("einsum", [](PyBuilder& b, const std::string& subscripts, const py::sequence& xs) {
     return wrap(b, b.einsum(subscripts, to_operands(xs)));
   });
 }
 
 void bind_movement(Class& c) {
-  unary(c, "reshape", &NumpyBuilder::reshape);
+  c.def("reshape", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
+    return wrap(b, b.reshape(to_operand(x), b.sizes().shape(shape)));
+  });
   unary(c, "transpose", &NumpyBuilder::transpose);
   unary(c, "swapaxes", &NumpyBuilder::swapaxes);
   unary(c, "moveaxis", &NumpyBuilder::moveaxis);
   unary(c, "expand_dims", &NumpyBuilder::expand_dims);
   unary(c, "squeeze", &NumpyBuilder::squeeze);
-  unary(c, "broadcast_to", &NumpyBuilder::broadcast_to);
+  c.def("broadcast_to", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
+    return wrap(b, b.broadcast_to(to_operand(x), b.sizes().shape(shape)));
+  });
   unary(c, "flip", &NumpyBuilder::flip);
   unary(c, "roll", &NumpyBuilder::roll);
   unary(c, "repeat", &NumpyBuilder::repeat);
   unary(c, "tile", &NumpyBuilder::tile);
   unary(c, "diff", &NumpyBuilder::diff);
   unary(c, "diagonal", &NumpyBuilder::diagonal);
-  c.def("concatenate", [](NumpyBuilder& b, const py::sequence& xs, std::optional<int64_t> axis,
+  c.def("concatenate", [](PyBuilder& b, const py::sequence& xs, std::optional<int64_t> axis,
                           const py::object& dtype) {
     return wrap(b, b.concatenate(to_operands(xs), axis, optional_dtype(dtype)));
   });
-  c.def("stack", [](NumpyBuilder& b, const py::sequence& xs, int64_t axis) {
+  c.def("stack", [](PyBuilder& b, const py::sequence& xs, int64_t axis) {
     return wrap(b, b.stack(to_operands(xs), axis));
   });
-  c.def("split", [](NumpyBuilder& b, py::handle x, const Ints& borders, int64_t axis) {
+  c.def("split", [](PyBuilder& b, py::handle x, const Ints& borders, int64_t axis) {
     return wrap_all(b, b.split(to_operand(x), borders, axis));
   });
-  c.def("pad", [](NumpyBuilder& b, py::handle x, const graph::Pairs& widths,
-                  const std::string& mode, py::handle fill) {
+  c.def("pad", [](PyBuilder& b, py::handle x, const graph::Pairs& widths, const std::string& mode,
+                  py::handle fill) {
     return wrap(b, b.pad(to_operand(x), widths, mode, to_operand(fill)));
   });
-  c.def("take", [](NumpyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
+  c.def("take", [](PyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
     return wrap(b, b.take(to_operand(x), to_operand(indices), axis));
   });
-  c.def("index", [](NumpyBuilder& b, py::handle x, const py::sequence& items) {
+  c.def("index", [](PyBuilder& b, py::handle x, const py::sequence& items) {
     return wrap(b, b.index(to_operand(x), to_index(items)));
   });
-  c.def("put", [](NumpyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
+  c.def("put", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
     return wrap(b, b.put(to_operand(x), to_index(items), to_operand(value)));
   });
-  c.def("indexed_shape", [](NumpyBuilder& b, py::handle x, const py::sequence& items) {
-    return py::tuple(py::cast(b.indexed_shape(to_operand(x), to_index(items))));
+  c.def("indexed_shape", [](PyBuilder& b, py::handle x, const py::sequence& items) {
+    return b.sizes().tuple(b.indexed_shape(to_operand(x), to_index(items)));
   });
-  c.def("scatter", [](NumpyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
+  c.def("scatter", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
                       const std::string& mode) {
     for (int i = 0; i < graph::kNumScatterModes; ++i)
       if (mode == name_of(static_cast<graph::ScatterMode>(i)))
@@ -275,18 +330,17 @@ void bind_movement(Class& c) {
                                  static_cast<graph::ScatterMode>(i)));
     user_error(ErrorKind::Value, "scatter: cannot combine by ", mode);
   });
-  c.def("running_count", [](NumpyBuilder& b, py::handle mask) {
-    return wrap(b, b.running_count(to_operand(mask)));
-  });
-  c.def("assume_range", [](NumpyBuilder& b, py::handle x, int64_t low, int64_t high) {
+  c.def("running_count",
+        [](PyBuilder& b, py::handle mask) { return wrap(b, b.running_count(to_operand(mask))); });
+  c.def("assume_range", [](PyBuilder& b, py::handle x, int64_t low, int64_t high) {
     b.assume_range(to_operand(x), low, high);
   });
-  c.def("same", [](const NumpyBuilder& b, py::handle x, py::handle y) {
+  c.def("same", [](const PyBuilder& b, py::handle x, py::handle y) {
     return b.same(to_operand(x), to_operand(y));
   });
 }
 
-py::list guards(const NumpyBuilder& b) {
+py::list guards(const PyBuilder& b) {
   py::list result;
   for (const graph::ScalarGuard& guard : b.guards()) {
     const bool fits = guard.check == graph::ScalarGuard::Check::FitsDtype;
@@ -296,7 +350,7 @@ py::list guards(const NumpyBuilder& b) {
   return result;
 }
 
-py::list checks(const NumpyBuilder& b) {
+py::list checks(const PyBuilder& b) {
   py::list result;
   for (const graph::IndexCheck& check : b.checks())
     result.append(py::make_tuple(wrap(b, check.value), check.axis, check.size));
@@ -307,7 +361,7 @@ py::list checks(const NumpyBuilder& b) {
 
 void bind_graph(py::module_& m) {
   py::class_<PyValue>(m, "Value", "A value of a graph.")
-      .def_property_readonly("shape", [](const PyValue& v) { return py::tuple(py::cast(v.shape)); })
+      .def_property_readonly("shape", [](const PyValue& v) { return v.sizes->tuple(v.shape); })
       .def_property_readonly("ndim", [](const PyValue& v) { return v.shape.size(); })
       .def_property_readonly("dtype", [](const PyValue& v) { return to_numpy(v.dtype); })
       .def_property_readonly("id", [](const PyValue& v) { return v.operand.value.id; })
@@ -339,20 +393,29 @@ void bind_graph(py::module_& m) {
   c.def(py::init<>())
       .def(
           "input",
-          [](NumpyBuilder& b, const py::object& dtype, const Shape& shape, const py::object& weak) {
-            return wrap(b, b.input(to_dtype(dtype), shape, weak_kind(weak)));
+          [](PyBuilder& b, const py::object& dtype, const py::sequence& shape,
+             const py::object& weak) {
+            return wrap(b, b.input(to_dtype(dtype), b.sizes().shape(shape), weak_kind(weak)));
           },
           py::arg("dtype"), py::arg("shape"), py::arg("weak") = py::none())
+      .def(
+          "define_size",
+          [](PyBuilder& b, const std::string& name, int64_t low, int64_t bound, py::object size) {
+            b.sizes().add(bound, std::move(size));
+            return wrap(b, b.define_size(name, low, bound));
+          },
+          py::arg("name"), py::arg("low"), py::arg("bound"), py::arg("size"),
+          "The value of a size that is known when the program runs. `size` stands for it in "
+          "shapes; "
+          "`bound` is the prime that the graph has there.")
       .def("constant",
-           [](NumpyBuilder& b, const py::object& scalar) {
+           [](PyBuilder& b, const py::object& scalar) {
              return wrap(b, b.constant(scalar_from_numpy(scalar)));
            })
-      .def("value",
-           [](NumpyBuilder& b, py::handle x) { return wrap(b, b.value_of(to_operand(x))); })
-      .def("set_location",
-           [](NumpyBuilder& b, std::string location) {
-             b.builder().set_location(std::move(location));
-           })
+      .def("value", [](PyBuilder& b, py::handle x) { return wrap(b, b.value_of(to_operand(x))); })
+      .def(
+          "set_location",
+          [](PyBuilder& b, std::string location) { b.builder().set_location(std::move(location)); })
       .def_property_readonly(
           "guards", &guards,
           "(input, dtype) for a Python int that must fit the dtype, (input, None) "
@@ -362,7 +425,7 @@ void bind_graph(py::module_& m) {
                              "0-d uint64, nonzero if an index is out of bounds.")
       .def(
           "finish",
-          [](NumpyBuilder& b, const std::vector<PyValue>& outputs) {
+          [](PyBuilder& b, const std::vector<PyValue>& outputs) {
             std::vector<graph::Value> values;
             for (const PyValue& v : outputs) values.push_back(v.operand.value);
             b.builder().set_outputs(std::move(values));

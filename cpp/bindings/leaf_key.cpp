@@ -8,7 +8,8 @@ namespace rune::bindings {
 
 namespace {
 
-bool append_array_or_number_key(py::handle leaf, std::string& key) {
+bool append_array_or_number_key(py::handle leaf, std::string& key,
+                                std::span<const int64_t> dynamic) {
   const bool on_device = is_array(leaf);
   if (on_device || is_ndarray(leaf, true)) {
     const ArrayHeader header = header_of(leaf);
@@ -16,7 +17,10 @@ bool append_array_or_number_key(py::handle leaf, std::string& key) {
     key += on_device ? 'D' : 'A';
     key += static_cast<char>(*header.dtype);
     key += static_cast<char>(header.rank);
+    const size_t shape_at = key.size();
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
+    for (const int64_t axis : dynamic)
+      key.replace(shape_at + axis * sizeof(ssize_t), sizeof(ssize_t), sizeof(ssize_t), '\xff');
     if (on_device) {
       Py_ssize_t size = 0;
       const char* device = PyUnicode_AsUTF8AndSize(device_of(leaf).ptr(), &size);
@@ -53,8 +57,8 @@ bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
 
 }  // namespace
 
-bool append_leaf_key(py::handle leaf, std::string& key) {
-  return append_array_or_number_key(leaf, key) || append_numpy_scalar_key(leaf, key);
+bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic) {
+  return append_array_or_number_key(leaf, key, dynamic) || append_numpy_scalar_key(leaf, key);
 }
 
 }  // namespace rune::bindings

@@ -1,6 +1,7 @@
 // What of the arguments of a call decides which program runs.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "bindings/bindings.h"
@@ -9,7 +10,7 @@ namespace rune::bindings {
 
 // Appends to the key what decides of one argument: dtype, shape and device of arrays, dtype of
 // NumPy scalars, the type of Python ints and floats. False, and nothing appended, for a static
-// value.
-bool append_leaf_key(py::handle leaf, std::string& key);
+// value. The sizes of the `dynamic` axes of an array do not decide.
+bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
 }  // namespace rune::bindings

@@ -66,6 +66,16 @@ Operand NumpyBuilder::input(DType dtype, Shape shape, std::optional<Kind> weak) 
   return result;
 }
 
+Operand NumpyBuilder::define_size(std::string name, int64_t low, int64_t bound) {
+  const Value var = b_.add(Define_Var{{std::move(name), low, bound}}, {});
+  return sizes_[bound] = Operand(var, Kind::Int);
+}
+
+Operand NumpyBuilder::size_of(int64_t size) const {
+  const auto symbolic = sizes_.find(size);
+  return symbolic == sizes_.end() ? Operand(Literal::of(size)) : symbolic->second;
+}
+
 Shape NumpyBuilder::shape(const Operand& x) const {
   return x.literal ? Shape{} : b_.shape(x.value);
 }
@@ -113,6 +123,8 @@ Value NumpyBuilder::as(const Operand& x, DType dtype, const char* op) {
   if (x.literal) return b_.constant(scalar_of(*x.literal, dtype));
   const bool narrows = x.weak == Kind::Int && is_integer(dtype) && dtype != DType::Int64;
   if (narrows) {
+    const auto* size = b_[x.value].as<Define_Var>();
+    if (size && size->var.max_val <= highest_integer(dtype)) return b_.cast(x.value, dtype);
     const auto* placeholder = b_[x.value].as<Placeholder>();
     if (!placeholder)
       user_error(ErrorKind::Unsupported, op, ": cannot convert a computed Python int to ",

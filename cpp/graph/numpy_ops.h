@@ -94,6 +94,11 @@ class NumpyBuilder {
   void assume_range(const Operand& x, int64_t low, int64_t high);
 
   Operand input(DType dtype, Shape shape, std::optional<Kind> weak = std::nullopt);
+  // A Python int from `low` on that is known when the program runs. It is the size of each
+  // dimension that has the size `bound`, a prime (symbolic_sizes.h).
+  Operand define_size(std::string name, int64_t low, int64_t bound);
+  // A size as a value: a number, or what define_size returned for this bound.
+  Operand size_of(int64_t size) const;
   Operand constant(const Scalar& value) { return b_.constant(value); }
   // Of a literal: {} and the dtype it has alone.
   Shape shape(const Operand& x) const;
@@ -185,6 +190,8 @@ class NumpyBuilder {
   Value scalar(DType dtype, double value);
   Value slice_axis(Value x, int64_t axis, int64_t low, int64_t high);
   Value drop_axes(Value x, const Ints& axes);
+  // How many elements these axes have together, less `correction`, but not less than 0.
+  Value count_along(const Shape& shape, const Ints& axes, DType dtype, double correction = 0);
   Ints normalize_axes(const char* op, const Axes& axes, int64_t rank) const;
   int64_t axis_of(const char* op, int64_t axis, int64_t rank) const;
 
@@ -226,6 +233,7 @@ class NumpyBuilder {
   std::vector<IndexCheck> checks_;
   std::set<std::tuple<Value, int64_t, int64_t>> checked_;  // indices, axis, size
   std::map<Value, std::pair<int64_t, int64_t>> ranges_;
+  std::map<int64_t, Operand> sizes_;  // those of define_size, by bound
 };
 
 }  // namespace rune::graph

@@ -1,17 +1,12 @@
 // NumPy's reductions.
 #include <algorithm>
+#include <cmath>
 
 #include "graph/numpy_ops.h"
 
 namespace rune::graph {
 
 namespace {
-
-int64_t count_along(const Shape& shape, const Ints& axes) {
-  int64_t count = 1;
-  for (const int64_t axis : axes) count *= shape[axis];
-  return count;
-}
 
 bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::Bfloat16;
@@ -33,6 +28,30 @@ Value NumpyBuilder::drop_axes(Value x, const Ints& axes) {
       kept.push_back(b_.shape(x)[i]);
   }
   return b_.reshape(x, std::move(kept));
+}
+
+Value NumpyBuilder::count_along(const Shape& shape, const Ints& axes, DType dtype,
+                                double correction) {
+  int64_t fixed = 1;
+  Value symbolic;
+  for (const int64_t axis : axes) {
+    const Operand size = size_of(shape[axis]);
+    if (size.literal)
+      fixed *= shape[axis];
+    else
+      symbolic = symbolic.valid() ? b_.alu(AluOp::Mul, {symbolic, size.value}) : size.value;
+  }
+  if (!symbolic.valid())
+    return scalar(dtype, std::max(static_cast<double>(fixed) - correction, 0.0));
+  const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
+  Value count = b_.alu(AluOp::Mul, {symbolic, number(fixed)});
+  if (correction == 0) return b_.cast(count, dtype);
+  if (correction == std::trunc(correction))
+    count = b_.alu(AluOp::Sub, {count, number(static_cast<int64_t>(correction))});
+  else
+    count =
+        b_.alu(AluOp::Sub, {b_.cast(count, DType::Float64), scalar(DType::Float64, correction)});
+  return b_.cast(b_.alu(AluOp::Max, {count, scalar(b_.dtype(count), 0)}), dtype);
 }
 
 Operand NumpyBuilder::reduce(std::string_view name, const Operand& x, const Axes& axes,
@@ -60,7 +79,8 @@ Operand NumpyBuilder::reduce(std::string_view name, const Operand& x, const Axes
     RUNE_CHECK(name == "max" || name == "min", "reduction ", op_name);
     op = name == "max" ? ReduceOp::Max : ReduceOp::Min;
     if (dtype) value = b_.cast(value, result = *dtype);
-    if (count_along(b_.shape(value), along) == 0)
+    if (std::any_of(along.begin(), along.end(),
+                    [&](int64_t axis) { return b_.shape(value)[axis] == 0; }))
       user_error(ErrorKind::Value, "zero-size array to reduction operation ",
                  name == "max" ? "maximum" : "minimum", " which has no identity");
   }
@@ -78,12 +98,12 @@ Operand NumpyBuilder::mean(const Operand& x, const Axes& axes, bool keepdims,
   const DType compute = accumulator_of(result);
   const Ints along = normalize_axes("mean", axes, static_cast<int64_t>(shape(x).size()));
   const Operand sum = reduce("sum", b_.cast(value_of(x), compute), along, keepdims);
-  const double count = static_cast<double>(count_along(shape(x), along));
+  const auto count = [&](DType in) { return count_along(shape(x), along, in); };
   if (!is_float(compute))  // NumPy divides the integer sum as floats and casts the quotient back
-    return b_.cast(elementwise(AluOp::Fdiv,
-                               {b_.cast(sum.value, DType::Float64), scalar(DType::Float64, count)}),
-                   result);
-  return b_.cast(elementwise(AluOp::Fdiv, {sum.value, scalar(compute, count)}), result);
+    return b_.cast(
+        elementwise(AluOp::Fdiv, {b_.cast(sum.value, DType::Float64), count(DType::Float64)}),
+        result);
+  return b_.cast(elementwise(AluOp::Fdiv, {sum.value, count(compute)}), result);
 }
 
 Operand NumpyBuilder::variance(const Operand& x, const Axes& axes, bool keepdims,
@@ -99,9 +119,8 @@ Operand NumpyBuilder::variance(const Operand& x, const Axes& axes, bool keepdims
   const Value deviation = elementwise(AluOp::Sub, {value, center.value});
   const Value squares = b_.alu(AluOp::Mul, {deviation, deviation});
   const Operand sum = reduce("sum", squares, along, keepdims);
-  const double divisor =
-      std::max(static_cast<double>(count_along(shape(x), along)) - correction, 0.0);
-  Value var = elementwise(AluOp::Fdiv, {sum.value, scalar(compute, divisor)});
+  const Value divisor = count_along(shape(x), along, compute, correction);
+  Value var = elementwise(AluOp::Fdiv, {sum.value, divisor});
   if (root) var = b_.alu(AluOp::Sqrt, {var});
   return b_.cast(var, result);
 }

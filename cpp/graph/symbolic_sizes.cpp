@@ -67,9 +67,10 @@ class Checker {
 
   [[noreturn]] void fail(const SymVar& v, const char* verb, const char* how,
                          const char* preposition) const {
+    const std::string& location = graph_.nodes[id_].location;
     user_error(ErrorKind::Unsupported, name_of(graph_.nodes[id_].kind()), ": cannot ", verb,
                " the symbolic size ", v.name, ' ', how, " (", preposition, " `",
-               print_node(graph_, {id_}), "`)");
+               print_node(graph_, {id_}), '`', location.empty() ? "" : ", at ", location, ")");
   }
 
   // Its elements must be where they are for every value of the variable.
@@ -125,11 +126,12 @@ class Checker {
       case NodeKind::Pad:
         for (size_t d = 0; d < node.shape().size(); ++d)
           if (node.as<Pad>()->widths[d] != std::pair<int64_t, int64_t>{0, 0})
-            no_symbol(operand(node)[d], "pad");
+            no_symbol(operand(node)[d], "pad"), no_symbol(node.shape()[d], "pad to");
         return;
       case NodeKind::Shrink:
         for (size_t d = 0; d < node.shape().size(); ++d)
-          if (node.shape()[d] != operand(node)[d]) no_symbol(operand(node)[d], "slice");
+          if (node.shape()[d] != operand(node)[d])
+            no_symbol(operand(node)[d], "slice"), no_symbol(node.shape()[d], "slice to");
         return;
       case NodeKind::Flip:
         for (const int64_t axis : node.as<Flip>()->axes) no_symbol(node.shape()[axis], "flip");
@@ -137,6 +139,7 @@ class Checker {
       case NodeKind::Cat:
         for (size_t i = 0; i < node.inputs.size(); ++i)
           no_symbol(operand(node, i)[node.as<Cat>()->axis], "join");
+        no_symbol(node.shape()[node.as<Cat>()->axis], "join to");
         return;
       case NodeKind::Gather: return no_symbol(operand(node)[node.as<Gather>()->axis], "look up");
       case NodeKind::Scatter:

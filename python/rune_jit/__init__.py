@@ -15,10 +15,12 @@ from rune_jit import _core
 from rune_jit.array import Array, array, asarray, device_put, from_dlpack
 from rune_jit.config import options, show_config
 from rune_jit.device import devices
+from rune_jit.dynamic import Dim
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
     DTypeError,
+    DynamicSizeError,
     InternalError,
     JitFallbackWarning,
     ParseError,
@@ -42,6 +44,8 @@ __all__ = [
     "ConcretizationError",
     "DTypeError",
     "DataDependentShapeError",
+    "Dim",
+    "DynamicSizeError",
     "InternalError",
     "JitFallbackWarning",
     "JitFunction",

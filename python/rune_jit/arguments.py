@@ -10,7 +10,9 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.array import Array
+from rune_jit.dynamic import DynamicAxes
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.sizes import AxisSize
 from rune_jit.trace import require_trace
 from rune_jit.tracer import Tracer
 
@@ -29,6 +31,7 @@ class Call(NamedTuple):
     static_leaves: list[int]
     bound: inspect.BoundArguments | None  # none for functions without a signature
     receiver: Any  # the argument `self` of a method: a leaf even if it is a dataclass
+    sizes: tuple[AxisSize, ...]  # of the arguments' dynamic axes
 
 
 def take_apart(
@@ -37,9 +40,10 @@ def take_apart(
     static_names: tuple[str, ...],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    dynamic: DynamicAxes | None = None,
 ) -> Call:
     """The call of the function `name`. Raises UnsupportedOpError for an argument that cannot be
-    traced, TypeError for a static one that has no hash."""
+    traced, TypeError for a static one that has no hash, what DynamicAxes.of raises."""
     bound = None
     if signature is None:
         arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
@@ -50,7 +54,8 @@ def take_apart(
     statics = {name: arguments.pop(name) for name in static_names if name in arguments}
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
     leaves, treedef = trees.flatten(list(arguments.values()), receiver)
-    leaf_key, static_leaves = _core.key_leaves(leaves)
+    sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
+    leaf_key, static_leaves = _core.key_leaves(leaves, [(s.leaf, s.axis) for s in sizes])
     static_keys = []
     for position in static_leaves:
         _check_leaf(name, leaves[position], position, arguments, receiver)
@@ -70,9 +75,9 @@ def take_apart(
                 f"{name}: cannot use {static} as a static argument ({type(value).__name__}"
                 " is not hashable)"
             ) from error
-    key = (treedef, leaf_key, tuple(static_keys), tuple(static_values))
+    key = (treedef, leaf_key, tuple(static_keys), tuple(static_values), sizes)
     names = tuple(arguments)
-    return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver)
+    return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
 
 
 def _check_leaf(

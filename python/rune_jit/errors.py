@@ -6,6 +6,7 @@ __all__ = [
     "ConcretizationError",
     "DTypeError",
     "DataDependentShapeError",
+    "DynamicSizeError",
     "InternalError",
     "JitFallbackWarning",
     "ParseError",
@@ -38,6 +39,11 @@ class ConcretizationError(RuneJitError, TypeError):
 class DataDependentShapeError(UnsupportedOpError, ConcretizationError):
     """The shape of a result depends on values of traced arrays. The message says what to write
     instead; under ``fallback="warn"`` or ``"silent"`` the function runs on NumPy."""
+
+
+class DynamicSizeError(UnsupportedOpError, ConcretizationError):
+    """The function needs the value of a dynamic size (jit(dynamic=...)), which is known only when
+    the compiled program runs; under ``fallback="warn"`` or ``"silent"`` it runs on NumPy."""
 
 
 class TracerLeakError(RuneJitError, RuntimeError):

@@ -14,6 +14,7 @@ from rune_jit import selection as _selection
 from rune_jit import writes as _writes
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.registry import implements
+from rune_jit.sizes import same_size
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
@@ -47,7 +48,7 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
             value = _dispatch.make_tracer(trace, trace.array(value))
         rest = x.shape[np.ndim(mask) :]
         given = np.shape(value)
-        while len(given) > len(rest) and given[0] == 1:
+        while len(given) > len(rest) and same_size(given[0], 1):
             given = given[1:]
         if len(given) > len(rest):
             _refuse_itself("setitem", x, value)
@@ -64,7 +65,7 @@ def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
     builder = trace.builder
     rest = x.shape[np.ndim(mask) :]
     given = np.shape(value)
-    while len(given) > len(rest) + 1 and given[0] == 1:
+    while len(given) > len(rest) + 1 and same_size(given[0], 1):
         given = given[1:]
     if len(given) != len(rest) + 1:
         raise ValueError(

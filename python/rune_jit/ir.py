@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.sizes import next_prime
 
 __all__ = [
     "Builder",
@@ -160,9 +161,7 @@ class Builder:
         """A size from `low` to `high`, elements, that is known when the program runs: its value, a
         0-d int64, and the number that stands for it in shapes (a prime not below `high`, which the
         size may reach). It can be the first dimension of arguments and results."""
-        bound = max(high, 2)
-        while any(bound % d == 0 for d in range(2, int(bound**0.5) + 1)):
-            bound += 1
+        bound = next_prime(high)
         return self.node("define_var", {"name": name, "min": low, "max": bound}), bound
 
     def _add(self, operation: str, operands: list[int], dtype: Any, shape: Sequence[int]) -> Value:

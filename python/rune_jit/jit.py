@@ -17,6 +17,7 @@ from rune_jit.arguments import USED_ONCE, Call, input_names, take_apart
 from rune_jit.array import Array, from_numpy
 from rune_jit.cache import Cache
 from rune_jit.device import is_dtype
+from rune_jit.dynamic import DynamicAxes
 from rune_jit.eager import on_host
 from rune_jit.errors import (
     JitFallbackWarning,
@@ -26,6 +27,7 @@ from rune_jit.errors import (
 from rune_jit.guards import State
 from rune_jit.lowered import Lowered
 from rune_jit.selection import Selection
+from rune_jit.sizes import Size, TracedSizes
 from rune_jit.trace import Trace, contains_tracer, current_trace, user_site
 from rune_jit.tracer import Tracer
 
@@ -57,6 +59,7 @@ class _Traced(NamedTuple):
     contiguous: list[int]  # inputs that must be
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
+    sizes: TracedSizes
 
 
 class _Fallback:
@@ -79,6 +82,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         donate_argnums: int | Iterable[int],
         fallback: str,
         cache_size: int,
+        dynamic: Any = None,
     ) -> None:
         if device is not None and not isinstance(device, str):
             raise TypeError(
@@ -92,6 +96,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             "donate_argnums": donate_argnums,
             "fallback": fallback,
             "cache_size": cache_size,
+            "dynamic": dynamic,
         }
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
@@ -105,6 +110,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             self._signature = None
         self._static_names = self._resolve_statics(static_argnums, static_argnames)
         self._resolve_argnums(donate_argnums, "donate_argnums")
+        self._dynamic: DynamicAxes | None = None
+        if dynamic is not None:
+            self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
         self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._hits = self._misses = 0
@@ -225,11 +233,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         """Calls whose leaves are just the arguments are found again without Python's help."""
         if kwargs or call.statics or call.static_leaves or len(call.leaves) != len(args):
             return
+        if call.sizes:
+            return  # the key has them all
         if all(leaf is arg for leaf, arg in zip(call.leaves, args, strict=True)):
             self._remember(args, entry)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_apart(self._name, self._signature, self._static_names, args, kwargs)
+        return take_apart(
+            self._name, self._signature, self._static_names, args, kwargs, self._dynamic
+        )
 
     def _entry(self, call: Call) -> tuple[Any, bool]:
         """The compiled call or _Fallback of this key, and whether it was made now; None for a call
@@ -259,7 +271,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
     def _lower(self, call: Call, traced: _Traced) -> Any:
         device = self._device_for(call, traced)
         names = input_names(call, traced.input_leaves)
-        return _core.lower(traced.graph, device, names, traced.functions)
+        try:
+            return _core.lower(traced.graph, device, names, traced.functions)
+        except UnsupportedOpError as error:
+            traced.sizes.refuse(error)
+            raise
 
     def _bind(self, call: Call, traced: _Traced, executable: Any) -> Any:
         outputs, device = traced.outputs, None
@@ -304,7 +320,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         # part of the state that each call checks.
         for captured_are_traced in (True, False):
             state = State(self._fn, statics, captured_are_traced)
-            trace = Trace(self._name, captured_are_traced)
+            trace = Trace(self._name, captured_are_traced, call.leaves, call.sizes)
             try:
                 return self._trace_once(call, trace, state)
             except Exception as error:
@@ -324,7 +340,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
                 traced_leaves.append(trace.rebind.inside(leaf))
                 continue
             input_leaves.append(position)
-            traced_leaves.append(_input_tracer(trace, leaf, position))
+            shape = trace.sizes.shape_of(leaf, position)
+            traced_leaves.append(_input_tracer(trace, leaf, position, shape))
         arguments = trees.unflatten(call.treedef, traced_leaves)
         values = dict(zip(call.names, arguments, strict=True))
         values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
@@ -342,11 +359,13 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             except UnsupportedOpError as error:
                 if getattr(error, "user_site", None) is None:
                     error.user_site = _site_of(error)  # type: ignore[attr-defined]
+                trace.sizes.refuse(error)
                 raise
             except Exception as error:
                 if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
                     error.__cause__.user_site = _site_of(error)  # type: ignore[attr-defined]
                     raise error.__cause__ from None
+                trace.sizes.refuse(error)
                 raise
             finally:
                 trace.rebind.finish()
@@ -404,6 +423,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             contiguous,
             trace.functions,
             checks,
+            trace.sizes,
         )
 
     # Options.
@@ -498,14 +518,14 @@ class _BoundJit:
         return getattr(self._jit, name)
 
 
-def _input_tracer(trace: Trace, leaf: Any, position: int) -> Tracer:
+def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]) -> Tracer:
     if type(leaf) is int:
         tracer = Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
     elif type(leaf) is float:
         tracer = Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
     else:
         is_array = isinstance(leaf, (np.ndarray, Array))
-        tracer = Tracer(trace, trace.input(leaf.dtype, leaf.shape), scalar=not is_array)
+        tracer = Tracer(trace, trace.input(leaf.dtype, shape), scalar=not is_array)
         if is_array:
             trace.leaves.append(tracer._storage)
     tracer._storage.leaf = position
@@ -519,6 +539,8 @@ def _plan_output(
     holds the plans of storages, so that one array returned twice is one."""
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")
+    if isinstance(leaf, Size):
+        leaf = Tracer(trace, trace.operand(leaf))
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
@@ -654,19 +676,20 @@ def jit(
       fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
         "silent" (run on NumPy), "error" (raise UnsupportedOpError).
       cache_size: how many signatures are kept; the one used longest ago goes first.
-      dynamic: reserved for sizes that may differ from call to call; must be None.
+      dynamic: sizes that may differ from call to call of one program: by parameter (name or
+        position), a dict of axes and names, {"x": {0: "n"}}, or Dims (docs/dynamic_sizes.md).
+        Axes of one name have one size at each call.
 
     Raises:
-      ConcretizationError: at a call, if the function needs a traced value.
+      ConcretizationError: at a call, if the function needs a traced value or a dynamic size.
       DTypeError: at a call, if the device lacks a dtype.
-      ValueError: at a call, if its Arrays are on several devices.
+      ValueError: at a call, if its Arrays are on several devices, or a dynamic size is out of
+        bounds or not the same in all places.
     """
     if fallback not in ("warn", "error", "silent"):
         raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')
     if cache_size < 1:
         raise ValueError(f"jit: cannot use cache_size={cache_size} (at least 1)")
-    if dynamic is not None:
-        raise UnsupportedOpError("jit: cannot use dynamic= (sizes are fixed for each signature)")
 
     def wrap(function: Callable[..., Any]) -> JitFunction[Any, Any]:
         if not callable(function):
@@ -679,6 +702,7 @@ def jit(
             donate_argnums=donate_argnums,
             fallback=fallback,
             cache_size=cache_size,
+            dynamic=dynamic,
         )
 
     return wrap if fn is None else wrap(fn)

@@ -13,6 +13,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.registry import FUNCTIONS, ON_HOST
+from rune_jit.sizes import Size
 from rune_jit.storage import Step
 from rune_jit.trace import (
     Trace,
@@ -32,6 +33,7 @@ def is_operand(x: Any) -> bool:
         x,
         (
             Tracer,
+            Size,
             _selection.Selection,
             numbers.Number,
             np.ndarray,
@@ -65,6 +67,13 @@ def as_ints(x: Any) -> list[int]:
     if isinstance(x, (Tracer, numbers.Integral)):
         return [as_index(x)]
     return [as_index(i) for i in x]
+
+
+def as_shape(x: Any) -> list[Any]:
+    """A size, or a sequence of them, as a list of Python ints and Sizes."""
+    if isinstance(x, (Tracer, Size, numbers.Integral)):
+        x = [x]
+    return [n if isinstance(n, Size) else as_index(n) for n in x]
 
 
 def as_axes(axis: Any) -> list[int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -184,7 +185,7 @@ def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
     along = as_axis(axis)
-    size = int(np.prod(value.shape)) if along is None else 0
+    size = math.prod(value.shape) if along is None else 0
     if along is not None and -value.ndim <= along < value.ndim:
         size = value.shape[along]
     iota = trace.iota(size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from rune_jit.numpy_dispatch import (
     as_axis,
     as_index,
     as_ints,
+    as_shape,
     call_builder,
     laid_out_as,
     make_tracer,
@@ -24,6 +26,7 @@ from rune_jit.numpy_dispatch import (
     refuse_unless,
 )
 from rune_jit.registry import FUNCTIONS, implements
+from rune_jit.sizes import broadcast_shapes, same_shape, with_bounds
 from rune_jit.storage import Step, can_view, is_contiguous, permutation
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
@@ -56,7 +59,7 @@ def _reshaped(a: Any, shape: list[int]) -> Tracer:
     else:
         now = value(require_trace())
         wanted = tuple(now.shape)
-    if wanted == a.shape:
+    if same_shape(wanted, a.shape):
         return a[...]
     base = a._storage
     base.reshaped.append(base)
@@ -75,14 +78,14 @@ def _c_order(order: Any, name: str) -> None:
 def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     _c_order(order, "reshape")
     if copy:
-        return _reshaped(a, as_ints(shape)).copy()
-    return _reshaped(a, as_ints(shape))
+        return _reshaped(a, as_shape(shape)).copy()
+    return _reshaped(a, as_shape(shape))
 
 
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Tracer:
     _c_order(order, "ravel")
-    shape = [-1] if a.size else [0]
+    shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
     a._storage.reshaped.append(a._storage)
@@ -143,12 +146,14 @@ def _expand_dims(a: Any, axis: Any) -> Tracer:
 
 @implements(np.squeeze)
 def _squeeze(a: Any, axis: Any = None) -> Tracer:
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(np.shape(a)) if n == 1)
     return _resized("squeeze", a, as_axes(axis))
 
 
 @implements(np.broadcast_to)
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
-    wanted = as_ints(shape)
+    wanted = as_shape(shape)
     return make_view(
         "broadcast_to",
         wanted,
@@ -159,7 +164,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
 
 @implements(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    shape = np.broadcast_shapes(*(np.shape(x) for x in args))
+    shape = broadcast_shapes(*(np.shape(x) for x in args))
     return tuple(np.broadcast_to(x, shape) for x in args)
 
 
@@ -198,7 +203,7 @@ def _ndim(a: Any) -> int:
 @implements(np.size)
 def _size(a: Any, axis: Any = None) -> int:
     shape = _shape(a)
-    return int(np.prod(shape)) if axis is None else shape[axis]
+    return math.prod(shape) if axis is None else shape[axis]
 
 
 # Joins and splits.
@@ -444,7 +449,7 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
 
 
 def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) -> Tracer:
-    wanted = list(np.shape(a)) if shape is None else as_ints(shape)
+    wanted = list(np.shape(a)) if shape is None else as_shape(shape)
     kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
     return laid_out_as(
         make_tracer(trace, trace.builder.full(wanted, trace.operand(fill), kind)), [a]

@@ -11,6 +11,7 @@ import numpy as np
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import writes as _writes
 from rune_jit.errors import DataDependentShapeError
+from rune_jit.sizes import same_shape
 from rune_jit.trace import Trace, require_trace, user_site
 from rune_jit.tracer import Tracer
 
@@ -38,11 +39,11 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
         """The values of an array like x which has these elements, in order, where a mask of this
         shape is true. A call raises ValueError if the mask has not as many."""
-        if self.full.shape == x.shape and trace.builder.same(self.where, where):
+        if same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where):
             return trace.builder.astype(self.full._value_in(trace), x.dtype)
         axes = len(shape)
         given = [n for n in self.where.shape[: self.axes]]
-        if self.full.shape[self.axes :] != x.shape[axes:]:
+        if not same_shape(self.full.shape[self.axes :], x.shape[axes:]):
             raise self.refusal("setitem")
         builder = trace.builder
         mask = builder.reshape(self.where, given)
@@ -53,7 +54,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
         """The full values, if these are elements under the same mask of an array like x."""
-        if self.full.shape != x.shape or not trace.builder.same(self.where, where):
+        if not same_shape(self.full.shape, x.shape) or not trace.builder.same(self.where, where):
             raise self.refusal(what)
         return self.full  # type: ignore[no-any-return]
 

@@ -20,6 +20,8 @@ from rune_jit import _core
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.guards import is_copied, is_library, is_replaceable, names_in
+from rune_jit.registry import FUNCTIONS
+from rune_jit.sizes import Size
 from rune_jit.trace import Trace, contains_traced, contains_tracer, current_trace, require_trace
 from rune_jit.tracer import Tracer
 
@@ -32,6 +34,8 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
     real = getattr(np, name)
 
     def create(shape: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if _is_traced(shape):
+            return _broadcast_full(shape, fill, float if dtype is None else dtype)
         # np.empty gives zeros: whatever is in fresh memory must not become a constant.
         make = np.zeros if name == "empty" else real
         array = make(shape, float if dtype is None else dtype, *args, **kwargs)
@@ -43,12 +47,36 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    if contains_traced(fill_value):
-        trace = require_trace()
-        wanted = [shape] if isinstance(shape, int) else list(shape)
-        value = trace.builder.full(wanted, trace.operand(fill_value), dtype)
-        return Tracer(trace, value, scalar=False)
+    if contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape):
+        return _broadcast_full(shape, fill_value, dtype)
     return _made(np.full)(shape, _dispatch.plain(fill_value), dtype, *args, **kwargs)
+
+
+def _is_traced(shape: Any) -> bool:
+    sizes = shape if isinstance(shape, (list, tuple)) else [shape]
+    return any(isinstance(n, (Size, Tracer)) for n in sizes)
+
+
+def _broadcast_full(shape: Any, fill_value: Any, dtype: Any) -> Tracer:
+    """numpy.full of a traced value or a dynamic size."""
+    trace = require_trace()
+    value = trace.builder.full(_dispatch.as_shape(shape), trace.operand(fill_value), dtype)
+    return Tracer(trace, value, scalar=False)
+
+
+def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    if _is_traced(shape) and not isinstance(array, Tracer):
+        return FUNCTIONS[np.broadcast_to](np.asarray(array), shape)
+    return np.broadcast_to(array, shape, subok)
+
+
+def _arange(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Size) and set(kwargs) <= {"dtype"}:
+        trace = require_trace()
+        numbers = Tracer(trace, trace.iota(args[0]))
+        dtype = kwargs.get("dtype")
+        return numbers if dtype is None else numbers.astype(dtype)
+    return _made(np.arange)(*args, **kwargs)
 
 
 def _made(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +106,6 @@ class _Grid:
 
 # Functions whose results are arrays of their own.
 _MADE = (
-    "arange",
     "linspace",
     "logspace",
     "geomspace",
@@ -243,6 +270,8 @@ REPLACED: dict[str, Any] = {
     "asarray": _asarray,
     "asanyarray": _asarray,
     "ascontiguousarray": _ascontiguousarray,
+    "arange": _arange,
+    "broadcast_to": _broadcast_to,
     **{name: _made(getattr(np, name)) for name in _MADE},
     "mgrid": _Grid(np.mgrid),
     "ogrid": _Grid(np.ogrid),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.sizes import with_bounds
 
 if TYPE_CHECKING:
     from rune_jit.trace import Trace
@@ -39,9 +40,9 @@ class Step(NamedTuple):
         if self.kind == "transpose":
             return array.transpose(self.argument)
         if self.kind == "reshape":
-            return reshaped_view(array, self.argument)
+            return reshaped_view(array, with_bounds(self.argument))
         if self.kind == "broadcast_to":
-            return np.broadcast_to(array, self.argument)
+            return np.broadcast_to(array, with_bounds(self.argument))
         assert self.kind == "diagonal", self.kind
         return np.diagonal(array, *self.argument)
 
@@ -200,6 +201,7 @@ def layout(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]
     """The view through `steps` of a C-contiguous array, with memory that must not be touched: only
     for asking NumPy what is a view of it."""
     strides, stride = [], dtype.itemsize
+    shape = with_bounds(shape)
     for size in reversed(shape):
         strides.append(stride)
         stride *= max(size, 1)
@@ -225,7 +227,7 @@ def can_view(
     if not steps:
         return True
     try:
-        reshaped_view(layout(shape, dtype, steps), wanted)
+        reshaped_view(layout(shape, dtype, steps), with_bounds(wanted))
     except (ValueError, AttributeError):
         return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import TracerLeakError, UnsupportedOpError
+from rune_jit.sizes import AxisSize, Size, TracedSizes
 
 _OWN_FOLDERS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(path)), "") for path in (__file__, np.__file__)
@@ -59,10 +60,16 @@ class Trace:
     """A graph under construction for one call signature of one function.
 
     `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
-    it sees the arrays themselves.
+    it sees the arrays themselves. `leaves` are those of the arguments, `sizes` their dynamic axes.
     """
 
-    def __init__(self, name: str, captured_are_traced: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        captured_are_traced: bool = True,
+        leaves: Sequence[Any] = (),
+        sizes: Sequence[AxisSize] = (),
+    ) -> None:
         self.name = name
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
@@ -72,11 +79,12 @@ class Trace:
         self.captured: list[Any] = []
         self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
-        self._iotas: dict[int, Any] = {}
+        self._iotas: dict[Any, Any] = {}  # by size
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind = Rebinder(self)
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.leaves: list[Storage] = []  # of the arguments that are arrays
+        self.sizes = TracedSizes(self.builder, leaves, sizes)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -88,7 +96,7 @@ class Trace:
             _active.stack.pop()
             self.done = True
 
-    def input(self, dtype: np.dtype, shape: tuple[int, ...], weak: str | None = None) -> Any:
+    def input(self, dtype: np.dtype, shape: tuple[Any, ...], weak: str | None = None) -> Any:
         return self.builder.input(dtype, list(shape), weak)
 
     def stand_in(self, array: Any) -> Tracer:
@@ -131,11 +139,17 @@ class Trace:
             name, len(self.functions) - 1, operands, types
         )
 
-    def iota(self, size: int) -> Any:
+    def iota(self, size: Any) -> Any:
         """The int64 numbers 0 .. size - 1."""
         if size not in self._iotas:
-            self._iotas[size] = self.constant(np.arange(size))
+            self._iotas[size] = self._count_to(size)
         return self._iotas[size]
+
+    def _count_to(self, size: Any) -> Any:
+        if not isinstance(size, Size):
+            return self.constant(np.arange(size))
+        ones = self.builder.full([size], 1, np.dtype(np.int64))
+        return self.builder.ufunc("subtract", [self.builder.scan("add", ones, 0), 1])[0]
 
     def checks(self) -> Iterator[tuple[Any, ...]]:
         """What must hold of the program's values, or the call raises: (value, kind, ...)."""
@@ -181,6 +195,8 @@ class Trace:
             return x
         if isinstance(x, Tracer):
             return x._value_in(self)
+        if kind is Size:
+            return self.sizes.value(x)
         if isinstance(x, np.ndarray):
             if type(x) is not np.ndarray:
                 raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")

@@ -10,6 +10,7 @@ from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import selection as _selection
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.registry import implements
+from rune_jit.sizes import broadcast_shapes, same_shape, same_size
 from rune_jit.storage import refuse_write_to_numpy
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
@@ -21,7 +22,8 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(shape) <= len(to) and all(
-        a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False)
+        same_size(a, 1) or same_size(a, b)
+        for a, b in zip(reversed(shape), reversed(to), strict=False)
     )
 
 
@@ -42,7 +44,7 @@ def converted(
     operand = trace.array(value)
     given = tuple(operand.shape)
     kept = given
-    while len(kept) > len(shape) and kept[0] == 1:
+    while len(kept) > len(shape) and same_size(kept[0], 1):
         kept = kept[1:]
     if not shape and kept:
         raise ValueError("setting an array element with a sequence.")
@@ -144,7 +146,7 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> 
             f" {axis + len(mask)} were indexed"
         )
     for i, (have, want) in enumerate(zip(mask, shape[axis:], strict=False)):
-        if have != want:
+        if not same_size(have, want):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + i}; size of axis is"
                 f" {want} but size of corresponding boolean axis is {have}"
@@ -207,13 +209,13 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     if not _broadcasts(tuple(value.shape), out.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
-            f" the broadcast shape {shape_text(np.broadcast_shapes(value.shape, out.shape))}"
+            f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}"
         )
     new = trace.builder.astype(value, out.dtype)
     new = trace.builder.broadcast_to(new, list(out.shape))
     if where is not True:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
-        if tuple(new.shape) != out.shape:
+        if not same_shape(new.shape, out.shape):
             raise ValueError(
                 f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't"
                 f" match the broadcast shape {shape_text(tuple(new.shape))}"
@@ -231,7 +233,7 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     if not out._writeable or out._storage.scalar:
         raise ValueError("output array is read-only")
     value = trace.array(result)
-    if tuple(value.shape) != out.shape:
+    if not same_shape(value.shape, out.shape):
         raise ValueError(
             f"{name}: cannot write a result of shape {shape_text(tuple(value.shape))} to an out="
             f" array of shape {shape_text(out.shape)}"
