@@ -59,6 +59,8 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.graph = graph::eliminate_dead_code(s.graph); }},
     {"split_scans", kGraph, kGraph,
      [](State& s) { s.graph = schedule::split_scans(s.graph, *s.capabilities); }},
+    {"split_scatters", kGraph, kGraph,
+     [](State& s) { s.graph = schedule::split_scatters(s.graph, *s.capabilities); }},
     {"prepare_outputs", kGraph, kGraph,
      [](State& s) { s.graph = schedule::prepare_outputs(s.graph); }},
     {"split_reductions", kGraph, kGraph,

@@ -207,8 +207,16 @@ Metadata infer_node(const Scatter& node, const Operands& in) {
     user_error(ErrorKind::Type, "scatter: cannot ", name_of(node.mode), " to ",
                numpy_name(in.dtype(0)), " (mode ", name_of(node.mode),
                " needs an integer or a float)");
+  const Shape &target = in.shape(0), &indices = in.shape(1);
+  const int64_t batch = node.batch_rank();
+  if (batch < 0 || (node.batch && batch == 0) || batch > node.axis)
+    user_error(ErrorKind::Value, "scatter: cannot share ", batch, " axes before axis ", node.axis);
+  if (static_cast<int64_t>(indices.size()) < batch ||
+      !std::equal(indices.begin(), indices.begin() + batch, target.begin()))
+    user_error(ErrorKind::Value, "scatter: cannot share the first ", batch, " axes of ",
+               shape_text(target), " with indices of ", shape_text(indices));
   check_same_shape("scatter", "write updates of", in.shape(2), "to elements of",
-                   indexed_shape(in.shape(0), in.shape(1), node.axis));
+                   indexed_shape(target, Shape(indices.begin() + batch, indices.end()), node.axis));
   return result(in.dtype(0), in.shape(0));
 }
 

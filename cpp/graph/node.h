@@ -178,8 +178,21 @@ RUNE_NODE_EMPTY(Threefry)
 // Operands (source, indices): source.take(indices, axis).
 RUNE_NODE_1(Gather, int64_t, axis, "axis")
 // Operands (target, indices, updates): target with updates at indices of `axis`, in the order of the
-// indices. Negative indices count from the end; an index out of range writes nothing.
-RUNE_NODE_2(Scatter, ScatterMode, mode, "", int64_t, axis, "axis")
+// indices. Negative indices count from the end; an index out of range writes nothing. The operands
+// share their first `batch` axes (none if it is absent), each point of which has indices of its own.
+struct Scatter {
+  ScatterMode mode{};
+  int64_t axis = 0;
+  std::optional<int64_t> batch = std::nullopt;
+  bool operator==(const Scatter&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", mode);
+    f("axis", axis);
+    f("batch", batch);
+  }
+  int64_t batch_rank() const { return batch.value_or(0); }
+};
 // An operation given by the user, element by element: operands have the result's shape, its dtype is
 // declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
 // language) are its source: see lower::Custom.

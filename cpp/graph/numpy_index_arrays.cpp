@@ -89,7 +89,8 @@ NumpyBuilder::ArrayIndex NumpyBuilder::array_index(const Operand& x,
   return result;
 }
 
-// The index of each selected element along the selected axes, flattened in row-major order.
+// The index of each selected element along the selected axes, flattened in row-major order; of one
+// array, that array, whose negative elements count from the end.
 Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
   const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
   Value flat;
@@ -99,6 +100,7 @@ Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
       user_error(ErrorKind::Index, "index 0 is out of bounds for axis ", index.reported[i],
                  " with size 0");
     check_indices(index.arrays[i], index.reported[i], size);
+    if (index.arrays.size() == 1) return broadcast(index.arrays[i], index.shape);
     const Value at = b_.cast(index.arrays[i], DType::Int64);
     const Value wrapped =
         elementwise(AluOp::Where, {elementwise(AluOp::Cmplt, {at, number(0)}),

@@ -245,11 +245,15 @@ int64_t gathered_extent(const Graph& graph, Value v) {
 std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index& index,
                                        const Expr& number) {
   const Node& node = graph[v];
-  const Index at = sym::unflatten_index(number, graph[node.inputs[1]].shape());
-  Index update = index;
-  const auto axis = update.erase(update.begin() + node.as<graph::Scatter>()->axis);
-  update.insert(axis, at.begin(), at.end());
-  return {{node.inputs[1], at, {}}, {node.inputs[2], std::move(update), {}}};
+  const auto& scatter = *node.as<graph::Scatter>();
+  const Shape& indices = graph[node.inputs[1]].shape();
+  const int64_t batch = scatter.batch_rank();
+  const Index own = sym::unflatten_index(number, Shape(indices.begin() + batch, indices.end()));
+  Index at(index.begin(), index.begin() + batch), update = index;
+  at.insert(at.end(), own.begin(), own.end());
+  const auto axis = update.erase(update.begin() + scatter.axis);
+  update.insert(axis, own.begin(), own.end());
+  return {{node.inputs[1], std::move(at), {}}, {node.inputs[2], std::move(update), {}}};
 }
 
 std::vector<Access> scanned_accesses(const Graph& graph, Value v, const Index& index) {
@@ -272,7 +276,10 @@ int64_t sequential_axis(const Node& node) {
 
 Shape reduced_shape(const Graph& graph, Value v) {
   const Node& node = graph[v];
-  if (node.as<graph::Scatter>()) return {num_elements(graph[node.inputs[1]].shape())};
+  if (const auto* scatter = node.as<graph::Scatter>()) {
+    const Shape& indices = graph[node.inputs[1]].shape();
+    return {num_elements(Shape(indices.begin() + scatter->batch_rank(), indices.end()))};
+  }
   const Shape& from = graph[node.inputs[0]].shape();
   Shape result;
   if (const auto* reduce = node.as<graph::Reduce_Axis>()) {

@@ -15,6 +15,12 @@ graph::Graph prepare_outputs(const graph::Graph& graph);
 // are stored, and a reduction of those (a second kernel).
 graph::Graph split_reductions(const graph::Graph& graph, const Capabilities& caps);
 
+// Splits long Scatters that combine, and whose target is small beside the updates, into copies of
+// the target, each with its share of the updates, and their combination: cores then work side by
+// side, without atomic operations. Floats are then added in another order, that depends on the
+// device and not on the threads that run.
+graph::Graph split_scatters(const graph::Graph& graph, const Capabilities& caps);
+
 // Splits long scans with too few lines to keep the device busy into blocks along their axis: the
 // blocks' reductions, a scan of those, and scans of the blocks that begin with its values. A sum of
 // floats is then rounded otherwise than one that runs from end to end, with a smaller bound on its

@@ -489,6 +489,27 @@ def case_scatter_long(g: Graph) -> Expected:
     ]
 
 
+def case_scatter_copies(g: Graph) -> Expected:
+    """Enough updates that each core has a copy of the target, and some left over; batches."""
+    rng = np.random.default_rng(4)
+    target = np.array([-0.0, np.inf, -np.inf, np.nan, 3], np.float32).repeat(2)
+    indices = rng.integers(-8, 8, 33001).astype(np.int16)  # the last two get no update
+    updates = rng.integers(-8, 9, 33001).astype(np.float32)  # whose sums are exact
+    t, i, u = g.input(target), g.input(indices), g.input(updates)
+    result = [
+        (g.node("scatter", mode, t, i, u, axis=0), _scatter(mode, target, indices, updates, 0))
+        for mode in ("add", "max", "min")
+    ]
+    target, indices = sample((3, 2, 5), np.int32), rng.integers(-5, 5, (3, 2, 2))
+    updates = sample((3, 2, 2, 2), np.int32, 3)
+    t, i, u = g.input(target), g.input(indices), g.input(updates)
+    for mode in ("set", "prod"):
+        node = g.node("scatter", mode, t, i, u, axis=2, batch=1)
+        rows = [_scatter(mode, *row, 1) for row in zip(target, indices, updates, strict=True)]
+        result.append((node, np.stack(rows)))
+    return result
+
+
 def case_scatter_rows(g: Graph) -> Expected:
     """Rows as vectors with a rest; computed operands; a result that is read again."""
     rng = np.random.default_rng(1)

@@ -180,6 +180,17 @@ def nothing(x: Any, i: Any, v: Any) -> Any:
     return x[i], v[i]
 
 
+MANY = np.random.default_rng(3).integers(-40, 40, 33000)
+
+
+@case(np.zeros(40, np.int32), MANY, MANY.astype(np.int32), np.zeros((40, 2)), np.zeros(40))
+def many_updates(x: Any, i: Any, v: Any, rows: Any, last: Any) -> Any:
+    np.add.at(x, i, v)
+    np.maximum.at(rows, i, v[:, None])
+    last[i] = v
+    return x * 2
+
+
 ERRORS = [
     lambda x, i, b: x.__setitem__(i + 5, 5),
     lambda x, i, b: x.__setitem__(i, [1, 2, 3]),
@@ -192,6 +203,7 @@ ERRORS = [
     lambda x, i, b: np.put(x, i, [1, 2]) or np.put(x, i[1:] + 5, 3),
     lambda x, i, b: b[:, i + 2],
     lambda x, i, b: np.add.at(x, i - 7, 1),
+    lambda x, i, b: np.add.at(x, np.append(MANY % 6, i[1] * 6), i[1]),
     lambda x, i, b: x[x],
 ]
 

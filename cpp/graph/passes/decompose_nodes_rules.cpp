@@ -91,11 +91,13 @@ Value decompose_multi(Builder& b, const Multi& multi, const std::vector<Value>& 
 Value decompose_scatter(Builder& b, const Scatter& scatter, Value target, Value indices,
                         Value updates) {
   const Shape shape = b.shape(target);
-  const int64_t count = num_elements(b.shape(indices));
-  if (num_elements(shape) == 0 || count == 0) return target;
-  Shape flat = shape;
-  flat[scatter.axis] = count;
-  return b.add(scatter, {target, b.reshape(indices, {count}), b.reshape(updates, flat)});
+  const Shape& all = b.shape(indices);
+  if (num_elements(shape) == 0 || num_elements(all) == 0) return target;
+  const auto own = all.begin() + scatter.batch_rank();
+  Shape flat(all.begin(), own), rows = shape;
+  flat.push_back(num_elements(Shape(own, all.end())));
+  rows[scatter.axis] = flat.back();
+  return b.add(scatter, {target, b.reshape(indices, flat), b.reshape(updates, rows)});
 }
 
 Value decompose_scan(Builder& b, const Scan& scan, const std::vector<Value>& in) {

@@ -341,8 +341,10 @@ ValueEmitter::Position ValueEmitter::checked_position(Var index, int64_t extent)
     const Var wrapped = builder_.alu(AluOp::Add, {at, number(extent)});
     at = where(builder_.alu(AluOp::Cmplt, {at, number(0)}), wrapped, at);
   }
-  const Var valid = both(builder_.alu(AluOp::Cmple, {number(0), at}),
-                         builder_.alu(AluOp::Cmplt, {at, number(extent)}));
+  // What is negative even so is large without a sign.
+  const DType no_sign = size_of(dtype) == 8 ? DType::Uint64 : DType::Uint32;
+  const Var valid = builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign),
+                                                builder_.constant(Scalar::of(no_sign, extent))});
   return {bind(builder_.cast(at, index_dtype_), {0, extent - 1}), valid};
 }
 

@@ -129,13 +129,15 @@ void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const M
 void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& mask, Var valid,
                           std::optional<ReduceOp> op) {
   const Var memory = memory_.at(v.id);
-  const Place place = place_of(position, both(emit(mask), valid));
+  builder_.open_if(valid);
+  const Place place = place_of(position, emit(mask));
   value = builder_.splat(value, place.lanes);
   if (op) {
     const Var old = builder_.load_here(memory, place.index, place.lanes, place.valid);
     value = builder_.alu_here(alu_of(*op), {old, value});
   }
   builder_.store(memory, place.index, value, place.valid, false);
+  builder_.close_if();
 }
 
 }  // namespace rune::lower
