@@ -102,8 +102,8 @@ std::string ladder(const std::string& name, std::initializer_list<const char*> t
 // Metal's specification leaves the order open; all of Apple's GPUs so far have this one.
 const Ints kMatrixSpread = {2, 8, 16, 4, 32, 1};
 
-std::string matmul(const std::string& from, const std::string& to) {
-  return c_like::expand(R"(inline $T2 rune_simd_matmul($F2 a, $F2 b, $T2 c) {
+std::string matmul(const std::string& name, const std::string& from, const std::string& to) {
+  return c_like::expand(R"(inline $T2 $n($F2 a, $F2 b, $T2 c) {
   simdgroup_$F8x8 x, y;
   simdgroup_$T8x8 z;
   for (int i = 0; i < 2; ++i) {
@@ -115,17 +115,16 @@ std::string matmul(const std::string& from, const std::string& to) {
   return $T2(z.thread_elements()[0], z.thread_elements()[1]);
 }
 )",
-                        {{'F', from}, {'T', to}});
+                        {{'n', name}, {'F', from}, {'T', to}});
 }
 
 void set_matrix_products(Dialect& d) {
-  std::string helper;
+  const DType to = DType::Float32;
   for (const DType from : {DType::Float32, DType::Float16, DType::Bfloat16}) {
-    d.matrix_products.push_back(
-        {{8, 8, 8, from, DType::Float32, std::vector<Ints>(3, kMatrixSpread)}, "rune_simd_matmul"});
-    helper += matmul(d.type(from), d.type(DType::Float32));
+    const std::string name = "rune_simd_matmul_" + d.type(from);
+    d.matrix_products.push_back({{8, 8, 8, from, to, std::vector<Ints>(3, kMatrixSpread)}, name});
+    d.helpers.push_back({name, matmul(name, d.type(from), d.type(to))});
   }
-  d.helpers.push_back({"rune_simd_matmul", helper});
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/cost.h"
+#include "schedule/matrix_tiles.h"
 #include "schedule/packing.h"
 #include "schedule/point_cost.h"
 #include "schedule/row_values.h"
@@ -58,6 +59,7 @@ class Mapper {
     if (contracts_ && caps_.model == ExecutionModel::Cores &&
         map_packed_contraction(graph_, caps_, kernel_))
       return;
+    if (contracts_ && map_matrix_contraction(graph_, caps_, kernel_)) return;
     if (caps_.model == ExecutionModel::Cores) {
       map_to_cores();
     } else {

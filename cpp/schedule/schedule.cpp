@@ -60,6 +60,10 @@ int64_t Kernel::unroll(int64_t axis) const {
 }
 
 int64_t Kernel::lanes() const {
+  if (matrix) {
+    const int64_t threads = context.local_dims[0] / (matrix->groups[0] * matrix->groups[1]);
+    return matrix->m * matrix->n / threads;
+  }
   int64_t lanes = 1;
   for (const LoopHint& hint : hints)
     if (hint.kind == HintKind::Vectorize) lanes = std::max(lanes, hint.amount);

@@ -181,6 +181,33 @@ struct ReductionPlan {
   }
 };
 
+// How a kernel's contraction, its only reduction, runs by a device's matrix operation (one of
+// Capabilities::matrix_ops) on tiles of m x n x k. A workgroup's block of the result is a rectangle of
+// `groups` SIMD-groups, each of which computes a rectangle of `tiles` tiles: both along the rows' and
+// the columns' axis, which are the kernel's thread axes. Blocks and tiles may reach beyond the axes'
+// sizes.
+struct MatrixPlan {
+  int64_t m = 0, n = 0, k = 0;
+  DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph
+  int64_t rows = 0, columns = 0, reduced = 0;  // axes
+  int64_t row_operand = 0;                     // which of the contraction's operands has the rows
+  Ints tiles, groups;
+  bool operator==(const MatrixPlan&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("m", m);
+    f("n", n);
+    f("k", k);
+    f("operands", operands);
+    f("rows", rows);
+    f("columns", columns);
+    f("reduced", reduced);
+    f("row_operand", row_operand);
+    f("tiles", tiles);
+    f("groups", groups);
+  }
+};
+
 struct ScheduleContext {
   Ints global_dims{1, 1, 1};  // workgroups
   Ints local_dims{1, 1, 1};   // threads of a workgroup
@@ -259,6 +286,7 @@ struct Kernel {
   IterSpace iter;
   std::vector<Stage> stages;
   std::optional<ReductionPlan> reduce;
+  std::optional<MatrixPlan> matrix;
   std::vector<LoopHint> hints;
   ScheduleContext context;
   bool operator==(const Kernel&) const = default;
@@ -273,11 +301,13 @@ struct Kernel {
     f("iter", iter);
     f("stages", stages);
     f("reduce", reduce);
+    f("matrix", matrix);
     f("hints", hints);
     f("context", context);
   }
   int64_t unroll(int64_t axis) const;           // 1 without a hint
-  int64_t lanes() const;                        // of the vec axes, 1 without
+  // Elements of a vector: of the vec axes, or those that a thread holds of a matrix tile; else 1.
+  int64_t lanes() const;
   const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
 };
 

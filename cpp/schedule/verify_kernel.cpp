@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "schedule/iteration.h"
+#include "schedule/matrix_tiles.h"
 
 namespace rune::schedule::detail {
 
@@ -28,6 +29,7 @@ class KernelVerifier {
     if (!check_references()) return std::move(violations_);
     check_axes();
     check_buffers();
+    if (violations_.empty() && kernel_.matrix) violations_ = verify_matrix_plan(graph_, kernel_);
     if (!violations_.empty()) return std::move(violations_);
     check_mapping();
     check_hints();
@@ -82,6 +84,8 @@ class KernelVerifier {
     check_axis_list(mapping_.vec, "vec mapping");
     check_axis_list(mapping_.serial, "serial mapping", true);
     if (kernel_.reduce) check_axis_list(kernel_.reduce->axes, "reduction plan");
+    if (const auto& plan = kernel_.matrix)
+      check_axis_list({plan->rows, plan->columns, plan->reduced}, "matrix plan");
     for (const LoopHint& hint : kernel_.hints) {
       if (hint.axis && !is_axis(*hint.axis))
         report("the ", name_of(hint.kind), " hint names axis ", *hint.axis,
@@ -139,7 +143,7 @@ class KernelVerifier {
     }
     const bool outer_threads = std::any_of(mapping_.thread.begin(), mapping_.thread.end(),
                                            [&](int64_t axis) { return contains(outer_, axis); });
-    if (outer_threads && mapping_.thread != mapping_.block)
+    if (outer_threads && mapping_.thread != mapping_.block && !kernel_.matrix)
       report("threads over outer axes must run over all block axes, in their order");
   }
 
@@ -156,6 +160,7 @@ class KernelVerifier {
         if (tiles[t - 1] % tiles[t] != 0)
           report(axis_text(i), " has a tile of ", tiles[t - 1], ", not a multiple of the next, ",
                  tiles[t]);
+      if (is_of_matrix(i)) continue;
       const int64_t lanes = contains(mapping_.vec, i) ? kernel_.lanes() : 1;
       if (tiles.back() != kernel_.unroll(i) * lanes)
         report(axis_text(i), " has an innermost tile of ", tiles.back(),
@@ -178,7 +183,8 @@ class KernelVerifier {
     for (const Ints* dims : {&context.global_dims, &context.local_dims})
       if (dims->size() != 3 || *std::min_element(dims->begin(), dims->end()) < 1)
         return report("launch dimensions are ", text::to_text(*dims));
-    const bool outer_threads = !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
+    const bool outer_threads =
+        !kernel_.matrix && !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
     const int64_t threads = num_elements(context.local_dims);
     int64_t groups = 1;
     for (const int64_t axis : mapping_.block)
@@ -192,7 +198,12 @@ class KernelVerifier {
       report("workgroups have ", threads, " threads, but no axis is mapped to threads");
   }
 
-  // Hints and the reduction plan.
+  // Plans and hints.
+
+  bool is_of_matrix(int64_t axis) const {
+    const auto& plan = kernel_.matrix;
+    return plan && (axis == plan->rows || axis == plan->columns || axis == plan->reduced);
+  }
 
   bool is_buffer(const std::vector<BufferInfo>& buffers, Value v) const {
     return std::any_of(buffers.begin(), buffers.end(),

@@ -315,6 +315,53 @@ def test_matrix_products(dtype: str) -> None:
     np.testing.assert_array_equal(memory[2].reshape(16, 8, 8), expected)
 
 
+def half_matmul(a: Any, b: Any) -> Any:
+    return a.astype(np.float16) @ b.astype(np.float16)
+
+
+# Whether SIMD-groups multiply tiles: at any size from a tile on, whatever stands around.
+_CONTRACTIONS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
+    "whole tiles": (lambda a, b: a @ b, [(64, 32), (32, 128)], "float"),
+    "one tile": (lambda a, b: a @ b, [(8, 8), (8, 8)], "float"),
+    "odd sizes": (lambda a, b: a @ b, [(13, 11), (11, 19)], "float"),
+    "columns of pairs": (lambda a, b: a @ b, [(9, 15), (15, 70)], "float"),
+    "rows that are columns": (lambda a, b: a.T @ b.T, [(17, 33), (29, 17)], "float"),
+    "batches": (lambda a, b: a @ b, [(3, 10, 9), (3, 9, 12)], "float"),
+    "batch of one side": (lambda a, b: a @ b, [(2, 10, 9), (9, 12)], "float"),
+    "result transposed": (lambda a, b: (a @ b).T, [(24, 16), (16, 40)], "float"),
+    "around it": (
+        lambda a, b, c: np.maximum(np.tanh(a) @ (b * 2 - 1) + c, 0),
+        [(20, 18), (18, 21), (21,)],
+        "float",
+    ),
+    "padded operand": (lambda a, b: np.pad(a, 1) @ b[::-1], [(14, 15), (17, 16)], "float"),
+    "flat columns": (lambda a, b: np.einsum("ij,jkl->ikl", a, b), [(9, 9), (9, 3, 10)], "float"),
+    "halves": (half_matmul, [(16, 24), (24, 9)], "half"),
+    "less than a tile": (lambda a, b: a @ b, [(7, 30), (30, 30)], ""),
+    "a vector": (lambda a, b: a @ b, [(30, 30), (30,)], ""),
+}
+
+
+@pytest.mark.parametrize("name", _CONTRACTIONS)
+def test_contractions(name: str) -> None:
+    function, shapes, tile = _CONTRACTIONS[name]
+    rng = np.random.default_rng(0)
+    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    program = Program(function, *arguments)
+    calls = program.source.count(" = rune_simd_matmul_")
+    assert (calls > 0) == bool(tile)
+    assert program.source.count(f" = rune_simd_matmul_{tile}(") == calls
+    check_msl(program.source)
+    assert_matches(program.run(), function(*arguments), 64)
+
+
+def test_what_lies_beyond_an_operand_is_not_multiplied() -> None:
+    """Infinities and NaN reach their own rows and columns only."""
+    a, b = np.ones((9, 10), np.float32), np.ones((10, 11), np.float32)
+    a[8, 9], b[9, 10], b[0, 0] = np.inf, np.nan, -np.inf
+    np.testing.assert_array_equal(on_emulator(lambda a, b: a @ b, a, b), a @ b)
+
+
 # --- Scalar operations, against the interpreter ---------------------------------------------------
 
 _COUNT = 512  # elements that a kernel of test_msl.Text handles: 128 tasks of 4

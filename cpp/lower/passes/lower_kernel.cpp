@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/passes/kernel_context.h"
+#include "lower/passes/matrix_stage.h"
 #include "lower/passes/reduce_stage.h"
 #include "lower/passes/sequential_stages.h"
 
@@ -49,7 +50,9 @@ class KernelLowerer {
     Point start = nest_.origin();
     const bool threads_over_outer =
         !mapping_.thread.empty() && contains(context_.outer, mapping_.thread[0]);
-    if (threads_over_outer) {
+    if (kernel_.matrix) {
+      deal_to_simd_groups(start);
+    } else if (threads_over_outer) {
       deal_to_threads(start);
     } else {
       const std::vector<Expr> groups = block_tiles();
@@ -95,6 +98,14 @@ class KernelLowerer {
     run_stages({point});
     if (within) builder_.close_if();
     if (guarded) builder_.close_if();
+  }
+
+  // Each SIMD-group computes a rectangle of matrix tiles.
+  void deal_to_simd_groups(Point group) {
+    const std::vector<Expr> blocks = block_tiles();
+    for (size_t i = 0; i < mapping_.block.size(); ++i) group.axes[mapping_.block[i]] = blocks[i];
+    matrix_.emplace(context_);
+    run_stages(matrix_->points(group));
   }
 
   // Which tile of each block axis this workgroup has.
@@ -186,7 +197,7 @@ class KernelLowerer {
       if (stage.depth) continue;
       values_.take(stage.takes.value_or(std::vector<Value>{}));
       switch (stage.kind) {
-        case StageKind::Reduce: lower_reduce_stage(context_, stage, points); break;
+        case StageKind::Reduce: reduce_stage(stage, points); break;
         case StageKind::Map: map_stage(stage, points); break;
         case StageKind::Scan: lower_scan_stage(context_, stage, points); break;
         case StageKind::Scatter: lower_scatter_stage(context_, stage, points); break;
@@ -213,6 +224,11 @@ class KernelLowerer {
     });
   }
 
+  void reduce_stage(const Stage& stage, const Points& points) {
+    if (matrix_) return matrix_->run(stage, points);
+    lower_reduce_stage(context_, stage, points);
+  }
+
   // Where all threads of a group have one result, one stores it.
   void require_first_thread(Mask& mask) {
     if (kernel_.reduce->inter_thread == schedule::InterThread::SharedTree)
@@ -226,6 +242,7 @@ class KernelLowerer {
   ScopedBuilder& builder_;
   ValueEmitter& values_;
   LoopNest& nest_;
+  std::optional<MatrixStage> matrix_;       // by which the kernel's contraction runs
   Ints loops_;                              // over outer axes, outermost first
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
