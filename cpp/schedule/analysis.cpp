@@ -129,13 +129,19 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
   result.est_ns =
       static_cast<int64_t>(caps.launch_ns + std::max(operations.weighted, memory_ns(caps, bytes)));
-  for (const Stage& stage : kernel.stages)
-    if (stage.kind == StageKind::Reduce) {
-      int64_t accumulators = kernel.context.upcasted;
-      for (const int64_t axis : stage.axes)
-        accumulators = std::max(accumulators, kernel.unroll(axis));
-      result.regs_per_thread += accumulators * static_cast<int64_t>(stage.values.size());
-    }
+  result.regs_per_thread = registers_per_thread(kernel);
+  return result;
+}
+
+int64_t registers_per_thread(const Kernel& kernel) {
+  int64_t result = 0;
+  for (const Stage& stage : kernel.stages) {
+    if (stage.kind != StageKind::Reduce) continue;
+    int64_t accumulators = kernel.context.upcasted;
+    for (const int64_t axis : stage.axes)
+      accumulators = std::max(accumulators, kernel.unroll(axis));
+    result += accumulators * static_cast<int64_t>(stage.values.size());
+  }
   return result;
 }
 
@@ -161,7 +167,8 @@ void find_critical_path(Schedule& schedule) {
   schedule.critical_path.clear();
   schedule.estimated_runtime_ns = n ? finish[last] : 0;
   for (int64_t i = n ? static_cast<int64_t>(last) : -1; i >= 0; i = previous[i])
-    schedule.critical_path.insert(schedule.critical_path.begin(), i);
+    schedule.critical_path.push_back(i);
+  std::reverse(schedule.critical_path.begin(), schedule.critical_path.end());
 }
 
 }  // namespace rune::schedule

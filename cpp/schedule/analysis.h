@@ -10,6 +10,9 @@ namespace rune::schedule {
 // again in a loop count again. bytes: each distinct element read or written once.
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel);
 
+// Accumulators of a thread, which are more once the kernel is mapped.
+int64_t registers_per_thread(const Kernel& kernel);
+
 // Of a call to the host: its bytes, and the time to move them.
 ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback);
 

@@ -21,8 +21,8 @@ class Walker {
  public:
   explicit Walker(const Graph& graph) : graph_(graph) {}
 
-  void request(const Access& access, const sym::Mask& outer) {
-    Demand demand{access.index, access.mask};
+  void request(Access access, const sym::Mask& outer) {
+    Demand demand{std::move(access.index), std::move(access.mask)};
     demand.mask.require(outer);
     if (demand.mask.is_false()) return;
     std::vector<Demand>& known = result.demands[access.value.id];
@@ -31,8 +31,8 @@ class Walker {
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {
-    for (const Access& access : seed_accesses(graph_, {v, demand.index, inner}))
-      request(access, demand.mask);
+    for (Access& access : seed_accesses(graph_, {v, demand.index, inner}))
+      request(std::move(access), demand.mask);
   }
 
   // Loop variables of a reduction that is folded where it is used; the position that a gather
@@ -95,7 +95,7 @@ Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) 
   for (Seed seed : seeds) {
     // A gather that is a kernel's own value has no variable for its position yet.
     if (seed.inner.empty()) seed.inner = walker.inner_index(seed.value);
-    for (const Access& access : seed_accesses(graph, seed)) walker.request(access, {});
+    for (Access& access : seed_accesses(graph, seed)) walker.request(std::move(access), {});
   }
   return follow(std::move(walker), stop);
 }

@@ -35,6 +35,7 @@ class Fuser {
     merge_siblings();
     Fusion fusion;
     fusion.is_stored = stored_roots(outputs);
+    fusion.vars = graph_.symbolic_vars();
     fusion.opportunities = std::move(opportunities_);
     for (const int c : topological_order()) fusion.clusters.push_back(std::move(clusters_[c]));
     fusion.roots = std::move(roots_);

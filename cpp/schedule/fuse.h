@@ -25,6 +25,7 @@ struct Fusion {
   Roots roots;
   std::vector<bool> is_stored;  // by node: a root whose elements are kept in a buffer
   std::vector<FusionOpportunity> opportunities;
+  std::vector<SymVar> vars;  // the graph's
 };
 
 // `outputs` are values that must be stored. Starts from one kernel a reduction and a stored value,

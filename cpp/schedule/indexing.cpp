@@ -176,8 +176,12 @@ std::vector<Access> operand_accesses(const Graph& graph, Value v, const Index& i
   const Node& node = graph[v];
   if (node.kind() == NodeKind::Cat) return cat_accesses(graph, node, index);
   if (node.kind() == NodeKind::Vectorize) return vectorize_accesses(node, index);
-  if (evaluation_of(node) == Evaluation::Forward) return {forward_access(graph, node, index)};
   std::vector<Access> result;
+  result.reserve(node.inputs.size());
+  if (evaluation_of(node) == Evaluation::Forward) {
+    result.push_back(forward_access(graph, node, index));
+    return result;
+  }
   for (const Value input : node.inputs) result.push_back({input, index, {}});
   return result;
 }

@@ -167,8 +167,7 @@ class Former {
   Kernel finish() {
     for (Stage& stage : kernel_.stages)
       for (StageValue& value : stage.values) value.strides.resize(kernel_.iter.axes.size(), 0);
-    collapse_axes();
-    add_buffers();
+    add_buffers(collapse_axes());
     return std::move(kernel_);
   }
 
@@ -177,7 +176,7 @@ class Former {
   int64_t add_axis(const char* prefix, int64_t size, AxisRole role) {
     const auto position = static_cast<int64_t>(kernel_.iter.axes.size());
     Axis axis{prefix + std::to_string(position), size, std::nullopt, role};
-    if (const SymVar* var = graph::symbolic_size(vars_, size)) {
+    if (const SymVar* var = graph::symbolic_size(fusion_.vars, size)) {
       axis.sym = *var;
       axis.size.reset();
     }
@@ -314,7 +313,8 @@ class Former {
     }
   }
 
-  void collapse_axes() {
+  // Returns what the kernel then accesses.
+  std::vector<MemoryAccess> collapse_axes() {
     std::vector<MemoryAccess> accesses = accesses_now();
     bool changed = true;
     while (changed) {
@@ -331,6 +331,7 @@ class Former {
         if (changed) break;
       }
     }
+    return accesses;
   }
 
   std::vector<MemoryAccess> accesses_now() {
@@ -338,9 +339,9 @@ class Former {
     return collect_accesses(graph_, kernel_, [this](Value v) { return is_input(v); }, &computed_);
   }
 
-  void add_buffers() {
+  void add_buffers(const std::vector<MemoryAccess>& accesses) {
     std::set<uint32_t> read, written;
-    for (const MemoryAccess& access : accesses_now())
+    for (const MemoryAccess& access : accesses)
       (access.is_store ? written : read).insert(access.value.id);
     for (const uint32_t id : read) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
     for (const uint32_t id : written)
@@ -352,7 +353,6 @@ class Former {
   const Cluster& cluster_;
   const Fusion& fusion_;
   const std::set<Value> in_cluster_;
-  const std::vector<SymVar> vars_ = graph_.symbolic_vars();
   std::map<uint32_t, int> levels_;
   std::set<uint32_t> computed_;
   Kernel kernel_;

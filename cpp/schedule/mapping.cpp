@@ -76,11 +76,22 @@ class Mapper {
     plan_reduction();
     if (caps_.model == ExecutionModel::Cores) keep_row_values(graph_, caps_, kernel_);
     if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
-    for (const LoopHint& hint : kernel_.hints)
-      if (hint.kind == HintKind::Unroll) kernel_.context.upcasted *= hint.amount;
+    kernel_.context.upcasted = points_at_once();
   }
 
  private:
+  // Stages run one after the other.
+  int64_t points_at_once() const {
+    const auto copies = [&](const Ints& axes) {
+      int64_t product = 1;
+      for (const int64_t axis : axes) product *= kernel_.unroll(axis);
+      return product;
+    };
+    int64_t most = 1;
+    for (const Stage& stage : kernel_.stages) most = std::max(most, copies(stage.axes));
+    return copies(outer_axes(kernel_)) * most;
+  }
+
   // As many lanes as a register holds of the widest dtype; in a kernel that is elementwise only, of
   // the dtype of most operations: rarer wide values take several registers.
   int64_t choose_lanes() const {

@@ -11,6 +11,7 @@ namespace rune::schedule {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // bytes; a vector register and a cache line
+constexpr size_t kMostPlacedBySize = 1024;
 
 struct Temporary {
   uint32_t id = 0;
@@ -40,6 +41,88 @@ int64_t lowest_free_offset(const Temporary& wanted, const std::vector<Temporary>
     offset = std::max(offset, end);
   }
   return offset;
+}
+
+// By decreasing size. Quadratic in their number.
+void place_by_size(std::vector<Temporary>& temporaries) {
+  std::stable_sort(temporaries.begin(), temporaries.end(),
+                   [](const Temporary& a, const Temporary& b) { return a.bytes > b.bytes; });
+  std::vector<Temporary> placed;
+  for (Temporary& temporary : temporaries) {
+    temporary.offset = lowest_free_offset(temporary, placed);
+    placed.push_back(temporary);
+  }
+}
+
+// The part of an arena that nothing uses now, as blocks that do not touch, and its end.
+class FreeBlocks {
+ public:
+  int64_t take(int64_t bytes) {
+    const auto found = by_size_.lower_bound({bytes, 0});
+    if (found == by_size_.end()) {
+      // The last block grows.
+      int64_t offset = end_;
+      if (!by_offset_.empty()) {
+        const auto last = std::prev(by_offset_.end());
+        if (last->first + last->second == end_) offset = remove(last);
+      }
+      end_ = offset + bytes;
+      return offset;
+    }
+    const auto [size, offset] = *found;
+    remove(by_offset_.find(offset));
+    if (size > bytes) add(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void give_back(int64_t offset, int64_t bytes) {
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.end() && next->first == offset + bytes) {
+      bytes += next->second;
+      remove(next);
+    }
+    const auto after = by_offset_.lower_bound(offset);
+    if (after != by_offset_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second == offset) {
+        bytes += before->second;
+        offset = remove(before);
+      }
+    }
+    add(offset, bytes);
+  }
+
+ private:
+  void add(int64_t offset, int64_t bytes) {
+    by_offset_[offset] = bytes;
+    by_size_.insert({bytes, offset});
+  }
+  int64_t remove(std::map<int64_t, int64_t>::iterator block) {
+    const int64_t offset = block->first;
+    by_size_.erase({block->second, offset});
+    by_offset_.erase(block);
+    return offset;
+  }
+
+  std::map<int64_t, int64_t> by_offset_;           // bytes
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // (bytes, offset)
+  int64_t end_ = 0;
+};
+
+void place_in_order(std::vector<Temporary>& temporaries) {
+  std::stable_sort(temporaries.begin(), temporaries.end(),
+                   [](const Temporary& a, const Temporary& b) { return a.first < b.first; });
+  FreeBlocks free;
+  std::set<std::pair<int64_t, size_t>> alive;  // (last use, position)
+  for (size_t i = 0; i < temporaries.size(); ++i) {
+    while (!alive.empty() && alive.begin()->first < temporaries[i].first) {
+      const Temporary& dead = temporaries[alive.begin()->second];
+      free.give_back(dead.offset, dead.bytes);
+      alive.erase(alive.begin());
+    }
+    temporaries[i].offset = free.take(temporaries[i].bytes);
+    alive.insert({temporaries[i].last, i});
+  }
 }
 
 }  // namespace
@@ -76,16 +159,12 @@ void plan_memory(Schedule& schedule) {
       temporaries.push_back({id, size, lifetime.first, lifetime.second, 0});
     }
   }
-  std::stable_sort(temporaries.begin(), temporaries.end(),
-                   [](const Temporary& a, const Temporary& b) { return a.bytes > b.bytes; });
-  std::vector<Temporary> placed;
+  (temporaries.size() > kMostPlacedBySize ? place_in_order : place_by_size)(temporaries);
   std::map<uint32_t, int64_t> offsets;
   schedule.arena_bytes = 0;
-  for (Temporary& temporary : temporaries) {
-    temporary.offset = lowest_free_offset(temporary, placed);
+  for (const Temporary& temporary : temporaries) {
     schedule.arena_bytes = std::max(schedule.arena_bytes, temporary.offset + temporary.bytes);
     offsets[temporary.id] = temporary.offset;
-    placed.push_back(temporary);
   }
   schedule.total_memory_usage = lasting + schedule.arena_bytes;
 

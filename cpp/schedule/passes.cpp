@@ -223,8 +223,7 @@ Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
     if (!kernel) continue;
     ItemAnalysis& analysis = schedule.analysis[item.item_id];
     map_axes(schedule.graph, caps, static_cast<double>(analysis.est_ns), *kernel);
-    const ItemAnalysis mapped = analyze(schedule.graph, caps, *kernel);
-    analysis.regs_per_thread = mapped.regs_per_thread;
+    analysis.regs_per_thread = registers_per_thread(*kernel);
     for (const BufferInfo& buffer : kernel->scratch) analysis.smem_bytes += buffer.alloc.size_bytes;
     const double workers = static_cast<double>(kernel->context.global_dims[0]) *
                            static_cast<double>(kernel->context.local_dims[0]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/cost.h"
+#include "schedule/split_kernels.h"
 
 namespace rune::schedule {
 
@@ -41,16 +42,19 @@ class RootFinder {
     result.uses.resize(graph.size());
     result.num_nodes.resize(graph.size(), 0);
     evaluated_.resize(graph.size(), 0);
+    lowest_.resize(graph.size(), kNeverVisited);
   }
 
   // A value found cheaper to store may already have been followed through by the uses of roots
-  // after it, so these are found again once the roots are known.
+  // after it, so those of roots that may have done so are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
     add_costly_shared_roots();
+    split_long_kernels(graph_, result.is_root);
     find_uses(outputs);
     add_shared_roots();
-    if (!added_) return;
+    if (added_.empty()) return;
     may_add_ = false;
+    std::sort(added_.begin(), added_.end());
     find_uses(outputs);
   }
 
@@ -59,9 +63,13 @@ class RootFinder {
  private:
   // By node: the one root that computes elements of it, or that there is none, or several.
   static constexpr uint32_t kNoRoot = ~uint32_t{0}, kSeveralRoots = kNoRoot - 1;
+  static constexpr uint32_t kNeverVisited = ~uint32_t{0};
+  // Simple operations from which on a value may be costly to compute anew.
+  static constexpr double kCostlyOperations = 128;
 
-  std::vector<uint32_t> roots_above() const {
-    std::vector<uint32_t> above(graph_.size(), kNoRoot);
+  void find_roots_above() {
+    std::vector<uint32_t>& above = above_;
+    above.assign(graph_.size(), kNoRoot);
     for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
       const uint32_t root = result.is_root[id] ? id : above[id];
       if (root == kNoRoot) continue;
@@ -70,23 +78,21 @@ class RootFinder {
         known = known == kNoRoot || known == root ? root : kSeveralRoots;
       }
     }
-    return above;
   }
 
   // Values that several roots need and that take many operations: a chain in which each step is
   // needed by a reduction, too, would else be computed from its beginning for each of them.
   void add_costly_shared_roots() {
-    constexpr double kCostlyOperations = 128;
-    const std::vector<uint32_t> above = roots_above();
+    find_roots_above();
     std::vector<double> operations(graph_.size(), 0);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
-      if (above[id] == kNoRoot || evaluation_of(node) == Evaluation::Memory) continue;
+      if (above_[id] == kNoRoot || evaluation_of(node) == Evaluation::Memory) continue;
       operations[id] = node_operations(node);
       for (const Value input : node.inputs)
         if (!result.is_root[input.id]) operations[id] += operations[input.id];
       operations[id] = std::min(operations[id], kMaxTreeOperations);
-      if (result.is_root[id] || above[id] != kSeveralRoots || operations[id] < kCostlyOperations)
+      if (result.is_root[id] || above_[id] != kSeveralRoots || operations[id] < kCostlyOperations)
         continue;
       const double elements = static_cast<double>(num_elements(node.shape()));
       const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
@@ -109,7 +115,15 @@ class RootFinder {
     }
   }
 
+  // Whether the root's uses may go through a value that has become a root since.
+  bool is_outdated(Value root) const {
+    if (may_add_ || lowest_[root.id] == kNeverVisited) return true;
+    const auto first = std::lower_bound(added_.begin(), added_.end(), lowest_[root.id]);
+    return first != added_.end() && *first < root.id;
+  }
+
   void visit(Value root) {
+    if (!is_outdated(root)) return;
     const graph::Node& node = graph_[root];
     const auto rank = static_cast<uint32_t>(node.shape().size());
     extents_ = node.shape();
@@ -137,25 +151,34 @@ class RootFinder {
     std::vector<Use>& uses = result.uses[root.id];
     uses.clear();
     num_visited_ = 0;
+    lowest_[root.id] = root.id;
     walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
       if (may_add_ && !in_memory && !result.is_root[v.id] &&
-          (cheaper_to_store(v, demands) || ends_kernel(v)))
-        result.is_root[v.id] = added_ = true;
+          (cheaper_to_store(v, demands) || ends_shared_chain(v)))
+        add_root(v.id);
       if (in_memory || result.is_root[v.id]) {
         uses.push_back({v, demands});
         return true;
       }
       for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand);
       ++num_visited_;
+      lowest_[root.id] = v.id;
       return false;
     });
     result.num_nodes[root.id] = num_visited_;
   }
 
-  // A kernel that has grown long enough ends where as much again lies below a single value.
-  bool ends_kernel(Value v) const {
-    return num_visited_ > kMostNodes && operations_[v.id] >= kMostNodes;
+  void add_root(uint32_t id) {
+    result.is_root[id] = true;
+    added_.push_back(id);
+  }
+
+  // Many roots that share a long chain would each follow it to its beginning.
+  bool ends_shared_chain(Value v) const {
+    constexpr int64_t kMostShared = 48;
+    return num_visited_ > kMostShared && above_[v.id] == kSeveralRoots &&
+           operations_[v.id] >= kCostlyOperations;
   }
 
   // Values that several roots compute, each anew: in order, so that what a stored value is made of
@@ -174,7 +197,7 @@ class RootFinder {
       const double recompute =
           operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
       const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
-      if (recompute > kKernelBoundary * store) result.is_root[id] = added_ = true;
+      if (recompute > kKernelBoundary * store) add_root(id);
     }
   }
 
@@ -212,7 +235,10 @@ class RootFinder {
   const std::vector<double> operations_;
   std::vector<double>
       evaluated_;  // by node: times that all roots together compute an element of it
-  bool may_add_ = true, added_ = false;
+  std::vector<uint32_t> above_;
+  std::vector<uint32_t> lowest_;  // by root: the last node that its uses go through
+  std::vector<uint32_t> added_;   // roots, since uses are being found
+  bool may_add_ = true;
   int64_t num_visited_ = 0;  // nodes that the visited root computes
   Shape extents_;            // of the visited root's variables
 };

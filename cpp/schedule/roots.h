@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "schedule/demand.h"
+#include "schedule/split_kernels.h"
 #include "types/capabilities.h"
 
 namespace rune::schedule {
@@ -21,9 +22,6 @@ struct Roots {
   std::vector<std::vector<Use>> uses;  // by root's id: roots and memory that it reads
   std::vector<int64_t> num_nodes;      // by root's id: nodes computed for it
 };
-
-// Nodes of a kernel beyond which it is rather split: compilers take more than linear time.
-inline constexpr int64_t kMostNodes = 2048;
 
 // Outputs, reductions, explicit stores, host callbacks and what these read are roots; so is a value
 // that would be computed so often anew that storing it is cheaper, by the cost model.

@@ -67,13 +67,18 @@ class RowKeeper {
     return steps(a, axes_of_a) == steps(b, axes_of_b);
   }
 
-  Walk walk_stage(const Stage& stage) const {
+  // What a stage computes, followed once.
+  const Walk& walk_stage(size_t s) {
+    walks_.resize(kernel_.stages.size());
+    if (walks_[s]) return *walks_[s];
+    const Stage& stage = kernel_.stages[s];
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph_, stage, axes_))
       if (stage.kind == StageKind::Reduce || !known_.count(seed.value.id))
         seeds.push_back(std::move(seed));
-    return walk(graph_, seeds,
-                [&](Value v, const std::vector<Demand>&) { return known_.count(v.id) > 0; });
+    return walks_[s].emplace(walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
+      return known_.count(v.id) > 0;
+    }));
   }
 
   double operations(Value v, const Row& row) const {
@@ -93,13 +98,13 @@ class RowKeeper {
     if (!reduction.as<graph::Reduce_Axis>()) return;
     const Value v = reduction.inputs[0];
     if (known_.count(v.id) || kernel_.scratch_of(v)) return;
-    const std::optional<Row> row = only_row(v, walk_stage(stage));
+    const std::optional<Row> row = only_row(v, walk_stage(s));
     if (!row || operations(v, *row) < kStoreAndLoad) return;
     std::optional<BufferInfo> buffer = scratch(v, *row, stage);
     if (!buffer) return;
     std::vector<size_t> takers;
     for (size_t t = s + 1; t < kernel_.stages.size(); ++t) {
-      const Walk walked = walk_stage(kernel_.stages[t]);
+      const Walk& walked = walk_stage(t);
       if (!walked.demands.count(v.id)) continue;
       const std::optional<Row> other = only_row(v, walked);
       if (other && covers_same(*row, stage.axes, *other, kernel_.stages[t].axes))
@@ -157,7 +162,8 @@ class RowKeeper {
   Kernel& kernel_;
   const Ints outer_;
   const std::vector<sym::Expr> axes_;
-  std::set<uint32_t> known_;  // inputs and reductions
+  std::set<uint32_t> known_;                // inputs and reductions
+  std::vector<std::optional<Walk>> walks_;  // by stage
 };
 
 }  // namespace

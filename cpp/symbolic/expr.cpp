@@ -139,8 +139,13 @@ Expr Expr::from_terms(int64_t constant, std::vector<Term> terms) {
     }
   }
   Expr result(constant);
-  result.terms_ = std::move(terms);
+  if (!terms.empty()) result.terms_ = std::make_shared<const std::vector<Term>>(std::move(terms));
   return result;
+}
+
+const std::vector<Expr::Term>& Expr::no_terms() {
+  static const std::vector<Term> none;
+  return none;
 }
 
 Expr Expr::variable(uint32_t id, Bounds bounds) {
@@ -155,13 +160,13 @@ Expr Expr::variable(uint32_t id, Bounds bounds) {
 
 Bounds Expr::bounds() const {
   detail::BoundsSum sum(constant_);
-  for (const Term& term : terms_) sum.add(term.coefficient, term.atom->bounds);
+  for (const Term& term : terms()) sum.add(term.coefficient, term.atom->bounds);
   return sum.bounds();
 }
 
 std::optional<int64_t> Expr::coefficient_of(uint32_t variable) const {
   int64_t result = 0;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     if (!detail::atom_depends_on(*term.atom, variable)) continue;
     if (term.atom->kind != Atom::Kind::Variable) return std::nullopt;
     result = term.coefficient;
@@ -170,7 +175,7 @@ std::optional<int64_t> Expr::coefficient_of(uint32_t variable) const {
 }
 
 bool Expr::depends_on(uint32_t variable) const {
-  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+  return std::any_of(terms().begin(), terms().end(), [&](const Term& term) {
     return detail::atom_depends_on(*term.atom, variable);
   });
 }
@@ -184,20 +189,20 @@ std::vector<uint32_t> Expr::variables() const {
 }
 
 std::optional<uint32_t> Expr::as_variable() const {
-  if (constant_ != 0 || terms_.size() != 1 || terms_[0].coefficient != 1) return std::nullopt;
-  if (terms_[0].atom->kind != Atom::Kind::Variable) return std::nullopt;
-  return terms_[0].atom->variable;
+  if (constant_ != 0 || terms().size() != 1 || terms()[0].coefficient != 1) return std::nullopt;
+  if (terms()[0].atom->kind != Atom::Kind::Variable) return std::nullopt;
+  return terms()[0].atom->variable;
 }
 
 bool Expr::has_division() const {
-  return std::any_of(terms_.begin(), terms_.end(),
+  return std::any_of(terms().begin(), terms().end(),
                      [](const Term& term) { return term.atom->kind != Atom::Kind::Variable; });
 }
 
 int64_t Expr::known_divisor() const {
   // Common factors never stay inside an atom, so that an atom itself is divided by 1 only.
   int64_t result = detail::gcd(constant_, 0);
-  for (const Term& term : terms_) result = detail::gcd(result, term.coefficient);
+  for (const Term& term : terms()) result = detail::gcd(result, term.coefficient);
   return result;
 }
 
@@ -209,7 +214,7 @@ Expr Expr::substitute(const std::function<std::optional<Expr>(uint32_t)>& replac
 int64_t Expr::evaluate(const std::function<int64_t(uint32_t)>& value) const {
   // Unsigned, since only the final value is known to fit.
   uint64_t sum = static_cast<uint64_t>(constant_);
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     const Atom& atom = *term.atom;
     int64_t v = 0;
     switch (atom.kind) {
@@ -236,7 +241,7 @@ std::string Expr::text(const std::function<std::string(uint32_t)>& name) const {
     return inner + (atom.kind == Atom::Kind::Div ? "//" : "%") + std::to_string(atom.divisor);
   };
   std::string out;
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     const bool negative = term.coefficient < 0;
     std::string body = atom_text(*term.atom);
     // `-x//4` and `2*x//4` would read as divisions of the product.
@@ -259,7 +264,7 @@ std::string Expr::text(const std::function<std::string(uint32_t)>& name) const {
 
 size_t Expr::hash() const {
   uint64_t h = hash_combine(0x2545f491, static_cast<uint64_t>(constant_));
-  for (const Term& term : terms_) {
+  for (const Term& term : terms()) {
     h = hash_combine(h, static_cast<uint64_t>(term.coefficient));
     h = hash_combine(h, term.atom->hash);
   }
@@ -267,9 +272,11 @@ size_t Expr::hash() const {
 }
 
 bool Expr::operator==(const Expr& other) const {
-  if (constant_ != other.constant_ || terms_.size() != other.terms_.size()) return false;
-  for (size_t i = 0; i < terms_.size(); ++i) {
-    const Term &a = terms_[i], &b = other.terms_[i];
+  if (constant_ != other.constant_) return false;
+  if (terms_ == other.terms_) return true;
+  if (terms().size() != other.terms().size()) return false;
+  for (size_t i = 0; i < terms().size(); ++i) {
+    const Term &a = terms()[i], &b = other.terms()[i];
     if (a.coefficient != b.coefficient || a.atom->hash != b.atom->hash) return false;
     if (detail::compare(*a.atom, *b.atom) != 0) return false;
   }
@@ -279,14 +286,14 @@ bool Expr::operator==(const Expr& other) const {
 Expr operator+(const Expr& a, const Expr& b) {
   const int64_t constant = checked_add(a.constant_, b.constant_);
   // Adding a constant cannot make two terms join.
-  if (a.terms_.empty() || b.terms_.empty()) {
-    Expr result = a.terms_.empty() ? b : a;
+  if (a.is_constant() || b.is_constant()) {
+    Expr result = a.is_constant() ? b : a;
     result.constant_ = constant;
     return result;
   }
   std::vector<Expr::Term> terms;
-  terms.reserve(a.terms_.size() + b.terms_.size());
-  std::merge(a.terms_.begin(), a.terms_.end(), b.terms_.begin(), b.terms_.end(),
+  terms.reserve(a.terms().size() + b.terms().size());
+  std::merge(a.terms().begin(), a.terms().end(), b.terms().begin(), b.terms().end(),
              std::back_inserter(terms), detail::before);
   return Expr::from_terms(constant, std::move(terms));
 }
@@ -298,11 +305,12 @@ Expr operator-(const Expr& a, const Expr& b) {
 Expr operator*(const Expr& a, int64_t factor) {
   if (factor == 0) return Expr();
   // Whether terms join depends on the ratios of coefficients only, so that nothing new can.
-  Expr result = a;
-  result.constant_ = checked_multiply(a.constant_, factor);
-  for (Expr::Term& term : result.terms_) {
-    term.coefficient = checked_multiply(term.coefficient, factor);
-  }
+  if (factor == 1) return a;
+  Expr result(checked_multiply(a.constant_, factor));
+  if (a.is_constant()) return result;
+  std::vector<Expr::Term> terms = a.terms();
+  for (Expr::Term& term : terms) term.coefficient = checked_multiply(term.coefficient, factor);
+  result.terms_ = std::make_shared<const std::vector<Expr::Term>>(std::move(terms));
   return result;
 }
 

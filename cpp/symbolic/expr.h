@@ -32,19 +32,20 @@ class Expr {
 
   Expr() = default;
   Expr(int64_t constant) : constant_(constant) {}  // NOLINT: integers are expressions
-  // Variables with one id must have one set of bounds. A variable of one possible value is a constant.
+  // Variables with one id must have one set of bounds. A variable of one possible value is a
+  // constant.
   static Expr variable(uint32_t id, Bounds bounds);
   // The sum of a constant and of terms in any order, with repetitions and zeros allowed.
   static Expr from_terms(int64_t constant, std::vector<Term> terms);
 
   int64_t constant() const { return constant_; }
-  const std::vector<Term>& terms() const { return terms_; }
-  bool is_constant() const { return terms_.empty(); }
+  const std::vector<Term>& terms() const { return terms_ ? *terms_ : no_terms(); }
+  bool is_constant() const { return !terms_; }
   // Interval bounds; INT64_MIN or INT64_MAX on a side means that nothing is known there.
   Bounds bounds() const;
 
-  // The coefficient c such that this = c * variable + (something without the variable), or nothing if
-  // the variable occurs inside a division or remainder.
+  // The coefficient c such that this = c * variable + (something without the variable), or nothing
+  // if the variable occurs inside a division or remainder.
   std::optional<int64_t> coefficient_of(uint32_t variable) const;
   bool depends_on(uint32_t variable) const;
   // Ids of all variables, sorted, without repetition.
@@ -74,8 +75,10 @@ class Expr {
   friend Expr mod(const Expr& a, int64_t divisor);
 
  private:
+  static const std::vector<Term>& no_terms();
+
   int64_t constant_ = 0;
-  std::vector<Term> terms_;
+  std::shared_ptr<const std::vector<Term>> terms_;  // null if there are none
 };
 
 // What a term is about: a variable, or `inner // divisor`, or `inner % divisor`.
@@ -116,8 +119,9 @@ class Mask {
 };
 
 // Row-major position of an index tuple in a shape, and back. The index must be within the shape and
-// the position within its size: the coordinate of an axis of size 1 does not count, and unflattening
-// takes no remainder for the outermost axis. In an empty shape all positions and coordinates are 0.
+// the position within its size: the coordinate of an axis of size 1 does not count, and
+// unflattening takes no remainder for the outermost axis. In an empty shape all positions and
+// coordinates are 0.
 Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape);
 std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape);
 

@@ -22,13 +22,13 @@ DType index_dtype_of(const schedule::Schedule& schedule, const schedule::Kernel&
 }  // namespace
 
 KernelContext::KernelContext(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                             const Capabilities& caps)
+                             const std::vector<SymVar>& vars, const Capabilities& caps)
     : graph(schedule.graph),
       kernel(kernel),
       caps(caps),
       index_dtype(index_dtype_of(schedule, kernel, caps)),
       outer(schedule::outer_axes(kernel)),
-      values(builder, graph, kernel, index_dtype, static_cast<int>(kernel.lanes())),
+      values(builder, graph, kernel, vars, index_dtype, static_cast<int>(kernel.lanes())),
       nest(builder, values, kernel, index_dtype) {}
 
 Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,

@@ -8,8 +8,9 @@
 namespace rune::lower {
 
 struct KernelContext {
+  // `vars`: the graph's variables; they must outlive this.
   KernelContext(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                const Capabilities& caps);
+                const std::vector<SymVar>& vars, const Capabilities& caps);
 
   // The index at a point of a stage's value.
   Index index_of(const schedule::Stage& stage, const schedule::StageValue& value,

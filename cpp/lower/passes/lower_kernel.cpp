@@ -36,8 +36,8 @@ bool contains(const Ints& list, int64_t item) {
 class KernelLowerer {
  public:
   KernelLowerer(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                const Capabilities& caps)
-      : context_(schedule, kernel, caps),
+                const std::vector<SymVar>& vars, const Capabilities& caps)
+      : context_(schedule, kernel, vars, caps),
         kernel_(kernel),
         iter_(kernel.iter),
         mapping_(kernel.iter.mapping),
@@ -249,16 +249,12 @@ class KernelLowerer {
 
 }  // namespace
 
-Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                    const Capabilities& caps) {
-  return KernelLowerer(schedule, kernel, caps).run();
-}
-
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
+  const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
   std::vector<Kernel> result;
   for (const auto& item : schedule.items)
     if (const schedule::Kernel* kernel = item.kernel())
-      result.push_back(lower_kernel(schedule, *kernel, caps));
+      result.push_back(KernelLowerer(schedule, *kernel, vars, caps).run());
   return result;
 }
 

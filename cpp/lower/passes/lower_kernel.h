@@ -9,13 +9,9 @@
 
 namespace rune::lower {
 
-// Lowers one scheduled kernel. Global `i` is kernel.inputs[i], then the outputs that are not
-// inputs. All scalar operations of alu.def may occur; `decompose` removes those that the target
-// lacks.
-Kernel lower_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                    const Capabilities& caps);
-
-// All kernels of the schedule, in item order.
+// Lowers the kernels of a schedule, in item order. Global `i` is kernel.inputs[i], then the outputs
+// that are not inputs. All scalar operations of alu.def may occur; `decompose` removes those that
+// the target lacks.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
 
 // The buffers behind a lowered kernel's globals, by index.

@@ -22,15 +22,21 @@ size_t ValueEmitter::Hash::operator()(const Access& access) const {
 }
 
 ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
-                           const schedule::Kernel& kernel, DType index_dtype, int lanes)
-    : builder_(builder), graph_(graph), kernel_(kernel), index_dtype_(index_dtype), lanes_(lanes) {
+                           const schedule::Kernel& kernel, const std::vector<SymVar>& vars,
+                           DType index_dtype, int lanes)
+    : builder_(builder),
+      graph_(graph),
+      kernel_(kernel),
+      vars_(vars),
+      index_dtype_(index_dtype),
+      lanes_(lanes) {
   if (lanes > 1) {
     std::vector<Scalar> numbers;
     for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
     lane_numbers_ = builder.vconst(std::move(numbers));
   }
   // All kernels take all variables, in the graph's order.
-  for (const SymVar& var : graph.symbolic_vars())
+  for (const SymVar& var : vars)
     symbols_[var.name] = bind(builder.define_var(var, index_dtype), {var.min_val, var.max_val});
   int64_t index = 0;
   for (const Value v : kernel_arguments(kernel)) {
@@ -296,10 +302,9 @@ Var ValueEmitter::fold_in_place(const Access& access) {
                        std::any_of(conditions.begin(), conditions.end(), depends_on_lane);
   const Var acc = builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? lanes_ : 1));
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
-  const std::vector<SymVar> vars = graph_.symbolic_vars();
   Index inner;
   for (const int64_t size : sizes) {
-    const SymVar* var = graph::symbolic_size(vars, size);
+    const SymVar* var = graph::symbolic_size(vars_, size);
     const Var i = builder_.open_range(var ? emit(symbol(*var)) : index_constant(size));
     inner.push_back(bind(i, {0, size - 1}));
   }

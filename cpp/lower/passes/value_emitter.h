@@ -20,7 +20,7 @@ class ValueEmitter {
  public:
   // Values may depend on a lane variable; then they are vectors.
   ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph, const schedule::Kernel& kernel,
-               DType index_dtype, int lanes);
+               const std::vector<SymVar>& vars, DType index_dtype, int lanes);
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
@@ -129,6 +129,7 @@ class ValueEmitter {
   ScopedBuilder& builder_;
   const schedule::Graph& graph_;
   const schedule::Kernel& kernel_;
+  const std::vector<SymVar>& vars_;  // the graph's
   const DType index_dtype_;
   const int lanes_;
   Var lane_numbers_;

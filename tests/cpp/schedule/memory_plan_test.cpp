@@ -40,6 +40,22 @@ TEST(MemoryPlan, ChainNeedsTwoTemporariesAtATime) {
   EXPECT_FALSE(output_of(s, 5).alloc.offset);
 }
 
+TEST(MemoryPlan, VeryManyTemporariesShareMemory) {
+  EXPECT_EQ(chain(8, 1200).arena_bytes, 2 * 8 * 8 * kFloat);
+  // Of two sizes; every tenth lives until the end.
+  Builder b;
+  const Value w = input(b, {8, 8});
+  Value x = input(b, {8, 8});
+  std::vector<Value> kept;
+  for (int i = 0; i < 1200; ++i) {
+    x = b.contract(x, w, {{1, 0}}, {});
+    if (i % 10 == 0) kept.push_back(b.contract(x, input(b, {8, 32}), {{1, 0}}, {}));
+  }
+  for (const Value v : kept) x = b.contract(x, b.contract(v, v, {{1, 1}}, {}), {{1, 0}}, {});
+  const Schedule s = schedule_of(b, {x}, cores());
+  EXPECT_LE(s.arena_bytes, 120 * 8 * 32 * kFloat + 4 * 8 * 8 * kFloat);
+}
+
 TEST(MemoryPlan, TheConsumersCopyOfABufferAgrees) {
   const Schedule s = chain(16, 3);
   for (size_t i = 1; i < 3; ++i) {
