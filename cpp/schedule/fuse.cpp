@@ -71,6 +71,7 @@ class Fuser {
     cluster.num_nodes = roots_.num_nodes[v.id];
     Shape shape = graph_[v].shape();
     if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
+    cluster.stores_beginning = stores_beginning(v);
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
@@ -78,6 +79,13 @@ class Fuser {
     }
     cluster_of_[v.id] = static_cast<int>(clusters_.size());
     clusters_.push_back(std::move(cluster));
+  }
+
+  // Where a core has outer points to itself, it can store what they begin with just before the
+  // updates; a kernel of its own spreads that better if it is the larger part.
+  bool stores_beginning(Value v) const {
+    return graph_[v].as<graph::Scatter>() && caps_.model == ExecutionModel::Cores &&
+           graph_[v].shape()[sequential_axis(graph_[v])] <= reduced_shape(graph_, v)[0];
   }
 
   // All values are maps over exactly the outer axes.
@@ -186,6 +194,7 @@ class Fuser {
     b.outer = Shape(outer);
     b.num_nodes += a.num_nodes;
     b.axes.insert(a.axes.begin(), a.axes.end());
+    b.stores_beginning |= a.stores_beginning;
     for (const Value v : a.values) cluster_of_[v.id] = b_index;
     b.values.insert(b.values.end(), a.values.begin(), a.values.end());
     std::sort(b.values.begin(), b.values.end());
@@ -242,7 +251,8 @@ class Fuser {
   bool try_merge_siblings(int a_index, int b_index) {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
-    if (!refusal_of(a).empty() || !refusal_of(b).empty()) return false;
+    const bool beside = reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a);
+    if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
     if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
@@ -251,6 +261,14 @@ class Fuser {
     opportunities_.back().reason = "siblings that read the same data";
     absorb(b_index, a_index, Shape(a.outer));
     return true;
+  }
+
+  // Whether these are reductions and a Scatter that one core can run one after the other: those that
+  // check the Scatter's indices, as a rule.
+  bool reduces_beside_scatter(const Cluster& reductions, const Cluster& scatter) const {
+    return scatter.stores_beginning &&
+           std::all_of(reductions.values.begin(), reductions.values.end(),
+                       [&](Value v) { return reduces(v) || graph_[v].as<graph::Contiguous>(); });
   }
 
   bool depends_directly(int consumer, int producer) const {

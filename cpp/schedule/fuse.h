@@ -18,6 +18,7 @@ struct Cluster {
   // one of size 1.
   std::map<uint32_t, std::vector<int>> axes;
   int64_t num_nodes = 0;  // computed, those shared by several values counted for each
+  bool stores_beginning = false;  // of a Scatter: its kernel also stores what it begins with
 };
 
 struct Fusion {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -73,7 +74,7 @@ using IsInput = std::function<bool(Value)>;
 // Accesses of all stages; every node computed on the way goes to `computed`.
 std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& kernel,
                                            const IsInput& is_input, std::set<uint32_t>* computed) {
-  std::set<uint32_t> reduced;
+  std::set<uint32_t> reduced, begun;  // begun: stored by an earlier stage
   for (const Stage& stage : kernel.stages)
     if (stage.kind == StageKind::Reduce)
       for (const StageValue& value : stage.values) reduced.insert(value.value.id);
@@ -89,11 +90,12 @@ std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& ker
         MemoryAccess access{
             seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}};
         access.stage = s;
-        if (stage.kind == StageKind::Scatter) {
+        if (stage.kind == StageKind::Scatter && !begun.count(seed.value.id)) {
           access.repeats = num_elements(reduced_shape(graph, seed.value));
           result.push_back(access);
         }
         access.is_store = true;
+        begun.insert(seed.value.id);
         result.push_back(std::move(access));
       }
       if (!is_stored_reduction) seeds.push_back(std::move(seed));
@@ -130,6 +132,12 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
 
 namespace {
 
+std::optional<Value> sequential_value(const Graph& graph, const Cluster& cluster) {
+  for (const Value v : cluster.values)
+    if (is_sequential(graph[v])) return v;
+  return std::nullopt;
+}
+
 class Former {
  public:
   Former(const Graph& graph, const Cluster& cluster, const Fusion& fusion)
@@ -141,17 +149,16 @@ class Former {
   Kernel run() {
     for (size_t i = 0; i < cluster_.outer.size(); ++i)
       add_axis("o", cluster_.outer[i], AxisRole::Normal);
-    const Value first = cluster_.values.front();
-    if (is_sequential(graph_[first])) {
-      add_sequential_stage(first);
-    } else {
-      add_reduce_stages();
-      add_map_stages();
+    add_reduce_stages();
+    if (const std::optional<Value> v = sequential_value(graph_, cluster_)) {
+      if (cluster_.stores_beginning) add_beginning_stage(*v);
+      add_sequential_stage(*v);
     }
+    add_map_stages();
     return finish();
   }
 
-  // Stores the operand that a Scatter begins with.
+  // Stores the operand that a Scatter begins with, in a kernel of its own.
   Kernel run_beginning() {
     Stage stage;
     StageValue value{cluster_.values.front(), {}};
@@ -230,6 +237,16 @@ class Former {
     }
   }
 
+  void add_beginning_stage(Value v) {
+    Stage stage;
+    stage.values = {outer_value(v)};
+    const int64_t along = sequential_axis(graph_[v]);
+    const Shape& shape = graph_[v].shape();
+    stage.axes = {add_axis("i", shape[along], AxisRole::Normal)};
+    set_stride(stage.values[0], stage.axes[0], contiguous_strides(shape)[along]);
+    kernel_.stages.push_back(std::move(stage));
+  }
+
   void add_sequential_stage(Value v) {
     Stage stage;
     const bool scans = graph_[v].as<graph::Scan>() != nullptr;
@@ -247,7 +264,7 @@ class Former {
   void add_map_stages() {
     std::map<Shape, std::vector<Value>> groups;
     for (const Value v : cluster_.values) {
-      if (!fusion_.is_stored[v.id]) continue;
+      if (!fusion_.is_stored[v.id] || is_sequential(graph_[v])) continue;
       groups[reduces(v) ? Shape{} : inner_shape(v)].push_back(v);
     }
     for (const auto& [sizes, values] : groups) {
@@ -377,7 +394,8 @@ BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input) {
 
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
   std::vector<Kernel> kernels;
-  if (graph[cluster.values.front()].as<graph::Scatter>())
+  const std::optional<Value> sequential = sequential_value(graph, cluster);
+  if (sequential && graph[*sequential].as<graph::Scatter>() && !cluster.stores_beginning)
     kernels.push_back(Former(graph, cluster, fusion).run_beginning());
   kernels.push_back(Former(graph, cluster, fusion).run());
   return kernels;

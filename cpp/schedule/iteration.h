@@ -38,7 +38,8 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
 
 // Axes and stages of a cluster, adjacent axes collapsed where every access allows it; mapping,
 // hints and buffers' placement are still to be chosen. Sets ops, inputs and outputs. One kernel; of
-// a Scatter two: the first stores what it begins with, the second brings the updates into that.
+// a Scatter two, where the cluster does not store the beginning: the first stores what it begins
+// with, the second brings the updates into that.
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
 
 // The buffer that holds all of a value, row-major.

@@ -50,6 +50,8 @@ class Mapper {
         accesses_(memory_accesses(graph, kernel)),
         outer_(outer_axes(kernel)) {
     for (const Value v : kernel.ops) contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
+    for (const Stage& stage : kernel.stages)
+      if (is_sequential(stage)) sequential_ = &stage;
     lanes_ = choose_lanes();
     step_.assign(kernel.iter.axes.size(), 1);
     block_tile_.assign(kernel.iter.axes.size(), 0);
@@ -171,13 +173,18 @@ class Mapper {
     return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes));
   }
 
+  // Whether a stage has inner axes that can carry the lanes.
+  static bool may_vectorize(const Stage& stage) {
+    return !stage.axes.empty() && !is_sequential(stage);
+  }
+
   // The axis of each stage that would carry the lanes if they run along inner axes; empty if no
   // stage has any.
   Ints inner_vector_axes() const {
     Ints result;
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const Ints& axes = kernel_.stages[s].axes;
-      if (axes.empty() || is_sequential(kernel_.stages[s])) continue;
+      if (!may_vectorize(kernel_.stages[s])) continue;
       const auto better = [&](int64_t a, int64_t b) {
         return vector_score(a, static_cast<int>(s)) < vector_score(b, static_cast<int>(s));
       };
@@ -194,14 +201,17 @@ class Mapper {
     if (!best.empty()) {
       double score = 0, use = 1;
       for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
-        if (kernel_.stages[s].axes.empty()) continue;
+        if (!may_vectorize(kernel_.stages[s])) continue;
         score += vector_score(best[next], static_cast<int>(s));
         use = std::min(use, lane_use(best[next], lanes));
         ++next;
       }
       best_score = score > 0 ? score * use : score;
     }
-    if (is_sequential(kernel_.stages.back())) best_score = 0;
+    if (sequential_) {
+      if (best_score <= 0) best.clear();
+      best_score = 0;
+    }
     for (const int64_t axis : outer_) {
       const double score = vector_score(axis, -1);
       const double scaled = score > 0 ? score * lane_use(axis, lanes) : score;
@@ -266,9 +276,9 @@ class Mapper {
   }
 
   void unroll_for_cores(const Ints& vec) {
-    if (is_sequential(kernel_.stages.back())) return unroll_sequential(vec);
+    if (sequential_) unroll_sequential(vec);
     for (const int64_t axis : vec) {
-      if (!is_outer(axis)) continue;
+      if (sequential_ || !is_outer(axis)) continue;
       unroll(axis, fitting(axis, unroll_factor(kernel_.stages.front())));
     }
     for (const Stage& stage : kernel_.stages)
@@ -282,11 +292,17 @@ class Mapper {
         unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
   }
 
-  // Several outer points at once, so that their chains of operations overlap.
+  // Several outer points at once, so that their chains of operations overlap. Updates of single
+  // elements seldom wait for each other, and those of several points would need more cache.
   void unroll_sequential(const Ints& vec) {
+    const bool lanes_outside = !vec.empty() && is_outer(vec.front());
+    if (sequential_->kind == StageKind::Scatter && !lanes_outside) {
+      const int64_t updates = sequential_->axes.front();
+      return unroll(updates, fitting(updates, 4));
+    }
     if (outer_.empty()) return;
-    const int64_t axis = vec.empty() ? outer_.back() : vec.front();
-    unroll(axis, fitting(axis, unroll_factor(kernel_.stages.back())));
+    const int64_t axis = lanes_outside ? vec.front() : outer_.back();
+    unroll(axis, fitting(axis, unroll_factor(*sequential_)));
   }
 
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
@@ -446,7 +462,8 @@ class Mapper {
     for (const Stage& stage : kernel_.stages) {
       if (stage.kind == StageKind::Map) continue;
       plan.axes.insert(plan.axes.end(), stage.axes.begin(), stage.axes.end());
-      for (const int64_t axis : stage.axes) several |= step_[axis] > 1;
+      for (const int64_t axis : stage.axes)
+        several |= stage.kind == StageKind::Reduce && step_[axis] > 1;
     }
     if (plan.axes.empty()) return;
     const Ints& thread = kernel_.iter.mapping.thread;
@@ -466,6 +483,7 @@ class Mapper {
   const Ints outer_;
   int64_t lanes_ = 1;
   bool contracts_ = false;
+  const Stage* sequential_ = nullptr;  // a Scan or Scatter stage, if there is one
   Ints step_;        // by axis: points that one iteration of its innermost loop covers
   Ints block_tile_;  // by axis: points that one workgroup covers, 0 if not a block axis
 };

@@ -19,9 +19,12 @@ std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
     reduces |= graph[v].kind() == graph::NodeKind::Reduce_Axis;
     contracts |= graph[v].kind() == graph::NodeKind::Contract;
   }
-  const StageKind last = kernel.stages.back().kind;
-  return concat(last == StageKind::Scan      ? "scan"
-                : last == StageKind::Scatter ? "scatter"
+  const auto has_stage = [&](StageKind kind) {
+    return std::any_of(kernel.stages.begin(), kernel.stages.end(),
+                       [kind](const Stage& stage) { return stage.kind == kind; });
+  };
+  return concat(has_stage(StageKind::Scan)      ? "scan"
+                : has_stage(StageKind::Scatter) ? "scatter"
                 : contracts                  ? "contract"
                 : reduces                    ? "reduce"
                                              : "map",

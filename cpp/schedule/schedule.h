@@ -248,7 +248,7 @@ struct StageValue {
 // Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
 // at every point of `axes`; of a Scatter node, its first operand. Scan: carries an accumulator
 // along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
-// its axis, into a buffer that an earlier kernel began, at positions that are data; the updates of
+// its axis, into a buffer that an earlier stage or kernel began, at positions that are data; the updates of
 // one element in order unless the reduction plan says Atomic. Outer axes are those in no stage.
 //
 // A stage may keep a value that it computes in one of the kernel's scratch buffers, and take from

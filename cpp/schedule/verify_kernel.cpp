@@ -429,7 +429,7 @@ class KernelVerifier {
 
   // Follows every stage down to what it reads.
   void check_accesses() {
-    std::set<uint32_t> inputs, all_reductions, done, computed, read;
+    std::set<uint32_t> inputs, all_reductions, done, computed, read, begun;
     for (const BufferInfo& buffer : kernel_.inputs) inputs.insert(buffer.buf_var.id);
     for (const Stage& stage : kernel_.stages)
       if (stage.kind == StageKind::Reduce)
@@ -444,12 +444,13 @@ class KernelVerifier {
       std::vector<Seed> seeds;
       for (Seed& seed : stage_seeds(graph_, stage, axes)) {
         computed.insert(seed.value.id);
-        if (stage.kind == StageKind::Scatter) {
+        if (stage.kind == StageKind::Scatter && !begun.count(seed.value.id)) {
           read.insert(seed.value.id);
           if (!inputs.count(seed.value.id))
             report("stage ", s, " updates ", text(seed.value),
-                   ", which is missing from the inputs");
+                   ", which is missing from the inputs, and no stage before it begins it");
         }
+        if (stage.kind == StageKind::Map) begun.insert(seed.value.id);
         if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
           use_reduction(seed.value);
         } else {
