@@ -294,8 +294,8 @@ void bind_movement(Class& c) {
   unary(c, "roll", &NumpyBuilder::roll);
   unary(c, "repeat", &NumpyBuilder::repeat);
   unary(c, "tile", &NumpyBuilder::tile);
-  unary(c, "diff", &NumpyBuilder::diff);
   unary(c, "diagonal", &NumpyBuilder::diagonal);
+  unary(c, "windows", &NumpyBuilder::windows);
   c.def("concatenate", [](PyBuilder& b, const py::sequence& xs, std::optional<int64_t> axis,
                           const py::object& dtype) {
     return wrap(b, b.concatenate(to_operands(xs), axis, optional_dtype(dtype)));

@@ -324,23 +324,6 @@ Operand NumpyBuilder::pad(const Operand& x, const Pairs& widths, const std::stri
   return value;
 }
 
-Operand NumpyBuilder::diff(const Operand& x, int64_t n, int64_t axis) {
-  if (n < 0) user_error(ErrorKind::Value, "order must be non-negative but got ", n);
-  Value value = value_of(x);
-  if (b_.shape(value).empty())
-    user_error(ErrorKind::Value, "diff requires input that is at least one dimensional");
-  const int64_t along = axis_of("diff", axis, rank_of(b_.shape(value)));
-  for (; n > 0; --n) {
-    const int64_t size = b_.shape(value)[along];
-    const int64_t less = std::max<int64_t>(size - 1, 0);
-    const Value high = slice_axis(value, along, size - less, size);
-    const Value low = slice_axis(value, along, 0, less);
-    value = b_.alu(is_bool(b_.dtype(value)) ? AluOp::Cmpne : AluOp::Sub, {high, low});
-  }
-  return value;
-}
-
-// A diagonal is a column of the matrix read with rows one element longer.
 Operand NumpyBuilder::diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2) {
   const int64_t rank = rank_of(shape(x));
   if (rank < 2) user_error(ErrorKind::Value, "diag requires an array of at least two dimensions");
@@ -364,6 +347,20 @@ Operand NumpyBuilder::diagonal(const Operand& x, int64_t offset, int64_t axis1, 
   widths.back().second = size;
   value = b_.reshape(b_.pad(b_.reshape(value, flat), widths), wide);
   return b_.reshape(slice_axis(value, rank - 1, 0, 1), result);
+}
+
+Operand NumpyBuilder::windows(const Operand& x, int64_t size, int64_t axis) {
+  const Value value = value_of(x);
+  rune::View view{b_.shape(value), {}, 0, {}};
+  const int64_t along = axis_of("windows", axis, rank_of(view.shape));
+  if (size < 1 || size > view.shape[along])
+    user_error(ErrorKind::Value, "windows: cannot take ", size, " of ", view.shape[along],
+               " elements (axis ", along, ")");
+  view.strides = contiguous_strides(view.shape);
+  view.strides.push_back(view.strides[along]);
+  view.shape[along] -= size - 1;
+  view.shape.push_back(size);
+  return b_.add(graph::View{ShapeTracker{{std::move(view)}}}, {value});
 }
 
 }  // namespace rune::graph

@@ -160,8 +160,10 @@ class NumpyBuilder {
   Operand tile(const Operand& x, Ints repeats);
   // mode: constant, edge, reflect, symmetric, wrap.
   Operand pad(const Operand& x, const Pairs& widths, const std::string& mode, const Operand& fill);
-  Operand diff(const Operand& x, int64_t n, int64_t axis);
   Operand diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2);
+  // result[..., i, ..., k] = x[..., i + k, ...], i along `axis` and k of `size` along a new last
+  // axis.
+  Operand windows(const Operand& x, int64_t size, int64_t axis);
   Operand take(const Operand& x, const Operand& indices, std::optional<int64_t> axis);
   // x[items]: basic indexing and arrays of integers.
   Operand index(const Operand& x, const std::vector<IndexItem>& items);

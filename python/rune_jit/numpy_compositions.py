@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+import functools
 from typing import Any
 
 import numpy as np
 
-from rune_jit.numpy_dispatch import as_index, as_ints, refuse_unless
+from rune_jit.numpy_dispatch import as_index, call_builder, refuse_unless, traced
 from rune_jit.registry import implements
+from rune_jit.trace import require_trace
+from rune_jit.tracer import Tracer
 
 # Cumulative sums and products.
 
@@ -57,48 +59,7 @@ def _cumulative_prod(
     return _cumulative_of(np.multiply, x, axis, dtype, include_initial)
 
 
-# Functions that ignore NaN.
-
-
-def _without_nan(a: Any, neutral: Any) -> Any:
-    return np.where(np.isnan(a), a.dtype.type(neutral), a) if a.dtype.kind == "f" else a
-
-
-@implements(np.nansum)
-def _nansum(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-    return np.sum(_without_nan(a, 0), axis=axis, dtype=dtype, **kwargs)
-
-
-@implements(np.nanprod)
-def _nanprod(a: Any, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-    return np.prod(_without_nan(a, 1), axis=axis, dtype=dtype, **kwargs)
-
-
-@implements(np.nancumsum)
-def _nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return np.cumsum(_without_nan(a, 0), axis=axis, dtype=dtype)
-
-
-@implements(np.nancumprod)
-def _nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return np.cumprod(_without_nan(a, 1), axis=axis, dtype=dtype)
-
-
 # Differences and products.
-
-
-@implements(np.trapezoid)
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = np.asanyarray(y) if isinstance(y, list) else y
-    refuse_unless(x is None or np.ndim(x) == 1, "trapezoid with x of several dimensions")
-    if x is not None:
-        shape = [1] * np.ndim(y)
-        shape[axis] = -1
-        dx = np.reshape(np.diff(x), shape)
-    y = np.moveaxis(y, axis, -1)
-    if x is not None:
-        dx = np.moveaxis(dx, axis, -1)
-    return np.sum(dx * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 
 @implements(np.kron)
@@ -114,8 +75,18 @@ def _kron(a: Any, b: Any) -> Any:
 
 @implements(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    refuse_unless(to_end is None and to_begin is None, "ediff1d with to_end= or to_begin=")
-    return np.diff(np.ravel(ary))
+    flat = np.ravel(traced(ary))
+    parts = [flat[1:] - flat[:-1]]
+    for ends, name, at in ((to_begin, "to_begin", 0), (to_end, "to_end", 2)):
+        if ends is None:
+            continue
+        ends = np.ravel(ends if isinstance(ends, Tracer) else np.asanyarray(ends))
+        if not np.can_cast(ends.dtype, flat.dtype, "same_kind"):
+            raise TypeError(
+                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
+            )
+        parts.insert(at, ends.astype(flat.dtype))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @implements(np.linalg.multi_dot)
@@ -157,49 +128,161 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result.astype(dtype, copy=False)
 
 
-@implements(np.cov)
-def _cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, **kwargs: Any
+@implements(np.piecewise)
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> Any:
+    refuse_unless(isinstance(x, Tracer) and x.ndim > 0, "piecewise of a scalar")
+    conditions = list(condlist) if np.ndim(condlist[0]) else [condlist]
+    conditions = [np.not_equal(condition, False) for condition in conditions]
+    if len(conditions) == len(funclist) - 1:
+        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
+    if len(conditions) != len(funclist):
+        count = len(conditions)
+        raise ValueError(
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected"
+        )
+    result = np.zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        of_some = callable(function)
+        result[condition] = function(x[condition], *args, **kwargs) if of_some else function
+    return result
+
+
+@implements(np.linspace)
+def _linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
 ) -> Any:
-    refuse_unless(not kwargs and np.ndim(m) <= 2, "cov with weights or dtype=")
-    refuse_unless(y is None, "cov with y=")
-    x = np.atleast_2d(m)
-    if not rowvar and x.shape[0] != 1:
-        x = x.T
-    refuse_unless(x.size > 0 and (np.ndim(m) == 2 or rowvar), "cov of these dimensions")
-    x = x if x.dtype == np.longdouble else x.astype(np.result_type(x.dtype, np.float64))
-    if ddof is None:
-        ddof = 0 if bias else 1
-    count = x.shape[1] - ddof
-    if count <= 0:
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
-        count = 0.0
-    x = x - np.mean(x, axis=1, keepdims=True)
-    return np.squeeze(np.matmul(x, x.T) * np.true_divide(1, count))
+    num = as_index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    intervals = num - 1 if endpoint else num
+    of_floats = np.result_type(start, stop, float(num))
+    start, stop = np.multiply(traced(start), 1.0), np.multiply(traced(stop), 1.0)
+    span: Any = stop - start
+    at = np.reshape(np.arange(num, dtype=of_floats), (num,) + (1,) * span.ndim)
+    step = span / intervals if intervals else span.dtype.type(np.nan)
+    points = at * span
+    if intervals:
+        # A step that underflows is not used for any of the lines.
+        points = np.where(np.any(step == 0), at / intervals * span, at * step)
+    points = points + start
+    if endpoint and num > 1:
+        points = np.concatenate((points[:-1], np.broadcast_to(stop, span.shape)[None]))
+    if dtype is not None and np.issubdtype(dtype, np.integer):
+        points = np.floor(points)
+    points = np.moveaxis(points, 0, as_index(axis)).astype(of_floats if dtype is None else dtype)
+    return (points, step) if retstep else points
 
 
-@implements(np.gradient)
-def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    rank = np.ndim(f)
-    axes = list(range(rank)) if axis is None else [a % rank for a in as_ints(axis)]
-    steps = list(varargs) if len(varargs) == len(axes) else list(varargs) * len(axes)
-    refuse_unless(
-        edge_order == 1
-        and all(np.ndim(h) == 0 for h in steps)
-        and len(varargs) in (0, 1, len(axes)),
-        "gradient with coordinates or edge_order=2",
-    )
-    refuse_unless(f.dtype.kind == "f", f"gradient of {f.dtype}")
-    steps = steps or [1.0] * len(axes)
-    results = []
-    for along, step in zip(axes, steps, strict=True):
-        if f.shape[along] < 2:
-            raise ValueError(
-                "Shape of array too small to calculate a numerical gradient, at least"
-                " (edge_order + 1) elements are required."
-            )
-        x = np.moveaxis(f, along, -1)
-        middle = (x[..., 2:] - x[..., :-2]) / (2.0 * step)
-        first, last = (x[..., 1:2] - x[..., :1]) / step, (x[..., -1:] - x[..., -2:-1]) / step
-        results.append(np.moveaxis(np.concatenate((first, middle, last), axis=-1), -1, along))
-    return results[0] if len(results) == 1 else tuple(results)
+# Sliding products.
+
+
+@implements(np.correlate)
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    if np.ndim(a) != 1 or np.ndim(v) != 1:
+        raise ValueError("object too deep for desired array")
+    for x, name in ((a, "first"), (v, "second")):
+        if len(x) == 0:
+            raise ValueError(f"{name} array argument cannot be empty")
+    if len(a) < len(v):
+        return np.flip(_correlate(v, a, mode)).copy()
+    size = len(v)
+    margins = {"valid": (0, 0), "same": (size // 2, size - size // 2 - 1), "full": (size - 1,) * 2}
+    if mode not in margins:
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    a, v = traced(a), traced(v)
+    dtype = np.result_type(a, v)
+    padded = np.pad(a.astype(dtype), margins[mode])
+    return np.matmul(call_builder("windows", padded, size, 0), v.astype(dtype))
+
+
+@implements(np.convolve)
+def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = np.atleast_1d(a), np.atleast_1d(v)
+    for x, name in ((a, "a"), (v, "v")):
+        if len(x) == 0:
+            raise ValueError(f"{name} cannot be empty")
+    if len(v) > len(a):
+        a, v = v, a
+    return _correlate(a, np.flip(v), mode)
+
+
+# Places in sorted arrays.
+
+
+@implements(np.searchsorted)
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    scalar = np.ndim(v) == 0
+    a, v = traced(a), traced(v)
+    if a.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    if sorter is not None:
+        a = a[sorter]
+    dtype = np.result_type(a, v)
+    refuse_unless(dtype.kind != "V", "searchsorted of bfloat16")
+    a, v = a.astype(dtype), v.astype(dtype)
+    # Each step of the search halves what is left, whatever the values are: no branches.
+    index: Any = np.int32 if len(a) < 2**30 else np.int64
+    place: Any = np.zeros_like(v, dtype=index)
+    step = 1 << (len(a).bit_length() - 1) if len(a) else 0
+    trace = require_trace()
+    while step:
+        beyond = place + index(step)
+        at = np.minimum(beyond, index(len(a))) - index(1)
+        trace.builder.assume_range(trace.array(at), 0, len(a) - 1)
+        element = a[at]
+        goes_on = _sorts_before(element, v) if side == "left" else ~_sorts_before(v, element)
+        place = np.where(goes_on & (beyond <= index(len(a))), beyond, place)
+        step >>= 1
+    place = place.astype(np.intp)
+    return place[()] if scalar else place
+
+
+def _sorts_before(x: Any, y: Any) -> Any:
+    return x < y if x.dtype.kind != "f" else (x < y) | (np.isnan(y) & ~np.isnan(x))
+
+
+# Interpolation.
+
+
+@implements(np.interp)
+def _interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    refuse_unless(period is None, "interp with period=")
+    scalar = np.ndim(x) == 0
+    x, xp, fp = (traced(array).astype(np.float64) for array in (x, xp, fp))
+    if xp.ndim != 1 or fp.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    count = len(xp)
+    if count == 0:
+        raise ValueError("array of sample points is empty")
+    if len(fp) != count:
+        raise ValueError("fp and xp are not of the same length.")
+    left = fp[0] if left is None else left
+    right = fp[-1] if right is None else right
+    if count == 1:
+        return np.where(x < xp[0], left, np.where(x > xp[0], right, fp[0]))
+    # The interval that x lies in.
+    at = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, count - 2)
+    x0, x1, y0, y1 = xp[at], xp[at + 1], fp[at], fp[at + 1]
+    slope = (y1 - y0) / (x1 - x0)
+    # NaN from one end may be a number from the other.
+    result = slope * (x - x0) + y0
+    other = slope * (x - x1) + y1
+    other = np.where(np.isnan(other) & (y0 == y1), y0, other)
+    result = np.where(np.isnan(result), other, result)
+    result = np.where(x == x0, y0, result)
+    result = np.where(x == xp[-1], fp[-1], result)
+    result = np.where(x < xp[0], left, np.where(x > xp[-1], right, result))
+    result = np.where(np.isnan(x), x, result)
+    return result[()] if scalar else result

@@ -3,8 +3,11 @@ numpy_shapes.py; the rules of shapes and dtypes are in the core (cpp/graph/numpy
 
 from __future__ import annotations
 
+import functools
+import inspect
 import numbers
 import operator as op
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -58,13 +61,19 @@ def make_tracer(trace: Trace, value: Any) -> Tracer:
     return Tracer(trace, value)
 
 
+def traced(x: Any) -> Tracer:
+    """numpy.asarray: an array of x's present values."""
+    trace = require_trace()
+    return Tracer(trace, trace.array(x), scalar=False)
+
+
 def as_index(x: Any) -> int:
     return op.index(x)
 
 
 def as_ints(x: Any) -> list[int]:
     """A Python int, or a sequence of them, as a list."""
-    if isinstance(x, (Tracer, numbers.Integral)):
+    if isinstance(x, numbers.Integral) or (isinstance(x, Tracer) and x.ndim == 0):
         return [as_index(x)]
     return [as_index(i) for i in x]
 
@@ -82,6 +91,10 @@ def as_axes(axis: Any) -> list[int] | None:
 
 def as_axis(axis: Any) -> int | None:
     return None if axis is None else as_index(axis)
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fV"  # bfloat16 has kind V
 
 
 def as_flag(keepdims: Any) -> bool:
@@ -138,6 +151,8 @@ def call_ufunc(
     if method == "at":
         return _index_writes.ufunc_at(ufunc, *inputs, **kwargs)
     out = kwargs.pop("out", None)
+    if out is not None and any(o is Ellipsis for o in out):
+        return _as_arrays(_ufuncs.call(ufunc, method, inputs, kwargs))
     if out is None or all(o is None for o in out):
         return _ufuncs.call(ufunc, method, inputs, kwargs)
     if method != "__call__":
@@ -162,6 +177,13 @@ def call_ufunc(
                 _writes.ufunc_write(trace, target, value, where)
     written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
     return written[0] if len(written) == 1 else written
+
+
+def _as_arrays(result: Any) -> Any:
+    """The results of a ufunc with out=...: 0-d arrays instead of scalars."""
+    for x in result if isinstance(result, tuple) else (result,):
+        x._storage.scalar = False
+    return result
 
 
 # Arrays whose values are known while tracing: NumPy itself computes.
@@ -256,10 +278,15 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if handler is None and func not in ON_HOST:
         raise UnsupportedOpError(f"{name}: cannot trace this function")
     out = kwargs.pop("out", None)
-    if out is not None and func in (np.sum, np.prod) and kwargs.get("dtype") is None:
-        kwargs["dtype"] = out.dtype  # NumPy adds in the dtype of the result
+    given, position = args, _position_of_out(func)
+    if position < len(args):  # the traced forms have no such parameter
+        out = args[position]
+        args = (*given[:position], None, *given[position + 1 :])
+        given = (*given[:position], *given[position + 1 :])
+    if out is not None and func in _IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
+        kwargs["dtype"] = out.dtype
     try:
-        result = handler(*args, **kwargs) if handler else _host.call(func, args, kwargs)
+        result = handler(*given, **kwargs) if handler else _host.call(func, args, kwargs)
     except UnsupportedOpError as error:
         depends_on_data = isinstance(error, DataDependentShapeError)
         if handler is None or func not in ON_HOST or depends_on_data:
@@ -276,6 +303,35 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return result
     exact = {np.dot: "no", np.concatenate: "same_kind", np.mean: "unsafe", np.std: "unsafe"}
     return _writes.into(func.__name__, out, result, exact.get(func, "same_kind"))
+
+
+# NumPy adds and multiplies in the dtype of the array for the result.
+_IN_DTYPE_OF_OUT = (
+    np.sum,
+    np.prod,
+    np.cumsum,
+    np.cumprod,
+    np.nansum,
+    np.nanprod,
+    np.nancumsum,
+    np.nancumprod,
+    np.nanmean,
+)
+
+
+@functools.cache
+def _position_of_out(func: Callable[..., Any]) -> int:
+    """Where `out` stands among a function's parameters, if it may be given by position."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except ValueError:  # a function in C without one
+        return sys.maxsize
+    for position, parameter in enumerate(parameters):
+        if parameter.name == "out" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            return position
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            break
+    return sys.maxsize
 
 
 # Views.
@@ -491,6 +547,8 @@ from rune_jit import index_writes as _index_writes  # noqa: E402
 from rune_jit import numpy_compositions as _compositions  # noqa: E402, F401
 from rune_jit import numpy_host as _host  # noqa: E402
 from rune_jit import numpy_shapes as _shapes  # noqa: E402, F401
+from rune_jit import numpy_sources as _sources  # noqa: E402, F401
+from rune_jit import numpy_statistics as _statistics  # noqa: E402, F401
 from rune_jit import numpy_ufuncs as _ufuncs  # noqa: E402
 from rune_jit import selection as _selection  # noqa: E402
 from rune_jit import writes as _writes  # noqa: E402  (these need what is above)

@@ -15,12 +15,15 @@ from rune_jit.numpy_dispatch import (
     as_axes,
     as_axis,
     as_flag,
+    as_index,
     as_ints,
+    is_float,
     laid_out_as,
     make_tracer,
     refuse,
     refuse_unless,
 )
+from rune_jit.numpy_statistics import masked_mean, masked_variance
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.trace import require_trace
 from rune_jit.tracer import Tracer
@@ -114,7 +117,8 @@ for _old, _new in (("amax", np.max), ("amin", np.min)):
 def _mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
 ) -> Tracer:
-    refuse_unless(where is NO_VALUE, "mean with where=")
+    if where is not NO_VALUE and where is not True:
+        return masked_mean(a, axis, dtype, keepdims, where)  # type: ignore[no-any-return]
     trace = require_trace()
     return make_tracer(
         trace, trace.builder.mean(trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
@@ -132,11 +136,13 @@ def _variance(
     mean: Any,
     correction: Any,
 ) -> Tracer:
-    refuse_unless(where is NO_VALUE and mean is NO_VALUE, "var with where= or mean=")
     if correction is not NO_VALUE:
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
+    if mean is not NO_VALUE or not (where is NO_VALUE or where is True):
+        variance = masked_variance(a, axis, dtype, ddof, keepdims, where, mean)
+        return np.sqrt(variance) if root else variance  # type: ignore[no-any-return]
     trace = require_trace()
     return make_tracer(
         trace,
@@ -209,19 +215,6 @@ def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Trace
     return np.sum(np.not_equal(a, 0), axis=axis, dtype=np.int64, keepdims=keepdims)  # type: ignore[return-value]
 
 
-@implements(np.average)
-def _average(
-    a: Any,
-    axis: Any = None,
-    weights: Any = None,
-    returned: bool = False,
-    *,
-    keepdims: Any = NO_VALUE,
-) -> Tracer:
-    refuse_unless(weights is None and not returned, "average with weights= or returned=")
-    return _mean(a, axis, None, keepdims)  # type: ignore[no-any-return]
-
-
 # Elementwise functions that are not ufuncs.
 
 
@@ -266,14 +259,18 @@ def _clip(
 
 
 @implements(np.round, np.around)
-def _round(a: Any, decimals: int = 0) -> Any:
-    if np.dtype(a.dtype).kind != "f":
-        refuse_unless(decimals >= 0 and a.dtype != bool, "round of integers to tens")
-        return a.copy()
+def _round(a: Any, decimals: Any = 0) -> Any:
+    decimals = as_index(decimals)
+    if not is_float(a.dtype):
+        refuse_unless(a.dtype != bool, "round of bool")
+        if decimals >= 0:
+            return a.copy()
+        return (np.rint(a / 10.0**-decimals) * 10.0**-decimals).astype(a.dtype)
     if decimals == 0:
         return np.rint(a)
     scale = 10.0 ** abs(decimals)
-    return np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
+    result = np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
+    return result.astype(a.dtype)
 
 
 @implements(np.fix)
@@ -286,24 +283,9 @@ def _real(val: Any) -> Any:
     return val
 
 
-@implements(np.nan_to_num)
-def _nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
-    refuse_unless(copy, "nan_to_num with copy=False")
-    if x.dtype.kind != "f":
-        return x.copy()
-    limits = np.finfo(x.dtype)
-    result = np.where(np.isnan(x), nan, x)
-    result = np.where(x == np.inf, float(limits.max) if posinf is None else posinf, result)
-    result = np.where(x == -np.inf, float(limits.min) if neginf is None else neginf, result)
-    return result.astype(x.dtype)
-
-
-@implements(np.isclose)
-def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
-    return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
+@implements(np.imag)
+def _imag(val: Any) -> Any:
+    return np.zeros_like(val)
 
 
 @implements(np.allclose)
@@ -311,11 +293,23 @@ def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
     return np.all(np.isclose(a, b, rtol, atol, equal_nan))
 
 
-@implements(np.sinc)
-def _sinc(x: Any) -> Any:
-    x = np.pi * x
-    y = np.where(x == 0, np.finfo(x.dtype).eps, x)
-    return np.sin(y) / y
+@implements(np.array_equal)
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if np.shape(a1) != np.shape(a2):
+        return False
+    equal = np.equal(a1, a2)
+    if equal_nan:
+        equal = equal | (np.not_equal(a1, a1) & np.not_equal(a2, a2))
+    return np.all(equal)
+
+
+@implements(np.array_equiv)
+def _array_equiv(a1: Any, a2: Any) -> Any:
+    try:
+        np.broadcast_shapes(np.shape(a1), np.shape(a2))
+    except ValueError:
+        return False
+    return np.all(np.equal(a1, a2))
 
 
 # Products.

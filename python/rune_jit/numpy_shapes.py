@@ -11,7 +11,6 @@ import numpy as np
 
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.numpy_dispatch import (
-    NO_VALUE,
     as_axes,
     as_axis,
     as_index,
@@ -384,15 +383,6 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     )
 
 
-@implements(np.diff)
-def _diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE
-) -> Any:
-    if prepend is not NO_VALUE or append is not NO_VALUE:
-        refuse("diff with prepend= or append=")
-    return call_builder("diff", a, as_index(n), as_index(axis))
-
-
 @implements(np.linalg.diagonal)
 def _matrix_diagonal(x: Any, /, *, offset: int = 0) -> Tracer:
     return _diagonal(x, offset, -2, -1)  # type: ignore[no-any-return]
@@ -413,7 +403,8 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer
 def _diag(v: Any, k: int = 0) -> Any:
     if v.ndim == 2:
         return np.diagonal(v, k).copy()
-    refuse_unless(v.ndim == 1, f"diag of {v.ndim} dimensions")
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
     size = v.shape[0] + abs(k)
     column = np.pad(v, (max(k, 0), max(-k, 0)))
     return np.where(np.eye(size, k=k, dtype=bool), column, v.dtype.type(0))

@@ -14,6 +14,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.numpy_dispatch import (
     NO_VALUE,
     as_index,
+    is_float,
     laid_out_as,
     make_tracer,
     refuse,
@@ -139,16 +140,64 @@ def _reduce(
     initial: Any = NO_VALUE,
     where: Any = True,
 ) -> Tracer:
+    if ufunc in _IGNORING_NAN:
+        return _reduce_ignoring_nan(ufunc, a, axis, dtype, keepdims, initial, where)  # type: ignore[no-any-return]
     name = _REDUCTIONS.get(ufunc)
     if name is None:
         refuse(f"{ufunc.__name__}.reduce")
     return _math.reduce_array(name, a, axis, dtype, keepdims, initial, where)
 
 
-_SCANS: dict[Any, str] = {np.add: "add", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
+# By ufunc: the one that does not ignore NaN, and what changes nothing in its reductions.
+_IGNORING_NAN: dict[Any, tuple[np.ufunc, float]] = {
+    np.fmax: (np.maximum, -np.inf),
+    np.fmin: (np.minimum, np.inf),
+}
+
+
+def _reduce_ignoring_nan(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    if initial is NO_VALUE and where is not True:
+        raise ValueError(
+            f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where"
+            " mask one has to specify 'initial'"
+        )
+    trace = require_trace()
+    x = make_tracer(trace, trace.array(a))
+    if dtype is not None:
+        x = x.astype(dtype)
+    of_numbers: Any
+    of_numbers, neutral = _IGNORING_NAN[ufunc]
+    if not is_float(x.dtype):
+        return of_numbers.reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    missing = np.logical_or(np.isnan(x), np.logical_not(where))
+    kept = np.where(missing, x.dtype.type(neutral), x)
+    no_initial = initial is NO_VALUE or initial is None
+    start = {} if no_initial else {"initial": neutral}  # of an empty array, too
+    best = of_numbers.reduce(kept, axis=axis, keepdims=keepdims, **start)
+    none = np.all(missing, axis=axis, keepdims=keepdims)
+    best = np.where(none, x.dtype.type(np.nan), best)
+    return best if no_initial else ufunc(best, x.dtype.type(initial))
+
+
+_SCANS: dict[Any, str] = {
+    np.add: "add",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.fmax: "max",
+    np.fmin: "min",
+}
 
 
 def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
+    if ufunc in _IGNORING_NAN and is_float(np.result_type(a)):
+        of_numbers, neutral = _IGNORING_NAN[ufunc]
+        some = np.maximum.accumulate(np.logical_not(np.isnan(a)), axis=axis)
+        kept = np.where(np.isnan(a), np.result_type(a).type(neutral), a)
+        best: Any = of_numbers.accumulate(kept, axis, dtype)
+        return np.where(some, best, best.dtype.type(np.nan))  # type: ignore[no-any-return]
     refuse_unless(ufunc in _SCANS, f"{ufunc.__name__}.accumulate")
     trace = require_trace()
     value = trace.array(a)

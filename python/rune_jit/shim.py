@@ -248,6 +248,11 @@ class _Ndarray(metaclass=_NdarrayMeta):
     pass
 
 
+def _broadcast(*args: Any) -> Any:
+    """numpy.broadcast, which takes no traced arrays: its shapes."""
+    return np.broadcast(*(np.empty(np.shape(x), bool) if contains_tracer(x) else x for x in args))
+
+
 def _ndenumerate(arr: Any) -> Any:
     return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
 
@@ -261,6 +266,7 @@ def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
 REPLACED: dict[str, Any] = {
     "ndenumerate": _ndenumerate,
     "nditer": _nditer,
+    "broadcast": _broadcast,
     "ndarray": _Ndarray,
     "zeros": _filled("zeros", 0),
     "empty": _filled("empty", 0),
@@ -289,8 +295,8 @@ class _Shim(types.ModuleType):
         return dir(np)
 
 
-_SHIM = _Shim("numpy")
-_SHIM.__dict__.update(REPLACED)
+SHIM = _Shim("numpy")
+SHIM.__dict__.update(REPLACED)
 
 
 def _refusing(function: Any, name: str) -> Callable[..., Any]:
@@ -320,13 +326,13 @@ _IMPURE: dict[int, Callable[..., Any]] = {
         ("numpy.random.default_rng", np.random.default_rng),
     ]
 }
-_BY_FUNCTION = {
+BY_FUNCTION = {
     **{id(getattr(np, name)): function for name, function in REPLACED.items()},
     **_IMPURE,
 }
 
 
-class _ModuleView(types.ModuleType):
+class ModuleView(types.ModuleType):
     """Stands for a module inside a trace: its attributes are as the traced function sees them."""
 
     def __init__(self, module: types.ModuleType, inside: Callable[[Any], Any]) -> None:
@@ -344,7 +350,7 @@ class _ModuleView(types.ModuleType):
         return dir(self._module)
 
 
-_RANDOM = _ModuleView(np.random, lambda value: _IMPURE.get(id(value), value))
+_RANDOM = ModuleView(np.random, lambda value: _IMPURE.get(id(value), value))
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 
@@ -407,11 +413,11 @@ class Rebinder:
 
     def inside(self, value: Any) -> Any:
         """What stands for a value of a global, a cell or a default inside the trace."""
-        replacement = _BY_FUNCTION.get(id(value))
+        replacement = BY_FUNCTION.get(id(value))
         if replacement is not None:
             return replacement
         if value is np:
-            return _SHIM
+            return SHIM
         if isinstance(value, _REBOUND):
             return self(value)
         if isinstance(value, types.ModuleType):
@@ -480,7 +486,7 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:
-            self._copies[id(module)] = (module, _ModuleView(module, self.inside))
+            self._copies[id(module)] = (module, ModuleView(module, self.inside))
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any) -> Any:
