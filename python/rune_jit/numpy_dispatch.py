@@ -80,7 +80,7 @@ def as_ints(x: Any) -> list[int]:
 
 def as_shape(x: Any) -> list[Any]:
     """A size, or a sequence of them, as a list of Python ints and Sizes."""
-    if isinstance(x, (Tracer, Size, numbers.Integral)):
+    if isinstance(x, (Size, numbers.Integral)) or (isinstance(x, Tracer) and x.ndim == 0):
         x = [x]
     return [n if isinstance(n, Size) else as_index(n) for n in x]
 
