@@ -2,11 +2,13 @@
 #include <Python.h>  // before what needs it
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "bindings/bindings.h"
+#include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
 #include "bindings/leaf_key.h"
 
@@ -14,26 +16,31 @@ namespace rune::bindings {
 
 namespace {
 
-// The base of jitted functions. A call with positional arrays and numbers only, whose compiled call
-// was added, runs without a Python frame; all else goes to the subclass's methods
-// `_slow_call(args, kwargs)` and, for arguments that its program cannot take, `_eager_call(args,
-// kwargs)`, which runs the user's function on NumPy.
+struct Remembered {
+  std::shared_ptr<CompiledCall> compiled;
+  std::vector<py::object> objects;  // of the key, which has their addresses
+};
+
+struct Dispatcher {
+  Parameters parameters;
+  std::unordered_map<std::string, Remembered> calls;
+};
+
+// The base of jitted functions. A call whose compiled call was remembered runs without a Python
+// frame; all else goes to the subclass's methods `_slow_call(args, kwargs)` and, for arguments that
+// its program cannot take, `_eager_call(args, kwargs)`, which runs the user's function on NumPy.
 struct DispatcherObject {
   PyObject ob_base;  // as PyObject_HEAD has it
   vectorcallfunc vectorcall;
-  std::unordered_map<std::string, std::shared_ptr<CompiledCall>>* calls;
+  Dispatcher* dispatcher;
   long long hits;
 };
 
+// Traces that run on this thread: what they call becomes part of them.
+thread_local int active_traces = 0;
+
 DispatcherObject& as_dispatcher(PyObject* self) {
   return *reinterpret_cast<DispatcherObject*>(self);
-}
-
-// False if an argument is not of the simple kind.
-bool key_of(std::span<const py::handle> args, std::string& key) {
-  for (const py::handle arg : args)
-    if (!append_leaf_key(arg, key)) return false;
-  return true;
 }
 
 // Calls a method of the subclass with what a vectorcall was given.
@@ -49,19 +56,19 @@ py::object call_method(PyObject* self, const char* name, std::span<const py::han
 
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
-  DispatcherObject& dispatcher = as_dispatcher(self);
+  Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
-  std::string key;
-  if ((names && PyTuple_GET_SIZE(names) > 0) || !key_of(args, key)) return slow();
-  const auto found = dispatcher.calls->find(key);
-  if (found == dispatcher.calls->end()) return slow();
-  const std::shared_ptr<CompiledCall> compiled = found->second;  // may be cleared while it runs
+  CallKey key;
+  if (active_traces > 0 || !dispatcher.parameters.key_of(args, values, names, key)) return slow();
+  const auto found = dispatcher.calls.find(key.text);
+  if (found == dispatcher.calls.end()) return slow();
+  const std::shared_ptr<CompiledCall> compiled = found->second.compiled;  // while it runs
   py::object result;
-  switch (compiled->call(args, result)) {
-    case CompiledCall::Status::Done: ++dispatcher.hits; return result;
+  switch (compiled->call(key.leaves, result)) {
+    case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
     case CompiledCall::Status::Unsuitable:
       return call_method(self, "_eager_call", args, values, names);
-    case CompiledCall::Status::Stale: dispatcher.calls->erase(key); return slow();
+    case CompiledCall::Status::Stale: dispatcher.calls.erase(key.text); return slow();
   }
   RUNE_UNREACHABLE();
 }
@@ -80,17 +87,41 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObje
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* const self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
-  DispatcherObject& dispatcher = as_dispatcher(self);
-  dispatcher.vectorcall = &vectorcall;
-  dispatcher.calls = new std::unordered_map<std::string, std::shared_ptr<CompiledCall>>;
+  as_dispatcher(self).vectorcall = &vectorcall;
+  as_dispatcher(self).dispatcher = new Dispatcher;
   return self;
 }
 
 void dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
-  delete as_dispatcher(self).calls;
+  delete as_dispatcher(self).dispatcher;
   type->tp_free(self);
   Py_DECREF(type);  // of a heap type each instance holds a reference
+}
+
+// Registers the compiled call of such arguments. False, and nothing done, if calls cannot be keyed
+// without Python: their leaves are others than those that trees.flatten found, or an object is not
+// known `by_identity` alone.
+bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
+              const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
+              const py::function& by_identity) {
+  const std::vector<py::handle> positional(args.begin(), args.end());
+  const auto names = py::reinterpret_steal<py::tuple>(PySequence_Tuple(kwargs.ptr()));
+  std::vector<PyObject*> values;
+  for (const auto& item : kwargs) values.push_back(item.second.ptr());
+  Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
+  CallKey key;
+  if (!dispatcher.parameters.key_of(positional, values.data(), names.ptr(), key)) return false;
+  const auto same = [](py::handle a, py::handle b) { return a.is(b); };
+  if (!std::equal(key.leaves.begin(), key.leaves.end(), leaves.begin(), leaves.end(), same))
+    return false;
+  Remembered remembered{std::move(compiled), {}};
+  for (const py::handle object : key.objects) {
+    if (!by_identity(object).cast<bool>()) return false;
+    remembered.objects.push_back(py::reinterpret_borrow<py::object>(object));
+  }
+  dispatcher.calls[key.text] = std::move(remembered);
+  return true;
 }
 
 py::object make_dispatcher() {
@@ -112,17 +143,17 @@ py::object make_dispatcher() {
     py::setattr(type, name, py::cpp_function(f, py::name(name), py::is_method(type), meaning));
   };
   define(
-      "_remember",
-      [](py::handle self, const py::tuple& args, std::shared_ptr<CompiledCall> compiled) {
-        const std::vector<py::handle> leaves(args.begin(), args.end());
-        std::string key;
-        if (!key_of(leaves, key)) return false;
-        (*as_dispatcher(self.ptr()).calls)[key] = std::move(compiled);
-        return true;
+      "_set_parameters",
+      [](py::handle self, const py::sequence& names, std::vector<bool> is_static, size_t star) {
+        as_dispatcher(self.ptr()).dispatcher->parameters = {names, std::move(is_static), star};
       },
-      "Registers the compiled call of such arguments; False if they are not of the simple kind.");
+      "Sets what decides how arguments are keyed, by position: the names that calls may give, "
+      "which "
+      "are static values, and where *args is.");
+  define("_remember", &remember,
+         "Registers the compiled call of such arguments; False if they cannot be keyed here.");
   define(
-      "_forget", [](py::handle self) { as_dispatcher(self.ptr()).calls->clear(); },
+      "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");
   return type;
 }
@@ -187,6 +218,8 @@ void bind_dispatch(py::module_& m) {
                                                      : "unsuitable";
         return py::make_tuple(name, result);
       });
+  m.def("trace_began", [] { ++active_traces; }, "This thread's calls are part of a trace.");
+  m.def("trace_ended", [] { --active_traces; });
   m.add_object("Dispatcher", make_dispatcher().release().ptr());
 }
 

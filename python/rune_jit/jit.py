@@ -113,6 +113,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         self._dynamic: DynamicAxes | None = None
         if dynamic is not None:
             self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
+        self._set_parameters(*self._keyed_parameters())
         self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._hits = self._misses = 0
@@ -220,23 +221,13 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             status, result = entry.call(call.leaves)
             if status == "done":
                 self._hits += not fresh
-                self._remember_simple(call, args, kwargs, entry)
+                if not call.sizes:  # a key of ours has every size
+                    self._remember(args, kwargs, call.leaves, entry, trees.is_known_by_identity)
                 return result
             if status == "unsuitable":
                 break
             self._cache.discard(call.key, entry)
         return self._eager_call(args, kwargs)
-
-    def _remember_simple(
-        self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Any
-    ) -> None:
-        """Calls whose leaves are just the arguments are found again without Python's help."""
-        if kwargs or call.statics or call.static_leaves or len(call.leaves) != len(args):
-            return
-        if call.sizes:
-            return  # the key has them all
-        if all(leaf is arg for leaf, arg in zip(call.leaves, args, strict=True)):
-            self._remember(args, entry)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         return take_apart(
@@ -470,6 +461,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
                 )
             names.append(name)
         return tuple(dict.fromkeys(names))
+
+    def _keyed_parameters(self) -> tuple[list[str | None], list[bool], int]:
+        """By position: the names that calls may give, which are static; and the place of *args."""
+        parameters = list(self._signature.parameters.values()) if self._signature else []
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        names = [p.name if p.kind in named else None for p in parameters]
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        star = sum(p.kind in positional for p in parameters)
+        return names, [p.name in self._static_names for p in parameters], star
 
 
 def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:

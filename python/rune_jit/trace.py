@@ -90,9 +90,11 @@ class Trace:
     def active(self) -> Iterator[None]:
         """Makes this the current trace of the thread; at the end the trace is done."""
         _active.stack.append(self)
+        _core.trace_began()
         try:
             yield
         finally:
+            _core.trace_ended()
             _active.stack.pop()
             self.done = True
 

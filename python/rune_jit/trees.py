@@ -55,6 +55,16 @@ def static_key(value: Any) -> Any:
     return kind, value
 
 
+def is_known_by_identity(value: Any) -> bool:
+    """Whether an object has the same static_key at all times, and no other object has it."""
+    if isinstance(value, (type, enum.Enum, np.dtype, np.ufunc)):
+        return True
+    try:
+        return isinstance(static_key(value), ByIdentity)
+    except TypeError:
+        return False
+
+
 def _key_of(x: Any) -> Any:
     """As static_key, of containers that change, too: by their present content."""
     if isinstance(x, dict):
