@@ -147,7 +147,14 @@ GROUPS = {
         "split_reductions",
     ),
     "schedule": ("fuse", "find_dependencies", "analyze", "map_to_machine", "plan_memory"),
-    "lower": ("lower", "widen_narrow_floats", "decompose", "eliminate_dead_instructions"),
+    "lower": (
+        "lower",
+        "partition_loops",
+        "widen_narrow_floats",
+        "decompose",
+        "eliminate_dead_instructions",
+        "parameterize_constants",
+    ),
 }
 
 

@@ -109,8 +109,9 @@ PyLowered lower(const graph::Graph& g, const std::string& device,
 std::string explain(const PyLowered& l) {
   const schedule::Schedule& s = l.lowered.schedule;
   std::ostringstream out;
-  out << l.lowered.target->name << ": " << l.lowered.kernels.size() << " kernels, about "
-      << s.estimated_runtime_ns << " ns, peak " << s.total_memory_usage << " bytes\n";
+  out << l.lowered.target->name << ": " << l.lowered.kernels.size() << " kernels of "
+      << driver::count_programs(l.lowered) << " programs, about " << s.estimated_runtime_ns
+      << " ns, peak " << s.total_memory_usage << " bytes\n";
   for (size_t i = 0; i < s.items.size(); ++i) {
     const schedule::Kernel* kernel = s.items[i].kernel();
     const schedule::Host_Callback* callback = s.items[i].callback();
@@ -163,6 +164,7 @@ std::shared_ptr<BoundProgram> compile_kernel(const std::string& text, const std:
     if (const auto* define = instr.as<lower::Define_Var>())
       if (std::find(vars.begin(), vars.end(), define->var) == vars.end())
         vars.push_back(define->var);
+  vars.resize(vars.size() - std::min(vars.size(), kernel.arguments.size()));
   std::shared_ptr<const runtime::Executable> executable;
   {
     const py::gil_scoped_release release;

@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "driver/pipeline.h"
@@ -136,7 +137,16 @@ KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem&
   return source;
 }
 
-// Kernels that differ in nothing but their names are one program.
+// All of a kernel but its name and the arguments of its launch.
+std::string code_of(const lower::Kernel& kernel) {
+  const std::string text = lower::print(kernel);
+  std::string code = text.substr(text.find('\n'));  // the first line has them, and the launch
+  for (const auto& dims : {kernel.grid, kernel.local})
+    for (const int64_t dim : dims) code += concat(' ', dim);
+  return code;
+}
+
+// Kernels of one code are one program.
 struct Programs {
   std::vector<KernelSource> sources;
   std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
@@ -154,13 +164,7 @@ Programs distinct_programs(const Lowered& lowered, const Devices& devices, int d
     if (devices.number_of(item.kernel()->context.device) != device) continue;
     const lower::Kernel& code = lowered.kernels[number];
     KernelSource source = kernel_source(lowered, item, code);
-    const std::string text = lower::print(code);
-    std::string key = text.substr(text.find('\n'));  // the first line has the name and the launch
-    for (const auto& dims : {code.grid, code.local})
-      for (const int64_t dim : dims) key += concat(' ', dim);
-    for (size_t i = 0; i < source.buffer_sizes.size(); ++i)
-      key += concat(' ', name_of(source.buffer_dtypes[i]), ' ', source.buffer_sizes[i]);
-    const auto [at, added] = known.emplace(std::move(key), distinct.size());
+    const auto [at, added] = known.emplace(code_of(code), distinct.size());
     programs.of_kernel[number] = at->second;
     if (!added) continue;
     distinct.push_back(code);
@@ -294,9 +298,16 @@ std::string source(const Lowered& lowered, const std::string& target) {
   return all;
 }
 
+size_t count_programs(const Lowered& lowered) {
+  std::set<std::string> codes;
+  for (const lower::Kernel& kernel : lowered.kernels) codes.insert(code_of(kernel));
+  return codes.size();
+}
+
 std::map<std::string, double> cost_analysis(const Lowered& lowered) {
   std::map<std::string, double> costs{
       {"kernels", static_cast<double>(lowered.kernels.size())},
+      {"programs", static_cast<double>(count_programs(lowered))},
       {"peak_bytes", static_cast<double>(lowered.schedule.total_memory_usage)},
       {"estimated_ns", static_cast<double>(lowered.schedule.estimated_runtime_ns)},
       {"flops", 0},
@@ -343,6 +354,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
       continue;
     }
     runtime::Launch launch;
+    launch.vars = lowered.kernels[next].arguments;
     launch.program = programs[next++];
     const int number = devices.number_of(kernel->context.device);
     for (const schedule::Value v : lower::kernel_arguments(*kernel))
@@ -368,6 +380,7 @@ std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& k
   executable->device = open_device(device);
   runtime::Launch launch;
   launch.program = executable->device->compiler().compile({&source, 1})[0];
+  launch.vars = state.kernels[0].arguments;
   for (const lower::Var v : state.kernels[0].globals()) {
     const auto& global = *state.kernels[0][v].as<lower::Define_Global>();
     Slot slot{Slot::Kind::Input, static_cast<int64_t>(executable->num_inputs++), 0};

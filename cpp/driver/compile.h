@@ -32,7 +32,12 @@ Lowered lower(const graph::Graph& graph, const std::string& device);
 // lowered again for that target.
 std::string source(const Lowered& lowered, const std::string& target);
 
-// kernels, flops, bytes_read, bytes_written, peak_bytes, estimated_ns, transfers, barriers.
+// How many programs the kernels are: those that differ in the arguments of their launch only are
+// compiled once.
+size_t count_programs(const Lowered& lowered);
+
+// kernels, programs, flops, bytes_read, bytes_written, peak_bytes, estimated_ns, transfers,
+// barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
 
 // An operand or result of a function of the host: row-major elements in the host's memory.
@@ -54,8 +59,8 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device,
                                                    const std::vector<HostFunction>& functions = {});
 
-// A program of one kernel, after the passes on the Lowered IR: its inputs are the kernel's memories,
-// its outputs what the writable ones, which begin as their inputs, hold afterwards.
+// A program of one kernel, after the passes on the Lowered IR: its inputs are the kernel's
+// memories, its outputs what the writable ones, which begin as their inputs, hold afterwards.
 std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& kernel,
                                                           const std::string& device);
 

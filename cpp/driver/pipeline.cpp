@@ -15,6 +15,7 @@
 #include "lower/passes/decompose.h"
 #include "lower/passes/eliminate_dead_instructions.h"
 #include "lower/passes/lower_kernel.h"
+#include "lower/passes/parameterize_constants.h"
 #include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
@@ -29,7 +30,11 @@ namespace {
 
 template <lower::Kernel (*pass)(const lower::Kernel&, const Capabilities&)>
 void for_each_kernel(State& s) {
-  for (lower::Kernel& kernel : s.kernels) kernel = pass(kernel, *s.capabilities);
+  for (lower::Kernel& kernel : s.kernels) {
+    std::vector<int64_t> arguments = std::move(kernel.arguments);
+    kernel = pass(kernel, *s.capabilities);
+    kernel.arguments = std::move(arguments);
+  }
 }
 
 constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = Stage::Lowered;
@@ -41,10 +46,12 @@ constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = S
 // since rules make equal nodes.
 //
 // Outputs get buffers of their own before long reductions are split, because a split reduction that
-// is an output ends in a reshape; and after scans are, because theirs is as long as the output. Everything about a kernel's cost is known once it is formed; the
-// mapping uses it, and memory is planned when no kernel can change any more.
+// is an output ends in a reshape; and after scans are, because theirs is as long as the output.
+// Everything about a kernel's cost is known once it is formed; the mapping uses it, and memory is
+// planned when no kernel can change any more.
 //
-// Narrow floats are widened before decomposition, so that float32's rules serve them too.
+// Narrow floats are widened before decomposition, so that float32's rules serve them too. Kernels
+// share their code last, since the other passes may treat constants apart.
 constexpr Pass kPipeline[] = {
     {"decompose_nodes", kGraph, kGraph,
      [](State& s) {
@@ -86,6 +93,8 @@ constexpr Pass kPipeline[] = {
     {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
     {"eliminate_dead_instructions", kLowered, kLowered,
      for_each_kernel<lower::eliminate_dead_instructions>},
+    {"parameterize_constants", kLowered, kLowered,
+     [](State& s) { lower::parameterize_constants(s.kernels); }},
 };
 
 // A schedule obeys its verifier once its last pass has run; the other IRs do at all times.

@@ -121,6 +121,11 @@ Kernel parse_kernel(Lexer& lexer) {
   kernel.name = lexer.peek("\"") ? lexer.string_literal() : lexer.ident();
   kernel.grid = parse_dims(lexer, "grid");
   kernel.local = parse_dims(lexer, "local");
+  if (lexer.lookahead_ident() == "arguments") {
+    lexer.expect_ident("arguments");
+    lexer.expect("=");
+    kernel.arguments = Codec<Ints>::parse(lexer);
+  }
   lexer.expect("{");
   while (!lexer.accept("}")) kernel.body.push_back(parse_instr(lexer, kernel.body.size()));
   return kernel;
@@ -133,6 +138,10 @@ std::string print(const Kernel& kernel) {
   out += is_identifier(kernel.name) ? kernel.name : text::quote(kernel.name);
   print_dims(out, " grid=", kernel.grid);
   print_dims(out, " local=", kernel.local);
+  if (!kernel.arguments.empty()) {
+    out += " arguments=";
+    Codec<Ints>::print(out, kernel.arguments);
+  }
   out += " {\n";
   int depth = 1;
   for (size_t i = 0; i < kernel.body.size(); ++i) {

@@ -148,7 +148,10 @@ struct Executable::Run {
 
   void operator()(const Launch& step) const {
     with_addresses(step.arguments, [&](std::span<void* const> addresses) {
-      step.program->launch({addresses, vars});
+      if (vars.empty()) return step.program->launch({addresses, step.vars});
+      std::vector<int64_t> all(vars.begin(), vars.end());
+      all.insert(all.end(), step.vars.begin(), step.vars.end());
+      step.program->launch({addresses, all});
     });
   }
   void operator()(const Memory_Transfer& step) const {

@@ -40,7 +40,8 @@ class Lowered:
         return self._core.source(target)  # type: ignore[no-any-return]
 
     def cost_analysis(self) -> dict[str, float]:
-        """kernels, flops, bytes_read, bytes_written, peak_bytes, estimated_ns ..."""
+        """kernels, programs (kernels that differ in nothing but constants are one), flops,
+        bytes_read, bytes_written, peak_bytes, estimated_ns ..."""
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
     def explain(self) -> str:

@@ -204,6 +204,50 @@ def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_allclose(result, steps(x), rtol=1e-3, atol=1e-30)
 
 
+def test_kernels_that_differ_in_constants_are_compiled_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a = _array(60, 64)
+    limits = [np.float32(v) for v in (np.inf, -0.0, 1e-45, -np.inf, np.nan, 0.5)]
+
+    def steps(x: Any) -> Any:
+        for i in range(60):
+            x = np.where(x > limits[i % 6], x * 0.5 + a[i], x)
+            x = x - x.max(0) / np.float32(2 * i + 3)
+        return x
+
+    x = _array(64, 64)
+    x[0, :3] = 7, -0.0, 1e-45
+    for device in ("cpu", "interpreter"):
+        lowered = rune_jit.jit(steps, device=device, fallback="error").lower(x)
+        costs = lowered.cost_analysis()
+        assert costs["kernels"] >= 30
+        assert costs["programs"] <= 8
+        title = f"{costs['kernels']:.0f} kernels of {costs['programs']:.0f} programs"
+        assert title in lowered.explain()
+        np.testing.assert_allclose(lowered.compile()(x), steps(x), rtol=1e-5, atol=1e-6)
+    _, functions = _compiled_functions(monkeypatch, steps, x)
+    assert functions <= 8
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint64"])
+def test_constants_of_launches_of_every_size(dtype: str) -> None:
+    large = 100 if dtype == "int8" else 1000
+    values = [1, 2, large, 3, 5, 6, 7, 8, 9]
+
+    def steps(x: Any) -> Any:
+        for i in values:
+            x = np.minimum(np.cumsum(x, 0, dtype=dtype), np.array(8, dtype)) + np.array(i, dtype)
+        return x
+
+    x = _array(16, 16).astype(dtype)
+    for device in ("cpu", "interpreter"):
+        jitted = rune_jit.jit(steps, device=device, fallback="error")
+        costs = jitted.lower(x).cost_analysis()
+        assert costs["programs"] < costs["kernels"]
+        np.testing.assert_array_equal(jitted(x), steps(x))
+
+
 def test_long_programs_are_several_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def chain_of_6000(x: Any) -> Any:
         for _ in range(3000):
