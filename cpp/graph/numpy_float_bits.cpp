@@ -74,13 +74,18 @@ Operands FloatBits::ldexp(NumpyBuilder& n, const Operands& xs) {
     user_error(ErrorKind::Type,
                "ldexp: cannot use a Python float as exponent (it must be an integer)");
   DType result = n.float_type({xs[0]});
-  const bool wide = !xs[1].weak && (of_exponent == DType::Int64 || of_exponent == DType::Uint32);
+  // A Python int takes NumPy's first loop; beside bool it is an int64.
+  if (xs[0].weak == Kind::Int && !xs[1].weak && !is_bool(of_exponent)) result = DType::Float16;
+  const bool beside_bool = xs[1].weak == Kind::Int && !xs[0].weak && is_bool(n.dtype(xs[0]));
+  const bool wide =
+      xs[1].weak ? beside_bool : of_exponent == DType::Int64 || of_exponent == DType::Uint32;
   if (result == DType::Bfloat16 && wide) result = DType::Float32;  // ml_dtypes has no such loop
   // 16-bit numbers are exact in float32 after all scalings that leave them in their own range.
   const DType dtype = size_of(result) == 2 ? DType::Float32 : result;
   const Format f = format_of(dtype);
   Value exponent = n.as(xs[1], wide ? DType::Int64 : DType::Int32, "ldexp");
-  const auto values = n.broadcast_all("ldexp", {n.as(xs[0], dtype, "ldexp"), exponent});
+  const auto values =
+      n.broadcast_all("ldexp", {b.cast(n.as(xs[0], result, "ldexp"), dtype), exponent});
   const int limit = 4 * f.bias();
   const auto clamped = [&](Value v, int low, int high) {
     const DType d = b.dtype(v);
