@@ -16,14 +16,46 @@ namespace rune::bindings {
 
 namespace {
 
+// A dynamic axis of a leaf, and the sizes for which a compiled call was made.
+struct AxisRange {
+  int64_t leaf = 0, axis = 0;
+  std::string name;  // axes of one name have one size
+  int64_t least = 0, most = 0;
+};
+
 struct Remembered {
   std::shared_ptr<CompiledCall> compiled;
   std::vector<py::object> objects;  // of the key, which has their addresses
+  std::vector<AxisRange> ranges;    // of what the key leaves out
+
+  bool takes(const std::vector<py::handle>& leaves) const {
+    const auto size = [&](const AxisRange& range) {
+      return static_cast<int64_t>(header_of(leaves[range.leaf]).shape[range.axis]);
+    };
+    return std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& range) {
+      const int64_t n = size(range);
+      return range.least <= n && n <= range.most &&
+             std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& other) {
+               return other.name != range.name || size(other) == n;
+             });
+    });
+  }
 };
 
 struct Dispatcher {
   Parameters parameters;
-  std::unordered_map<std::string, Remembered> calls;
+  std::unordered_map<std::string, std::vector<Remembered>> calls;
+
+  std::shared_ptr<CompiledCall> find(const CallKey& key) const {
+    const auto found = calls.find(key.text);
+    if (found == calls.end()) return nullptr;
+    for (const Remembered& remembered : found->second)
+      if (remembered.takes(key.leaves)) return remembered.compiled;
+    return nullptr;
+  }
+  void erase(const CallKey& key) {
+    std::erase_if(calls[key.text], [&](const Remembered& r) { return r.takes(key.leaves); });
+  }
 };
 
 // The base of jitted functions. A call whose compiled call was remembered runs without a Python
@@ -60,15 +92,14 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
   CallKey key;
   if (active_traces > 0 || !dispatcher.parameters.key_of(args, values, names, key)) return slow();
-  const auto found = dispatcher.calls.find(key.text);
-  if (found == dispatcher.calls.end()) return slow();
-  const std::shared_ptr<CompiledCall> compiled = found->second.compiled;  // while it runs
+  const std::shared_ptr<CompiledCall> compiled = dispatcher.find(key);  // shared while it runs
+  if (!compiled) return slow();
   py::object result;
   switch (compiled->call(key.leaves, result)) {
     case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
     case CompiledCall::Status::Unsuitable:
       return call_method(self, "_eager_call", args, values, names);
-    case CompiledCall::Status::Stale: dispatcher.calls.erase(key.text); return slow();
+    case CompiledCall::Status::Stale: dispatcher.erase(key); return slow();
   }
   RUNE_UNREACHABLE();
 }
@@ -101,10 +132,10 @@ void dealloc(PyObject* self) {
 
 // Registers the compiled call of such arguments. False, and nothing done, if calls cannot be keyed
 // without Python: their leaves are others than those that trees.flatten found, or an object is not
-// known `by_identity` alone.
+// known `by_identity` alone. `sizes` are the AxisSizes (python/rune_jit/sizes.py) of the call.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
               const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
-              const py::function& by_identity) {
+              const py::function& by_identity, const py::sequence& sizes) {
   const std::vector<py::handle> positional(args.begin(), args.end());
   const auto names = py::reinterpret_steal<py::tuple>(PySequence_Tuple(kwargs.ptr()));
   std::vector<PyObject*> values;
@@ -115,12 +146,18 @@ bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
   const auto same = [](py::handle a, py::handle b) { return a.is(b); };
   if (!std::equal(key.leaves.begin(), key.leaves.end(), leaves.begin(), leaves.end(), same))
     return false;
-  Remembered remembered{std::move(compiled), {}};
+  Remembered remembered{std::move(compiled), {}, {}};
   for (const py::handle object : key.objects) {
     if (!by_identity(object).cast<bool>()) return false;
     remembered.objects.push_back(py::reinterpret_borrow<py::object>(object));
   }
-  dispatcher.calls[key.text] = std::move(remembered);
+  for (const py::handle size : sizes)
+    remembered.ranges.push_back(
+        {size.attr("leaf").cast<int64_t>(), size.attr("axis").cast<int64_t>(),
+         size.attr("name").cast<std::string>(), size.attr("least").cast<int64_t>(),
+         size.attr("high").cast<int64_t>()});
+  dispatcher.erase(key);
+  dispatcher.calls[key.text].push_back(std::move(remembered));
   return true;
 }
 
@@ -144,12 +181,13 @@ py::object make_dispatcher() {
   };
   define(
       "_set_parameters",
-      [](py::handle self, const py::sequence& names, std::vector<bool> is_static, size_t star) {
-        as_dispatcher(self.ptr()).dispatcher->parameters = {names, std::move(is_static), star};
+      [](py::handle self, const py::sequence& names, std::vector<bool> is_static,
+         std::vector<std::vector<int64_t>> dynamic, size_t star) {
+        as_dispatcher(self.ptr()).dispatcher->parameters = {names, std::move(is_static),
+                                                            std::move(dynamic), star};
       },
       "Sets what decides how arguments are keyed, by position: the names that calls may give, "
-      "which "
-      "are static values, and where *args is.");
+      "which are static values, axes of dynamic sizes; and where *args is.");
   define("_remember", &remember,
          "Registers the compiled call of such arguments; False if they cannot be keyed here.");
   define(

@@ -105,7 +105,7 @@ bool append_items(PyObject* const* items, Py_ssize_t count, char kind, CallKey& 
 }
 
 bool append_tree(PyObject* value, CallKey& key, int depth) {
-  if (append_leaf_key(value, key.text)) {
+  if (append_leaf_key(value, key.text, key.dynamic)) {
     key.leaves.push_back(value);
     return true;
   }
@@ -122,8 +122,9 @@ bool append_tree(PyObject* value, CallKey& key, int depth) {
 
 }  // namespace
 
-Parameters::Parameters(const py::sequence& names, std::vector<bool> is_static, size_t star)
-    : is_static_(std::move(is_static)), star_(star) {
+Parameters::Parameters(const py::sequence& names, std::vector<bool> is_static,
+                       std::vector<std::vector<int64_t>> dynamic, size_t star)
+    : is_static_(std::move(is_static)), dynamic_(std::move(dynamic)), star_(star) {
   for (const py::handle name : names) {
     PyObject* interned = name.inc_ref().ptr();
     if (!name.is_none()) PyUnicode_InternInPlace(&interned);
@@ -139,6 +140,8 @@ size_t Parameters::position_of(PyObject* name) const {
 
 bool Parameters::append(py::handle argument, size_t position, CallKey& key) const {
   const bool is_static = position < is_static_.size() && is_static_[position];
+  key.dynamic = {};
+  if (position < dynamic_.size()) key.dynamic = dynamic_[position];
   return is_static ? append_static(argument.ptr(), key, 0) : append_tree(argument.ptr(), key, 0);
 }
 

@@ -15,17 +15,20 @@ namespace rune::bindings {
 // of all others, which `objects` lists.
 struct CallKey {
   std::string text;
-  std::vector<py::handle> leaves;   // in the order of trees.flatten
-  std::vector<py::handle> objects;  // to be kept alive as long as the key
+  std::vector<py::handle> leaves;    // in the order of trees.flatten
+  std::vector<py::handle> objects;   // to be kept alive as long as the key
+  std::span<const int64_t> dynamic;  // axes of the argument's arrays whose sizes it leaves out
 };
 
 // What of a function's signature decides how its arguments are keyed.
 class Parameters {
  public:
   Parameters() = default;
-  // By position: the name that a call may give (None if it may not), and whether the argument is a
-  // static value. `star` is the position of *args, or their number.
-  Parameters(const py::sequence& names, std::vector<bool> is_static, size_t star);
+  // By position: the name that a call may give (None if it may not), whether the argument is a
+  // static value, and the axes of its arrays whose sizes keys leave out. `star` is the position of
+  // *args, or their number.
+  Parameters(const py::sequence& names, std::vector<bool> is_static,
+             std::vector<std::vector<int64_t>> dynamic, size_t star);
 
   // False if the arguments cannot be keyed here: Python must take them apart.
   bool key_of(std::span<const py::handle> args, PyObject* const* values, PyObject* names,
@@ -37,6 +40,7 @@ class Parameters {
 
   std::vector<py::object> names_;  // interned
   std::vector<bool> is_static_;
+  std::vector<std::vector<int64_t>> dynamic_;
   size_t star_ = 0;
 };
 

@@ -14,13 +14,17 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
   if (on_device || is_ndarray(leaf, true)) {
     const ArrayHeader header = header_of(leaf);
     if (!header.dtype) return false;
+    for (const int64_t axis : dynamic)
+      if (axis < -header.rank || axis >= header.rank) return false;
     key += on_device ? 'D' : 'A';
     key += static_cast<char>(*header.dtype);
     key += static_cast<char>(header.rank);
     const size_t shape_at = key.size();
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
-    for (const int64_t axis : dynamic)
-      key.replace(shape_at + axis * sizeof(ssize_t), sizeof(ssize_t), sizeof(ssize_t), '\xff');
+    for (const int64_t axis : dynamic) {
+      const int64_t at = axis < 0 ? axis + header.rank : axis;
+      key.replace(shape_at + at * sizeof(ssize_t), sizeof(ssize_t), sizeof(ssize_t), '\xff');
+    }
     if (on_device) {
       Py_ssize_t size = 0;
       const char* device = PyUnicode_AsUTF8AndSize(device_of(leaf).ptr(), &size);

@@ -10,7 +10,7 @@ namespace rune::bindings {
 
 // Appends to the key what decides of one argument: dtype, shape and device of arrays, dtype of
 // NumPy scalars, the type of Python ints and floats. False, and nothing appended, for a static
-// value. The sizes of the `dynamic` axes of an array do not decide.
+// value. The sizes of the `dynamic` axes of an array do not decide; False for one that lacks them.
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
 }  // namespace rune::bindings

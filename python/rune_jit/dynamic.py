@@ -60,6 +60,7 @@ class DynamicAxes:
 
     def __init__(self, function: str, spec: Any, parameters: list[str]) -> None:
         self._function = function
+        self._parameters = parameters
         self._axes: dict[str, dict[int, Dim]] = {}
         self._dims: dict[str, Dim] = {}
         if not isinstance(spec, Mapping):
@@ -86,6 +87,10 @@ class DynamicAxes:
                 raise ValueError(f"jit: cannot use both {known} and {dim} (one name, two ranges)")
             self._dims[dim.name] = dim
         return dim
+
+    def by_position(self) -> list[list[int]]:
+        """The axes of each parameter."""
+        return [list(self._axes.get(name, {})) for name in self._parameters]
 
     def of(
         self, arguments: Mapping[str, Any], leaves: Sequence[Any], receiver: Any
@@ -115,8 +120,9 @@ class DynamicAxes:
                             f" ({where}; it is at least {dim.min}{most})"
                         )
                     if size > 0:
-                        high = _largest(size) if dim.max is None else dim.max
-                        result.append(AxisSize(leaf, axis, name, max(dim.min, 1), high))
+                        low = max(dim.min, 1)
+                        least, high = (low, dim.max) if dim.max else _between_powers(size, low)
+                        result.append(AxisSize(leaf, axis, name, low, high, least))
             position += count
         return tuple(result)
 
@@ -143,5 +149,9 @@ def _parameter(function: str, key: Any, parameters: list[str]) -> str:
     )
 
 
-def _largest(size: int) -> int:
-    return max(_FIRST_MAX, 1 << (size - 1).bit_length())
+def _between_powers(size: int, low: int) -> tuple[int, int]:
+    """The sizes of the program of a Dim without max that takes this one."""
+    if size <= _FIRST_MAX:
+        return low, _FIRST_MAX
+    high = 1 << (size - 1).bit_length()
+    return high // 2 + 1, high

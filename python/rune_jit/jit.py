@@ -221,8 +221,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             status, result = entry.call(call.leaves)
             if status == "done":
                 self._hits += not fresh
-                if not call.sizes:  # a key of ours has every size
-                    self._remember(args, kwargs, call.leaves, entry, trees.is_known_by_identity)
+                by_identity = trees.is_known_by_identity
+                self._remember(args, kwargs, call.leaves, entry, by_identity, call.sizes)
                 return result
             if status == "unsuitable":
                 break
@@ -462,14 +462,17 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             names.append(name)
         return tuple(dict.fromkeys(names))
 
-    def _keyed_parameters(self) -> tuple[list[str | None], list[bool], int]:
-        """By position: the names that calls may give, which are static; and the place of *args."""
+    def _keyed_parameters(self) -> tuple[list[str | None], list[bool], list[list[int]], int]:
+        """By position: the names that calls may give, which are static, and which axes dynamic;
+        and the place of *args."""
         parameters = list(self._signature.parameters.values()) if self._signature else []
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         names = [p.name if p.kind in named else None for p in parameters]
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         star = sum(p.kind in positional for p in parameters)
-        return names, [p.name in self._static_names for p in parameters], star
+        static = [p.name in self._static_names for p in parameters]
+        dynamic = self._dynamic.by_position() if self._dynamic else []
+        return names, static, dynamic, star
 
 
 def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:

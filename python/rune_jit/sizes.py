@@ -19,8 +19,9 @@ class AxisSize(NamedTuple):
     leaf: int  # position among the leaves of the arguments
     axis: int
     name: str
-    low: int
-    high: int  # of the program that takes the call
+    low: int  # of the program that takes the call
+    high: int
+    least: int  # for which this program is taken, not one for smaller sizes
 
 
 def next_prime(low: int, taken: Collection[int] = ()) -> int:
