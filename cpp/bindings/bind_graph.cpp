@@ -44,13 +44,13 @@ class PySizes {
     return result;
   }
 
- private:
   py::object object(int64_t size) const {
     for (const auto& [bound, object] : sizes_)
       if (bound == size) return object;
     return py::int_(size);
   }
 
+ private:
   std::vector<std::pair<int64_t, py::object>> sizes_;
 };
 
@@ -262,9 +262,11 @@ void bind_reductions(Class& c) {
                 b.variance(to_operand(x), axes, keepdims, optional_dtype(dtype), correction, root));
   });
   c.def("arg_reduce", [](PyBuilder& b, bool largest, py::handle x, std::optional<int64_t> axis,
-                         bool keepdims, py::handle iota) {
-    return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(iota)));
+                         bool keepdims, py::handle positions) {
+    return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(positions)));
   });
+  c.def("count_to",
+        [](PyBuilder& b, py::handle size) { return wrap(b, b.count_to(b.sizes().number(size))); });
   binary(c, "matmul", &NumpyBuilder::matmul);
   binary(c, "dot", &NumpyBuilder::dot);
   binary(c, "inner", &NumpyBuilder::inner);
@@ -313,6 +315,9 @@ void bind_movement(Class& c) {
   c.def("take", [](PyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
     return wrap(b, b.take(to_operand(x), to_operand(indices), axis));
   });
+  c.def("take_unchecked", [](PyBuilder& b, py::handle x, py::handle indices, int64_t axis) {
+    return wrap(b, b.take_unchecked(to_operand(x), to_operand(indices), axis));
+  });
   c.def("index", [](PyBuilder& b, py::handle x, const py::sequence& items) {
     return wrap(b, b.index(to_operand(x), to_index(items)));
   });
@@ -350,10 +355,10 @@ py::list guards(const PyBuilder& b) {
   return result;
 }
 
-py::list checks(const PyBuilder& b) {
+py::list checks(PyBuilder& b) {
   py::list result;
   for (const graph::IndexCheck& check : b.checks())
-    result.append(py::make_tuple(wrap(b, check.value), check.axis, check.size));
+    result.append(py::make_tuple(wrap(b, check.value), check.axis, b.sizes().object(check.size)));
   return result;
 }
 

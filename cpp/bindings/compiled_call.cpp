@@ -52,18 +52,20 @@ bool LeafGuard::holds(py::handle value) const {
 
 Check Check::of(const py::tuple& t) {
   if (t[0].cast<std::string>() == "index")
-    return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<int64_t>(), {}};
-  return {Kind::Equal, 0, 0, t[1].cast<std::string>()};
+    return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<std::optional<int64_t>>(), {}};
+  return {Kind::Equal, 0, {}, t[1].cast<std::string>()};
 }
 
 void Check::raise_unless_passed(const py::object& computed) const {
   const py::object value = to_numpy_result(computed);
   switch (kind) {
     case Kind::Index: {
-      const auto code = value.cast<uint64_t>();
-      if (code == 0) return;
-      user_error(ErrorKind::Index, "index ", static_cast<int64_t>(code) >> 1,
-                 " is out of bounds for axis ", axis, " with size ", size);
+      const auto numbers = size ? std::vector<uint64_t>{value.cast<uint64_t>(), 0}
+                                : value.cast<std::vector<uint64_t>>();
+      if (numbers[0] == 0) return;
+      user_error(ErrorKind::Index, "index ", static_cast<int64_t>(numbers[0]) >> 1,
+                 " is out of bounds for axis ", axis, " with size ",
+                 size.value_or(static_cast<int64_t>(numbers[1])));
     }
     case Kind::Equal: {
       const auto numbers = value.cast<std::vector<int64_t>>();

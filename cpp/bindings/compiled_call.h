@@ -22,13 +22,14 @@ struct LeafGuard {
 
 // A check made while the program runs, of one of its values.
 struct Check {
-  // Index, of a 0-d uint64: 0, or 2 * i + 1 for an index i out of bounds. Equal, of two int64: they
-  // are equal.
+  // Index, of a uint64: 0, or 2 * i + 1 for an index i out of bounds; a second one is the size of
+  // the axis if that is not known before. Equal, of two int64: they are equal.
   enum class Kind : uint8_t { Index, Equal } kind = Kind::Index;
-  int64_t axis = 0, size = 0;  // of Index
-  std::string message;         // of Equal: what a ValueError says; the numbers replace each {}
+  int64_t axis = 0;             // of Index
+  std::optional<int64_t> size;  // of Index
+  std::string message;          // of Equal: what a ValueError says; the numbers replace each {}
 
-  // ("index", axis, size) or ("equal", message).
+  // ("index", axis, size or None) or ("equal", message).
   static Check of(const py::tuple& t);
   void raise_unless_passed(const py::object& computed) const;
 };

@@ -92,7 +92,6 @@ NumpyBuilder::ArrayIndex NumpyBuilder::array_index(const Operand& x,
 // The index of each selected element along the selected axes, flattened in row-major order; of one
 // array, that array, whose negative elements count from the end.
 Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
-  const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
   Value flat;
   for (size_t i = 0; i < index.arrays.size(); ++i) {
     const int64_t size = whole[index.reported[i]];
@@ -102,12 +101,12 @@ Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
     check_indices(index.arrays[i], index.reported[i], size);
     if (index.arrays.size() == 1) return broadcast(index.arrays[i], index.shape);
     const Value at = b_.cast(index.arrays[i], DType::Int64);
-    const Value wrapped =
-        elementwise(AluOp::Where, {elementwise(AluOp::Cmplt, {at, number(0)}),
-                                   elementwise(AluOp::Add, {at, number(size)}), at});
-    flat = flat.valid()
-               ? elementwise(AluOp::Add, {elementwise(AluOp::Mul, {flat, number(size)}), wrapped})
-               : wrapped;
+    const Value zero = b_.constant(Scalar::of(DType::Int64, int64_t{0}));
+    const Value end = value_of(size_of(size));
+    const Value wrapped = elementwise(AluOp::Where, {elementwise(AluOp::Cmplt, {at, zero}),
+                                                     elementwise(AluOp::Add, {at, end}), at});
+    flat = flat.valid() ? elementwise(AluOp::Add, {elementwise(AluOp::Mul, {flat, end}), wrapped})
+                        : wrapped;
   }
   return broadcast(flat, index.shape);
 }

@@ -31,6 +31,12 @@ Range resolve_slice(const IndexItem& item, int64_t size) {
   return {start, span <= 0 ? 0 : (span + stride - 1) / stride, step};
 }
 
+// The shape with a size of 1.
+Shape with_one(Shape shape, int64_t axis) {
+  shape[axis] = 1;
+  return shape;
+}
+
 }  // namespace
 
 // Elements start, start + step, ... (`count` of them, step > 0): the axis is cut and, where it is
@@ -83,14 +89,16 @@ void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
                                         : (int64_t{1} << bits) - 1;
   if (const auto known = ranges_.find(at); known != ranges_.end())
     std::tie(low, high) = known->second;
-  const bool may_be_low = low < -size, may_be_high = high >= size;
+  const int64_t least = least_size(size);
+  const bool may_be_low = low < -least, may_be_high = high >= least;
   if (num_elements(b_.shape(at)) == 0 || (!may_be_low && !may_be_high)) return;
   const Value i = b_.cast(at, DType::Int64);
   const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
+  const Value end = value_of(size_of(size));
   Value bad;
-  if (may_be_high) bad = elementwise(AluOp::Cmple, {number(size), i});
+  if (may_be_high) bad = elementwise(AluOp::Cmple, {end, i});
   if (may_be_low) {
-    const Value below = elementwise(AluOp::Cmplt, {i, number(-size)});
+    const Value below = elementwise(AluOp::Cmplt, {i, b_.alu(AluOp::Neg, {end})});
     bad = bad.valid() ? b_.alu(AluOp::Or, {bad, below}) : below;
   }
   const Value odd = elementwise(AluOp::Add, {elementwise(AluOp::Mul, {i, number(2)}), number(1)});
@@ -118,6 +126,10 @@ Operand NumpyBuilder::take(const Operand& x, const Operand& indices, std::option
   const auto rank = static_cast<int64_t>(b_.shape(source).size());
   const int64_t along = axis_of("take", axis.value_or(0), rank);
   return gather(source, indices, along, along);
+}
+
+Operand NumpyBuilder::take_unchecked(const Operand& x, const Operand& indices, int64_t axis) {
+  return b_.add(Gather{axis}, {value_of(x), value_of(indices)});
 }
 
 Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& items) {
@@ -148,6 +160,15 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
         axis < static_cast<int64_t>(b_.shape(value).size()) ? b_.shape(value)[axis] : 0;
     switch (item.kind) {
       case ItemKind::Integer: {
+        if (const int64_t least = least_size(size);
+            least != size && (item.integer < 0 || item.integer >= least)) {
+          const Value at = b_.constant(Scalar::of(DType::Int64, item.integer));
+          ranges_[at] = {item.integer, item.integer};
+          value =
+              b_.reshape(gather(value, at, axis, axis - new_axes), with_one(b_.shape(value), axis));
+          dropped.push_back(axis++);
+          break;
+        }
         const int64_t at = item.integer < 0 ? item.integer + size : item.integer;
         if (at < 0 || at >= size)
           user_error(ErrorKind::Index, "index ", item.integer, " is out of bounds for axis ", axis,
@@ -160,7 +181,7 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
         const Range range = resolve_slice(item, size);
         if (range.step < 0 && range.count > 0) {
           const int64_t first = range.start + (range.count - 1) * range.step;
-          value = b_.flip(strided(value, axis, first, range.count, -range.step), {axis});
+          value = flip_axis(strided(value, axis, first, range.count, -range.step), axis);
         } else {
           value = strided(value, axis, range.count ? range.start : 0, range.count,
                           std::max<int64_t>(range.step, 1));

@@ -207,7 +207,17 @@ Operands NumpyBuilder::split(const Operand& x, const Ints& borders, int64_t axis
 Operand NumpyBuilder::flip(const Operand& x, const Axes& axes) {
   const Value value = value_of(x);
   const Ints along = normalize_axes("flip", axes, rank_of(b_.shape(value)));
-  return along.empty() ? value : b_.flip(value, along);
+  Value result = value;
+  for (const int64_t axis : along) result = flip_axis(result, axis);
+  return result;
+}
+
+Value NumpyBuilder::flip_axis(Value x, int64_t axis) {
+  const Operand size = size_of(b_.shape(x)[axis]);
+  if (size.literal) return b_.flip(x, {axis});
+  const Value positions = value_of(count_to(b_.shape(x)[axis]));
+  const Value last = b_.alu(AluOp::Sub, {size.value, scalar(DType::Int64, 1)});
+  return take_unchecked(x, elementwise(AluOp::Sub, {last, positions}), axis).value;
 }
 
 Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axes) {
@@ -223,6 +233,13 @@ Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axe
         axis_of("roll", along[along.size() == 1 ? 0 : i], rank_of(b_.shape(value)));
     const int64_t size = b_.shape(value)[axis];
     if (size == 0) continue;
+    if (const Operand symbolic = size_of(size); !symbolic.literal) {
+      const Operand by = Literal::of(shifts[shifts.size() == 1 ? 0 : i]);
+      const Operand from = ufunc("subtract", {count_to(size), by})[0];
+      const Operand at = ufunc("remainder", {from, symbolic})[0];
+      value = take_unchecked(value, at, axis).value;
+      continue;
+    }
     const int64_t shift = ((shifts[shifts.size() == 1 ? 0 : i] % size) + size) % size;
     if (shift == 0) continue;
     value = b_.cat(

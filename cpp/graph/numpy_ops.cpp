@@ -76,6 +76,11 @@ Operand NumpyBuilder::size_of(int64_t size) const {
   return symbolic == sizes_.end() ? Operand(Literal::of(size)) : symbolic->second;
 }
 
+int64_t NumpyBuilder::least_size(int64_t size) const {
+  const Operand symbolic = size_of(size);
+  return symbolic.literal ? size : b_[symbolic.value].as<Define_Var>()->var.min_val;
+}
+
 Shape NumpyBuilder::shape(const Operand& x) const {
   return x.literal ? Shape{} : b_.shape(x.value);
 }

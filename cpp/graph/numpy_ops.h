@@ -67,7 +67,7 @@ struct ScalarGuard {
 
 // A run-time check that an array of indices keeps within an axis. `value` is a 0-d uint64: 0 if all
 // do, else 2 * i + 1 (mod 2^64) for one index i that does not. The caller raises NumPy's
-// IndexError.
+// IndexError. `size` may be a bound of define_size.
 struct IndexCheck {
   Value value;
   int64_t axis = 0, size = 0;
@@ -99,6 +99,8 @@ class NumpyBuilder {
   Operand define_size(std::string name, int64_t low, int64_t bound);
   // A size as a value: a number, or what define_size returned for this bound.
   Operand size_of(int64_t size) const;
+  // The least that the size may be.
+  int64_t least_size(int64_t size) const;
   Operand constant(const Scalar& value) { return b_.constant(value); }
   // Of a literal: {} and the dtype it has alone.
   Shape shape(const Operand& x) const;
@@ -131,9 +133,12 @@ class NumpyBuilder {
   // Variance, or its root. The divisor is the number of elements minus `correction`.
   Operand variance(const Operand& x, const Axes& axes, bool keepdims, std::optional<DType> dtype,
                    double correction, bool root);
-  // argmax or argmin. `iota` holds 0..n-1, n being the size of the axis (of all, flattened).
+  // argmax or argmin, of the flattened array without an axis. `positions`, which broadcasts to x,
+  // is each element's index.
   Operand arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis, bool keepdims,
-                     const Operand& iota);
+                     const Operand& positions);
+  // 0, 1, ... up to a size.
+  Operand count_to(int64_t size);
 
   Operand matmul(const Operand& a, const Operand& b);
   Operand dot(const Operand& a, const Operand& b);
@@ -165,6 +170,8 @@ class NumpyBuilder {
   // axis.
   Operand windows(const Operand& x, int64_t size, int64_t axis);
   Operand take(const Operand& x, const Operand& indices, std::optional<int64_t> axis);
+  // As take, of indices that are known to be in range.
+  Operand take_unchecked(const Operand& x, const Operand& indices, int64_t axis);
   // x[items]: basic indexing and arrays of integers.
   Operand index(const Operand& x, const std::vector<IndexItem>& items);
   // x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.
@@ -190,6 +197,7 @@ class NumpyBuilder {
   std::vector<Value> broadcast_all(const char* op, std::vector<Value> values);
   Value elementwise(AluOp op, std::vector<Value> values);
   Value scalar(DType dtype, double value);
+  Value flip_axis(Value x, int64_t axis);
   Value slice_axis(Value x, int64_t axis, int64_t low, int64_t high);
   Value drop_axes(Value x, const Ints& axes);
   // How many elements these axes have together, less `correction`, but not less than 0.

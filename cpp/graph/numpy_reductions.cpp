@@ -1,6 +1,7 @@
 // NumPy's reductions.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/numpy_ops.h"
 
@@ -126,28 +127,29 @@ Operand NumpyBuilder::variance(const Operand& x, const Axes& axes, bool keepdims
 }
 
 Operand NumpyBuilder::arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis,
-                                 bool keepdims, const Operand& iota) {
+                                 bool keepdims, const Operand& positions) {
   const char* name = largest ? "argmax" : "argmin";
-  Value value = value_of(x);
-  const Shape whole = b_.shape(value);
-  const bool flattened = !axis;
-  if (flattened) value = b_.reshape(value, {num_elements(whole)});
+  const Value value = value_of(x);
   const Shape shape = b_.shape(value);
-  const int64_t along = flattened ? 0 : axis_of(name, *axis, static_cast<int64_t>(shape.size()));
-  const int64_t size = shape[along];
-  if (size == 0) user_error(ErrorKind::Value, "attempt to get ", name, " of an empty sequence");
-  const Value best = b_.reduce(largest ? ReduceOp::Max : ReduceOp::Min, value, {along});
+  const Axes axes = axis ? Axes(Ints{*axis}) : std::nullopt;
+  const Ints along = normalize_axes(name, axes, static_cast<int64_t>(shape.size()));
+  if (std::any_of(along.begin(), along.end(), [&](int64_t d) { return shape[d] == 0; }))
+    user_error(ErrorKind::Value, "attempt to get ", name, " of an empty sequence");
+  const Value best = b_.reduce(largest ? ReduceOp::Max : ReduceOp::Min, value, along);
   Value hit = elementwise(AluOp::Cmpeq, {value, best});
   // The first NaN wins; it equals nothing, and makes the extremum NaN.
   if (is_float(b_.dtype(value))) hit = b_.alu(AluOp::Or, {hit, b_.alu(AluOp::Isnan, {value})});
-  Shape position(shape.size(), 1);
-  position[along] = size;
-  const Value index = b_.reshape(b_.cast(value_of(iota), DType::Int64), position);
-  const Value none = b_.constant(Scalar::of(DType::Int64, size - 1));
+  const Value index = b_.cast(value_of(positions), DType::Int64);
+  const Value none = b_.constant(Scalar::of(DType::Int64, std::numeric_limits<int64_t>::max()));
   const Value candidates = elementwise(AluOp::Where, {hit, index, none});
-  const Value first = b_.reduce(ReduceOp::Min, candidates, {along});
-  if (!keepdims) return drop_axes(first, {along});
-  return flattened ? b_.reshape(first, Shape(whole.size(), 1)) : first;
+  const Value first = b_.reduce(ReduceOp::Min, candidates, along);
+  return keepdims ? first : drop_axes(first, along);
+}
+
+Operand NumpyBuilder::count_to(int64_t size) {
+  const Value one = b_.constant(Scalar::of(DType::Int64, int64_t{1}));
+  const Value counts = b_.scan(ReduceOp::Add, broadcast(one, {size}), 0);
+  return elementwise(AluOp::Sub, {counts, one});
 }
 
 }  // namespace rune::graph

@@ -120,7 +120,9 @@ class Checker {
       case NodeKind::Vectorize:
       case NodeKind::Reduce_Axis:
       case NodeKind::Contract:
-      case NodeKind::Scan: return;
+      case NodeKind::Scan:
+      case NodeKind::Gather:
+      case NodeKind::Scatter: return;
       case NodeKind::Placeholder: return check_strides(node, "take");
       case NodeKind::Reshape: return check_reshape(node);
       case NodeKind::Pad:
@@ -130,8 +132,12 @@ class Checker {
         return;
       case NodeKind::Shrink:
         for (size_t d = 0; d < node.shape().size(); ++d)
-          if (node.shape()[d] != operand(node)[d])
-            no_symbol(operand(node)[d], "slice"), no_symbol(node.shape()[d], "slice to");
+          if (node.shape()[d] != operand(node)[d]) {
+            const SymVar* v = var(operand(node)[d]);  // what every value has may be cut out
+            if (v && node.as<Shrink>()->limits[d].second > v->min_val)
+              fail(*v, "slice", "along its axis", "in");
+            no_symbol(node.shape()[d], "slice to");
+          }
         return;
       case NodeKind::Flip:
         for (const int64_t axis : node.as<Flip>()->axes) no_symbol(node.shape()[axis], "flip");
@@ -141,9 +147,6 @@ class Checker {
           no_symbol(operand(node, i)[node.as<Cat>()->axis], "join");
         no_symbol(node.shape()[node.as<Cat>()->axis], "join to");
         return;
-      case NodeKind::Gather: return no_symbol(operand(node)[node.as<Gather>()->axis], "look up");
-      case NodeKind::Scatter:
-        return no_symbol(node.shape()[node.as<Scatter>()->axis], "write by number");
       case NodeKind::Threefry: return no_symbol(node.shape().back(), "split");
       case NodeKind::Buffer:
       case NodeKind::Buffer_View:

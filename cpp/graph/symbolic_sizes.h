@@ -19,8 +19,8 @@ bool is_symbolic(const std::vector<SymVar>& vars, const Shape& shape);
 
 // Throws UserError(Unsupported), naming the node, where a program cannot have a symbolic size: in a
 // dimension that is not the first of an argument or result, whose strides would depend on it; along
-// an axis that is merged with another, shifted, flipped or looked up in; UserError(Value) for a
-// bound that is no prime or divides another size.
+// an axis that is merged with another, shifted, flipped or cut where not every value has elements;
+// UserError(Value) for a bound that is no prime or divides another size.
 void check_symbolic_sizes(const Graph& graph);
 
 }  // namespace rune::graph

@@ -25,7 +25,8 @@ from rune_jit.numpy_dispatch import (
 )
 from rune_jit.numpy_statistics import masked_mean, masked_variance
 from rune_jit.registry import FUNCTIONS, implements
-from rune_jit.trace import require_trace
+from rune_jit.sizes import Size
+from rune_jit.trace import Trace, require_trace
 from rune_jit.tracer import Tracer
 
 # Reductions.
@@ -191,13 +192,26 @@ def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
     along = as_axis(axis)
-    size = math.prod(value.shape) if along is None else 0
-    if along is not None and -value.ndim <= along < value.ndim:
-        size = value.shape[along]
-    iota = trace.iota(size)
+    if along is None and value.ndim == 0:
+        value, keepdims = trace.builder.reshape(value, [1]), False
+    positions = _positions(trace, value.shape, along)
     return make_tracer(
-        trace, trace.builder.arg_reduce(largest, value, along, as_flag(keepdims), iota)
+        trace, trace.builder.arg_reduce(largest, value, along, as_flag(keepdims), positions)
     )
+
+
+def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
+    """The index of each element along an axis, or flattened, as a value that broadcasts."""
+    builder, rank = trace.builder, len(shape)
+    if axis is not None and -rank <= axis < rank:
+        return builder.reshape(trace.iota(shape[axis]), [-1] + [1] * (rank - 1 - axis % rank))
+    if axis is not None or rank < 2:
+        return trace.iota(shape[0] if axis is None else 1)
+    if not any(isinstance(n, Size) for n in shape):
+        return builder.reshape(trace.iota(math.prod(shape)), list(shape))
+    rows = _positions(trace, shape[:-1], None)
+    by_row = builder.ufunc("multiply", [rows, trace.operand(shape[-1])])[0]
+    return builder.ufunc("add", [builder.expand_dims(by_row, [-1]), trace.iota(shape[-1])])[0]
 
 
 @implements(np.argmax)

@@ -144,19 +144,21 @@ class Trace:
     def iota(self, size: Any) -> Any:
         """The int64 numbers 0 .. size - 1."""
         if size not in self._iotas:
-            self._iotas[size] = self._count_to(size)
+            self._iotas[size] = (
+                self.builder.count_to(size)
+                if isinstance(size, Size)
+                else self.constant(np.arange(size))
+            )
         return self._iotas[size]
-
-    def _count_to(self, size: Any) -> Any:
-        if not isinstance(size, Size):
-            return self.constant(np.arange(size))
-        ones = self.builder.full([size], 1, np.dtype(np.int64))
-        return self.builder.ufunc("subtract", [self.builder.scan("add", ones, 0), 1])[0]
 
     def checks(self) -> Iterator[tuple[Any, ...]]:
         """What must hold of the program's values, or the call raises: (value, kind, ...)."""
         for value, axis, size in self.builder.checks:
-            yield value, "index", axis, size
+            if isinstance(size, Size):
+                now = self.builder.astype(self.sizes.value(size), np.dtype(np.uint64))
+                yield self.builder.stack([value, now], 0), "index", axis, None
+            else:
+                yield value, "index", axis, size
         for value, message in self._equal:
             yield value, "equal", message
 

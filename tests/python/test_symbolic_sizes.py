@@ -128,6 +128,9 @@ def test_contract_and_order(device: str) -> None:
     bins = g.add("scatter", "add", zeros, i, ones, axis=0)
     split = g.add("reshape", x, shape=[g.bound, 4, 5])
     quarters = g.add("reduce_axis", "add", split, axes=[1])
+    first = g.add("shrink", x, limits=[(0, 1), (0, 20)])  # of any size
+    ends = g.add("gather", x, g.vconst([0, -1], np.int64), axis=0)
+    marked = g.add("scatter", "set", x, g.vconst([-1], np.int64), first, axis=0)
 
     def reference(x: Any, w: Any, i: Any) -> list[Any]:
         return [
@@ -139,11 +142,13 @@ def test_contract_and_order(device: str) -> None:
             w[i],
             np.bincount(i, minlength=20).astype(np.float32),
             x.reshape(-1, 4, 5).sum(1, keepdims=True),
+            x[[0, -1]],
+            np.concatenate([x[:-1], x[:1]]),
         ]
 
     check(
         g,
-        [product, gram, back, scan, across, rows, bins, quarters],
+        [product, gram, back, scan, across, rows, bins, quarters, ends, marked],
         device,
         reference,
         lambda n, r: [
@@ -218,10 +223,6 @@ def test_what_a_size_cannot_do() -> None:
     refuse(
         lambda g, x: g.add("cat", x, g.placeholder(np.float32, (3, 4)), axis=0),
         "cannot join the symbolic",
-    )
-    refuse(
-        lambda g, x: g.add("gather", x, g.placeholder(np.int64, (3,)), axis=0),
-        "cannot look up the symbolic",
     )
     with pytest.raises(ValueError, match="cannot use 10 as the bound of size n"):
         g = ir.Builder()

@@ -304,8 +304,7 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
   Index inner;
   for (const int64_t size : sizes) {
-    const SymVar* var = graph::symbolic_size(vars_, size);
-    const Var i = builder_.open_range(var ? emit(symbol(*var)) : index_constant(size));
+    const Var i = builder_.open_range(emit(extent_of(size)));
     inner.push_back(bind(i, {0, size - 1}));
   }
   std::vector<Access> operands =
@@ -322,16 +321,22 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   return acc;
 }
 
+Expr ValueEmitter::extent_of(int64_t size) {
+  const SymVar* var = graph::symbolic_size(vars_, size);
+  return var ? symbol(*var) : Expr(size);
+}
+
 // Negative positions count from the end. What lies outside even so is brought inside, so that no
 // memory but the source's is read; raising IndexError for it is the front end's part.
 Expr ValueEmitter::wrapped_position(Var index, int64_t extent) {
   const int lanes = builder_.type(index).lanes;
-  const auto number = [&](int64_t n) { return builder_.splat(index_constant(n), lanes); };
+  const auto number = [&](const Expr& e) { return builder_.splat(emit(e), lanes); };
+  const Expr size = extent_of(extent);
   index = builder_.cast(index, index_dtype_);
   const Var negative = builder_.alu(AluOp::Cmplt, {index, number(0)});
-  index = where(negative, builder_.alu(AluOp::Add, {index, number(extent)}), index);
+  index = where(negative, builder_.alu(AluOp::Add, {index, number(size)}), index);
   index =
-      builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(extent - 1)}), number(0)});
+      builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(size - 1)}), number(0)});
   return bind(index, {0, extent - 1});
 }
 
@@ -341,15 +346,16 @@ ValueEmitter::Position ValueEmitter::checked_position(Var index, int64_t extent)
   // A uint64 beyond int64, and a uint32 beyond int32, is negative here and no position.
   const DType dtype = size_of(from) == 8 ? DType::Int64 : index_dtype_;
   const auto number = [&](int64_t n) { return builder_.constant(Scalar::of(dtype, n)); };
+  const Var size = builder_.cast(emit(extent_of(extent)), dtype);
   Var at = builder_.cast(index, dtype);
   if (is_signed(from)) {
-    const Var wrapped = builder_.alu(AluOp::Add, {at, number(extent)});
+    const Var wrapped = builder_.alu(AluOp::Add, {at, size});
     at = where(builder_.alu(AluOp::Cmplt, {at, number(0)}), wrapped, at);
   }
   // What is negative even so is large without a sign.
   const DType no_sign = size_of(dtype) == 8 ? DType::Uint64 : DType::Uint32;
-  const Var valid = builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign),
-                                                builder_.constant(Scalar::of(no_sign, extent))});
+  const Var valid =
+      builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign), builder_.cast(size, no_sign)});
   return {bind(builder_.cast(at, index_dtype_), {0, extent - 1}), valid};
 }
 

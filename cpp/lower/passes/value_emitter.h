@@ -113,6 +113,8 @@ class ValueEmitter {
   Var compute_select(const Access& access);
   Var compute_reduction(const Access& access);
   Var compute_gathered(const Access& access);
+  // The extent of an axis of this size, which may be symbolic.
+  sym::Expr extent_of(int64_t size);
   sym::Expr wrapped_position(Var index, int64_t extent);
   Var fold_in_place(const Access& access);
   Var load(const Access& access);
