@@ -110,9 +110,11 @@ PyValue wrap(const PyBuilder& b, const Operand& x) {
   return {x, b.shape(x), b.dtype(x), b.shared_sizes()};
 }
 
-// The results, of these (dtype, shape), of call number `call` to a function of the host.
+// The results, of these (dtype, shape), of call number `call` to a function of the host. One that
+// may raise is called whether its results are used or not.
 std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_t call,
-                                   const py::sequence& operands, const py::sequence& results) {
+                                   const py::sequence& operands, const py::sequence& results,
+                                   bool may_raise) {
   std::vector<graph::Value> inputs;
   for (const py::handle x : operands) inputs.push_back(b.value_of(to_operand(x)));
   std::vector<PyValue> values;
@@ -122,6 +124,7 @@ std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_
     const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
     values.push_back(wrap(b, Operand(b.builder().add(node, inputs, declared))));
   }
+  if (may_raise && !values.empty()) b.builder().add(graph::Sink{}, {values.front().operand.value});
   return values;
 }
 
@@ -438,8 +441,9 @@ void bind_graph(py::module_& m) {
           },
           "The graph with these outputs; the builder is empty afterwards.");
   c.def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
-        py::arg("results"),
-        "Values of the results, of these (dtype, shape), of call number `call` to a function.");
+        py::arg("results"), py::arg("may_raise"),
+        "Values of the results, of these (dtype, shape), of call number `call` to a function. One "
+        "that may raise is called whether its results are used or not.");
   bind_arithmetic(c);
   bind_reductions(c);
   bind_movement(c);

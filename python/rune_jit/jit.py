@@ -401,7 +401,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             unflatten = (
                 tuple if _is_flat_tuple(result) else functools.partial(trees.unflatten, treedef)
             )
-        graph = trace.builder.finish(computed) if computed else None
+        graph = trace.builder.finish(computed) if computed or trace.functions else None
         return _Traced(
             graph,
             input_leaves,

@@ -3,6 +3,9 @@ to NumPy on the host, inside the compiled program."""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +14,7 @@ import optree
 
 from rune_jit import _core
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
-from rune_jit.numpy_dispatch import plain
+from rune_jit.numpy_dispatch import plain, traced
 from rune_jit.registry import ON_HOST, implements
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
@@ -27,6 +30,11 @@ def _zeros(value: Any) -> np.ndarray:
 
 def _ones(value: Any) -> np.ndarray:
     return np.ones(value.shape, value.dtype)
+
+
+def _various(value: Any) -> np.ndarray:
+    """As _zeros, with other values: whether shapes depend on them."""
+    return np.arange(1, math.prod(value.shape) + 1).astype(value.dtype).reshape(value.shape)
 
 
 def _eye(value: Any) -> np.ndarray:
@@ -55,13 +63,15 @@ def call_on_host(
     kwargs: Any,
     probe: Callable[[Any], np.ndarray] = _zeros,
     name: str | None = None,
+    may_raise: bool = True,
 ) -> Any:
     """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
 
     A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
-    each traced array; they must not depend on values. Raises what that call raises, and
-    UnsupportedOpError for a result of a dtype that cannot be traced. When the program runs,
-    exceptions of the function end the run and reach the caller.
+    each traced array; they must not depend on values. Raises what that call raises,
+    DataDependentShapeError if other values give other shapes, and UnsupportedOpError for a result
+    of a dtype that cannot be traced. When the program runs, exceptions of the function end the run
+    and reach the caller; if there may be some, it is called even if nobody uses its results.
     """
     trace = require_trace()
     name = name or f"{function.__module__}.{function.__name__}"
@@ -88,18 +98,28 @@ def call_on_host(
         args, kwargs = optree.tree_unflatten(treedef, filled)
         return optree.tree_leaves(function(*args, **kwargs))
 
-    probes = list(leaves)
-    for operand, value in zip(operands, values, strict=True):
-        probes[operand.position] = operand.of(probe(value))
-    probe_args, probe_kwargs = optree.tree_unflatten(treedef, probes)
-    with np.errstate(all="ignore"):
-        found = function(*probe_args, **probe_kwargs)
-    results, result_treedef = optree.tree_flatten(found)
+    def ask(probe: Callable[[Any], np.ndarray]) -> Any:
+        probes = list(leaves)
+        for operand, value in zip(operands, values, strict=True):
+            probes[operand.position] = operand.of(probe(value))
+        args, kwargs = optree.tree_unflatten(treedef, probes)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
+
+    results, result_treedef = optree.tree_flatten(ask(probe))
+    depends_on_data = False
+    if probe is _zeros:
+        with contextlib.suppress(Exception):  # these values may not suit the function
+            others = optree.tree_leaves(ask(_various))
+            depends_on_data = [np.shape(x) for x in others] != [np.shape(x) for x in results]
+    if depends_on_data:
+        raise _shape_depends_on_data(name)
     for result in results:
         if not _core.is_supported_dtype(np.asarray(result).dtype):
             raise UnsupportedOpError(f"{name}: cannot trace a result of {np.asarray(result).dtype}")
     types = [(np.asarray(result).dtype, np.shape(result)) for result in results]
-    made = trace.call_host(name, run, values, types)
+    made = trace.call_host(name, run, values, types, may_raise)
     tracers = [
         Tracer(trace, value, scalar=not isinstance(result, np.ndarray))
         for value, result in zip(made, results, strict=True)
@@ -118,7 +138,8 @@ def _traced_value(trace: Trace, leaf: Any) -> Any:
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """A function of the table below."""
-    return call_on_host(function, args, kwargs, ON_HOST[function])
+    may_raise = function not in _NEVER_RAISE
+    return call_on_host(function, args, kwargs, ON_HOST[function], may_raise=may_raise)
 
 
 # The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
@@ -130,8 +151,8 @@ _FUNCTIONS = (
         "sort argsort partition argpartition lexsort searchsorted histogram histogram2d"
         " histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile"
         " nanquantile nanargmax nanargmin digitize interp convolve correlate i0 unwrap packbits"
-        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder polydiv"
-        " polyint polymul polysub polyval cov corrcoef gradient trapezoid cross kron vander"
+        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder"
+        " polyint polysub polyval cov corrcoef gradient trapezoid cross kron vander"
         " choose select piecewise apply_along_axis apply_over_axes insert delete resize block"
         " tril triu diagflat mean std var round around sum prod max min amax amin any"
         " all ptp clip count_nonzero argmax argmin cumsum cumprod cumulative_sum cumulative_prod"
@@ -150,6 +171,13 @@ _FUNCTIONS = (
     ),
 )
 
+# Once the program runs, these raise nothing: shapes and dtypes decide about their errors.
+_NEVER_RAISE = (
+    *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
+    *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
+)
+
+# What to write instead of functions whose results' shapes depend on data: (alternative, names).
 _DATA_DEPENDENT = (
     (
         "np.sort(x), or np.unique outside of the jitted function",
@@ -158,17 +186,75 @@ _DATA_DEPENDENT = (
     ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero extract compress"),
     ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
     ("a mask", "trim_zeros"),
+    ("np.convolve(a, b)", "polymul"),
+    ("it outside of the jitted function", "polydiv roots"),
 )
 
 
-def _data_dependent(name: str, hint: str) -> Callable[..., Any]:
+def _shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentShapeError:
+    if hint is None:
+        hint = "pass what its shape depends on as static: jit(static_argnums=...)"
+    return DataDependentShapeError(
+        f"{name}: cannot trace this call (the result's shape depends on data)\nhint: {hint}"
+    )
+
+
+def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
-        raise DataDependentShapeError(
-            f"{name}: cannot trace this function (the result's shape depends on data)\n"
-            f"hint: write {hint}"
-        )
+        raise _shape_depends_on_data(name, f"write {alternative}")
 
     return handler
+
+
+def _histogram(function: Any) -> Callable[..., Any]:
+    def handler(a: Any, bins: Any = 10, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(bins, str) or (contains_traced(bins) and np.ndim(bins) == 0):
+            raise _shape_depends_on_data(
+                function.__name__, "write a number of bins, or their edges: histogram(x, edges)"
+            )
+        return call(function, (a, bins, *args), kwargs)
+
+    return handler
+
+
+for _function in (np.histogram, np.histogram_bin_edges):
+    implements(_function)(_histogram(_function))
+
+
+@implements(np.insert)
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and traced(obj).dtype == bool:
+        raise _shape_depends_on_data("insert", "write the indices themselves instead of a mask")
+    return call(np.insert, (arr, obj, values, axis), {})
+
+
+@implements(np.delete)
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
+        raise _shape_depends_on_data(
+            "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
+        )
+    return call(np.delete, (arr, obj, axis), {})
+
+
+@implements(np.linalg.lstsq)
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    rows, columns = np.shape(a)[-2:]
+    arguments = (np.linalg.lstsq, rows > columns, a, b, rcond)
+    solution, residuals, rank, values = call_on_host(
+        _least_squares, arguments, {}, _eye, "numpy.linalg.lstsq"
+    )
+    if rows > columns:  # there are none unless the matrix has full rank
+        residuals = residuals[np.broadcast_to(rank == columns, residuals.shape)]
+    return solution, residuals, rank, values
+
+
+def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) -> Any:
+    """numpy.linalg.lstsq, with NaN for the residuals of a matrix without full rank."""
+    solution, residuals, rank, values = lstsq(a, b, rcond)
+    if has_residuals and residuals.size == 0:
+        residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
+    return solution, residuals, rank, values
 
 
 @implements(np.bincount)
@@ -185,7 +271,7 @@ for _module, _probe, _names in _FUNCTIONS:
     for _name in _names.split():
         if hasattr(_module, _name):  # in this version of NumPy
             ON_HOST[getattr(_module, _name)] = _probe
-for _hint, _names in _DATA_DEPENDENT:
+for _alternative, _names in _DATA_DEPENDENT:
     for _name in _names.split():
         if hasattr(np, _name):
-            implements(getattr(np, _name))(_data_dependent(_name, _hint))
+            implements(getattr(np, _name))(_data_dependent(_name, _alternative))

@@ -368,6 +368,11 @@ def _tile(A: Any, reps: Any) -> Tracer:
 
 @implements(np.pad)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
+    if contains_traced(pad_width):
+        raise DataDependentShapeError(
+            "pad: cannot trace widths that are traced (the result's shape depends on data)\n"
+            "hint: pass them as static: jit(static_argnums=...)"
+        )
     refuse_unless(isinstance(mode, str), "pad with a function as mode")
     refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
     fill = kwargs.pop("constant_values", 0)

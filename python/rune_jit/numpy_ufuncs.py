@@ -45,7 +45,9 @@ def on_host(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[
         name, function = ufunc.__name__, ufunc
     else:
         name, function = f"{ufunc.__name__}.{method}", getattr(ufunc, method)
-    return _masked(_host.call_on_host(function, inputs, kwargs, name=f"numpy.{name}"), where)
+    may_raise = ufunc is np.power  # of integers to negative ones
+    result = _host.call_on_host(function, inputs, kwargs, name=f"numpy.{name}", may_raise=may_raise)
+    return _masked(result, where)
 
 
 def _no_method(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> None:

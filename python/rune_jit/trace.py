@@ -132,13 +132,19 @@ class Trace:
         return value
 
     def call_host(
-        self, name: str, function: Any, operands: list[Any], types: list[tuple[Any, Any]]
+        self,
+        name: str,
+        function: Any,
+        operands: list[Any],
+        types: list[tuple[Any, Any]],
+        may_raise: bool,
     ) -> list[Any]:
         """The values of a call to `function` when the program runs: of the arrays that the operands
-        are then, it returns a sequence of arrays of these (dtype, shape)."""
+        are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
+        called even if nobody uses the results."""
         self.functions.append((name, function))
         return self.builder.host_callback(  # type: ignore[no-any-return]
-            name, len(self.functions) - 1, operands, types
+            name, len(self.functions) - 1, operands, types, may_raise
         )
 
     def iota(self, size: Any) -> Any:

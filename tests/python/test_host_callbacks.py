@@ -62,11 +62,86 @@ def test_arguments_without_elements_and_numbers():
     assert jitted.cache_info().misses == 1
 
 
-def test_what_depends_on_data():
-    with pytest.raises(ConcretizationError, match=r"unique: .*depends on data"):
-        rune_jit.jit(np.unique, fallback="error")(np.arange(3))
-    with pytest.raises(ConcretizationError, match=r"np\.add\.at"):
-        rune_jit.jit(np.bincount, fallback="error")(np.arange(3))
+@pytest.mark.parametrize("device", ["cpu", "interpreter"])
+def test_what_may_raise_is_called_though_nobody_uses_it(device):
+    def unused(a, x):
+        np.linalg.inv(a)
+        np.sort(x)
+        return x + 1
+
+    def nothing(a):
+        np.linalg.cholesky(a)
+
+    x, singular = np.arange(3.0), np.zeros((3, 3))
+    jitted = rune_jit.jit(unused, fallback="error", device=device)
+    np.testing.assert_array_equal(jitted(np.eye(3), x), x + 1)
+    explained = jitted.lower(np.eye(3), x).explain()
+    assert "numpy.linalg.inv" in explained and "numpy.sort" not in explained
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        jitted(singular, x)
+    jitted = rune_jit.jit(nothing, fallback="error", device=device)
+    assert jitted(np.eye(3)) is None
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        jitted(singular)
+
+
+X, MASK, PLACES = np.arange(5.0), np.arange(5) > 2, np.array([1, 3])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "alternative"),
+    [
+        (np.unique, (X,), r"np\.sort"),
+        (np.bincount, (PLACES,), r"np\.add\.at"),
+        (np.nonzero, (X,), r"np\.where"),
+        (lambda x: np.histogram(x, bins="auto"), (X,), "a number of bins"),
+        (lambda x: np.histogram_bin_edges(x, "fd"), (X,), "a number of bins"),
+        (np.histogram, (X, np.int64(3)), "a number of bins"),
+        (lambda x, m: np.insert(x, m, 9), (X, MASK), "indices"),
+        (np.delete, (X, MASK), r"np\.where"),
+        (np.delete, (X, PLACES), r"np\.where"),
+        (np.polymul, (X, X), r"np\.convolve"),
+        (np.resize, (X, np.int64(3)), "static"),
+        (lambda x, n: np.unpackbits(x, count=n), (X.astype(np.uint8), np.int64(3)), "static"),
+        (np.pad, (X, np.int64(3)), "static"),
+        (np.repeat, (X, PLACES), "static"),
+        (lambda a, b: np.linalg.lstsq(a, b)[1], (np.eye(4, 2), X[:4]), r"np\.where"),
+    ],
+)
+def test_what_depends_on_data(function, arguments, alternative):
+    with pytest.raises(ConcretizationError, match=f"hint: .*{alternative}"):
+        rune_jit.jit(function, fallback="error")(*arguments)
+
+
+def test_indices_of_known_shape():
+    def functions(x, i, edges):
+        return [
+            np.insert(x, i, 9), np.insert(x, i[0], [7, 8]), np.delete(x, i[1]),
+            np.delete(x, [0, 0]), np.delete(x, slice(1, 3)),
+            *np.histogram(x, edges), *np.histogram(x, 3),
+        ]  # fmt: skip
+
+    edges = np.array([0, 1.5, 4])
+    jitted = rune_jit.jit(functions, fallback="error")
+    for i in (PLACES, PLACES + 1):
+        for found, wanted in zip(jitted(X, i, edges), functions(X, i, edges), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(IndexError):
+        jitted(X, PLACES + 7, edges)
+
+
+def test_residuals_that_may_be_missing():
+    """numpy.linalg.lstsq gives none for a matrix without full rank."""
+    full, deficient = np.array([[1.0, 0], [1, 2], [2, 1]]), np.ones((3, 2))
+    jitted = rune_jit.jit(
+        lambda a, b: (np.linalg.lstsq(a, b)[0], np.linalg.lstsq(a, b)[1].sum()), fallback="error"
+    )
+    for a in (full, deficient):
+        for b in (np.arange(3.0), np.arange(6.0).reshape(3, 2)):
+            solution, residuals = np.linalg.lstsq(a, b)[:2]
+            found = jitted(a, b)
+            np.testing.assert_allclose(found[0], solution)
+            np.testing.assert_allclose(found[1], residuals.sum(), atol=1e-12)
 
 
 TEXT = """graph {
