@@ -105,6 +105,14 @@ PyLowered lower(const graph::Graph& g, const std::string& device,
   return result;
 }
 
+void explain_ops(std::ostream& out, const schedule::Graph& graph, const schedule::Kernel& kernel) {
+  for (const graph::Value v : kernel.ops) {
+    out << "    " << graph::print_node(graph, v);
+    if (!graph[v].location.empty()) out << "  ; " << graph[v].location;
+    out << '\n';
+  }
+}
+
 // Kernels, what each costs, and which values were fused and which not, with the reasons.
 std::string explain(const PyLowered& l) {
   const schedule::Schedule& s = l.lowered.schedule;
@@ -126,10 +134,10 @@ std::string explain(const PyLowered& l) {
     }
     out << '\n';
     if (!kernel) continue;
-    for (const graph::Value v : kernel->ops) {
-      out << "    " << graph::print_node(s.graph, v);
-      if (!s.graph[v].location.empty()) out << "  ; " << s.graph[v].location;
-      out << '\n';
+    if (kernel->phases.empty()) explain_ops(out, s.graph, *kernel);
+    for (const schedule::Kernel& phase : kernel->phases) {
+      out << "   " << phase.kernel_name << '\n';
+      explain_ops(out, s.graph, phase);
     }
   }
   for (const schedule::FusionOpportunity& f : s.fusion_opportunities)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "schedule/cost.h"
 
@@ -117,15 +118,44 @@ int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
   return bytes;
 }
 
+// By buffer that the kernel's phases touch in memory: the most that one of them touches, in bytes.
+std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& kernel) {
+  std::pair<int64_t, int64_t> bytes;
+  const auto add = [&](const std::vector<BufferInfo>& buffers, bool stores, int64_t& total) {
+    for (const BufferInfo& buffer : buffers) {
+      int64_t most = 0;
+      for (const Kernel& phase : kernel.phases) {
+        std::vector<MemoryAccess> accesses = memory_accesses(graph, phase);
+        std::erase_if(accesses, [&](const auto& a) { return a.value != buffer.buf_var; });
+        most = std::max(most, touched_bytes(graph, phase, accesses, stores));
+      }
+      total += most;
+    }
+  };
+  add(kernel.inputs, false, bytes.first);
+  add(kernel.outputs, true, bytes.second);
+  return bytes;
+}
+
 }  // namespace
 
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
   ItemAnalysis result;
-  const Operations operations = OperationCounter(graph, caps, kernel).run();
-  const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
+  Operations operations;
+  if (kernel.phases.empty()) {
+    operations = OperationCounter(graph, caps, kernel).run();
+    const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
+    result.bytes_read = touched_bytes(graph, kernel, accesses, false);
+    result.bytes_written = touched_bytes(graph, kernel, accesses, true);
+  } else {
+    for (const Kernel& phase : kernel.phases) {
+      const Operations own = OperationCounter(graph, caps, phase).run();
+      operations.flops += own.flops;
+      operations.weighted += own.weighted;
+    }
+    std::tie(result.bytes_read, result.bytes_written) = bytes_of_phases(graph, kernel);
+  }
   result.flops = static_cast<int64_t>(operations.flops);
-  result.bytes_read = touched_bytes(graph, kernel, accesses, false);
-  result.bytes_written = touched_bytes(graph, kernel, accesses, true);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
   result.est_ns =
       static_cast<int64_t>(caps.launch_ns + std::max(operations.weighted, memory_ns(caps, bytes)));
@@ -142,6 +172,7 @@ int64_t registers_per_thread(const Kernel& kernel) {
       accumulators = std::max(accumulators, kernel.unroll(axis));
     result += accumulators * static_cast<int64_t>(stage.values.size());
   }
+  for (const Kernel& phase : kernel.phases) result = std::max(result, registers_per_thread(phase));
   return result;
 }
 

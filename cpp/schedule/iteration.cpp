@@ -301,7 +301,8 @@ class Former {
   // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
   // size(b) steps of b.
   bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
-    if (kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym) return false;
+    if (a < cluster_.num_fixed || kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym)
+      return false;
     const int64_t size = kernel_.iter.axes[b].extent();
     for (const Stage& stage : kernel_.stages)
       for (const StageValue& value : stage.values)

@@ -9,6 +9,7 @@
 #include "schedule/cost.h"
 #include "schedule/matrix_tiles.h"
 #include "schedule/packing.h"
+#include "schedule/phases.h"
 #include "schedule/point_cost.h"
 #include "schedule/row_values.h"
 
@@ -42,11 +43,13 @@ int64_t round_up(int64_t a, int64_t b) {
 
 class Mapper {
  public:
-  Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel)
+  Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel,
+         const Kernel* around = nullptr)
       : graph_(graph),
         caps_(caps),
         estimated_ns_(estimated_ns),
         kernel_(kernel),
+        around_(around),
         accesses_(memory_accesses(graph, kernel)),
         outer_(outer_axes(kernel)) {
     for (const Value v : kernel.ops) contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
@@ -57,11 +60,12 @@ class Mapper {
     block_tile_.assign(kernel.iter.axes.size(), 0);
   }
 
-  void run() {
-    if (contracts_ && caps_.model == ExecutionModel::Cores &&
-        map_packed_contraction(graph_, caps_, kernel_))
-      return;
-    if (contracts_ && map_matrix_contraction(graph_, caps_, kernel_)) return;
+  bool run() {
+    if (contracts_ && caps_.model == ExecutionModel::Cores) {
+      const bool packed = map_packed_contraction(graph_, caps_, kernel_, around_);
+      if (packed || around_) return packed;
+    }
+    if (contracts_ && map_matrix_contraction(graph_, caps_, kernel_)) return true;
     if (caps_.model == ExecutionModel::Cores) {
       map_to_cores();
     } else {
@@ -71,14 +75,18 @@ class Mapper {
     IterSpace& iter = kernel_.iter;
     for (size_t i = 0; i < iter.axes.size(); ++i) {
       Ints tiles;
+      if (is_shared(static_cast<int64_t>(i))) tiles = around_->iter.tiles[i];
       if (block_tile_[i]) tiles.push_back(block_tile_[i]);
-      tiles.push_back(step_[i]);
+      const bool at_point =
+          !tiles.empty() && is_shared(static_cast<int64_t>(i)) && tiles.back() == 1;
+      if (!at_point) tiles.push_back(step_[i]);
       iter.tiles.push_back(std::move(tiles));
     }
     plan_reduction();
     if (caps_.model == ExecutionModel::Cores) keep_row_values(graph_, caps_, kernel_);
     if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
     kernel_.context.upcasted = points_at_once();
+    return true;
   }
 
  private:
@@ -119,6 +127,11 @@ class Mapper {
   }
 
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+
+  // Whether the kernel is a phase and this one of the axes that all phases have.
+  bool is_shared(int64_t axis) const {
+    return around_ && axis < static_cast<int64_t>(around_->iter.axes.size());
+  }
 
   int64_t outer_points() const {
     int64_t points = 1;
@@ -213,6 +226,7 @@ class Mapper {
       best_score = 0;
     }
     for (const int64_t axis : outer_) {
+      if (is_shared(axis)) continue;
       const double score = vector_score(axis, -1);
       const double scaled = score > 0 ? score * lane_use(axis, lanes) : score;
       if (scaled > best_score + 1e-9 || (scaled >= best_score && !has_inner_axes())) {
@@ -243,10 +257,18 @@ class Mapper {
     } else {
       unroll_for_cores(vec);
     }
-    if (!transposed) spread_over_cores();
     Ints& serial = kernel_.iter.mapping.serial;
-    for (const int64_t axis : outer_)
-      if (std::find(vec.begin(), vec.end(), axis) == vec.end()) serial.push_back(axis);
+    if (around_) {
+      kernel_.iter.mapping.block = around_->iter.mapping.block;
+      kernel_.context.global_dims = around_->context.global_dims;
+      serial = around_->iter.mapping.serial;
+    } else if (!transposed) {
+      spread_over_cores();
+    }
+    for (const int64_t axis : outer_) {
+      const bool done = is_shared(axis) && around_->iter.tiles[axis].back() == 1;
+      if (!done && std::find(vec.begin(), vec.end(), axis) == vec.end()) serial.push_back(axis);
+    }
     for (const int64_t axis : vec)
       if (is_outer(axis)) serial.push_back(axis);
     // The lines that one vector gathers from serve the next rows, too.
@@ -334,7 +356,7 @@ class Mapper {
   // The outer axis along which some array is contiguous that the lanes, on another axis, read with
   // a stride; nothing if there is none, or few enough to stay in cache.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
-    if (has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile)
+    if (around_ || has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile)
       return std::nullopt;
     for (const MemoryAccess& access : accesses_) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
@@ -479,6 +501,7 @@ class Mapper {
   const Capabilities& caps_;
   const double estimated_ns_;
   Kernel& kernel_;
+  const Kernel* const around_;
   const std::vector<MemoryAccess> accesses_;
   const Ints outer_;
   int64_t lanes_ = 1;
@@ -491,7 +514,15 @@ class Mapper {
 }  // namespace
 
 void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel) {
-  Mapper(graph, caps, estimated_ns, kernel).run();
+  if (kernel.phases.empty()) {
+    Mapper(graph, caps, estimated_ns, kernel).run();
+  } else {
+    RUNE_CHECK(map_phases(graph, caps, kernel), kernel.kernel_name, " does not fit the caches");
+  }
+}
+
+bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& around, Kernel& phase) {
+  return Mapper(graph, caps, 0, phase, &around).run();
 }
 
 }  // namespace rune::schedule

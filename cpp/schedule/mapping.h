@@ -10,4 +10,8 @@ namespace rune::schedule {
 // work.
 void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel);
 
+// The same for a phase of the kernel `around`, whose tiles are set. Returns false, changing nothing
+// that matters, if its loops cannot run inside those.
+bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& around, Kernel& phase);
+
 }  // namespace rune::schedule

@@ -39,8 +39,13 @@ struct Operand {
 
 class Packer {
  public:
-  Packer(const Graph& graph, const Capabilities& caps, Kernel& kernel)
-      : graph_(graph), caps_(caps), kernel_(kernel), outer_(outer_axes(kernel)) {}
+  Packer(const Graph& graph, const Capabilities& caps, Kernel& kernel, const Kernel* around)
+      : graph_(graph),
+        caps_(caps),
+        kernel_(kernel),
+        around_(around),
+        outer_(outer_axes(kernel)),
+        row_tile_(register_tile_rows(caps)) {}
 
   bool run() {
     if (!find_operands() || !choose_axes() || !choose_tiles()) return false;
@@ -101,7 +106,7 @@ class Packer {
     int64_t column = -1;
     for (const int64_t axis : outer_) {
       const bool a = depends(operands_[0], axis), b = depends(operands_[1], axis);
-      if (a == b) continue;
+      if (a == b || (around_ && axis < num_shared())) continue;
       const bool adjacent = kernel_.stages.back().values[0].strides[axis] == 1;
       if (column >= 0 && !adjacent) continue;
       column = axis;
@@ -114,9 +119,11 @@ class Packer {
     columns_.axis = column;
     for (const int64_t axis : outer_)
       if (depends(rows_, axis) && !depends(columns_, axis) &&
-          (rows_.axis < 0 || extent(axis) > extent(rows_.axis)))
+          (around_ ? axis == num_shared() - 1
+                   : rows_.axis < 0 || extent(axis) > extent(rows_.axis)))
         rows_.axis = axis;
     if (rows_.axis < 0) return false;
+    if (around_ && static_cast<int64_t>(outer_.size()) != num_shared() + 1) return false;
     for (const int64_t axis : outer_)
       if (axis != rows_.axis && axis != columns_.axis) others_.push_back(axis);
     return true;
@@ -127,15 +134,23 @@ class Packer {
     for (const Value v : kernel_.ops)
       if (!is_bool(graph_[v].dtype())) widest = std::max(widest, bytes(v));
     lanes_ = caps_.vector_bits / (8 * widest);
-    row_tile_ = (caps_.num_vector_registers - kOtherRegisters) / kColumnVectors;
     column_tile_ = kColumnVectors * lanes_;
     const int64_t rows = extent(rows_.axis), columns = extent(columns_.axis);
     const int64_t reduced = extent(reduced_);
     if (lanes_ < 2 || reduced < kLeastReduced || rows < 2 * row_tile_ ||
-        columns < 2 * column_tile_ ||
-        static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(reduced) <
-            kLeastMultiplies)
+        columns < (around_ ? 1 : 2) * column_tile_)
       return false;
+    double multiplies =
+        static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(reduced);
+    if (around_)
+      for (const int64_t axis : others_) multiplies *= static_cast<double>(extent(axis));
+    if (multiplies < kLeastMultiplies) return false;
+    if (around_) {
+      row_group_ = around_->iter.tiles[rows_.axis].front();
+      row_block_ = around_->iter.tiles[rows_.axis].back();
+      column_block_ = round_up(columns, column_tile_);
+      return true;
+    }
     const int64_t row_bytes = reduced * bytes(rows_.value);
     const int64_t column_bytes = reduced * bytes(columns_.value);
     // The block of rows and the panel of columns that runs past it stay in the second-level cache.
@@ -211,11 +226,14 @@ class Packer {
       groups *= extent(axis);
     }
     mapping.block.push_back(rows_.axis);
-    mapping.block.push_back(columns_.axis);
     kernel_.iter.tiles[rows_.axis] = {row_group_, row_block_, row_tile_};
-    kernel_.iter.tiles[columns_.axis] = {column_block_, column_tile_};
+    kernel_.iter.tiles[columns_.axis] = {column_tile_};
     groups *= ceil_div(extent(rows_.axis), row_group_);
-    groups *= ceil_div(extent(columns_.axis), column_block_);
+    if (!around_) {
+      mapping.block.push_back(columns_.axis);
+      kernel_.iter.tiles[columns_.axis] = {column_block_, column_tile_};
+      groups *= ceil_div(extent(columns_.axis), column_block_);
+    }
     kernel_.context.global_dims[0] = groups;
     mapping.vec = {columns_.axis};
     hint(HintKind::Vectorize, columns_.axis, lanes_);
@@ -226,9 +244,16 @@ class Packer {
       mapping.serial.push_back(axis);
     keep(columns_, depth, 1);
     // Rows adjacent along the reduced axis are copied in vectors.
-    keep(rows_, depth + 1, stride(rows_, reduced_) == 1 ? lanes_ : 1);
-    kernel_.stages[2].takes = {rows_.value, columns_.value};
+    if (!rows_in_scratch()) keep(rows_, depth + 1, stride(rows_, reduced_) == 1 ? lanes_ : 1);
+    for (Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce) continue;
+      stage.takes = {columns_.value};
+      if (!rows_in_scratch()) stage.takes->insert(stage.takes->begin(), rows_.value);
+    }
   }
+
+  bool rows_in_scratch() const { return around_ && around_->scratch_of(rows_.value); }
+  int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
 
   // A stage that copies an operand's tile, with an axis of its own for the reduced one.
   void keep(const Operand& operand, int64_t depth, int64_t lanes) {
@@ -278,6 +303,7 @@ class Packer {
   }
 
   void keep_rows(const std::vector<Weight>& weights) {
+    if (rows_in_scratch()) return;
     const int64_t line = kCacheLineBytes / bytes(rows_.value);
     const int64_t row = round_up(extent(reduced_), line) + line;
     kernel_.scratch.push_back(scratch(rows_, weights, row_block_ * row, row_block_, row, 1));
@@ -304,21 +330,28 @@ class Packer {
   const Graph& graph_;
   const Capabilities& caps_;
   Kernel& kernel_;
+  const Kernel* const around_;
   const Ints outer_;
   Operand operands_[2];
   Operand rows_, columns_;
   Ints others_;  // outer axes that are neither rows nor columns
   int64_t reduced_ = -1;
   int64_t lanes_ = 1;
-  int64_t row_tile_ = 1, column_tile_ = 1;    // of the registers
+  const int64_t row_tile_;  // of the registers
+  int64_t column_tile_ = 1;
   int64_t row_block_ = 1;                     // rows kept at once
   int64_t row_group_ = 1, column_block_ = 1;  // of a workgroup
 };
 
 }  // namespace
 
-bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
-  return Packer(graph, caps, kernel).run();
+int64_t register_tile_rows(const Capabilities& caps) {
+  return (caps.num_vector_registers - kOtherRegisters) / kColumnVectors;
+}
+
+bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
+                            const Kernel* around) {
+  return Packer(graph, caps, kernel, around).run();
 }
 
 }  // namespace rune::schedule

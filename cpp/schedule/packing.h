@@ -11,6 +11,14 @@ namespace rune::schedule {
 // operand of its columns in scratch memory as panels as wide as the register tile, and a block of
 // rows of the other operand that stays in the second-level cache. Returns false, changing nothing,
 // if the kernel is no such contraction or too small to repay the copies.
-bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
+//
+// A phase of the kernel `around`, whose tiles are set, has its mapping and first tiles from there:
+// the last of its axes must be one of rows, the others belong to both operands or to the rows. Rows
+// in the scratch memory of `around` are not copied again.
+bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
+                            const Kernel* around = nullptr);
+
+// Rows of the register tile.
+int64_t register_tile_rows(const Capabilities& caps);
 
 }  // namespace rune::schedule

@@ -8,6 +8,7 @@
 #include "schedule/analysis.h"
 #include "schedule/mapping.h"
 #include "schedule/memory_plan.h"
+#include "schedule/tile_fusion.h"
 
 namespace rune::schedule {
 
@@ -25,9 +26,9 @@ std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
   };
   return concat(has_stage(StageKind::Scan)      ? "scan"
                 : has_stage(StageKind::Scatter) ? "scatter"
-                : contracts                  ? "contract"
-                : reduces                    ? "reduce"
-                                             : "map",
+                : contracts                     ? "contract"
+                : reduces                       ? "reduce"
+                                                : "map",
                 "_", id);
 }
 
@@ -134,8 +135,15 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
         if (is_computed(graph[v])) outputs.push_back(v);
   std::erase_if(outputs, [&](Value v) { return num_elements(graph[v].shape()) == 0; });
   Fusion fusion = fuse(graph, outputs, caps);
-  for (const Cluster& cluster : fusion.clusters) {
-    if (is_empty(graph, cluster)) continue;
+  std::map<size_t, Kernel> grouped;  // by the group's last cluster
+  std::set<size_t> in_groups;
+  for (TileGroup& group : group_by_tiles(graph, outputs, caps, fusion)) {
+    in_groups.insert(group.clusters.begin(), group.clusters.end());
+    grouped[group.clusters.back()] = std::move(group.kernel);
+  }
+  for (size_t c = 0; c < fusion.clusters.size(); ++c) {
+    const Cluster& cluster = fusion.clusters[c];
+    if (is_empty(graph, cluster) || (in_groups.count(c) && !grouped.count(c))) continue;
     if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Moved) {
       add_transfer(schedule, cluster.values.front(), caps);
       continue;
@@ -144,7 +152,13 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
       add_callback(schedule, cluster, caps);
       continue;
     }
-    for (Kernel& kernel : form_kernels(graph, cluster, fusion)) {
+    std::vector<Kernel> kernels;
+    if (in_groups.count(c)) {
+      kernels.push_back(std::move(grouped.at(c)));
+    } else {
+      kernels = form_kernels(graph, cluster, fusion);
+    }
+    for (Kernel& kernel : kernels) {
       ScheduleItem& item = add_item(schedule);
       kernel.kernel_id = item.item_id;
       kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
@@ -220,6 +234,17 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
   return schedule;
 }
 
+namespace {
+
+int64_t scratch_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
+  for (const Kernel& phase : kernel.phases) bytes += scratch_bytes(phase);
+  return bytes;
+}
+
+}  // namespace
+
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
   for (ScheduleItem& item : schedule.items) {
     auto* kernel = std::get_if<Kernel>(&item.operation);
@@ -227,7 +252,7 @@ Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
     ItemAnalysis& analysis = schedule.analysis[item.item_id];
     map_axes(schedule.graph, caps, static_cast<double>(analysis.est_ns), *kernel);
     analysis.regs_per_thread = registers_per_thread(*kernel);
-    for (const BufferInfo& buffer : kernel->scratch) analysis.smem_bytes += buffer.alloc.size_bytes;
+    analysis.smem_bytes = scratch_bytes(*kernel);
     const double workers = static_cast<double>(kernel->context.global_dims[0]) *
                            static_cast<double>(kernel->context.local_dims[0]);
     const double capacity =

@@ -76,4 +76,14 @@ const BufferInfo* Kernel::scratch_of(Value v) const {
   return nullptr;
 }
 
+const StageValue* Kernel::stored(Value v) const {
+  for (const Stage& stage : stages)
+    if (stage.kind != StageKind::Reduce)
+      for (const StageValue& value : stage.values)
+        if (value.value == v) return &value;
+  for (const Kernel& phase : phases)
+    if (const StageValue* value = phase.stored(v)) return value;
+  return nullptr;
+}
+
 }  // namespace rune::schedule

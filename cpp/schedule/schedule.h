@@ -276,6 +276,11 @@ struct Stage {
 
 // Items.
 
+// A kernel with phases has no stages of its own. For each tile of its axes, inside its serial
+// loops, it runs the phases in order; their first axes, block mapping and first serial loops are
+// the kernel's, so that each of them goes on with its own loops over the tile (an axis whose
+// innermost tile is 1 is at a point there). What a phase stores for later ones alone lies in the
+// kernel's scratch buffers, one tile of it at a time.
 struct Kernel {
   int64_t kernel_id = 0;
   std::string kernel_name;
@@ -285,6 +290,7 @@ struct Kernel {
   std::vector<BufferInfo> scratch;  // scope Shared: a workgroup's own, for the kernel's lifetime
   IterSpace iter;
   std::vector<Stage> stages;
+  std::vector<Kernel> phases;
   std::optional<ReductionPlan> reduce;
   std::optional<MatrixPlan> matrix;
   std::vector<LoopHint> hints;
@@ -300,6 +306,7 @@ struct Kernel {
     f("scratch", scratch);
     f("iter", iter);
     f("stages", stages);
+    f("phases", phases);
     f("reduce", reduce);
     f("matrix", matrix);
     f("hints", hints);
@@ -309,6 +316,7 @@ struct Kernel {
   // Elements of a vector: of the vec axes, or those that a thread holds of a matrix tile; else 1.
   int64_t lanes() const;
   const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
+  const StageValue* stored(Value v) const;      // by a stage, or a phase's; null if by none
 };
 
 struct Memory_Transfer {

@@ -56,6 +56,12 @@ class LinePrinter {
     using Entry = typename Element<T>::Type;
     if constexpr (kIsBlock<T>) {
       const_cast<T&>(member).fields(*this);
+    } else if constexpr (std::is_same_v<Entry, Kernel>) {
+      for (const Kernel& entry : member) {
+        out_ += concat(indent_, singular(key), " {\n");
+        const_cast<Kernel&>(entry).fields(LinePrinter(out_, static_cast<int>(indent_.size()) + 2));
+        out_ += indent_ + "}\n";
+      }
     } else if constexpr (kIsRecord<T>) {
       record(key, member);
     } else if constexpr (Element<T>::kIsList && kIsRecord<Entry>) {
@@ -104,6 +110,13 @@ class LineParser {
     using Entry = typename Element<T>::Type;
     if constexpr (kIsBlock<T>) {
       member.fields(*this);
+    } else if constexpr (std::is_same_v<Entry, Kernel>) {
+      while (at_record(singular(key))) {
+        lexer_.ident();
+        lexer_.expect("{");
+        member.emplace_back().fields(*this);
+        lexer_.expect("}");
+      }
     } else if constexpr (kIsRecord<T>) {
       lexer_.expect_ident(key);
       text::parse_fields(lexer_, member);

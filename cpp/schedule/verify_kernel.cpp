@@ -34,11 +34,15 @@ class KernelVerifier {
     check_mapping();
     check_hints();
     check_reduction_plan();
-    check_stages();
-    check_scratch();
+    if (!kernel_.phases.empty()) {
+      check_phases();
+    } else {
+      check_stages();
+      check_scratch();
+    }
     if (violations_.empty()) check_tiles();
     if (violations_.empty()) check_launch();
-    if (violations_.empty()) check_accesses();
+    if (violations_.empty() && kernel_.phases.empty()) check_accesses();
     return std::move(violations_);
   }
 
@@ -162,7 +166,7 @@ class KernelVerifier {
                  tiles[t]);
       if (is_of_matrix(i)) continue;
       const int64_t lanes = contains(mapping_.vec, i) ? kernel_.lanes() : 1;
-      if (tiles.back() != kernel_.unroll(i) * lanes)
+      if (kernel_.phases.empty() && tiles.back() != kernel_.unroll(i) * lanes)
         report(axis_text(i), " has an innermost tile of ", tiles.back(),
                ", not unroll factor times lanes, ", kernel_.unroll(i) * lanes);
       if (tiles.front() > round_up(extent(i), tiles[tiles.size() > 1]))
@@ -399,6 +403,57 @@ class KernelVerifier {
         report(name, " has ", buffer.alloc.size_bytes, " bytes, but reaches over ",
                reach * size_of(buffer.dtype), " along dimension ", d);
     }
+  }
+
+  // Phases.
+
+  static bool begins_with(const Ints& list, const Ints& start) {
+    return list.size() >= start.size() && std::equal(start.begin(), start.end(), list.begin());
+  }
+
+  void check_phases() {
+    if (!kernel_.stages.empty()) report("there are phases and stages");
+    std::set<Value> given, stored, scratch;
+    for (const BufferInfo& buffer : kernel_.inputs) given.insert(buffer.buf_var);
+    for (const BufferInfo& buffer : kernel_.scratch) scratch.insert(buffer.buf_var);
+    std::set<Value> unread = given;
+    for (size_t p = 0; p < kernel_.phases.size(); ++p) {
+      const Kernel& phase = kernel_.phases[p];
+      for (const std::string& violation : verify_kernel(graph_, phase))
+        report("phase ", p, ": ", violation);
+      check_shared_loops(p, phase);
+      for (const BufferInfo& buffer : phase.inputs) {
+        unread.erase(buffer.buf_var);
+        if (!given.count(buffer.buf_var) && !stored.count(buffer.buf_var))
+          report("phase ", p, " reads ", text(buffer.buf_var),
+                 ", which is no input and which no phase before it stores");
+      }
+      for (const BufferInfo& buffer : phase.outputs) {
+        stored.insert(buffer.buf_var);
+        if (scratch.count(buffer.buf_var) == is_buffer(kernel_.outputs, buffer.buf_var))
+          report("phase ", p, " stores ", text(buffer.buf_var),
+                 ", which must be either an output or in a scratch buffer");
+      }
+    }
+    for (const Value v : unread) report("no phase reads the input ", text(v));
+    for (const BufferInfo& buffer : kernel_.outputs)
+      if (!stored.count(buffer.buf_var))
+        report("no phase stores the output ", text(buffer.buf_var));
+    for (const BufferInfo& buffer : kernel_.scratch) check_scratch_buffer(buffer, stored);
+  }
+
+  void check_shared_loops(size_t p, const Kernel& phase) {
+    const IterSpace& iter = phase.iter;
+    if (!phase.phases.empty()) report("phase ", p, " has phases itself");
+    if (iter.mapping.block != mapping_.block ||
+        phase.context.global_dims != kernel_.context.global_dims ||
+        !begins_with(iter.mapping.serial, mapping_.serial))
+      report("phase ", p, " has other workgroups or first loops than the kernel");
+    for (int64_t i = 0; i < num_axes(); ++i)
+      if (i >= static_cast<int64_t>(iter.axes.size()) ||
+          i >= static_cast<int64_t>(iter.tiles.size()) || iter.axes[i].extent() != extent(i) ||
+          !begins_with(iter.tiles[i], iter_.tiles[i]))
+        report("phase ", p, " has another axis ", i, " than the kernel, or other tiles of it");
   }
 
   // Buffers.

@@ -8,27 +8,14 @@ namespace rune::lower {
 
 using sym::Expr;
 
-namespace {
-
-DType index_dtype_of(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                     const Capabilities& caps) {
-  if (caps.model == ExecutionModel::Cores) return DType::Int64;
-  constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
-  for (const Value v : kernel_arguments(kernel))
-    if (num_elements(schedule.graph[v].shape()) > kNarrow) return DType::Int64;
-  return DType::Int32;
-}
-
-}  // namespace
-
-KernelContext::KernelContext(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                             const std::vector<SymVar>& vars, const Capabilities& caps)
-    : graph(schedule.graph),
+KernelContext::KernelContext(Launch& launch, const schedule::Kernel& kernel)
+    : graph(launch.graph),
       kernel(kernel),
-      caps(caps),
-      index_dtype(index_dtype_of(schedule, kernel, caps)),
+      caps(launch.caps),
+      index_dtype(launch.index_dtype),
       outer(schedule::outer_axes(kernel)),
-      values(builder, graph, kernel, vars, index_dtype, static_cast<int>(kernel.lanes())),
+      builder(launch.builder),
+      values(launch, kernel),
       nest(builder, values, kernel, index_dtype) {}
 
 Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,

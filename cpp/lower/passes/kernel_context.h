@@ -8,9 +8,7 @@
 namespace rune::lower {
 
 struct KernelContext {
-  // `vars`: the graph's variables; they must outlive this.
-  KernelContext(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                const std::vector<SymVar>& vars, const Capabilities& caps);
+  KernelContext(Launch& launch, const schedule::Kernel& kernel);
 
   // The index at a point of a stage's value.
   Index index_of(const schedule::Stage& stage, const schedule::StageValue& value,
@@ -27,7 +25,7 @@ struct KernelContext {
   const Capabilities& caps;
   const DType index_dtype;
   const Ints outer;  // axes in no stage
-  ScopedBuilder builder;
+  ScopedBuilder& builder;
   ValueEmitter values;
   LoopNest nest;
 };

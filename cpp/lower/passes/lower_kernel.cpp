@@ -1,6 +1,7 @@
 #include "lower/passes/lower_kernel.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "base/error.h"
@@ -35,16 +36,20 @@ bool contains(const Ints& list, int64_t item) {
 // The loops over a kernel's outer axes, and what runs inside them.
 class KernelLowerer {
  public:
-  KernelLowerer(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                const std::vector<SymVar>& vars, const Capabilities& caps)
-      : context_(schedule, kernel, vars, caps),
+  KernelLowerer(Launch& launch, const schedule::Kernel& kernel)
+      : context_(launch, kernel),
         kernel_(kernel),
         iter_(kernel.iter),
         mapping_(kernel.iter.mapping),
         builder_(context_.builder),
         values_(context_.values),
         nest_(context_.nest),
-        tiles_(kernel.iter.axes.size()) {}
+        tiles_(kernel.iter.axes.size()) {
+    for (const int64_t axis : mapping_.serial)
+      if (contains(context_.outer, axis)) loops_.push_back(axis);
+    for (const schedule::Kernel& phase : kernel.phases)
+      phases_.push_back(std::make_unique<KernelLowerer>(launch, phase));
+  }
 
   Kernel run() {
     Point start = nest_.origin();
@@ -56,8 +61,6 @@ class KernelLowerer {
       deal_to_threads(start);
     } else {
       const std::vector<Expr> groups = block_tiles();
-      for (const int64_t axis : mapping_.serial)
-        if (contains(context_.outer, axis)) loops_.push_back(axis);
       // Block axes of one point a group have no loop.
       Ints fixed;
       for (size_t i = 0; i < mapping_.block.size(); ++i) {
@@ -125,12 +128,13 @@ class KernelLowerer {
   // The loops over outer axes, outermost first, with the stages that run between them, then the
   // other stages.
   void outer_loops(size_t depth, const Points& points) {
-    for (const Stage& stage : kernel_.stages)
-      if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
-    if (depth == loops_.size()) return run_stages(points);
+    keep_tiles(depth, points);
+    if (depth == loops_.size()) return phases_.empty() ? run_stages(points) : run_phases(points);
+    for (const auto& phase : phases_) phase->keep_tiles(depth, {phase->enter(*this, points)});
     const int64_t axis = loops_[depth];
     const Body body = [&](const Points& extended) { outer_loops(depth + 1, extended); };
-    if (!is_innermost(depth)) return tile_loop(depth, [&] { body(points); });
+    const bool into_tiles = !phases_.empty() && nest_.step(axis) > 1;
+    if (!is_innermost(depth) || into_tiles) return tile_loop(depth, [&] { body(points); });
     axis_loop(axis, points, body);
   }
 
@@ -164,20 +168,20 @@ class KernelLowerer {
     builder_.close_range();
   }
 
+  void keep_tiles(size_t depth, const Points& points) {
+    for (const Stage& stage : kernel_.stages)
+      if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
+  }
+
   // Fills scratch memory with a value's elements for the current tiles of the axes that no loop has
   // brought down to a point yet.
   void keep_tile(const Stage& stage, const Points& points) {
     const StageValue& kept = *stage.keeps;
     Ints tiled;
-    Point start = points.front();
-    for (const int64_t axis : context_.outer) {
-      const auto depth = std::min<int64_t>(*stage.depth, static_cast<int64_t>(loops_.size()));
-      const bool is_point = !contains(Ints(loops_.begin() + depth, loops_.end()), axis);
-      if (is_point || kept.strides[axis] == 0) continue;
-      tiled.push_back(axis);
-      start.axes[axis] = tiles_[axis] ? tiles_[axis]->number * tiles_[axis]->size : Expr(0);
-    }
-    const Index origin = context_.kept_index(kept, start.axes);
+    for (const int64_t axis : context_.outer)
+      if (!is_point(axis, *stage.depth) && kept.strides[axis] != 0) tiled.push_back(axis);
+    const Index origin =
+        context_.kept_index(kept, start_of_tiles(*stage.depth, points.front()).axes);
     tile_nest(tiled, points, [&](const Points& outer) {
       nest_.nest(nest_.order_of(stage), outer, false,
                  [&](const Points& all) { context_.keep_points(stage, origin, all); });
@@ -185,11 +189,56 @@ class KernelLowerer {
     values_.hold(kept.value, origin);
   }
 
+  // Whether the first `depth` loops have brought an axis down to a point.
+  bool is_point(int64_t axis, int64_t depth) const {
+    return !contains(Ints(loops_.begin() + depth, loops_.end()), axis);
+  }
+
+  // The first point of what the first `depth` loops have left of the axes.
+  Point start_of_tiles(int64_t depth, Point point) const {
+    for (const int64_t axis : context_.outer)
+      if (!is_point(axis, depth))
+        point.axes[axis] = tiles_[axis] ? tiles_[axis]->number * tiles_[axis]->size : Expr(0);
+    return point;
+  }
+
   void tile_nest(const Ints& axes, const Points& points, const Body& body) {
     if (axes.empty()) return body(points);
     const Ints rest(axes.begin() + 1, axes.end());
     axis_loop(axes.front(), points,
               [&](const Points& extended) { tile_nest(rest, extended, body); });
+  }
+
+  // Goes on where the loops of `around`, which has this phase, are; returns the point there.
+  Point enter(KernelLowerer& around, const Points& points) {
+    const auto known_here = [&](const Expr& expr) {
+      if (expr.is_constant()) return expr;
+      return values_.bind(around.values_.emit(expr), expr.bounds());
+    };
+    Point point = nest_.origin();
+    for (size_t axis = 0; axis < around.tiles_.size(); ++axis) {
+      point.axes[axis] = known_here(points.front().axes[axis]);
+      tiles_[axis].reset();
+      if (const std::optional<Tile>& tile = around.tiles_[axis])
+        tiles_[axis] = {known_here(tile->number), tile->size};
+    }
+    return point;
+  }
+
+  void run_phases(const Points& points) {
+    const size_t depth = loops_.size();
+    for (const auto& phase : phases_) {
+      const Point point = phase->enter(*this, points);
+      const Point start = phase->start_of_tiles(static_cast<int64_t>(depth), point);
+      for (const schedule::BufferInfo& buffer : kernel_.scratch) {
+        StageValue between = *kernel_.stored(buffer.buf_var);
+        between.strides.resize(iter_.axes.size());
+        between.strides.resize(start.axes.size(), 0);
+        phase->values_.place_in_scratch(between.value, values_,
+                                        phase->context_.kept_index(between, start.axes));
+      }
+      phase->outer_loops(depth, {point});
+    }
   }
 
   void run_stages(const Points& points) {
@@ -242,7 +291,8 @@ class KernelLowerer {
   ScopedBuilder& builder_;
   ValueEmitter& values_;
   LoopNest& nest_;
-  std::optional<MatrixStage> matrix_;       // by which the kernel's contraction runs
+  std::optional<MatrixStage> matrix_;  // by which the kernel's contraction runs
+  std::vector<std::unique_ptr<KernelLowerer>> phases_;
   Ints loops_;                              // over outer axes, outermost first
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
@@ -253,8 +303,10 @@ std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Cap
   const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
   std::vector<Kernel> result;
   for (const auto& item : schedule.items)
-    if (const schedule::Kernel* kernel = item.kernel())
-      result.push_back(KernelLowerer(schedule, *kernel, vars, caps).run());
+    if (const schedule::Kernel* kernel = item.kernel()) {
+      Launch launch(schedule.graph, *kernel, vars, caps);
+      result.push_back(KernelLowerer(launch, *kernel).run());
+    }
   return result;
 }
 

@@ -15,40 +15,59 @@ using schedule::evaluation_of;
 using sym::Expr;
 using sym::Mask;
 
+namespace {
+
+DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kernel,
+                     const Capabilities& caps) {
+  if (caps.model == ExecutionModel::Cores) return DType::Int64;
+  constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
+  for (const Value v : kernel_arguments(kernel))
+    if (num_elements(graph[v].shape()) > kNarrow) return DType::Int64;
+  return DType::Int32;
+}
+
+}  // namespace
+
 size_t ValueEmitter::Hash::operator()(const Access& access) const {
   uint64_t h = hash_combine(access.value.id, access.mask.hash());
   for (const Expr& expr : access.index) h = hash_combine(h, expr.hash());
   return h;
 }
 
-ValueEmitter::ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph,
-                           const schedule::Kernel& kernel, const std::vector<SymVar>& vars,
-                           DType index_dtype, int lanes)
-    : builder_(builder),
-      graph_(graph),
+Launch::Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
+               const std::vector<SymVar>& vars, const Capabilities& caps)
+    : graph(graph),
+      kernel(kernel),
+      vars(vars),
+      caps(caps),
+      index_dtype(index_dtype_of(graph, kernel, caps)) {}
+
+ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
+    : builder_(launch.builder),
+      graph_(launch.graph),
       kernel_(kernel),
-      vars_(vars),
-      index_dtype_(index_dtype),
-      lanes_(lanes) {
-  if (lanes > 1) {
+      vars_(launch.vars),
+      index_dtype_(launch.index_dtype),
+      lanes_(static_cast<int>(kernel.lanes())) {
+  if (lanes_ > 1) {
     std::vector<Scalar> numbers;
-    for (int i = 0; i < lanes; ++i) numbers.push_back(Scalar::of(index_dtype, i));
-    lane_numbers_ = builder.vconst(std::move(numbers));
+    for (int i = 0; i < lanes_; ++i) numbers.push_back(Scalar::of(index_dtype_, i));
+    lane_numbers_ = builder_.vconst(std::move(numbers));
   }
   // All kernels take all variables, in the graph's order.
-  for (const SymVar& var : vars)
-    symbols_[var.name] = bind(builder.define_var(var, index_dtype), {var.min_val, var.max_val});
+  for (const SymVar& var : vars_)
+    symbols_[var.name] = bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val});
   int64_t index = 0;
-  for (const Value v : kernel_arguments(kernel)) {
+  for (const Value v : kernel_arguments(launch.kernel)) {
     bool writable = false;
-    for (const auto& output : kernel.outputs) writable |= output.buf_var == v;
-    memory_[v.id] =
-        builder.define_global(graph[v].dtype(), index++, num_elements(graph[v].shape()), writable);
+    for (const auto& output : launch.kernel.outputs) writable |= output.buf_var == v;
+    memory_[v.id] = builder_.define_global(graph_[v].dtype(), index++,
+                                           num_elements(graph_[v].shape()), writable);
   }
   for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
   for (const auto& buffer : kernel.scratch)
     scratch_[buffer.buf_var.id] =
-        builder.buffer(buffer.dtype, buffer.alloc.size_bytes / size_of(buffer.dtype));
+        builder_.buffer(buffer.dtype, buffer.alloc.size_bytes / size_of(buffer.dtype));
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
@@ -193,9 +212,9 @@ void ValueEmitter::compute(const Access& access) {
   const graph::Node& node = graph_[access.value];
   Var result;
   if (const Held* from = held(access.value)) {
-    result = load_from(scratch_.at(access.value.id),
-                       scratch_position(access.value, from->origin, access.index), access.mask,
-                       from->depth);
+    const Expr position =
+        scratch_position(scratch_layout(access.value), from->origin, access.index);
+    result = load_from(scratch_.at(access.value.id), position, access.mask, from->depth);
   } else if (is_input(access.value)) {
     result = load(access);
   } else {

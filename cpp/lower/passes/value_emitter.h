@@ -16,11 +16,28 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
+// What a kernel and its phases share: the kernel whose arguments are the globals, the graph's
+// variables, and the code that they become. All that it refers to must outlive it.
+struct Launch {
+  Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
+         const std::vector<SymVar>& vars, const Capabilities& caps);
+
+  const schedule::Graph& graph;
+  const schedule::Kernel& kernel;
+  const std::vector<SymVar>& vars;
+  const Capabilities& caps;
+  const DType index_dtype;
+  ScopedBuilder builder;
+};
+
+// Where the element at `index` is in scratch memory of this layout that counts from `origin`.
+sym::Expr scratch_position(const schedule::Layout& layout, const Index& origin, const Index& index);
+
 class ValueEmitter {
  public:
-  // Values may depend on a lane variable; then they are vectors.
-  ValueEmitter(ScopedBuilder& builder, const schedule::Graph& graph, const schedule::Kernel& kernel,
-               const std::vector<SymVar>& vars, DType index_dtype, int lanes);
+  // For `kernel` or for one of its phases. Values may depend on a lane variable; then they are
+  // vectors.
+  ValueEmitter(Launch& launch, const schedule::Kernel& kernel);
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
@@ -74,6 +91,9 @@ class ValueEmitter {
   // From now on, in the innermost scope, the elements that have been kept from `origin` on can be
   // taken.
   void hold(Value v, const Index& origin);
+  // From now on, in the innermost scope, the scratch buffer that `owner` has for this value takes
+  // the place of its memory, from `origin` on.
+  void place_in_scratch(Value v, const ValueEmitter& owner, const Index& origin);
   // The values that are taken from scratch instead of being computed.
   void take(std::vector<Value> values) { taken_ = std::move(values); }
 
@@ -100,6 +120,13 @@ class ValueEmitter {
     int depth;
     uint64_t scope;
   };
+  // A value that lies in scratch memory as if it were one of the kernel's buffers.
+  struct Placed {
+    Var memory;
+    const schedule::Layout* layout;
+    Index origin;
+    int depth;
+  };
   struct Known {
     Var value;
     uint64_t scope;
@@ -122,7 +149,7 @@ class ValueEmitter {
   Var emit_atom(const sym::Atom& atom);
   Var emit_condition(const sym::Expr& expr);
   const Held* held(Value v) const;
-  sym::Expr scratch_position(Value v, const Index& origin, const Index& index) const;
+  const schedule::Layout& scratch_layout(Value v) const { return kernel_.scratch_of(v)->layout; }
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   void store_to(Var memory, const sym::Expr& position, Var value, const sym::Mask& mask,
                 bool nontemporal);
@@ -143,6 +170,7 @@ class ValueEmitter {
   std::map<uint32_t, bool> inputs_;
   std::map<uint32_t, Var> scratch_;  // by value that is kept
   std::map<uint32_t, Held> held_;
+  std::map<uint32_t, Placed> placed_;
   std::vector<Value> taken_;
   std::map<uint32_t, std::vector<std::pair<sym::Expr, Var>>> reduced_;
   std::unordered_map<Access, Known, Hash, Equal> known_;

@@ -20,6 +20,19 @@ Ints reversed(int lanes) {
 
 }  // namespace
 
+Expr scratch_position(const schedule::Layout& layout, const Index& origin, const Index& index) {
+  Expr position;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const Expr at = index[d] - origin[d];
+    const bool in_runs =
+        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
+    position = position + (in_runs ? floordiv(at, layout.vector_width) * layout.strides[d] +
+                                         mod(at, layout.vector_width)
+                                   : at * layout.strides[d]);
+  }
+  return position;
+}
+
 Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask,
                                int least_depth) {
   // One element for all lanes, needed if any lane is: at the end of the vector where a single
@@ -44,6 +57,10 @@ Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mas
 }
 
 Var ValueEmitter::load(const Access& access) {
+  if (const auto placed = placed_.find(access.value.id); placed != placed_.end()) {
+    const auto& [memory, layout, origin, depth] = placed->second;
+    return load_from(memory, scratch_position(*layout, origin, access.index), access.mask, depth);
+  }
   return load_from(memory_.at(access.value.id),
                    sym::flatten_index(access.index, graph_[access.value].shape()), access.mask, 0);
 }
@@ -76,21 +93,12 @@ ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
 
 void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& mask,
                          bool nontemporal) {
-  store_to(memory_.at(v.id), position, value, mask, nontemporal);
-}
-
-Expr ValueEmitter::scratch_position(Value v, const Index& origin, const Index& index) const {
-  const schedule::Layout& layout = kernel_.scratch_of(v)->layout;
-  Expr position;
-  for (size_t d = 0; d < index.size(); ++d) {
-    const Expr at = index[d] - origin[d];
-    const bool in_runs =
-        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
-    position = position + (in_runs ? floordiv(at, layout.vector_width) * layout.strides[d] +
-                                         mod(at, layout.vector_width)
-                                   : at * layout.strides[d]);
+  if (const auto placed = placed_.find(v.id); placed != placed_.end()) {
+    const auto& [memory, layout, origin, depth] = placed->second;
+    const Index index = sym::unflatten_index(position, graph_[v].shape());
+    return store_to(memory, scratch_position(*layout, origin, index), value, mask, false);
   }
-  return position;
+  store_to(memory_.at(v.id), position, value, mask, nontemporal);
 }
 
 const ValueEmitter::Held* ValueEmitter::held(Value v) const {
@@ -104,7 +112,12 @@ const ValueEmitter::Held* ValueEmitter::held(Value v) const {
 
 void ValueEmitter::keep(Value v, const Index& origin, const Index& index, Var value,
                         const Mask& mask) {
-  store_to(scratch_.at(v.id), scratch_position(v, origin, index), value, mask, false);
+  store_to(scratch_.at(v.id), scratch_position(scratch_layout(v), origin, index), value, mask,
+           false);
+}
+
+void ValueEmitter::place_in_scratch(Value v, const ValueEmitter& owner, const Index& origin) {
+  placed_[v.id] = {owner.scratch_.at(v.id), &owner.scratch_layout(v), origin, builder_.depth()};
 }
 
 void ValueEmitter::hold(Value v, const Index& origin) {

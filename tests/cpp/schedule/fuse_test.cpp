@@ -292,8 +292,8 @@ TEST_P(Fuse, DecisionsSayWhatWasTakenAndWhy) {
   const Schedule refused = run({b.contract(h, input(b, {256, 256}), {{1, 0}}, {})});
   ASSERT_EQ(refused.fusion_opportunities.size(), 1u);
   EXPECT_FALSE(refused.fusion_opportunities[0].taken);
-  EXPECT_EQ(refused.fusion_opportunities[0].reason,
-            "the consumer reduces over an axis that the producer keeps");
+  EXPECT_TRUE(refused.fusion_opportunities[0].reason.starts_with(
+      "the consumer reduces over an axis that the producer keeps"));
 }
 
 TEST(FuseErrors, DtypeThatTheDeviceLacksIsNamed) {

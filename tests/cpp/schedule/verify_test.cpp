@@ -29,6 +29,14 @@ Schedule three_kernels() {
       cores());
 }
 
+// softmax(x @ y) @ z as phases of one kernel.
+Schedule phases() {
+  Builder b;
+  const Value x = input(b, {8, 256, 64}), y = input(b, {8, 64, 256}), z = input(b, {8, 256, 64});
+  const Value product = b.contract(x, y, {{2, 1}}, {{0, 0}});
+  return schedule_of(b, {b.contract(softmax(b, product, 2), z, {{2, 1}}, {{0, 0}})}, cores());
+}
+
 // A row's sum by a group of threads.
 Schedule on_grid() {
   Builder b;
@@ -37,6 +45,7 @@ Schedule on_grid() {
 
 TEST(VerifySchedule, TheUndamagedSchedulesAreValid) {
   EXPECT_EQ(three_kernels().items.size(), 3u);
+  EXPECT_EQ(kernel_at(phases(), 0).phases.size(), 3u);
   EXPECT_EQ(kernel_at(on_grid(), 0).iter.mapping.thread.size(), 1u);
 }
 
@@ -217,6 +226,49 @@ const Case kKernelCases[] = {
     {"op foreign", [](Schedule& s) { kernel(s, 0).ops.push_back(Value{0}); },
      "is not computed by any stage"},
 };
+
+const Case kPhaseCases[] = {
+    {"stages as well", [](Schedule& s) { kernel(s, 0).stages.emplace_back(); },
+     "there are phases and stages"},
+    {"another order",
+     [](Schedule& s) { std::swap(kernel(s, 0).phases[0], kernel(s, 0).phases[1]); },
+     "which is no input and which no phase before it stores"},
+    {"not kept", [](Schedule& s) { kernel(s, 0).scratch.pop_back(); },
+     "which must be either an output or in a scratch buffer"},
+    {"kept tile too small", [](Schedule& s) { kernel(s, 0).scratch[0].alloc.size_bytes = 64; },
+     "has 64 bytes, but reaches over"},
+    {"other tiles", [](Schedule& s) { kernel(s, 0).phases[1].iter.tiles[1][1] = 1; },
+     "phase 1 has another axis 1 than the kernel, or other tiles of it"},
+    {"other loops",
+     [](Schedule& s) {
+       std::swap(kernel(s, 0).phases[2].iter.mapping.serial[0],
+                 kernel(s, 0).phases[2].iter.mapping.serial[1]);
+     },
+     "phase 2 has other workgroups or first loops than the kernel"},
+    {"phase of a phase",
+     [](Schedule& s) { kernel(s, 0).phases[0].phases = {kernel(s, 0).phases[1]}; },
+     "has phases itself"},
+    {"damaged phase", [](Schedule& s) { kernel(s, 0).phases[1].iter.mapping.vec = {99}; },
+     "phase 1: the vec mapping names axis 99, which does not exist"},
+    {"input that is not read",
+     [](Schedule& s) {
+       BufferInfo buffer = kernel(s, 0).outputs[0];
+       buffer.is_input = true, buffer.is_output = false;
+       kernel(s, 0).inputs.push_back(buffer);
+     },
+     "no phase reads the input"},
+    {"output that is not stored",
+     [](Schedule& s) {
+       BufferInfo buffer = kernel(s, 0).inputs[0];
+       buffer.is_input = false, buffer.is_output = true;
+       kernel(s, 0).outputs.push_back(buffer);
+     },
+     "no phase stores the output"},
+};
+
+TEST(VerifySchedule, Phases) {
+  for (const Case& c : kPhaseCases) expect_violation(phases(), c);
+}
 
 TEST(VerifySchedule, Kernels) {
   const Schedule valid = three_kernels();
