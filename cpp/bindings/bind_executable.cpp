@@ -97,6 +97,28 @@ class Sizes {
   std::vector<std::optional<int64_t>> values_;
 };
 
+// What memory holds an array: its inner axes have room for the largest sizes, so that its strides
+// do not depend on the sizes of a run.
+ArrayType stored(const ArrayType& largest, const ArrayType& now) {
+  ArrayType result = now;
+  for (size_t d = 1; d < result.shape.size(); ++d) result.shape[d] = largest.shape[d];
+  return result;
+}
+
+std::vector<ArrayType> all_stored(const std::vector<ArrayType>& largest,
+                                  const std::vector<ArrayType>& now) {
+  std::vector<ArrayType> result;
+  for (size_t i = 0; i < now.size(); ++i) result.push_back(stored(largest[i], now[i]));
+  return result;
+}
+
+// The elements of an array of `shape` that is stored in this one.
+py::array part(const py::array& array, const Shape& shape) {
+  py::tuple index(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) index[d] = py::slice(0, shape[d], 1);
+  return array[index];
+}
+
 [[noreturn]] void wrong_argument(size_t i, const ArrayType& type, py::handle argument) {
   user_error(ErrorKind::Type, "program: cannot run argument ", i, " of ", numpy_name(type.dtype),
              shape_text(type.shape), " on ", std::string(py::str(py::type::of(argument))));
@@ -197,6 +219,18 @@ class Arguments {
   std::vector<std::shared_ptr<void>> adopted_;  // the host's memory that the device uses in place
 };
 
+// A copy of an argument as it is stored.
+py::array stored_copy(py::handle argument, const ArrayType& type, const ArrayType& memory,
+                      size_t i) {
+  const bool has_elements = is_array(argument) || is_ndarray(argument, false);
+  const py::array from =
+      has_elements ? to_host(is_array(argument) ? memory_of(argument) : argument) : py::array();
+  if (!has_elements || !fits(header_of(from), type)) wrong_argument(i, type, argument);
+  py::array result = allocate_array(memory, from.dtype());
+  part(result, type.shape)[py::ellipsis()] = from;
+  return result;
+}
+
 }  // namespace
 
 std::vector<ArrayType> to_array_types(const py::sequence& pairs) {
@@ -229,7 +263,30 @@ std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
   Sizes sizes(vars_, values);
   sizes.bind(inputs_, arguments);
   const std::vector<int64_t> vars = sizes.values();
-  return run_sized(arguments, sizes.of(inputs_), sizes.of(outputs_), vars);
+  const std::vector<ArrayType> inputs = sizes.of(inputs_), outputs = sizes.of(outputs_);
+  const std::vector<ArrayType> in = all_stored(inputs_, inputs),
+                               out = all_stored(outputs_, outputs);
+  std::vector<py::handle> handles(arguments.begin(), arguments.end());
+  std::vector<py::object> copies;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == inputs[i]) continue;
+    copies.push_back(stored_copy(arguments[i], inputs[i], in[i], i));
+    handles[i] = copies.back();
+  }
+  std::vector<py::object> results = run_sized(handles, in, out, vars);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i] != outputs[i]) results[i] = compact_copy(results[i], outputs[i], output_dtypes_[i]);
+  return results;
+}
+
+py::object BoundProgram::compact_copy(const py::object& memory, const ArrayType& type,
+                                      const py::dtype& dtype) const {
+  py::array array = allocate_array(type, dtype);
+  array[py::ellipsis()] = part(to_host(memory), type.shape);
+  if (host_memory_) return array;
+  auto result = std::make_shared<DeviceMemory>(executable_->device, type);
+  result->copy_in(array.data());
+  return py::cast(std::move(result));
 }
 
 std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> arguments,

@@ -27,7 +27,8 @@ class BoundProgram {
 
   // Runs the program on one argument an input: an ndarray or Array of the input's type, or a Python
   // or NumPy number for a 0-d input. C-contiguous aligned arrays in memory that the device
-  // addresses are read in place, others are copied. The GIL is released while the program runs,
+  // addresses are read in place, others are copied; so are those, and results, with a symbolic size
+  // that is not the first. The GIL is released while the program runs,
   // unless it is estimated to take less than that. The results are memory as an Array holds it.
   // `values` gives the variables that are no argument's size, by name. Throws UserError(Type) for
   // an argument of another type, UserError(Value) for a variable without a value, with two, or out
@@ -40,6 +41,11 @@ class BoundProgram {
                                     const std::vector<ArrayType>& inputs,
                                     const std::vector<ArrayType>& outputs,
                                     std::span<const int64_t> vars) const;
+
+  // The elements of a result, which is stored with room for the largest sizes, in memory of its
+  // own.
+  py::object compact_copy(const py::object& memory, const ArrayType& type,
+                          const py::dtype& dtype) const;
 
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<ArrayType> inputs_, outputs_;

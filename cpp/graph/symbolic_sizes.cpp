@@ -44,7 +44,6 @@ class Checker {
         involved |= is_symbolic(vars_, graph_[v].shape());
       if (involved) check(graph_.nodes[id]);
     }
-    for (const Value v : graph_.outputs) id_ = v.id, check_strides(graph_[v], "return");
   }
 
  private:
@@ -71,13 +70,6 @@ class Checker {
     user_error(ErrorKind::Unsupported, name_of(graph_.nodes[id_].kind()), ": cannot ", verb,
                " the symbolic size ", v.name, ' ', how, " (", preposition, " `",
                print_node(graph_, {id_}), '`', location.empty() ? "" : ", at ", location, ")");
-  }
-
-  // Its elements must be where they are for every value of the variable.
-  void check_strides(const Node& node, const char* verb) const {
-    for (size_t d = 1; d < node.shape().size(); ++d)
-      if (const SymVar* v = var(node.shape()[d]))
-        fail(*v, verb, "but as the first dimension", "in");
   }
 
   void no_symbol(int64_t size, const char* verb) const {
@@ -122,8 +114,8 @@ class Checker {
       case NodeKind::Contract:
       case NodeKind::Scan:
       case NodeKind::Gather:
-      case NodeKind::Scatter: return;
-      case NodeKind::Placeholder: return check_strides(node, "take");
+      case NodeKind::Scatter:
+      case NodeKind::Placeholder: return;
       case NodeKind::Reshape: return check_reshape(node);
       case NodeKind::Pad:
         for (size_t d = 0; d < node.shape().size(); ++d)

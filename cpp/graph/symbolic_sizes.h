@@ -2,6 +2,7 @@
 //
 // A dimension whose size is the `max` of one of the graph's Define_Vars has that variable as its
 // size: what is stored, computed and returned are its first elements, as many as the variable says.
+// Memory has the strides that belong to the bounds.
 // The bound is a prime that divides no other size, so that no dimension has it by accident and none
 // hides it in a product.
 #pragma once
@@ -17,10 +18,9 @@ namespace rune::graph {
 const SymVar* symbolic_size(const std::vector<SymVar>& vars, int64_t size);
 bool is_symbolic(const std::vector<SymVar>& vars, const Shape& shape);
 
-// Throws UserError(Unsupported), naming the node, where a program cannot have a symbolic size: in a
-// dimension that is not the first of an argument or result, whose strides would depend on it; along
-// an axis that is merged with another, shifted, flipped or cut where not every value has elements;
-// UserError(Value) for a bound that is no prime or divides another size.
+// Throws UserError(Unsupported), naming the node, where a program cannot have a symbolic size:
+// along an axis that is merged with another, shifted, flipped or cut where not every value has
+// elements; UserError(Value) for a bound that is no prime or divides another size.
 void check_symbolic_sizes(const Graph& graph);
 
 }  // namespace rune::graph

@@ -13,7 +13,7 @@ from rune_jit.array import Array
 from rune_jit.sizes import AxisSize
 
 # The sizes that the first program of a Dim without max can take; the others go up by factors of 2.
-_FIRST_MAX = 4096
+_FIRST_MAX = 256
 
 
 class Dim:
@@ -22,7 +22,7 @@ class Dim:
     Args:
       name: two axes with one name have one size at each call.
       min: the smallest size, >= 0. (A call with size 0 is traced by itself.)
-      max: the largest size. Without it, a first program takes sizes up to 4096, and each power of
+      max: the largest size. Without it, a first program takes sizes up to 256, and each power of
         two above is the largest size of a further program. What a function computes in between is
         kept in memory for the largest size.
     """

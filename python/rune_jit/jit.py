@@ -378,6 +378,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         self, trace: Trace, call: Call, result: Any, input_leaves: list[int], guards: list[Any]
     ) -> _Traced:
         leaves, treedef = trees.flatten(result, call.receiver)
+        leaves = [
+            Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf
+            for leaf in leaves
+        ]
         outputs: list[tuple[Any, ...]] = []
         computed: list[Any] = []
         planned: dict[int, tuple[Any, ...]] = {}
@@ -542,8 +546,6 @@ def _plan_output(
     holds the plans of storages, so that one array returned twice is one."""
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")
-    if isinstance(leaf, Size):
-        leaf = Tracer(trace, trace.operand(leaf))
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
