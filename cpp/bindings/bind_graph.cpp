@@ -236,7 +236,7 @@ void bind_arithmetic(Class& c) {
           return wrap(b, b.full(b.sizes().shape(shape), to_operand(fill), optional_dtype(dtype)));
         });
   c.def("result_type", [](PyBuilder& b, const py::sequence& xs) {
-    return to_numpy(b.result_type(to_operands(xs)));
+    return to_numpy(b.common_type("result_type", to_operands(xs)));
   });
 }
 

@@ -138,15 +138,21 @@ Operand NumpyBuilder::matmul(const Operand& a, const Operand& b) {
   return contract_pair("matmul", as(a, DType::Float32, "matmul"), la, b, lb, out);
 }
 
+Operand NumpyBuilder::scaled(const Operand& a, const Operand& b) {
+  const Value x = value_of(a), y = value_of(b);
+  common_type("dot", {x, y});  // NumPy would give Python objects
+  return ufunc("multiply", {x, y})[0];
+}
+
 Operand NumpyBuilder::dot(const Operand& a, const Operand& b) {
   const Shape sa = shape(a), sb = shape(b);
-  if (sa.empty() || sb.empty()) return ufunc("multiply", {a, b})[0];
+  if (sa.empty() || sb.empty()) return scaled(a, b);
   return tensordot(a, b, {static_cast<int64_t>(sa.size()) - 1},
                    {static_cast<int64_t>(sb.size()) - (sb.size() > 1 ? 2 : 1)});
 }
 
 Operand NumpyBuilder::inner(const Operand& a, const Operand& b) {
-  if (shape(a).empty() || shape(b).empty()) return ufunc("multiply", {a, b})[0];
+  if (shape(a).empty() || shape(b).empty()) return scaled(a, b);
   return tensordot(a, b, {-1}, {-1});
 }
 
@@ -158,6 +164,7 @@ Operand NumpyBuilder::outer(const Operand& a, const Operand& b) {
 Operand NumpyBuilder::tensordot(const Operand& a, const Operand& b, const Ints& axes_a,
                                 const Ints& axes_b) {
   const Shape sa = shape(a), sb = shape(b);
+  common_type("tensordot", {a, b});  // NumPy would give Python objects
   if (axes_a.size() != axes_b.size())
     user_error(ErrorKind::Value, "tensordot: cannot pair ", axes_a.size(), " axes with ",
                axes_b.size());
@@ -234,7 +241,7 @@ Operand NumpyBuilder::einsum(const std::string& text, const Operands& operands) 
   if (subscripts.operands.size() != operands.size())
     user_error(ErrorKind::Value, "einsum: cannot match ", subscripts.operands.size(),
                " subscripts of ", text, " with ", operands.size(), " operands");
-  const DType dtype = result_type(operands);
+  const DType dtype = common_type("einsum", operands);
   const DType compute = contraction_dtype(dtype);
   std::vector<Value> values;
   std::string sizes_labels;

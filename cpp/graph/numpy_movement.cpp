@@ -133,7 +133,7 @@ Operand NumpyBuilder::broadcast_to(const Operand& x, const Shape& shape) {
 Operand NumpyBuilder::concatenate(const Operands& parts, std::optional<int64_t> axis,
                                   std::optional<DType> dtype) {
   if (parts.empty()) user_error(ErrorKind::Value, "need at least one array to concatenate");
-  const DType common = dtype ? *dtype : result_type(parts);
+  const DType common = dtype ? *dtype : common_type("concatenate", parts);
   std::vector<Value> values;
   for (const Operand& part : parts) {
     Value value = as(part, common, "concatenate");

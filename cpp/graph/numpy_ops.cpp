@@ -106,6 +106,28 @@ DType NumpyBuilder::result_type(const Operands& operands) const {
   return weak ? promote_weak(*strong, *weak) : *strong;
 }
 
+DType NumpyBuilder::common_type(const char* op, const Operands& operands) const {
+  const auto is_bfloat16 = [&](const Operand& x) { return !x.weak && dtype(x) == DType::Bfloat16; };
+  if (std::none_of(operands.begin(), operands.end(), is_bfloat16)) return result_type(operands);
+  const auto refuse = [&](const char* what) {
+    user_error(ErrorKind::Type, op, ": cannot combine bfloat16 and ", what,
+               " (NumPy has no common dtype)\nhint: convert one with astype");
+  };
+  bool alone = true, with_number = false, with_float = false;
+  for (const Operand& x : operands) {
+    const DType d = dtype(x);
+    if (x.weak) {
+      with_number |= x.weak != Kind::Bool;
+      with_float |= x.weak == Kind::Float;
+    } else if (d != DType::Bfloat16) {
+      alone = false;
+      if (bits_of(d) == 16 || (is_integer(d) && bits_of(d) > 8)) refuse(numpy_name(d));
+    }
+  }
+  if (with_number && !alone) refuse("a Python number and another dtype");
+  return with_float ? DType::Float64 : result_type(operands);
+}
+
 DType NumpyBuilder::float_type(const Operands& operands) const {
   // Each operand must be castable to the loop's dtype, which may be less than what their common
   // dtype needs: int8 and uint8 have float16 loops, int16 alone float32. Beside bfloat16 they have
@@ -191,13 +213,15 @@ Ints NumpyBuilder::normalize_axes(const char* op, const Axes& axes, int64_t rank
 }
 
 Operand NumpyBuilder::where(const Operand& condition, const Operand& x, const Operand& y) {
-  DType dtype = result_type({x, y});
-  // Only in ufuncs is a Python float weaker than bfloat16.
-  if ((x.weak == Kind::Float || y.weak == Kind::Float) &&
-      this->dtype(x.weak ? y : x) == DType::Bfloat16)
-    dtype = DType::Float64;
-  return elementwise(AluOp::Where,
-                     {to_bool(condition), as(x, dtype, "where"), as(y, dtype, "where")});
+  const DType dtype = common_type("where", {x, y});
+  const auto converted = [&](const Operand& v) {
+    // NumPy makes an int64 or uint64 of a Python int, which then wraps.
+    if (!v.literal || v.literal->kind != Kind::Int || !is_integer(dtype))
+      return as(v, dtype, "where");
+    const bool large = v.literal->integer > highest_integer(DType::Int64);
+    return b_.constant(scalar_of(*v.literal, large ? DType::Uint64 : DType::Int64).cast(dtype));
+  };
+  return elementwise(AluOp::Where, {to_bool(condition), converted(x), converted(y)});
 }
 
 Operand NumpyBuilder::clip(const Operand& x, const std::optional<Operand>& low,

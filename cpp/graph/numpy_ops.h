@@ -105,8 +105,11 @@ class NumpyBuilder {
   // Of a literal: {} and the dtype it has alone.
   Shape shape(const Operand& x) const;
   DType dtype(const Operand& x) const;
-  // numpy.result_type.
+  // The dtype in which a ufunc computes on these operands.
   DType result_type(const Operands& operands) const;
+  // numpy.result_type. Other than in ufuncs, bfloat16 has no common dtype with 16 bits of another
+  // kind nor with wider integers, and Python floats are float64 beside it.
+  DType common_type(const char* op, const Operands& operands) const;
   // The dtype in which NumPy's float-only loops compute on these operands.
   DType float_type(const Operands& operands) const;
   // The operand as a value, in its own dtype (of weak operands and literals the default one).
@@ -213,6 +216,8 @@ class NumpyBuilder {
   Operand weak_operator(std::string_view name, const Operands& operands);
   Operand alu_ufunc(AluOp op, const Operands& operands);
 
+  // The dot product where one operand is 0-d; Python numbers are not weak there.
+  Operand scaled(const Operand& a, const Operand& b);
   // Sums the products over the labels that are not in `out`; each operand's labels differ.
   Value contract_labels(Value a, std::string la, Value b, std::string lb, const std::string& out);
   Value reduce_labels(Value x, std::string& labels, const std::string& keep);

@@ -376,7 +376,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
     if isinstance(axes, numbers.Integral):
         count = int(axes)
         if count > min(x.ndim, y.ndim):
-            raise ValueError("shape-mismatch for sum")
+            raise IndexError("tuple index out of range")
         axes_x, axes_y = list(range(x.ndim - count, x.ndim)), list(range(count))
     else:
         axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])

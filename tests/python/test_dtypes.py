@@ -45,9 +45,9 @@ UFUNCS = [
 UNARY = sorted({f for f in UFUNCS if f.nin == 1}, key=lambda f: f.__name__)
 BINARY = sorted({f for f in UFUNCS if f.nin == 2}, key=lambda f: f.__name__)
 
-# Traced functions refuse these by design: a sign known only at run time decides whether NumPy
-# raises, and NumPy's integer reciprocal is a division by zero for 0.
-_REFUSED = {"power", "reciprocal"}
+# Traced functions refuse this by design: a sign known only at run time decides whether NumPy
+# raises.
+_REFUSED = {"power"}
 
 
 def _outcome(function: Any, *args: Any) -> Any:
@@ -149,6 +149,62 @@ def test_joining(function: Any) -> None:
     for a in DTYPES:
         for b in DTYPES:
             _check(lambda x, y: function([x, y]), "join", np.ones((2, 2), a), np.ones((2, 2), b))
+
+
+_CHOICES = {
+    "where": lambda a, b: np.where([True, False], a, b),
+    "dot": np.dot,
+    "inner": np.inner,
+    "result_type": lambda a, b: np.zeros(1, np.result_type(a, b)),
+}
+
+
+@pytest.mark.parametrize("function", _CHOICES.values(), ids=_CHOICES)
+def test_joining_with_python_scalars(function: Any) -> None:
+    for scalar in SCALARS.values():
+        if scalar == 2**70:  # NumPy makes objects of it
+            continue
+        for dtype in [*DTYPES, ml_dtypes.bfloat16]:
+            x = np.ones(2, dtype)
+            for call in (lambda v, s=scalar: function(v, s), lambda v, s=scalar: function(s, v)):
+                if _outcome(call, x) == [np.dtype(object)]:
+                    with pytest.raises(TypeError, match="no common dtype"):
+                        rune_jit.jit(call, fallback="error")(x)
+                else:
+                    _check(call, str(scalar), x)
+
+
+def test_integers_that_wrap() -> None:
+    """numpy.where makes arrays of Python ints, of int64 or uint64, and casts those."""
+    for dtype in DTYPES[1:9]:
+        x = np.ones(3, dtype)
+        for number in (300, -1, 2**40 + 7, 2**63 + 5, -(2**63), 2**64):
+            _check(lambda v, n=number: np.where([True, False, True], v, n), str(number), x)
+            if number < 2**64:
+                choose = rune_jit.jit(lambda v, n=number: np.where(v > 0, n, v), fallback="error")
+                np.testing.assert_array_equal(choose(x), np.where(x > 0, number, x))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.bfloat16])
+def test_bfloat16_in_joins(dtype: Any) -> None:
+    x, y = np.ones(2, ml_dtypes.bfloat16), np.ones(2, dtype)
+    for function in (
+        lambda a, b: np.concatenate([a, b]),
+        lambda a, b: np.stack([b, a]),
+        lambda a, b: np.where([True, False], a, b),
+        lambda a, b: np.append(a, b),
+        lambda a, b: np.zeros(1, np.result_type(b, a)),
+        lambda a, b: np.hstack([a, b]),
+    ):
+        _check(function, "join", x, y)
+        _check(function, "join", y, x)
+    for product in (np.inner, lambda a, b: np.tensordot(a, b, 1)):
+        objects = np.tensordot(x, y, 1).dtype == object
+        if objects:
+            with pytest.raises(TypeError, match="no common dtype"):
+                rune_jit.jit(product, fallback="error")(x, y)
+        else:
+            _check(product, "product", x, y)
 
 
 def test_three_operands_promote_together() -> None:
