@@ -27,8 +27,11 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
     const MTLSize threads = device.maxThreadsPerThreadgroup;
     caps.max_threads_per_group = static_cast<int>(std::min<NSUInteger>(threads.width, 1 << 20));
     caps.shared_memory_bytes = static_cast<int64_t>(device.maxThreadgroupMemoryLength);
-    // Matrix units came with the A14 and the M1.
-    if (![device supportsFamily:MTLGPUFamilyApple7]) caps.matrix_ops.clear();
+    // Matrix units and atomic operations on floats came with the A14 and the M1.
+    if (![device supportsFamily:MTLGPUFamilyApple7]) {
+      caps.matrix_ops.clear();
+      caps.atomic_ops[static_cast<size_t>(DType::Float32)].reset();
+    }
   }
   return caps;
 }

@@ -109,13 +109,14 @@ Var Builder::load(Var memory, Var index, int lanes, Var valid) {
   return add(Load{}, std::move(args), {type(memory).dtype, lanes});
 }
 
-void Builder::store(Var memory, Var index, Var value, Var valid, bool nontemporal) {
+void Builder::store(Var memory, Var index, Var value, Var valid, bool nontemporal,
+                    std::optional<AluOp> atomic) {
   check_access(type(memory), type(index), mask_type(valid), type(value).lanes);
   RUNE_CHECK(type(value).dtype == type(memory).dtype && !type(value).pointer, "cannot store ",
              name_of(type(value).dtype), " to memory of ", name_of(type(memory).dtype));
   std::vector<Var> args{memory, index, value};
   if (valid.valid()) args.push_back(valid);
-  add(Store{nontemporal}, std::move(args), {});
+  add(Store{nontemporal, atomic}, std::move(args), {});
 }
 
 Var Builder::alu(AluOp op, std::vector<Var> args) {

@@ -30,7 +30,8 @@ class Builder {
   void end_if();
   void barrier();
   Var load(Var memory, Var index, int lanes = 1, Var valid = {});
-  void store(Var memory, Var index, Var value, Var valid = {}, bool nontemporal = false);
+  void store(Var memory, Var index, Var value, Var valid = {}, bool nontemporal = false,
+             std::optional<AluOp> atomic = std::nullopt);
   Var alu(AluOp op, std::vector<Var> args);
   Var cast(Var x, DType dtype);
   Var bitcast(Var x, DType dtype);

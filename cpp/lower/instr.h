@@ -147,11 +147,14 @@ struct Load {
   void fields(F&&) {}
 };
 // Args: (memory, index, value[, valid]), as Load. nontemporal: the data is not read again soon.
+// atomic: the element becomes `element atomic value`, in one step, whatever other threads do to it by
+// atomic stores.
 struct Store {
   bool nontemporal = false;
+  std::optional<AluOp> atomic = std::nullopt;
   bool operator==(const Store&) const = default;
   template <class F>
-  void fields(F&& f) { f("nontemporal", nontemporal); }
+  void fields(F&& f) { f("nontemporal", nontemporal); f("atomic", atomic); }
 };
 // A scalar operation, lane by lane.
 struct Alu {

@@ -267,6 +267,7 @@ class Runner {
   }
 
   void store(const Op& op, uint64_t* r) {
+    if (op.fn) return store_atomic(op, r);
     const int64_t first = static_cast<int64_t>(r[op.a]);
     if (const Region* region = whole_access(op, first)) {
       write_elements(op.from, r + op.c, region->data + first * region->element_bytes, op.lanes);
@@ -281,6 +282,25 @@ class Runner {
         if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
       }
       write_elements(op.from, r + op.c + lane, region.data + index * region.element_bytes, 1);
+    }
+  }
+
+  void store_atomic(const Op& op, const uint64_t* r) {
+    Op one = op;
+    one.lanes = 1;
+    for (uint32_t lane = 0; lane < op.lanes; ++lane) {
+      if (is_masked_off(op, r, lane)) continue;
+      int64_t index = index_of(op, r, lane);
+      Region& region = locate(op, index);
+      if (region.shadow) {
+        const Conflict conflict = record_atomic(region, index, moment_);
+        if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
+      }
+      std::byte* const element = region.data + index * region.element_bytes;
+      uint64_t old = 0;
+      read_elements(op.from, element, &old, 1);
+      op.fn(&old, &old, r + op.c + lane, nullptr, one);
+      write_elements(op.from, &old, element, 1);
     }
   }
 

@@ -185,9 +185,15 @@ class Decoder {
     const uint32_t dst = define();
     emit_access(Code::Load, dst, instr().type.lanes, 2);
   }
-  void decode(const Store&) {
+  void decode(const Store& p) {
     emit_access(Code::Store, 0, type_of(arg(2)).lanes, 3);
-    program_.ops.back().c = slot(arg(2));
+    Op& op = program_.ops.back();
+    op.c = slot(arg(2));
+    if (p.atomic) {
+      op.alu = *p.atomic;
+      op.to = op.from;
+      op.fn = alu_function(*p.atomic, op.from);
+    }
     for (const uint32_t m : program_.pointers[pointers_[arg(0).id]])
       program_.memories[m].written = true;
   }

@@ -27,8 +27,10 @@ Conflict record_read(Region& region, int64_t index, const Moment& moment) {
   return conflict;
 }
 
-Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment) {
-  Shadow& s = region.shadow[index];
+namespace {
+
+// A write that conflicts with other threads' reads and writes.
+Conflict any_write(const Region& region, const Shadow& s, const Moment& moment) {
   Conflict conflict;
   if (s.read == moment.interval && s.reader != moment.thread) {
     conflict = {Conflict::Kind::Thread, false, s.reader};
@@ -39,12 +41,31 @@ Conflict record_write(Region& region, int64_t index, uint64_t value, const Momen
   } else if (region.global && s.written != 0 && s.written < moment.group_start) {
     conflict = {Conflict::Kind::Group, true, 0};
   }
+  return conflict;
+}
+
+}  // namespace
+
+Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment) {
+  Shadow& s = region.shadow[index];
+  Conflict conflict = any_write(region, s, moment);
   if (conflict.other_writes) {
     std::byte fresh[8];
     write_elements(region.dtype, &value, fresh, 1);
     const std::byte* const old = region.data + index * region.element_bytes;
     if (std::memcmp(fresh, old, region.element_bytes) == 0) conflict = {};
   }
+  s.written = moment.interval;
+  s.writer = moment.thread;
+  s.atomic = false;
+  return conflict;
+}
+
+Conflict record_atomic(Region& region, int64_t index, const Moment& moment) {
+  Shadow& s = region.shadow[index];
+  Conflict conflict = any_write(region, s, moment);
+  if (conflict.other_writes && s.atomic) conflict = {};
+  s.atomic = s.written != moment.interval || s.atomic;
   s.written = moment.interval;
   s.writer = moment.thread;
   return conflict;

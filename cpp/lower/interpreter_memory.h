@@ -19,6 +19,7 @@ struct Shadow {
   uint32_t first_read = 0;  // interval of the first read
   uint32_t writer = 0;      // thread of the last write
   uint32_t reader = 0;      // thread of the reads in interval `read`, or kSeveral
+  bool atomic = false;      // all writes in interval `written` were atomic
 };
 inline constexpr uint32_t kSeveral = ~uint32_t{0};
 
@@ -49,6 +50,7 @@ struct Region {
 // Record an access and say with what earlier one it conflicts.
 Conflict record_read(Region& region, int64_t index, const Moment& moment);
 Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment);
+Conflict record_atomic(Region& region, int64_t index, const Moment& moment);
 
 // The memories of one run.
 class Memories {

@@ -170,10 +170,11 @@ Var ScopedBuilder::custom_here(Custom custom, std::vector<Var> args, DType dtype
   return here(std::move(custom), std::move(args), {dtype, lanes, false});
 }
 
-void ScopedBuilder::store(Var memory, Var index, Var value, Var valid, bool nontemporal) {
+void ScopedBuilder::store(Var memory, Var index, Var value, Var valid, bool nontemporal,
+                          std::optional<AluOp> atomic) {
   std::vector<Var> args{memory, index, value};
   if (valid.valid()) args.push_back(valid);
-  here(Store{nontemporal}, std::move(args), {});
+  here(Store{nontemporal, atomic}, std::move(args), {});
 }
 
 Var ScopedBuilder::acc(Var initial) {

@@ -49,7 +49,8 @@ class ScopedBuilder {
   Var gep_here(Var x, Ints indices);
   Var custom_here(Custom custom, std::vector<Var> args, DType dtype);
   Var load_here(Var memory, Var index, int lanes, Var valid);
-  void store(Var memory, Var index, Var value, Var valid, bool nontemporal);
+  void store(Var memory, Var index, Var value, Var valid, bool nontemporal,
+             std::optional<AluOp> atomic = std::nullopt);
   void barrier();
   Var simd_reduce(AluOp op, int64_t width, Var x);
   Var wmma(Wmma shape, Var a, Var b, Var c);

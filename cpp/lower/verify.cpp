@@ -218,9 +218,18 @@ class Verifier {
            value.lanes, " lanes");
   }
   void check(const Load&) { access(type(), 2); }
-  void check(const Store&) {
+  void check(const Store& p) {
     access(arg(2), 3);
     read_only(instr().args[0]);
+    if (!p.atomic) return;
+    combines(*p.atomic, arg(2).dtype);
+    expect(!p.nontemporal, "is atomic and past the caches");
+    expect(kernel_[instr().args[0]].as<Define_Global>(), "is atomic, but %", instr().args[0].id,
+           " is no global memory");
+  }
+  void combines(AluOp op, DType dtype) {
+    expect(info(op).arity == 2 && info(op).accepts(dtype) && info(op).result != AluResult::Bool,
+           "cannot combine ", name_of(dtype), " by ", name_of(op));
   }
   void read_only(Var v) {
     const Define_Global* global = kernel_[v].as<Define_Global>();
@@ -304,9 +313,7 @@ class Verifier {
   }
   void check(const Simd_reduce& p) {
     check_groups(p.width);
-    expect(info(p.op).arity == 2 && info(p.op).accepts(arg(0).dtype) &&
-               info(p.op).result != AluResult::Bool,
-           "cannot combine ", name_of(arg(0).dtype), " by ", name_of(p.op));
+    combines(p.op, arg(0).dtype);
     expect(arg(0) == Type{arg(0).dtype}, "%", instr().args[0].id, " is ", type_text(arg(0)),
            ", not a scalar");
     same_type(arg(0));

@@ -47,6 +47,7 @@ class KernelRenderer {
   void load(uint32_t id);
   void load_run(uint32_t id, const std::string& index);
   void store(const lower::Instr& instr);
+  void store_atomic(const lower::Instr& instr);
   void store_run(const lower::Instr& instr, const std::string& index);
   void assign(const lower::Instr& instr);
   void open_loop(uint32_t id);

@@ -85,7 +85,24 @@ void KernelRenderer::load_run(uint32_t id, const std::string& index) {
   close();
 }
 
+void KernelRenderer::store_atomic(const Instr& instr) {
+  const Type& type = kernel_[instr.args[2]].type;
+  const AluOp op = *instr.as<lower::Store>()->atomic;
+  const auto text = dialect_.atomics.find({op, type.dtype});
+  const auto& memory = memories_[instr.args[0].id];
+  if (text == dialect_.atomics.end() || memory.size() != 1 || !memory[0].global)
+    unsupported(concat("with atomic ", name_of(op), " of ", name_of(type.dtype)));
+  for (int i = 0; i < type.lanes; ++i) {
+    if (instr.args.size() > 3) open("if (" + lane(instr.args[3], i) + ')');
+    line(expand(text->second, {{'p', element(memory, index_of(instr.args[1], i))},
+                               {'0', lane(instr.args[2], i)}}),
+         ';');
+    if (instr.args.size() > 3) close();
+  }
+}
+
 void KernelRenderer::store(const Instr& instr) {
+  if (instr.as<lower::Store>()->atomic) return store_atomic(instr);
   const Type& type = kernel_[instr.args[2]].type;
   const Var index = instr.args[1];
   const bool masked = instr.args.size() > 3;

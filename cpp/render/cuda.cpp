@@ -151,6 +151,20 @@ void set_spellings(Dialect& d) {
   }
 }
 
+// Addition wraps, so that of signed and unsigned integers is the same.
+void set_atomics(Dialect& d) {
+  for (const DType dtype : {DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
+    d.atomics[{AluOp::Add, dtype}] = "atomicAdd(&$p, $0)";
+  for (const DType dtype : {DType::Int32, DType::Int64}) {
+    const std::string& wraps = d.wrap_type(dtype);
+    d.atomics[{AluOp::Add, dtype}] = "atomicAdd((" + wraps + "*)&$p, (" + wraps + ")$0)";
+  }
+  for (const DType dtype : {DType::Int32, DType::Int64, DType::Uint32, DType::Uint64}) {
+    d.atomics[{AluOp::Max, dtype}] = "atomicMax(&$p, $0)";
+    d.atomics[{AluOp::Min, dtype}] = "atomicMin(&$p, $0)";
+  }
+}
+
 Dialect make_dialect() {
   Dialect d;
   d.name = "CUDA C++";
@@ -185,6 +199,7 @@ Dialect make_dialect() {
   d.unroll = "#pragma unroll";
   set_literals_and_casts(d);
   set_spellings(d);
+  set_atomics(d);
   return d;
 }
 
@@ -208,6 +223,8 @@ Capabilities cuda_capabilities() {
   caps.num_vector_registers = 128;
   caps.max_threads_per_group = 1024;
   caps.simd_width = 32;
+  for (const auto& [key, text] : cuda_dialect().atomics)
+    caps.atomic_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
   caps.shared_memory_bytes = cuda_dialect().shared_bytes;
   caps.l1_bytes = 128 << 10;
   caps.l2_bytes = 4 << 20;

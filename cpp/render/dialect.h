@@ -64,6 +64,8 @@ struct Dialect {
   std::string barrier;  // a statement
   // What combines $0 of the SIMD-group's threads, by operation and dtype, and the group's width.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
+  // What combines the element $p of global memory with $0 in one step, in the same way.
+  std::map<std::pair<AluOp, DType>, std::string> atomics;
   int simd_width = 0;
   // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them.
   std::vector<std::pair<MatrixOp, std::string>> matrix_products;

@@ -215,6 +215,10 @@ Value KernelRenderer::compute(const Instr& i) {
       return emit_load(w_, memories_[i.args[0].id], dtype, lanes, args[0], valid);
     }
     case InstrKind::Store: {
+      if (i.as<lower::Store>()->atomic)
+        user_error(ErrorKind::Unsupported, "store: cannot render atomic ",
+                   name_of(*i.as<lower::Store>()->atomic),
+                   " for the CPU (its schedules give each core memory of its own)");
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
       emit_store(w_, memories_[i.args[0].id], args[0], args[1], valid,
                  i.as<lower::Store>()->nontemporal);

@@ -213,6 +213,20 @@ void set_simd_reductions(Dialect& d) {
   add(AluOp::Mul, DType::Int32, "(int)simd_product((uint)$0)");
 }
 
+// Atomic operations on floats are of MSL 3.0.
+void set_atomics(Dialect& d) {
+  const auto add = [&](AluOp op, DType dtype, const char* function) {
+    d.atomics[{op, dtype}] = concat("atomic_fetch_", function, "_explicit((device atomic_",
+                                    d.type(dtype), "*)&$p, $0, memory_order_relaxed)");
+  };
+  add(AluOp::Add, DType::Float32, "add");
+  for (const DType dtype : {DType::Int32, DType::Uint32}) {
+    add(AluOp::Add, dtype, "add");
+    add(AluOp::Max, dtype, "max");
+    add(AluOp::Min, dtype, "min");
+  }
+}
+
 Dialect make_dialect() {
   Dialect d;
   d.name = "MSL";
@@ -259,6 +273,7 @@ Dialect make_dialect() {
   set_literals(d);
   set_spellings(d);
   set_simd_reductions(d);
+  set_atomics(d);
   set_matrix_products(d);
   return d;
 }
@@ -290,6 +305,8 @@ Capabilities metal_capabilities() {
   caps.simd_width = msl_dialect().simd_width;
   for (const auto& [key, text] : msl_dialect().simd_reduce)
     caps.simd_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
+  for (const auto& [key, text] : msl_dialect().atomics)
+    caps.atomic_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
   for (const auto& [op, function] : msl_dialect().matrix_products) caps.matrix_ops.push_back(op);
   caps.shared_memory_bytes = msl_dialect().shared_bytes;
   caps.l1_bytes = 8 << 10;

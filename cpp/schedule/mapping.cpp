@@ -429,14 +429,17 @@ class Mapper {
     return std::min(threads, most);
   }
 
-  // One group a point, its threads along the stages' innermost axes; or one thread a point.
+  // One group a point, its threads along the stages' innermost axes; or one thread a point, or an
+  // update of one.
   void map_to_grid() {
     Mapping& mapping = kernel_.iter.mapping;
-    mapping.block = outer_;
     const bool by_group = has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
                           (!contracts_ || outer_points() < kContractGroupOutputs);
-    for (const int64_t axis : outer_) block_tile_[axis] = 1;
-    if (by_group) {
+    if (is_atomic()) {
+      deal_to_threads(all_axes());
+    } else if (by_group) {
+      mapping.block = outer_;
+      for (const int64_t axis : outer_) block_tile_[axis] = 1;
       int64_t threads = 1;
       for (const Stage& stage : kernel_.stages) {
         if (stage.axes.empty()) continue;
@@ -448,14 +451,39 @@ class Mapper {
       kernel_.context.local_dims[0] = threads;
       kernel_.context.global_dims[0] = outer_points();
     } else {
-      mapping.thread = outer_;
-      // A single point has no axis that threads could share.
-      const int64_t threads = outer_.empty() ? 1 : group_threads(outer_points());
-      kernel_.context.local_dims[0] = threads;
-      kernel_.context.global_dims[0] = ceil_div(outer_points(), threads);
+      deal_to_threads(outer_);
       for (const Stage& stage : kernel_.stages)
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
     }
+    check_grid();
+  }
+
+  // A thread for each point of these axes.
+  void deal_to_threads(const Ints& axes) {
+    kernel_.iter.mapping.block = kernel_.iter.mapping.thread = axes;
+    int64_t points = 1;
+    for (const int64_t axis : axes) points *= extent(axis), block_tile_[axis] = 1;
+    // A single point has no axis that threads could share.
+    const int64_t threads = axes.empty() ? 1 : group_threads(points);
+    kernel_.context.local_dims[0] = threads;
+    kernel_.context.global_dims[0] = ceil_div(points, threads);
+  }
+
+  // Whether the kernel's updates are combined by atomic operations.
+  bool is_atomic() const {
+    if (!sequential_ || sequential_->kind != StageKind::Scatter) return false;
+    const graph::Node& node = graph_[sequential_->values.front().value];
+    return updates_atomically(*node.as<graph::Scatter>(), node.dtype(), caps_);
+  }
+
+  // Updates around the elements of each, which neighbouring threads write to neighbouring places.
+  Ints all_axes() const {
+    Ints axes = sequential_->axes;
+    axes.insert(axes.end(), outer_.begin(), outer_.end());
+    return axes;
+  }
+
+  void check_grid() const {
     if (kernel_.context.global_dims[0] > caps_.max_grid)
       user_error(ErrorKind::Unsupported, kernel_.kernel_name, ": cannot launch ",
                  kernel_.context.global_dims[0], " workgroups (the device allows ", caps_.max_grid,
@@ -493,7 +521,9 @@ class Mapper {
       return std::find(thread.begin(), thread.end(), axis) != thread.end();
     });
     plan.intra_thread = several ? IntraThread::Tree : IntraThread::None;
-    plan.inter_thread = across_threads ? InterThread::SharedTree : InterThread::None;
+    plan.inter_thread = !across_threads ? InterThread::None
+                        : sequential_   ? InterThread::Atomic
+                                        : InterThread::SharedTree;
     kernel_.reduce = std::move(plan);
   }
 
@@ -512,6 +542,12 @@ class Mapper {
 };
 
 }  // namespace
+
+bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps) {
+  const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
+  return caps.model == ExecutionModel::Grid && op &&
+         caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
+}
 
 void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel) {
   if (kernel.phases.empty()) {

@@ -5,6 +5,10 @@
 
 namespace rune::schedule {
 
+// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a device
+// of many threads that has them.
+bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps);
+
 // Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
 // set. `estimated_ns` is the kernel's time on the whole device; it decides how far to spread the
 // work.

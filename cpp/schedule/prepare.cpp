@@ -8,6 +8,7 @@
 #include "graph/builder.h"
 #include "graph/symbolic_sizes.h"
 #include "schedule/indexing.h"
+#include "schedule/mapping.h"
 
 namespace rune::schedule {
 
@@ -212,8 +213,8 @@ std::optional<int64_t> choose_copies(const Shape& target, const graph::Scatter& 
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t lines = num_elements(target) / target[scatter.axis];
   const int64_t parallel = grid ? lines : lines / caps.lanes(dtype);
-  if (scatter.mode == graph::ScatterMode::Set || caps.num_cores < 2 || parallel >= caps.num_cores ||
-      count * lines < kLongScatter)
+  if (scatter.mode == graph::ScatterMode::Set || updates_atomically(scatter, dtype, caps) ||
+      caps.num_cores < 2 || parallel >= caps.num_cores || count * lines < kLongScatter)
     return std::nullopt;
   // Copies are filled and read once, whole vectors at a time.
   const int64_t most = std::min(kMostCopies, count / (2 * target[scatter.axis]));

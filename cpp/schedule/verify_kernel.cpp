@@ -131,6 +131,14 @@ class KernelVerifier {
     }
   }
 
+  // Whether workgroups share the axis of a Scatter stage's updates.
+  bool is_atomic(int64_t axis) const {
+    return kernel_.reduce && kernel_.reduce->inter_thread == InterThread::Atomic &&
+           std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](const Stage& stage) {
+             return stage.kind == StageKind::Scatter && contains(stage.axes, axis);
+           });
+  }
+
   void check_mapping() {
     outer_ = outer_axes(kernel_);
     for (int64_t i = 0; i < num_axes(); ++i) {
@@ -140,14 +148,15 @@ class KernelVerifier {
       if (thread && (serial || vec))
         report(axis_text(i), " is mapped twice: to threads and to loops");
       if (vec && !serial) report(axis_text(i), " has vectors but no loop");
-      if (block && !contains(outer_, i))
+      if (block && !contains(outer_, i) && !is_atomic(i))
         report(axis_text(i), " is a block axis, but a stage's own");
       if (thread && contains(outer_, i) && !block)
         report(axis_text(i), " is an outer thread axis, but no block axis");
     }
-    const bool outer_threads = std::any_of(mapping_.thread.begin(), mapping_.thread.end(),
-                                           [&](int64_t axis) { return contains(outer_, axis); });
-    if (outer_threads && mapping_.thread != mapping_.block && !kernel_.matrix)
+    const bool grid_threads =
+        std::any_of(mapping_.thread.begin(), mapping_.thread.end(),
+                    [&](int64_t axis) { return contains(mapping_.block, axis); });
+    if (grid_threads && mapping_.thread != mapping_.block && !kernel_.matrix)
       report("threads over outer axes must run over all block axes, in their order");
   }
 
@@ -188,7 +197,7 @@ class KernelVerifier {
       if (dims->size() != 3 || *std::min_element(dims->begin(), dims->end()) < 1)
         return report("launch dimensions are ", text::to_text(*dims));
     const bool outer_threads =
-        !kernel_.matrix && !mapping_.thread.empty() && contains(outer_, mapping_.thread[0]);
+        !kernel_.matrix && !mapping_.thread.empty() && contains(mapping_.block, mapping_.thread[0]);
     const int64_t threads = num_elements(context.local_dims);
     int64_t groups = 1;
     for (const int64_t axis : mapping_.block)

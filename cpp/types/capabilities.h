@@ -52,6 +52,8 @@ struct Capabilities {
 
   // Operations by which the threads of a SIMD-group combine their values, in the same way.
   std::array<std::bitset<128>, kNumDTypes> simd_ops;
+  // Operations that combine a value with an element of global memory in one step, in the same way.
+  std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }

@@ -186,6 +186,29 @@ def test_simd_reduce() -> None:
         ir.Kernel(SIMD.replace("local=[4,", "local=[1,").replace("width=2", "width=1"), "cpu")
 
 
+ATOMIC = """kernel @k grid=[2,1,1] local=[4,1,1] {
+  %0 = define_global index=0 size=8 writable=false : ptr f32
+  %1 = define_global index=1 size=2 writable=true : ptr f32
+  %2 = special Global_task_idx dim=0 bound=8 : i64
+  %3 = load %0 %2 : f32
+  %4 = const i64(1) : i64
+  %5 = alu and %2 %4 : i64
+  store nontemporal=false atomic=max %1 %5 %3
+}
+"""
+
+
+def test_atomic_store() -> None:
+    out = np.array([-9, 0], np.float32)
+    (result,) = ir.Kernel(ATOMIC, "interpreter").run(X, out)
+    np.testing.assert_array_equal(result, np.maximum(out, X.reshape(4, 2).max(0)))
+    with pytest.raises(RuntimeError, match=r"another workgroup|data race"):
+        ir.Kernel(ATOMIC.replace(" atomic=max", ""), "interpreter").run(X, out)
+    one = ATOMIC.replace("grid=[2,1,1] local=[4,1,1]", "grid=[8,1,1] local=[1,1,1]")
+    with pytest.raises(UnsupportedOpError, match="store: cannot render atomic max for the CPU"):
+        ir.Kernel(one, "cpu")
+
+
 def test_wmma() -> None:
     a = X.astype(np.float16)
     (result,) = ir.Kernel(WMMA, "interpreter").run(a, a, X[:4])

@@ -273,6 +273,36 @@ def test_simd_reductions(dtype: str) -> None:
         np.testing.assert_array_equal(result, expected.repeat(32), err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "i32", "u32"])
+def test_atomic_stores(dtype: str) -> None:
+    """Threads of several groups combine values with the same elements."""
+    names = ["add"] if dtype == "f32" else ["add", "max", "min"]
+    numpy_dtype = DTYPES[dtype]
+    x = np.random.default_rng(0).integers(0, 100, 128).astype(numpy_dtype)
+    k = Text("atomics", threads=32)
+    given = k.memory(dtype, 0)
+    out = [k.memory(dtype, i + 1, writable=True) for i in range(len(names))]
+    task = k("special Global_task_idx dim=0 bound=512 : i64")
+    value = k(f"load {given} {task} : {dtype}")
+    seven = k("const i64(7) : i64")
+    place = k(f"alu and {task} {seven} : i64")
+    for name, memory in zip(names, out, strict=True):
+        k(f"store nontemporal=false atomic={name} {memory} {place} {value}")
+    source = k.render()
+    check_msl(source)
+    results = [np.full(8, 50, numpy_dtype) for _ in names]
+    run_msl(source, "atomics", [x, *results], [4], [32])
+    for name, result in zip(names, results, strict=True):
+        expected = np.full(8, 50, numpy_dtype)
+        SIMD_OPS[name].at(expected, np.arange(128) % 8, x)
+        np.testing.assert_array_equal(result, expected, err_msg=name)
+    call = r"atomic_fetch_\w+_explicit\(\(device \w+\*\)&(\w+\[\w+\]), (\w+), \w+\)"
+    plain = re.sub(call, r"\1 += \2", source)
+    assert plain != source
+    with pytest.raises(MetalError, match="data race"):
+        run_msl(plain, "atomics", [x, *results], [4], [32])
+
+
 SPREAD = [2, 8, 16, 4, 32, 1]  # Apple's, see cpp/render/msl.cpp
 
 

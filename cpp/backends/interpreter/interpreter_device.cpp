@@ -106,9 +106,10 @@ Capabilities interpreter_capabilities() {
     caps.arithmetic.set(d);
   }
   set_all_native(caps);
-  for (auto& ops : caps.simd_ops)
-    for (const AluOp op : {AluOp::Add, AluOp::Mul, AluOp::Max, AluOp::Min})
-      ops.set(static_cast<size_t>(op));
+  for (auto* table : {&caps.simd_ops, &caps.atomic_ops})
+    for (auto& ops : *table)
+      for (const AluOp op : {AluOp::Add, AluOp::Mul, AluOp::Max, AluOp::Min})
+        ops.set(static_cast<size_t>(op));
   return caps;
 }
 

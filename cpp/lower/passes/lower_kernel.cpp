@@ -53,11 +53,11 @@ class KernelLowerer {
 
   Kernel run() {
     Point start = nest_.origin();
-    const bool threads_over_outer =
-        !mapping_.thread.empty() && contains(context_.outer, mapping_.thread[0]);
+    const bool threads_over_grid =
+        !mapping_.thread.empty() && contains(mapping_.block, mapping_.thread[0]);
     if (kernel_.matrix) {
       deal_to_simd_groups(start);
-    } else if (threads_over_outer) {
+    } else if (threads_over_grid) {
       deal_to_threads(start);
     } else {
       const std::vector<Expr> groups = block_tiles();
@@ -81,7 +81,7 @@ class KernelLowerer {
   }
 
  private:
-  // Each thread of the grid computes one point of the linearised outer axes.
+  // Each thread of the grid computes one point of the linearised block axes.
   void deal_to_threads(const Point& start) {
     Shape sizes;
     int64_t total = 1;

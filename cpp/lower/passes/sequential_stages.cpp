@@ -59,7 +59,9 @@ class SequentialStage {
         return schedule::scattered_accesses(graph_, value.value, index, number)[i];
       };
     };
-    nest_.nest(stage_.axes, outer, false, [&](const Points& points) {
+    const auto& plan = context_.kernel.reduce;
+    const bool atomic = plan && plan->inter_thread == schedule::InterThread::Atomic;
+    nest_.nest(atomic ? Ints{} : stage_.axes, outer, false, [&](const Points& points) {
       const std::vector<Var> indices = at_points(points, operand(0));
       const std::vector<Var> updates = at_points(points, operand(1));
       for (size_t i = 0; i < points.size(); ++i) {
@@ -67,7 +69,7 @@ class SequentialStage {
         const Expr position =
             schedule::value_position(stage_, value, points[i].axes) + along.position * stride;
         values_.update(value.value, position, updates[i], points[i].mask, along.valid,
-                       graph::reduce_op(scatter.mode));
+                       {graph::reduce_op(scatter.mode), atomic});
       }
     });
   }

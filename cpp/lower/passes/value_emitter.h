@@ -82,9 +82,14 @@ class ValueEmitter {
     Var valid;
   };
   Position checked_position(Var index, int64_t extent);
-  // As store, where `valid` holds too; combined with what is there by `op`, if it is given.
+  // How an update meets what is there: in its place, or by `op`, which other threads may do, too.
+  struct Combination {
+    std::optional<ReduceOp> op;
+    bool atomic = false;
+  };
+  // As store, where `valid` holds too.
   void update(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, Var valid,
-              std::optional<ReduceOp> op);
+              Combination by);
 
   // Scratch memory. What is kept counts from `origin`, the index at the first element held.
   void keep(Value v, const Index& origin, const Index& index, Var value, const sym::Mask& mask);

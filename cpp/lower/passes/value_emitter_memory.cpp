@@ -140,16 +140,19 @@ void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const M
 }
 
 void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& mask, Var valid,
-                          std::optional<ReduceOp> op) {
+                          Combination by) {
   const Var memory = memory_.at(v.id);
   builder_.open_if(valid);
   const Place place = place_of(position, emit(mask));
   value = builder_.splat(value, place.lanes);
-  if (op) {
+  std::optional<AluOp> atomic;
+  if (by.atomic) {
+    atomic = alu_of(by.op.value());
+  } else if (by.op) {
     const Var old = builder_.load_here(memory, place.index, place.lanes, place.valid);
-    value = builder_.alu_here(alu_of(*op), {old, value});
+    value = builder_.alu_here(alu_of(*by.op), {old, value});
   }
-  builder_.store(memory, place.index, value, place.valid, false);
+  builder_.store(memory, place.index, value, place.valid, false, atomic);
   builder_.close_if();
 }
 

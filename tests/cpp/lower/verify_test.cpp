@@ -193,6 +193,19 @@ TEST(Verify, SimdReduce) {
              "depends on the thread");
 }
 
+TEST(Verify, AtomicStores) {
+  const std::string memory = "%4 = define_global index=1 size=64 writable=true : ptr i64\n";
+  const auto bad = [&](const std::string& store, const char* message) {
+    expect_one(kThread + memory + store, "store", message);
+  };
+  EXPECT_TRUE(violations(kThread + memory + "store nontemporal=false atomic=max %4 %0 %2",
+                         "grid=[4,1,1] local=[8,1,1]")
+                  .empty());
+  bad("store nontemporal=false atomic=cmplt %4 %0 %2", "cannot combine i64 by cmplt");
+  bad("store nontemporal=true atomic=add %4 %0 %2", "is atomic and past the caches");
+  bad("store nontemporal=false atomic=add %3 %0 %2", "%3 is read-only");
+}
+
 TEST(Verify, WmmaOfSpreadTiles) {
   const auto wmma = [](const char* spread) {
     return std::string(kThread) +

@@ -83,13 +83,15 @@ std::string MemoryChecker::check_byte(const Range& range, Cell& cell, const Acce
                                     " of threadgroup " + std::to_string(group_of(other));
     return text + " " + verb + " with no barrier between (data race)";
   };
-  if (cell.writer != 0 && cell.writer != id.thread &&
+  const bool atomic = access.is_atomic && cell.atomic;
+  if (cell.writer != 0 && cell.writer != id.thread && !atomic &&
       (group_of(cell.writer) != id.group || cell.write_epoch == epoch))
     return race("wrote", cell.writer);
   if (access.is_write) {
     if (cell.reader != 0 && (cell.reader == kSeveralGroups || cell.read_group != id.group ||
                              (cell.reader != id.thread && cell.read_epoch == epoch)))
       return race("read", cell.reader);
+    cell.atomic = access.is_atomic && (cell.atomic || cell.write_epoch != epoch);
     cell.writer = id.thread;
     cell.write_epoch = epoch;
     return "";

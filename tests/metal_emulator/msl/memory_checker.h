@@ -12,6 +12,7 @@ struct Access {
   const char* address = nullptr;
   unsigned bytes = 0;
   bool is_write = false;
+  bool is_atomic = false;  // a write that goes with other threads' atomic ones
 };
 
 // A thread, numbered from 1 over the whole grid, and its threadgroup.
@@ -41,6 +42,7 @@ class MemoryChecker {
  private:
   struct Cell {
     uint32_t writer = 0, write_epoch = 0, reader = 0, read_epoch = 0, read_group = 0;
+    bool atomic = false;  // all writes in write_epoch were
   };
   struct Range {
     char* begin;

@@ -319,8 +319,8 @@ thread_local bool FaultGuard::thread_ = false;
 
 const Host* host_functions() {
   static const Host host = {
-      [](const void* address, unsigned bytes, bool is_write) {
-        Run::active->access({static_cast<const char*>(address), bytes, is_write});
+      [](const void* address, unsigned bytes, int kind) {
+        Run::active->access({static_cast<const char*>(address), bytes, kind != 0, kind == 2});
       },
       [](const void* address, unsigned long bytes, const char* name) {
         Run::active->declare(static_cast<char*>(const_cast<void*>(address)), bytes, name);

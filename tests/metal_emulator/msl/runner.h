@@ -16,7 +16,7 @@ constexpr unsigned kSimdWidth = 32;
 
 // The layout of rune_msl::Host in include/metal_stdlib.
 struct Host {
-  void (*access)(const void* address, unsigned bytes, bool is_write);
+  void (*access)(const void* address, unsigned bytes, int kind);  // 0 reads, 1 writes, 2 is atomic
   void (*declare)(const void* address, unsigned long bytes, const char* name);
   void (*barrier)(int flags, int line);
   const char* (*exchange)(const void* value, unsigned bytes, int line, unsigned* lanes,
