@@ -73,16 +73,17 @@ Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, in
 void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, const Points& points,
                               bool into_slots, const Body& body) {
   const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
-  const Var steps = values_.emit(floordiv(end - from, width));
-  const Var i = builder_.open_range(steps);
-  const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
-  body(extend(points, axis, values_.bind(at, {0, std::max<int64_t>(last + 1 - width, 0)}), width,
-              into_slots));
-  builder_.close_range();
-  if (width == 1) return;
-  const Var none = values_.index_constant(0);
-  const Expr done = values_.bind(builder_.alu(AluOp::Max, {steps, none}), {0, last / width});
-  const Expr start = from + done * width;
+  Expr start = from;
+  if (last + 1 >= width) {
+    const Var steps = values_.emit(floordiv(end - from, width));
+    const Var i = builder_.open_range(steps);
+    const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
+    body(extend(points, axis, values_.bind(at, {0, last + 1 - width}), width, into_slots));
+    builder_.close_range();
+    if (width == 1) return;
+    const Var done = builder_.alu(AluOp::Max, {steps, values_.index_constant(0)});
+    start = from + values_.bind(done, {0, last / width}) * width;
+  }
   const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)));
   const Var position = values_.emit(start + values_.bind(j, {0, width / lanes}) * lanes);
   Points rest = extend(points, axis, values_.bind(position, {0, last}), lanes, into_slots);
