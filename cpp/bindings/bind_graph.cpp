@@ -106,7 +106,8 @@ Operands to_operands(const py::sequence& xs) {
   return result;
 }
 
-PyValue wrap(const PyBuilder& b, const Operand& x) {
+PyValue wrap(PyBuilder& b, const Operand& x) {
+  b.check_sizes();
   return {x, b.shape(x), b.dtype(x), b.shared_sizes()};
 }
 
@@ -128,7 +129,7 @@ std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_
   return values;
 }
 
-std::vector<PyValue> wrap_all(const PyBuilder& b, const Operands& xs) {
+std::vector<PyValue> wrap_all(PyBuilder& b, const Operands& xs) {
   std::vector<PyValue> result;
   for (const Operand& x : xs) result.push_back(wrap(b, x));
   return result;
@@ -328,7 +329,9 @@ void bind_movement(Class& c) {
     return wrap(b, b.put(to_operand(x), to_index(items), to_operand(value)));
   });
   c.def("indexed_shape", [](PyBuilder& b, py::handle x, const py::sequence& items) {
-    return b.sizes().tuple(b.indexed_shape(to_operand(x), to_index(items)));
+    const Shape shape = b.indexed_shape(to_operand(x), to_index(items));
+    b.check_sizes();
+    return b.sizes().tuple(shape);
   });
   c.def("scatter", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
                       const std::string& mode) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/symbolic_sizes.h"
+
 namespace rune::graph {
 
 namespace {
@@ -67,7 +69,8 @@ Operand NumpyBuilder::input(DType dtype, Shape shape, std::optional<Kind> weak) 
 }
 
 Operand NumpyBuilder::define_size(std::string name, int64_t low, int64_t bound) {
-  const Value var = b_.add(Define_Var{{std::move(name), low, bound}}, {});
+  size_vars_.push_back({std::move(name), low, bound});
+  const Value var = b_.add(Define_Var{size_vars_.back()}, {});
   return sizes_[bound] = Operand(var, Kind::Int);
 }
 
@@ -79,6 +82,12 @@ Operand NumpyBuilder::size_of(int64_t size) const {
 int64_t NumpyBuilder::least_size(int64_t size) const {
   const Operand symbolic = size_of(size);
   return symbolic.literal ? size : b_[symbolic.value].as<Define_Var>()->var.min_val;
+}
+
+void NumpyBuilder::check_sizes() {
+  const uint32_t first = checked_nodes_;
+  checked_nodes_ = b_.graph().size();
+  if (!size_vars_.empty()) check_symbolic_sizes(b_.graph(), size_vars_, first);
 }
 
 Shape NumpyBuilder::shape(const Operand& x) const {

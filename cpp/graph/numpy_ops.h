@@ -101,6 +101,9 @@ class NumpyBuilder {
   Operand size_of(int64_t size) const;
   // The least that the size may be.
   int64_t least_size(int64_t size) const;
+  // Throws UserError(Unsupported) if a node added since the last call cannot have the sizes of
+  // define_size as it does (symbolic_sizes.h). Shapes are right for all their values only then.
+  void check_sizes();
   Operand constant(const Scalar& value) { return b_.constant(value); }
   // Of a literal: {} and the dtype it has alone.
   Shape shape(const Operand& x) const;
@@ -249,6 +252,8 @@ class NumpyBuilder {
   std::set<std::tuple<Value, int64_t, int64_t>> checked_;  // indices, axis, size
   std::map<Value, std::pair<int64_t, int64_t>> ranges_;
   std::map<int64_t, Operand> sizes_;  // those of define_size, by bound
+  std::vector<SymVar> size_vars_;     // the same
+  uint32_t checked_nodes_ = 0;        // by check_sizes
 };
 
 }  // namespace rune::graph

@@ -1,6 +1,6 @@
 #include "graph/symbolic_sizes.h"
 
-#include <set>
+#include <algorithm>
 
 #include "base/error.h"
 #include "graph/text.h"
@@ -29,20 +29,22 @@ bool is_prime(int64_t n) {
 
 class Checker {
  public:
-  explicit Checker(const Graph& graph) : graph_(graph), vars_(graph.symbolic_vars()) {}
+  Checker(const Graph& graph, const std::vector<SymVar>& sizes) : graph_(graph), vars_(sizes) {}
 
-  void run() {
-    for (const Node& node : graph_.nodes)
-      for (const int64_t size : node.shape())
-        if (const SymVar* v = var(size)) used_.insert(v);
-    if (used_.empty()) return;
-    for (uint32_t id = 0; id < graph_.size(); ++id) {
-      id_ = id;
-      check_sizes(graph_.nodes[id]);
-      bool involved = is_symbolic(vars_, graph_.nodes[id].shape());
-      for (const Value v : graph_.nodes[id].inputs)
-        involved |= is_symbolic(vars_, graph_[v].shape());
-      if (involved) check(graph_.nodes[id]);
+  void check_bounds() const {
+    for (const SymVar& v : vars_)
+      if (!is_prime(v.max_val))
+        user_error(ErrorKind::Value, "define_var: cannot use ", v.max_val, " as the bound of size ",
+                   v.name, " (it is no prime, so that a product of sizes may hide it)");
+  }
+
+  void check_nodes(uint32_t first) {
+    for (id_ = first; id_ < graph_.size(); ++id_) {
+      const Node& node = graph_.nodes[id_];
+      check_sizes(node);
+      bool involved = is_symbolic(vars_, node.shape());
+      for (const Value v : node.inputs) involved |= is_symbolic(vars_, graph_[v].shape());
+      if (involved) check(node);
     }
   }
 
@@ -54,14 +56,9 @@ class Checker {
 
   void check_sizes(const Node& node) const {
     for (const int64_t size : node.shape())
-      for (const SymVar* v : used_) {
-        if (!is_prime(v->max_val))
-          user_error(ErrorKind::Value, "define_var: cannot use ", v->max_val,
-                     " as the bound of size ", v->name,
-                     " (it is no prime, so that a product of sizes may hide it)");
-        if (size != 0 && size % v->max_val == 0 && size != v->max_val)
-          fail(*v, "merge", "with another", "as");
-      }
+      for (const SymVar& v : vars_)
+        if (size != 0 && size % v.max_val == 0 && size != v.max_val)
+          fail(v, "merge", "with another", "as");
   }
 
   [[noreturn]] void fail(const SymVar& v, const char* verb, const char* how,
@@ -165,15 +162,27 @@ class Checker {
   }
 
   const Graph& graph_;
-  const std::vector<SymVar> vars_;
-  std::set<const SymVar*> used_;  // by some dimension; the others are only numbers
+  const std::vector<SymVar>& vars_;
   uint32_t id_ = 0;
 };
 
 }  // namespace
 
 void check_symbolic_sizes(const Graph& graph) {
-  Checker(graph).run();
+  // Variables that no dimension has are only numbers.
+  const std::vector<SymVar> vars = graph.symbolic_vars();
+  std::vector<SymVar> sizes;
+  for (const SymVar& v : vars)
+    if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                    [&](const Node& node) { return is_symbolic({v}, node.shape()); }))
+      sizes.push_back(v);
+  Checker checker(graph, sizes);
+  checker.check_bounds();
+  checker.check_nodes(0);
+}
+
+void check_symbolic_sizes(const Graph& graph, const std::vector<SymVar>& sizes, uint32_t first) {
+  Checker(graph, sizes).check_nodes(first);
 }
 
 }  // namespace rune::graph

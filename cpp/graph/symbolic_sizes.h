@@ -22,5 +22,7 @@ bool is_symbolic(const std::vector<SymVar>& vars, const Shape& shape);
 // along an axis that is merged with another, shifted, flipped or cut where not every value has
 // elements; UserError(Value) for a bound that is no prime or divides another size.
 void check_symbolic_sizes(const Graph& graph);
+// The same for the nodes from `first` on of a graph under construction with these sizes.
+void check_symbolic_sizes(const Graph& graph, const std::vector<SymVar>& sizes, uint32_t first);
 
 }  // namespace rune::graph

@@ -327,6 +327,8 @@ def test_wrong_options() -> None:
         (lambda x: np.squeeze(x), UnsupportedOpError),
         (lambda x: np.diff(x, axis=0), UnsupportedOpError),
         (lambda x: np.trace(x), UnsupportedOpError),
+        (lambda x: np.concatenate([x, x]).shape, UnsupportedOpError),  # computes nothing
+        (lambda x: x.sum() / len(x[1:]), UnsupportedOpError),
         (lambda x: np.repeat(x, 2, 0), UnsupportedOpError),
         (lambda x: x + np.zeros(1031)[:4], UnsupportedOpError),  # what stands for n
     ],
