@@ -98,7 +98,7 @@ Operand NumpyBuilder::mean(const Operand& x, const Axes& axes, bool keepdims,
   const DType result = dtype ? *dtype : is_float(from) ? from : DType::Float64;
   const DType compute = accumulator_of(result);
   const Ints along = normalize_axes("mean", axes, static_cast<int64_t>(shape(x).size()));
-  const Operand sum = reduce("sum", b_.cast(value_of(x), compute), along, keepdims);
+  const Operand sum = reduce("sum", b_.cast(value_of(x), compute), along, keepdims, compute);
   const auto count = [&](DType in) { return count_along(shape(x), along, in); };
   if (!is_float(compute))  // NumPy divides the integer sum as floats and casts the quotient back
     return b_.cast(

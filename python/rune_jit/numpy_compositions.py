@@ -164,7 +164,10 @@ def _linspace(
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     intervals = num - 1 if endpoint else num
     of_floats = np.result_type(start, stop, float(num))
-    start, stop = np.multiply(traced(start), 1.0), np.multiply(traced(stop), 1.0)
+    start, stop = (
+        x * 1.0 if isinstance(x, (int, float)) else np.multiply(traced(x), 1.0)
+        for x in (start, stop)
+    )
     span: Any = stop - start
     at = np.reshape(np.arange(num, dtype=of_floats), (num,) + (1,) * span.ndim)
     step = span / intervals if intervals else span.dtype.type(np.nan)

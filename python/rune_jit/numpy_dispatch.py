@@ -283,8 +283,11 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         out = args[position]
         args = (*given[:position], None, *given[position + 1 :])
         given = (*given[:position], *given[position + 1 :])
-    if out is not None and func in _IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
-        kwargs["dtype"] = out.dtype
+    if out is not None and func in _IN_DTYPE_OF_OUT:
+        if len(given) > 2:  # the third parameter of all of them
+            given = (*given[:2], out.dtype if given[2] is None else given[2], *given[3:])
+        elif kwargs.get("dtype") is None:
+            kwargs["dtype"] = out.dtype
     try:
         result = handler(*given, **kwargs) if handler else _host.call(func, args, kwargs)
     except UnsupportedOpError as error:
@@ -301,9 +304,16 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             raise
     if out is None:
         return result
-    exact = {np.dot: "no", np.concatenate: "same_kind", np.mean: "unsafe", np.std: "unsafe"}
-    return _writes.into(func.__name__, out, result, exact.get(func, "same_kind"))
+    return _writes.into(func.__name__, out, result, _CASTING_OF_OUT.get(func, "same_kind"))
 
+
+_CASTING_OF_OUT = {
+    np.dot: "no",
+    np.argmax: "no",
+    np.argmin: "no",
+    np.mean: "unsafe",
+    np.std: "unsafe",
+}
 
 # NumPy adds and multiplies in the dtype of the array for the result.
 _IN_DTYPE_OF_OUT = (
@@ -316,6 +326,8 @@ _IN_DTYPE_OF_OUT = (
     np.nancumsum,
     np.nancumprod,
     np.nanmean,
+    np.cumulative_sum,
+    np.cumulative_prod,
 )
 
 

@@ -380,7 +380,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
         axes_x, axes_y = list(range(x.ndim - count, x.ndim)), list(range(count))
     else:
         axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])
-    return make_tracer(trace, trace.builder.tensordot(x, y, axes_x, axes_y))
+    return Tracer(trace, trace.builder.tensordot(x, y, axes_x, axes_y), scalar=False)
 
 
 def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
@@ -397,7 +397,7 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
             second = labels.index(label, first + 1)
             a = np.diagonal(a, 0, first, second)
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
-    return np.transpose(a, [labels.index(label) for label in out])
+    return np.transpose(a, [labels.index(label) for label in out])  # type: ignore[return-value]
 
 
 @implements(np.einsum)

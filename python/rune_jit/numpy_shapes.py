@@ -75,6 +75,8 @@ def _c_order(order: Any, name: str) -> None:
 
 @implements(np.reshape)
 def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+    if order == "F":
+        return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()  # type: ignore[return-value]
     _c_order(order, "reshape")
     if copy:
         return _reshaped(a, as_shape(shape)).copy()
@@ -83,6 +85,8 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tr
 
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Tracer:
+    if order == "F":
+        return _ravel(np.transpose(a))  # type: ignore[no-any-return]
     _c_order(order, "ravel")
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):

@@ -208,7 +208,10 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tr
     value = trace.builder.astype(value, wanted)
     if 0 in value.shape:
         return make_tracer(trace, value)
-    return Tracer(trace, trace.builder.scan(_SCANS[ufunc], value, axis), scalar=False)
+    kind = _SCANS[ufunc]
+    if wanted.kind == "b":  # addition is or, multiplication is and
+        kind = {"add": "max", "prod": "min"}.get(kind, kind)
+    return Tracer(trace, trace.builder.scan(kind, value, axis), scalar=False)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:

@@ -215,3 +215,25 @@ def test_arithmetic(dtype: str) -> None:
             ],
             x,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_options(dtype: str) -> None:
+    def functions(x: Any, y: Any) -> list[Any]:
+        results = []
+        for f in (np.sum, np.prod, np.cumsum, np.cumprod):
+            out = np.zeros((4, 6) if "cum" in f.__name__ else 4, y.dtype)
+            results += [f(x, 1, None, out.copy()), f(x, 1, np.float64, out.copy())]
+            results += [f(x, 1, out=out), f(x, axis=1, dtype=bool), f(x, axis=0, dtype=np.uint8)]
+        results += [
+            np.cumulative_sum(x, axis=1, out=np.zeros((4, 6))),
+            np.sum(x, 1, None, None, True),
+        ]
+        results += [np.mean(x * 40, axis=0, dtype=np.int8), np.linspace(0, x[0, 1], 5, retstep=True)]
+        results += [np.tensordot(x, y), np.reshape(x, (3, 8), order="F"), x.ravel("F")]
+        return [*results, np.reshape(x.T, (-1, 2), order="F"), x[:, ::2].flatten("F")]
+
+    check(functions, numbers(dtype, 4, 6), np.ones((4, 6)), ulps=64)
+    jitted = rune_jit.jit(lambda x: np.argmax(x, axis=0, out=np.zeros(6)), fallback="error")
+    with pytest.raises(TypeError, match="cast"):
+        jitted(numbers(dtype, 4, 6))
