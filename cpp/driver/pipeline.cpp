@@ -55,8 +55,9 @@ constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = S
 constexpr Pass kPipeline[] = {
     {"decompose_nodes", kGraph, kGraph,
      [](State& s) {
-       s.graph =
-           graph::decompose_nodes(s.graph, s.device.empty() ? s.capabilities->name : s.device);
+       const Capabilities& caps = *s.capabilities;
+       const std::string& device = s.device.empty() ? caps.name : s.device;
+       s.graph = graph::decompose_nodes(s.graph, device, caps.languages);
      }},
     {"fold_constants", kGraph, kGraph, [](State& s) { s.graph = graph::fold_constants(s.graph); }},
     {"simplify", kGraph, kGraph, [](State& s) { s.graph = graph::simplify(s.graph); }},

@@ -42,6 +42,13 @@ const std::string* custom_source(const Custom& custom, const std::string& key) {
   return nullptr;
 }
 
+std::optional<int64_t> custom_reference(const Custom& custom) {
+  for (const CustomAttr& attribute : custom.attributes)
+    if (attribute.key == "reference")
+      if (const auto* call = std::get_if<int64_t>(&attribute.value)) return *call;
+  return std::nullopt;
+}
+
 std::vector<Value> Graph::inputs() const {
   std::vector<Value> result;
   for (uint32_t i = 0; i < nodes.size(); ++i)

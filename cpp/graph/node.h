@@ -195,7 +195,8 @@ struct Scatter {
 };
 // An operation given by the user, element by element: operands have the result's shape, its dtype is
 // declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
-// language) are its source: see lower::Custom.
+// language) are its source: see lower::Custom. An integer "reference" is the number of a call to
+// a function of the host, as Host_Callback's: what computes it where it has no source.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
 // Result number `result` of call number `call` to a function `name` of the host, on the operands.
 // The program is compiled with the functions, by call. Nodes of one call have equal operands.
@@ -268,6 +269,7 @@ RUNE_NODE_EMPTY(Noop)
 
 // The text attribute of this key; null if there is none.
 const std::string* custom_source(const Custom& custom, const std::string& key);
+std::optional<int64_t> custom_reference(const Custom& custom);
 
 // The kinds, in the order of Payload's alternatives.
 enum class NodeKind : uint8_t {

@@ -217,6 +217,7 @@ const Dialect& cuda_dialect() {
 Capabilities cuda_capabilities() {
   Capabilities caps;
   caps.name = "cuda";
+  caps.languages = {"cuda", "c"};
   caps.model = ExecutionModel::Grid;
   caps.num_cores = 80;
   caps.vector_bits = 128;

@@ -297,6 +297,7 @@ const Dialect& msl_dialect() {
 Capabilities metal_capabilities() {
   Capabilities caps;
   caps.name = "metal";
+  caps.languages = {"metal", "c"};
   caps.model = ExecutionModel::Grid;
   caps.num_cores = 10;
   caps.vector_bits = 128;  // the widest access of one thread

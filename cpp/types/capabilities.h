@@ -43,6 +43,7 @@ struct Capabilities {
   double flops_per_ns = 50;             // one multiply-add counts two
   double launch_ns = 500;
   bool has_nontemporal_stores = false;
+  std::vector<std::string> languages;  // of Custom operations' sources, the preferred one first
   std::vector<MatrixOp> matrix_ops;
   std::bitset<16> dtypes;      // storable dtypes, by DType
   std::bitset<16> arithmetic;  // dtypes with native arithmetic; others are widened

@@ -110,6 +110,8 @@ class Builder:
     def __init__(self) -> None:
         self._core = _core.NodeBuilder()
         self._inputs = 0
+        #: What the graph calls on the host, by number: for `Program`.
+        self.functions: list[tuple[str, Callable[..., Sequence[Any]]]] = []
 
     def node(
         self,
@@ -148,14 +150,48 @@ class Builder:
     def vconst(self, values: Sequence[Any], dtype: Any) -> Value:
         return self.node("vconst", "[" + ",".join(scalar(v, dtype) for v in values) + "]")
 
-    def custom(self, name: str, *operands: Value, dtype: Any, **sources: str) -> Value:
+    def custom(
+        self,
+        name: str,
+        *operands: Value,
+        dtype: Any,
+        reference: Callable[..., Any] | None = None,
+        **sources: str,
+    ) -> Value:
         """An operation of the user's, element by element on operands of one shape. A source is an
         expression, one by target (`metal`, `cuda`, or `c` for any C-like language; `cpu`: one
         instruction of LLVM IR without `%name =`); $0 $1 ... are the operands, $T is the result's
-        type and $T0 $T1 ... are theirs, $M the type as LLVM's intrinsics name it."""
-        pairs = ",".join(f"{_attribute(k)}={_attribute(v)}" for k, v in sources.items())
+        type and $T0 $T1 ... are theirs, $M the type as LLVM's intrinsics name it.
+
+        `reference` computes it where there is no source for the target, and on the interpreter: on
+        the host, from read-only NumPy arrays of the operands' shape an array of that shape and of
+        `dtype` (ValueError when the program runs, if it is another). It is one of `functions`."""
+        attributes: dict[str, Any] = dict(sources)
+        if reference is not None:
+            attributes["reference"] = len(self.functions)
+            self.functions.append((name, lambda *arrays: [reference(*arrays)]))
+        pairs = ",".join(f"{_attribute(k)}={_attribute(v)}" for k, v in attributes.items())
         operation = f"custom {_attribute(name)} attributes=[{pairs}]"
         return self._add(operation, [v.number for v in operands], dtype, operands[0].shape)
+
+    def host_callback(
+        self,
+        name: str,
+        function: Callable[..., Sequence[Any]],
+        *operands: Value,
+        results: Sequence[tuple[Any, Sequence[int]]],
+    ) -> list[Value]:
+        """A call to a function of the host when the program runs: on read-only NumPy arrays, it
+        returns a sequence of arrays of the (dtype, shape) in `results` (ValueError when the program
+        runs, if they are others). It is one of `functions`."""
+        call = len(self.functions)
+        self.functions.append((name, function))
+        return [
+            self.node(
+                "host_callback", _attribute(name), *operands, call=call, result=i, declared=result
+            )
+            for i, result in enumerate(results)
+        ]
 
     def size(self, name: str, low: int, high: int) -> tuple[Value, int]:
         """A size from `low` to `high`, elements, that is known when the program runs: its value, a
@@ -176,8 +212,8 @@ class Builder:
 class Program:
     """A graph, or its text, compiled for a device (by default the first that this machine has).
 
-    `functions`: a (name, callable) for each call of a host_callback, in order; the callable takes
-    read-only arrays and returns a sequence of all results of the call.
+    `functions`: a (name, callable) for each call of a host_callback or of a custom's reference, in
+    order; the callable takes read-only arrays and returns a sequence of all results of the call.
     """
 
     def __init__(

@@ -758,8 +758,39 @@ def case_threefry_chained(g: Graph) -> Expected:
     return [(flipped, results[::-1])]
 
 
-# Kinds whose only meaning today is a clear error (test_unsupported).
-ERRORS_ONLY = {"custom"}
+# The user's operations.
+
+
+def case_host_callback_results(g: Graph) -> Expected:
+    x, y = sample((4, 3)), sample((3,), np.int64, seed=1)
+    v, w = g.node("unary", "neg", g.input(x)), g.input(y)
+
+    def function(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+        return [np.sort(a, 1), np.argsort(b), a[:0]]
+
+    results = [(np.float32, (4, 3)), (np.int64, (3,)), (np.float32, (0, 3))]
+    ordered, order, nothing = g.host_callback("sorts", function, v, w, results=results)
+    taken = g.node("gather", ordered, order, axis=1)
+    return [(taken, np.sort(-x, 1)[:, np.argsort(y)]), (order, np.argsort(y)), (nothing, x[:0])]
+
+
+def case_custom_reference(g: Graph) -> Expected:
+    """Of targets without a source, between kernels; the interpreter has no source at all."""
+    x, y = sample((4, 3)), sample((3,), seed=1)
+    row = g.node("expand", g.node("reshape", g.input(y), shape=[1, 3]), shape=[4, 3])
+    v = g.node("unary", "neg", g.input(x))
+    angle = g.custom("angle", v, row, dtype=np.float32, cuda="atan2f($0, $1)", reference=np.arctan2)
+    larger = g.custom("larger", v, row, dtype=bool, reference=np.greater)
+    none = g.custom("none", g.input(x[:0]), dtype=np.int8, reference=lambda a: 1 / 0)
+    chosen = g.node("ternary", "where", larger, angle, v)
+    expected = np.arctan2(-x, np.broadcast_to(y, x.shape))
+    return [
+        (angle, expected),
+        (chosen, np.where(-x > y, expected, -x)),
+        (g.node("reduce_axis", "add", none, axes=[1]), np.zeros((0, 1), np.int8)),
+    ]
+
+
 CASES: dict[str, Case] = {
     name.removeprefix("case_"): f for name, f in list(globals().items()) if name.startswith("case_")
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ DEVICES = ["cpu", "interpreter"]
 
 
 def run(g: Graph, outputs: list[tuple[ir.Value, np.ndarray]], device: str) -> ir.Program:
-    program = ir.Program(g.finish(*(v for v, _ in outputs)), device)
+    program = ir.Program(g.finish(*(v for v, _ in outputs)), device, g.functions)
     for actual, (_, want) in zip(program.run(*g.arguments), outputs, strict=True):
         assert actual.dtype == want.dtype
         np.testing.assert_allclose(actual, want, rtol=1e-6)
@@ -116,15 +115,17 @@ def test_devices_of_one_kind() -> None:
         ir.Program(g.finish(v), "cpu")
 
 
-def every_item() -> Any:
-    """Words of the items that the tests above run."""
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_kind_of_item(device: str) -> None:
     g = Graph()
-    there = g.node(
-        "copy", g.node("unary", "neg", g.input(sample((3,)))), device="cpu:1", clone=False
+    x = sample((5, 2))
+    there = g.node("copy", g.node("unary", "neg", g.input(x)), device=f"{device}:1", clone=False)
+    back = g.node("copy", g.node("unary", "abs", there), device=device, clone=False)
+    (ordered,) = g.host_callback(
+        "sort", lambda a: [np.sort(a, 0)], back, results=[(np.float32, (5, 2))]
     )
-    program = ir.Program(g.finish(g.node("unary", "exp", there)), "cpu")
-    return set(re.findall(r"item \d+ (\w+)", program.lowered.schedule))
-
-
-def test_every_item_runs() -> None:
-    assert every_item() == {"kernel", "transfer", "synchronization"}
+    total = g.node("reduce_axis", "add", g.node("binop", "mul", ordered, back), axes=[0])
+    expected = (np.sort(np.abs(x), 0) * np.abs(x)).sum(0, keepdims=True)
+    program = run(g, [(ordered, np.sort(np.abs(x), 0)), (total, expected)], device)
+    kinds = re.findall(r"item \d+ (\w+)", program.lowered.schedule)
+    assert set(kinds) == {"kernel", "transfer", "synchronization", "callback"}

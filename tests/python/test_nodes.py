@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import devices, flushed
-from node_cases import BF16, CASES, ERRORS_ONLY, SPECIAL, Graph, sample
+from node_cases import BF16, CASES, SPECIAL, Graph, sample
 
 from rune_jit import UnsupportedOpError, ir
 
@@ -19,7 +19,7 @@ DEVICES = devices("cpu", "interpreter")
 
 
 def run(graph: Graph, outputs: list[ir.Value], device: str) -> list[Any]:
-    return ir.Program(graph.finish(*outputs), device).run(*graph.arguments)
+    return ir.Program(graph.finish(*outputs), device, graph.functions).run(*graph.arguments)
 
 
 def assert_same(actual: Any, expected: Any, exact: bool = True) -> None:
@@ -50,7 +50,7 @@ def test_node(name: str, device: str) -> None:
 
 
 def test_every_kind_has_a_case() -> None:
-    tested = {*ERRORS_ONLY, "host_callback"}  # test_host_callbacks.py
+    tested = set()
     for case in CASES.values():
         graph = Graph()
         expected = case(graph)
@@ -88,85 +88,6 @@ def test_arguments_are_not_written(device: str) -> None:
     (result,) = run(g, [written], device)
     assert_same(result, np.ones(6, np.float32))
     assert_same(g.arguments[0], x)
-
-
-# Random compositions of movement, with masks, against NumPy.
-
-
-def _random_movement(g: Graph, v: ir.Value, x: np.ndarray, rng: Any) -> tuple[ir.Value, np.ndarray]:
-    kind = rng.choice(
-        ["reshape", "permute", "expand", "pad", "shrink", "flip", "cat", "neg", "where"]
-    )
-    rank = x.ndim
-    if kind == "reshape":
-        shape = _random_shape(x.size, rng)
-        return g.node("reshape", v, shape=shape), x.reshape(shape)
-    if kind == "permute":
-        axes = [int(a) for a in rng.permutation(rank)]
-        return g.node("permute", v, axes=axes), x.transpose(axes)
-    if kind == "expand":
-        shape = [int(rng.integers(1, 4)) if n == 1 and x.size < 500 else n for n in x.shape]
-        return g.node("expand", v, shape=shape), np.broadcast_to(x, shape)
-    if kind == "pad":
-        widths = [tuple(int(w) for w in rng.integers(0, 3, 2)) for _ in range(rank)]
-        if x.size > 2000:
-            widths = [(0, 0)] * rank
-        return g.node("pad", v, widths=widths), np.pad(x, widths) if rank else x
-    if kind == "shrink":
-        limits = [tuple(sorted(int(b) for b in rng.integers(0, n + 1, 2))) for n in x.shape]
-        limits = [
-            (lo, hi) if hi > lo else (0, n) for (lo, hi), n in zip(limits, x.shape, strict=True)
-        ]
-        return g.node("shrink", v, limits=limits), x[tuple(slice(*b) for b in limits)]
-    if kind == "flip":
-        axes = [a for a in range(rank) if rng.integers(2)]
-        return g.node("flip", v, axes=axes), np.flip(x, tuple(axes))
-    if kind == "cat" and rank and x.size < 1000:
-        axis = int(rng.integers(rank))
-        other = g.node("flip", v, axes=[axis])
-        return g.node("cat", v, other, axis=axis), np.concatenate([x, np.flip(x, axis)], axis)
-    if kind == "where":
-        positive = g.node("binop", "cmplt", v, g.node("unary", "neg", v))
-        return g.node("ternary", "where", positive, v, g.node("unary", "neg", v)), -np.abs(x)
-    return g.node("unary", "neg", v), -x
-
-
-def _random_shape(size: int, rng: Any) -> list[int]:
-    shape = []
-    for factor in (2, 3, 5, 7):
-        while size % factor == 0 and size and rng.integers(3):
-            shape.append(factor)
-            size //= factor
-    shape.append(size)
-    rng.shuffle(shape)
-    merged = [1] if rng.integers(2) else []
-    for n in shape:
-        if merged and rng.integers(2):
-            merged[-1] *= n
-        else:
-            merged.append(n)
-    return [int(n) for n in merged]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("seed", range(12))
-def test_random_movement(seed: int, device: str) -> None:
-    rng = np.random.default_rng(seed)
-    g = Graph()
-    x = rng.integers(-100, 100, _random_shape(int(rng.choice([12, 24, 30, 35, 60])), rng)).astype(
-        np.int32
-    )
-    v, outputs = g.input(x), []
-    for _ in range(8):
-        v, x = _random_movement(g, v, x, rng)
-        outputs.append((v, x))
-    total = g.node("reduce_axis", "add", v, axes=list(range(x.ndim)))
-    outputs.append((total, x.sum(keepdims=True, dtype=np.int32).reshape((1,) * x.ndim)))
-    chosen = [outputs[3], outputs[-2], outputs[-1]]
-    graph = g.finish(*(v for v, _ in chosen))
-    results = ir.Program(graph, device).run(*g.arguments)
-    for actual, (_, want) in zip(results, chosen, strict=True):
-        np.testing.assert_array_equal(actual, want, err_msg=str(graph))
 
 
 # What cannot be done says so.
@@ -236,6 +157,8 @@ def test_custom_by_target() -> None:
     assert "float> @llvm.fma" in program.lowered.source()
     for target in ("metal", "cuda"):
         assert "fma(" in ir.Program(graph, target).lowered.source()
+    with pytest.raises(UnsupportedOpError, match="it has no source for interpreter"):
+        ir.Program(graph, "interpreter")
     with pytest.raises(UnsupportedOpError, match=r"cannot render bad, whose text uses .2 of 1 op"):
         g = Graph()
         ir.Program(g.finish(g.custom("bad", g.input(x), dtype=np.float32, cpu="$2")), "cpu").run(x)
@@ -243,6 +166,32 @@ def test_custom_by_target() -> None:
         g = Graph()
         one = g.input(np.float32(1))
         ir.Program(g.finish(g.custom("f", g.input(x), one, dtype=np.float32, cpu="")), "cpu")
+
+
+def test_custom_with_a_reference() -> None:
+    """It runs where there is no source, as a host callback."""
+    g = Graph()
+    x = sample((7, 3))
+    v = g.node("unary", "neg", g.input(x))
+    sources = {"cpu": "fmul $T $0, $0", "c": "$0 * $0"}
+    squares = g.custom("squares", v, dtype=np.float32, reference=np.square, **sources)
+    graph = g.finish(squares)
+    for device, calls in (("cpu", 0), ("metal", 0), ("interpreter", 1)):
+        program = ir.Program(graph, device, g.functions)
+        assert program.lowered.explain().count("host callback squares") == calls
+        if device != "metal":
+            assert_same(program.run(x)[0], x * x)
+
+    g = Graph()
+    halves = g.custom("halves", g.input(x), dtype=np.float16, reference=lambda a: a / 2)
+    with pytest.raises(ValueError, match=r"halves: cannot store float32"):
+        ir.Program(g.finish(halves), "cpu", g.functions).run(x)
+    with pytest.raises(ValueError, match=r"cannot run halves \(call 0 has no function\)"):
+        ir.Program(g.finish(halves), "cpu").run(x)
+    again = 'custom "halves" attributes=["reference"=0] %1 : f16[7,3]'
+    text = str(g.finish(halves)).replace("return %1", f"%2 = {again} return %1 %2")
+    with pytest.raises(ValueError, match="cannot call halves with other operands"):
+        ir.Program(text, "cpu", g.functions)
 
 
 def test_texts() -> None:

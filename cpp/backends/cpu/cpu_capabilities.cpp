@@ -92,6 +92,7 @@ constexpr AluOp kExpandedInFloat32[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,
 Capabilities read_capabilities() {
   Capabilities caps;
   caps.name = "cpu";
+  caps.languages = {"cpu"};
   caps.model = ExecutionModel::Cores;
   caps.num_cores = num_threads();
   const VectorUnit unit = vector_unit();

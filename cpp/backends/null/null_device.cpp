@@ -51,6 +51,7 @@ std::shared_ptr<Device> make_null_device() {
 Capabilities null_capabilities() {
   Capabilities caps;
   caps.name = "null";
+  caps.languages = {"null", "c"};
   caps.model = ExecutionModel::Grid;
   caps.num_cores = 8;
   caps.vector_bits = 128;

@@ -28,9 +28,10 @@ std::string target_of(const std::string& device) {
 
 class Decomposer {
  public:
-  Decomposer(const Graph& graph, const std::string& device)
+  Decomposer(const Graph& graph, const std::string& device, const Languages& languages)
       : graph_(graph),
         device_(canonical_device(device)),
+        languages_(languages),
         vars_(graph.symbolic_vars()),
         transfers_(b_, device_),
         places_(graph, b_, map_) {}
@@ -65,23 +66,35 @@ class Decomposer {
     return value;
   }
 
-  // Keeps the source for this target only.
+  // Keeps the source for this target only, or calls the reference.
   Value custom(const Node& node, const std::vector<Value>& in) {
     const auto& custom = *node.as<Custom>();
-    const std::string target = device_.substr(0, device_.find(':'));
-    const std::string* source = custom_source(custom, target);
-    if (!source && target != "cpu") source = custom_source(custom, "c");
-    if (!source)
-      user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ", target,
-                 " (it has no source for ", target, ")\nhint: give it one as the attribute \"",
-                 target, "\"");
     for (const Value v : in)
       if (b_.shape(v) != node.shape())
         user_error(ErrorKind::Value, "custom: cannot compute ", custom.op_name, " of ",
                    shape_text(b_.shape(v)), " as ", shape_text(node.shape()),
                    " (it works element by element)\nhint: expand the operands");
-    return b_.add(Custom{custom.op_name, {{"text", *source}}}, in,
-                  {node.dtype(), node.shape(), std::nullopt});
+    const Metadata type{node.dtype(), node.shape(), std::nullopt};
+    for (const std::string& language : languages_)
+      if (const std::string* source = custom_source(custom, language))
+        return b_.add(Custom{custom.op_name, {{"text", *source}}}, in, type);
+    const std::string target = target_of(device_);
+    const std::optional<int64_t> call = custom_reference(custom);
+    if (!call)
+      user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ", target,
+                 " (it has no source for ", target, ")\nhint: give it one as the attribute \"",
+                 target, "\", or a reference");
+    if (num_elements(node.shape()) == 0) return b_.full(Scalar::zero(node.dtype()), node.shape());
+    return called(Host_Callback{custom.op_name, *call, 0}, in, type);
+  }
+
+  Value called(const Host_Callback& callback, const std::vector<Value>& in, const Metadata& type) {
+    const auto [known, fresh] = operands_of_call_.insert({callback.call, in});
+    if (!fresh && known->second != in)
+      user_error(ErrorKind::Value, "host_callback: cannot call ", callback.name,
+                 " with other operands (call ", callback.call, " has its own already)",
+                 "\nhint: give each call a number and a function of its own");
+    return b_.add(callback, in, type);
   }
 
   // Nodes without a value are arrays of no elements.
@@ -199,8 +212,9 @@ class Decomposer {
       case NodeKind::Unroll:
       case NodeKind::Kernel:
       case NodeKind::Contract:
-      case NodeKind::Host_Callback:
       case NodeKind::Cat: return keep(node, in);
+      case NodeKind::Host_Callback:
+        return called(*node.as<Host_Callback>(), in, {node.dtype(), node.shape(), std::nullopt});
       case NodeKind::Index:
       case NodeKind::Gather: return looked_up(node, in);
       case NodeKind::Detach:
@@ -228,20 +242,22 @@ class Decomposer {
 
   const Graph& graph_;
   const std::string device_;
+  const Languages& languages_;
   const std::vector<SymVar> vars_;
   Builder b_;
   std::vector<Value> map_;
   Transfers transfers_;
   Places places_;
   std::map<uint32_t, Shards> shards_;  // by node
+  std::map<int64_t, std::vector<Value>> operands_of_call_;
 };
 
 }  // namespace
 
-Graph decompose_nodes(const Graph& graph, const std::string& device) {
+Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages) {
   check_symbolic_sizes(graph);
   const Graph live = eliminate_dead_code(graph);
-  return Decomposer(live, device).run();
+  return Decomposer(live, device, languages).run();
 }
 
 }  // namespace rune::graph

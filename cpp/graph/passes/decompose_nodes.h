@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graph/node.h"
 
@@ -13,7 +14,8 @@ namespace rune::graph {
 //   Bind, Unique         the constant
 //   Multi                Cat along its axis, or its first real shard; shards not real are zeros.
 //                        On several devices, what follows shard by shard stays in shards (shards.h)
-//   Custom               the same with the source for this target only
+//   Custom               the same with the source for this target only; without one, a call to its
+//                        reference
 //   Assign, Buffer       selection by masks (below)
 //   Scatter              the same with indices of one dimension; nothing where it does nothing
 //   Scan                 the same; of one element, or none, arithmetic
@@ -31,10 +33,14 @@ namespace rune::graph {
 // stands for its place. An Assign that neither an output nor a Sink reaches writes nothing, as in
 // eliminate_dead_code. Memory of arguments is never written: the new contents are values.
 //
-// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom without a source for
-// the target, a value on a device of another kind and a write through Expand or View;
-// UserError(Value) for a Custom whose operands have other shapes than its result and for a Buffer
-// that is read before it is fully assigned; UserError(Index) for a Gather of elements from none.
-Graph decompose_nodes(const Graph& graph, const std::string& device);
+// `languages` are those of the device (Capabilities::languages).
+//
+// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom with neither a source
+// in one of the languages nor a reference, a value on a device of another kind and a write through
+// Expand or View; UserError(Value) for a Custom whose operands have other shapes than its result,
+// for a call with two lists of operands and for a Buffer that is read before it is fully assigned;
+// UserError(Index) for a Gather of elements from none.
+using Languages = std::vector<std::string>;
+Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages);
 
 }  // namespace rune::graph

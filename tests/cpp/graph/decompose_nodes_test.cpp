@@ -17,7 +17,7 @@ bool is_decomposed(NodeKind kind) {
 Graph run(const std::string& body, const std::string& device = "cpu") {
   const Graph graph = parse("graph {" + body + "}");
   EXPECT_EQ(verify(graph), std::vector<std::string>{}) << body;
-  const Graph result = decompose_nodes(graph, device);
+  const Graph result = decompose_nodes(graph, device, {});
   expect_valid(result);
   EXPECT_EQ(result.outputs.size(), graph.outputs.size());
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -38,7 +38,7 @@ void expect_result(const std::string& before, const std::string& after) {
 // The graph of every kind, without what is an error by itself and on one device.
 TEST(DecomposeNodes, LeavesOnlyKindsThatKernelsCompute) {
   const Graph source = every_kind();
-  EXPECT_NE(error_of([&] { decompose_nodes(source, "metal"); }).find("cannot place a value on"),
+  EXPECT_NE(error_of([&] { decompose_nodes(source, "metal", {}); }).find("cannot place a value on"),
             std::string::npos);
   Graph graph = source;
   std::vector<bool> unusable(graph.size());
@@ -57,7 +57,7 @@ TEST(DecomposeNodes, LeavesOnlyKindsThatKernelsCompute) {
     if (!unusable[id]) graph.outputs.push_back({id});
   }
   EXPECT_GT(graph.outputs.size(), 50u);
-  const Graph result = decompose_nodes(graph, "cpu");
+  const Graph result = decompose_nodes(graph, "cpu", {});
   expect_valid(result);
   EXPECT_EQ(result.outputs.size(), graph.outputs.size());
   for (const Node& node : result.nodes) EXPECT_FALSE(is_decomposed(node.kind()));
@@ -127,7 +127,7 @@ TEST(DecomposeNodes, DeviceNamesOfTheProgram) {
   EXPECT_NE(error_of([&] { run(body, "metal"); }).find("cannot place a value on cpu "),
             std::string::npos);
   // For another device of the kind the copy is a transfer there and back.
-  const Graph moved = decompose_nodes(parse("graph {" + body + "}"), "cpu:1");
+  const Graph moved = decompose_nodes(parse("graph {" + body + "}"), "cpu:1", {});
   EXPECT_EQ(moved[moved.outputs[0]].meta.device, "cpu:1");
 }
 

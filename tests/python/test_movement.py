@@ -1,0 +1,166 @@
+"""Movement composed at random, with masks: Reshape, Permute, Expand, Pad, Shrink, Flip, Cat, View
+and Valid, against NumPy. Sums in between tell a masked zero from what was computed of one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import devices
+from hypothesis import Phase, given, note, settings
+from hypothesis import strategies as st
+from node_cases import Graph
+
+from rune_jit import ir
+
+_MOST_ELEMENTS = 400
+_KINDS = ("reshape", "permute", "expand", "pad", "shrink", "flip", "cat", "view", "valid", "add")
+Draw = Any  # of hypothesis: a value of a strategy
+
+
+def through(views: list[dict[str, Any]], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a shape tracker reads of an array, and where its masks leave elements."""
+    valid = np.ones(x.shape, bool)
+    for view in views:
+        grid = np.indices(view["shape"])
+        axes = range(len(view["shape"]))
+        at = view["offset"] + sum((grid[d] * view["strides"][d] for d in axes), np.int64(0))
+        inside = np.ones(view["shape"], bool)
+        for d, (low, high) in enumerate(view.get("mask", ())):
+            inside &= (low <= grid[d]) & (grid[d] < high)
+        at = np.where(inside, at, 0)
+        assert np.all((at >= 0) & (at < x.size))
+        valid = inside & valid.ravel()[at]
+        x = np.where(valid, x.ravel()[at], x.dtype.type(0))
+    return x, valid
+
+
+def draw_view(draw: Draw, size: int) -> dict[str, Any]:
+    """One view of so many elements: what its mask leaves lies among them."""
+    shape = draw(st.lists(st.integers(1, 6), max_size=3))
+    strides = [draw(st.sampled_from((0, 1, 1, -1, 2, -3, *shape, 7))) for _ in shape]
+    view: dict[str, Any] = {"shape": shape, "strides": strides, "offset": 0}
+    box = [(0, n) for n in shape]
+    if draw(st.booleans()):
+        box = [tuple(sorted(draw(st.tuples(*[st.integers(0, n)] * 2)))) for n in shape]
+        view["mask"] = box
+    if any(low == high for low, high in box):
+        return view
+    while True:
+        ends = [(low * s, (high - 1) * s) for (low, high), s in zip(box, strides, strict=True)]
+        least, most = sum(map(min, ends)), sum(map(max, ends))
+        if most - least < size:
+            break
+        widest = max(range(len(ends)), key=lambda d: abs(ends[d][1] - ends[d][0]))
+        strides[widest] = 0
+    view["offset"] = draw(st.integers(-least, size - 1 - most))
+    return view
+
+
+def draw_shape(draw: Draw, size: int) -> list[int]:
+    """A shape of so many elements."""
+    shape = []
+    while size > 1 and len(shape) < 3:
+        shape.append(draw(st.sampled_from([d for d in range(1, size + 1) if size % d == 0])))
+        size //= shape[-1]
+    shape.append(size)
+    return draw(st.permutations(shape))
+
+
+def draw_movement(draw: Draw, g: Graph, v: ir.Value, x: np.ndarray) -> tuple[ir.Value, np.ndarray]:
+    """The next step: a node and what it is."""
+    kind = draw(st.sampled_from(_KINDS))
+    rank = x.ndim
+    if kind == "reshape" and x.size:
+        shape = draw_shape(draw, x.size)
+        return g.node("reshape", v, shape=shape), x.reshape(shape)
+    if kind == "permute":
+        axes = draw(st.permutations(range(rank)))
+        return g.node("permute", v, axes=axes), x.transpose(axes)
+    if kind == "expand" and x.size * 3**rank <= _MOST_ELEMENTS:
+        shape = [draw(st.integers(1, 3)) if n == 1 else n for n in x.shape]
+        return g.node("expand", v, shape=shape), np.broadcast_to(x, shape)
+    if kind == "pad" and math.prod(n + 4 for n in x.shape) <= _MOST_ELEMENTS:
+        widths = [draw(st.tuples(*[st.integers(0, 2)] * 2)) for _ in x.shape]
+        return g.node("pad", v, widths=widths), np.pad(x, widths) if rank else x
+    if kind == "shrink":
+        limits = [tuple(sorted(draw(st.tuples(*[st.integers(0, n)] * 2)))) for n in x.shape]
+        limits = [b if b[0] < b[1] else (0, n) for b, n in zip(limits, x.shape, strict=True)]
+        return g.node("shrink", v, limits=limits), x[tuple(slice(*b) for b in limits)]
+    if kind == "flip":
+        axes = [a for a in range(rank) if draw(st.booleans())]
+        return g.node("flip", v, axes=axes), np.flip(x, tuple(axes))
+    if kind == "cat" and rank and 2 * x.size <= _MOST_ELEMENTS:
+        axis = draw(st.integers(0, rank - 1))
+        other = g.node("flip", v, axes=[axis])
+        return g.node("cat", v, other, axis=axis), np.concatenate([x, np.flip(x, axis)], axis)
+    if kind in ("view", "valid"):
+        views = [draw_view(draw, x.size)]
+        if draw(st.booleans()):
+            views.append(draw_view(draw, math.prod(views[0]["shape"])))
+        moved, valid = through(views, x)
+        node = g.node("view", v, {"views": views})
+        if kind == "view":
+            return node, moved
+        mask = g.node("valid", v, {"views": views})
+        return g.node("ternary", "where", mask, g.node("unary", "neg", node), node), np.where(
+            valid, -moved, moved
+        )
+    return g.node("binop", "add", v, one_like(g, x.shape)), x + 1
+
+
+def one_like(g: Graph, shape: tuple[int, ...]) -> ir.Value:
+    one = g.node("reshape", g.constant(1, np.int32), shape=[1] * len(shape))
+    return g.node("expand", one, shape=list(shape))
+
+
+def check(draw: Draw, device: str) -> None:
+    """Draws a program and compares two of its values and a sum with NumPy's."""
+    g = Graph()
+    shape = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    x = np.arange(1, math.prod(shape) + 1, dtype=np.int32).reshape(shape)
+    v = g.input(x)
+    values = []
+    for _ in range(draw(st.integers(1, 7))):
+        v, x = draw_movement(draw, g, v, x)
+        values.append((v, x))
+    total = g.node("reduce_axis", "add", v, axes=list(range(x.ndim)))
+    chosen = [draw(st.sampled_from(values)), values[-1]]
+    chosen.append((total, x.sum(keepdims=True, dtype=np.int32).reshape((1,) * x.ndim)))
+    graph = g.finish(*(v for v, _ in chosen))
+    note(str(graph))
+    results = ir.Program(graph, device).run(*g.arguments)
+    for actual, (_, want) in zip(results, chosen, strict=True):
+        np.testing.assert_array_equal(actual, want, strict=True)
+
+
+def search(device: str, **options: Any) -> None:
+    """Checks many programs, by default the same ones each time."""
+
+    @settings(**{"derandomize": True, "deadline": None, "database": None, **options})
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check(data.draw, device)
+
+    run()
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+def test_movement(device: str, full: bool) -> None:
+    search(device, max_examples=3000 if full else 60, derandomize=not full)
+
+
+def test_a_wrong_mask_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the graph is shown."""
+    right = through
+
+    def with_ones(views: list[dict[str, Any]], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        moved, valid = right(views, x)
+        return np.where(valid, moved, x.dtype.type(1)), valid
+
+    monkeypatch.setattr("test_movement.through", with_ones)
+    with pytest.raises(AssertionError) as failure:
+        search("interpreter", max_examples=60, phases=[Phase.generate], report_multiple_bugs=False)
+    assert any(" = view {" in note for note in failure.value.__notes__)
