@@ -157,8 +157,13 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
     items = indices if isinstance(indices, tuple) else (indices,)
     value = trace.operand(others[0])
     given = trace.builder.value(value).dtype
-    wraps = x.dtype.kind in "iu" and given.kind in "iub" and mode in ("add", "prod")
-    if not wraps and trace.builder.result_type([trace.operand(x), value]) != x.dtype:
+    rounds = mode in ("add", "prod")
+    wraps = x.dtype.kind in "iu" and given.kind in "iub" and rounds
+    wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # which NumPy adds as float64
+    common = trace.builder.result_type([trace.operand(x), value])
+    if rounds and x.dtype != bool and _is_python_number(value) and not _holds(x.dtype, value):
+        common = np.result_type(x.dtype, given)
+    if not wraps and common != x.dtype:
         raise UnsupportedOpError(
             f"{ufunc.__name__}.at: cannot trace values of {given} for an array"
             f" of {x.dtype} (NumPy rounds after each)\nhint: cast them with astype first"
@@ -173,6 +178,21 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
         return
     items = tuple(np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items)
     scatter(trace, x, items, new, mode)
+
+
+def _is_python_number(value: Any) -> bool:
+    return type(value) in (bool, int, float) or value.weak is not None
+
+
+def _holds(dtype: np.dtype, value: Any) -> bool:
+    """Whether a Python number is one of the dtype's. In .at, NumPy takes it as int64 or float64, and
+    rounds the result; of one that the dtype has, the result is the same."""
+    if type(value) not in (bool, int, float):
+        return False  # an argument of the traced function
+    if dtype == np.uint64:
+        return False  # with int64: float64
+    with np.errstate(all="ignore"):
+        return bool(np.asarray(value).astype(dtype) == value)
 
 
 # NumPy's functions that write to elements of their first argument.

@@ -51,7 +51,7 @@ def _binary(g: Generator) -> None:
         return
     left, right = f"v{a}", f"v{b}"
     if g.rng.random() < 0.3:
-        right = g.rng.choice(_NUMBERS)
+        right = g.rng.choice(g.numbers() or _NUMBERS)
         if g.rng.random() < 0.3 and name != "/":
             left, right = right, left
     elif name in ("/", "np.heaviside") and b not in g.program.signed_zeros:

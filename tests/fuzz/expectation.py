@@ -30,11 +30,6 @@ def bounded(size: Any, like: np.ndarray) -> np.ndarray:
     return np.where(size < float(ml_dtypes.finfo(like.dtype).max) / 2, 0.0, np.nan)
 
 
-def overflow(x: np.ndarray, reduce: Any = np.sum, **options: Any) -> np.ndarray:
-    """0, but NaN where a partial sum of x may overflow in its dtype that the whole does not."""
-    return bounded(reduce(magnitude(x), **options), x)
-
-
 def spread_of_product(x: np.ndarray, reduce: Any = np.sum, **options: Any) -> np.ndarray:
     """0, but NaN where the order of multiplications may decide whether the product is finite."""
     info = ml_dtypes.finfo(x.dtype)
@@ -50,7 +45,6 @@ _NOISE_NAMES = {
     **NAMES,
     "magnitude": magnitude,
     "bounded": bounded,
-    "overflow": overflow,
     "spread_of_product": spread_of_product,
 }
 

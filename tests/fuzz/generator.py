@@ -29,6 +29,7 @@ from inputs import (
 from programs import NAMES, Program, Step, memory_of, names_in
 
 _FAMILIES = (elementwise, movement, reductions, selection, writes)
+_NUMBERS = (int, float, bool)
 _REFUSALS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
 
 
@@ -50,9 +51,12 @@ class Generator:
             array, layout = lay_out(self.rng, array)
             inputs.append(array)
             layouts.append(layout)
-        self.program = Program(dict(enumerate(inputs)), dict(enumerate(layouts)))
-        self.values = list(self.program.arguments())
         self.most = 4 * max(MOST_ELEMENTS, *(v.size for v in inputs))
+        if self.rng.random() < 0.2:
+            inputs.append(self.rng.choice((2, -3, 7, True, 0.5, -1.25, 0.0, 300)))
+            layouts.append("C")
+        self.program = Program(dict(enumerate(inputs)), dict(enumerate(layouts)))
+        self.values = self.program.arguments()
         everything = set(range(len(inputs)))
         self.program.exact |= everything
         self.program.signed_zeros |= everything
@@ -80,13 +84,19 @@ class Generator:
     def pick(self, accept: Callable[[Any], bool] = lambda v: True, exact: bool = False) -> int:
         """A value, more probably a late one. Raises LookupError if there is none."""
         known = [
-            i
-            for i, v in enumerate(self.values)
-            if accept(v) and (not exact or i in self.program.exact)
+            i for i, v in self.arrays() if accept(v) and (not exact or i in self.program.exact)
         ]
         if not known:
             raise LookupError
         return known[-1 - min(int(self.rng.expovariate(0.4)), len(known) - 1)]
+
+    def arrays(self) -> list[tuple[int, Any]]:
+        """The values, with their numbers, that are no Python numbers."""
+        return [(i, v) for i, v in enumerate(self.values) if type(v) not in _NUMBERS]
+
+    def numbers(self) -> list[str]:
+        """The Python numbers."""
+        return [f"v{i}" for i, v in enumerate(self.values) if type(v) in _NUMBERS]
 
     def axis(self, value: Any) -> int:
         """An axis of a value that has some."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import linecache
 import math
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,8 +54,11 @@ def memory_of(array: Any) -> Any:
     return array
 
 
-def copy_with_layout(array: np.ndarray) -> np.ndarray:
-    """A copy with the same strides, alignment and flags, in memory of its own."""
+def copy_with_layout(array: Any) -> Any:
+    """A copy with the same strides, alignment and flags, in memory of its own; numbers are as they
+    are."""
+    if not isinstance(array, np.ndarray):
+        return array
     base = memory_of(array)
     memory = base.copy(order="K")
     if not array.size or memory.strides != base.strides:
@@ -70,7 +74,7 @@ def copy_with_layout(array: np.ndarray) -> np.ndarray:
 class Program:
     """The inputs are v0, v1 ...; the steps make the others."""
 
-    inputs: dict[int, np.ndarray]
+    inputs: dict[int, Any]  # arrays and Python's numbers
     layouts: dict[int, str]
     steps: list[Step] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
@@ -84,9 +88,24 @@ class Program:
         written = any(step.writes for step in self.steps)
         return [*self.outputs, *(self.inputs if written else ())]
 
-    def arguments(self) -> list[np.ndarray]:
+    def arguments(self) -> list[Any]:
         """Fresh ones, laid out as the inputs are."""
         return [copy_with_layout(array) for array in self.inputs.values()]
+
+    def with_other_data(self) -> Program | None:
+        """The same with its inputs' elements in reverse order, or None if NumPy refuses that."""
+        inputs = dict(self.inputs)
+        for i, array in inputs.items():
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                inputs[i] = copy_with_layout(array)
+                inputs[i][...] = np.flip(array)
+        other = replace(self, inputs=inputs)
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                other.execute()
+        except (ValueError, IndexError):  # as many elements as a mask had ...
+            return None
+        return other
 
     def source(self) -> str:
         """Python code of the function."""
@@ -108,6 +127,9 @@ class Program:
         """The program and its inputs."""
         text = self.source()
         for i, array in self.inputs.items():
+            if not isinstance(array, np.ndarray):
+                text += f"v{i}: {array!r}\n"
+                continue
             text += f"v{i}: {array.dtype}{list(array.shape)} {self.layouts[i]}"
             text += f" {array.tolist()}\n" if array.size <= 24 else "\n"
         return text

@@ -60,12 +60,15 @@ def _reduction(g: Generator) -> None:
         options += f", where=v{mask}"
         neutral = 1 if name == "prod" else 0
         x = f"np.where(v{mask}, v{a}, v{a}.dtype.type({neutral}))"
+    if name in ("sum", "prod", "mean") and g.rng.random() < 0.2:
+        wider = ["float32"] if is_float(value.dtype) else ["float32", "int64", "uint8"]
+        options += f", dtype=np.{g.rng.choice(wider if name != 'mean' else wider[:1])}"
     start = "0"
     if name in ("sum", "prod", "max", "min") and ("where" in options or g.rng.random() < 0.2):
         start = g.rng.choice(["1", "3"])
         options += f", initial={start}"
     lengths = value.shape if axis is None else [value.shape[i] for i in np.atleast_1d(axis)]
-    noise = _noise(name, x, axes, start, math.prod(lengths) + 1, value.dtype)
+    noise = _noise(name, x, axes, start, max(1, math.prod(lengths)), value.dtype)
     if name in ("mean", "var", "std") and value.size == 0:
         return
     g.add(f"np.{name}(v{a}, {options})", noise, zeros=False)
@@ -75,11 +78,10 @@ def _noise(name: str, x: str, axes: str, start: str, count: int, dtype: np.dtype
     k = _roundings(dtype, count)
     size = f"(np.sum(magnitude({x}), {axes}) + {start})"
     squares = f"0 * np.sum(magnitude({x}).astype(out.dtype) ** 2, {axes})"
-    partial = f" + overflow({x}, {axes})" if is_float(dtype) else ""
     return {
-        "sum": f"eps * {k} * {size}{partial}",
-        # The size of a mean of a few is not known from all: NumPy divides by their number.
-        "mean": f"eps * {k} * {size}{partial} + 0 * {size}",
+        "sum": f"eps * {k} * {size} + bounded({size}, out)",
+        # Of how many a mask leaves is not known.
+        "mean": f"eps * {k} * {size} / {1 if 'where' in x else count} + bounded({size}, out)",
         "prod": f"eps * {count} * magnitude(out) + spread_of_product({x}, {axes})",
         "var": f"eps * {k} * magnitude(out) + (eps * {k} * {size} / {count}) ** 2 + {squares}",
         "std": f"eps * {k} * magnitude(out) + eps * {k} * {size} / {count} + {squares}",
@@ -104,13 +106,11 @@ def _running(g: Generator) -> None:
     if name in ("maximum", "minimum"):
         g.add(f"np.{name}.accumulate(v{a}, {axis})", zeros=False)
         return
-    running = f"np.cumsum, axis={axis}"
     if name == "cumsum":
         size = f"np.cumsum(magnitude(v{a}), {axis})"
-        noise = f"eps * {_roundings(value.dtype, count)} * {size}"
-        noise += f" + overflow(v{a}, {running})" if is_float(value.dtype) else ""
+        noise = f"eps * {_roundings(value.dtype, count)} * {size} + bounded({size}, out)"
     else:
-        noise = f"eps * {count} * magnitude(out) + spread_of_product(v{a}, {running})"
+        noise = f"eps * {count} * magnitude(out) + spread_of_product(v{a}, np.cumsum, axis={axis})"
     g.add(f"np.{name}(v{a}, {axis})", noise, zeros=False)
 
 
@@ -146,7 +146,7 @@ def _einsum(g: Generator) -> None:
     for part in letters:
         fits = [
             i
-            for i, v in enumerate(g.values)
+            for i, v in g.arrays()
             if v.ndim >= len(part)
             and (v.ndim == len(part) or "..." in text)
             and all(sizes.get(c, n) == n for c, n in zip(part, v.shape, strict=False))

@@ -70,7 +70,7 @@ def _along_axis(g: Generator) -> None:
     forms = []
     fits = [
         i
-        for i, v in enumerate(g.values)
+        for i, v in g.arrays()
         if _integers(v)
         and v.ndim == len(shape)
         and v.shape[:axis] + v.shape[axis + 1 :] == shape[:axis] + shape[axis + 1 :]

@@ -43,9 +43,7 @@ def _mask(g: Generator, name: int) -> str:
     """A mask of some axes of a value, of itself where it is exact."""
     shape = g.values[name].shape
     axes = g.rng.randint(1, len(shape))
-    known = [
-        i for i, v in enumerate(g.values) if i in g.program.exact and v.shape[:axes] == shape[:axes]
-    ]
+    known = [i for i, v in g.arrays() if i in g.program.exact and v.shape[:axes] == shape[:axes]]
     if not known:
         raise LookupError
     i = g.rng.choice(known)
