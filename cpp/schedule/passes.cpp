@@ -89,20 +89,14 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   item.operation = std::move(transfer);
 }
 
-// Functions of the host run beside the program's own device.
-void add_callback(Schedule& schedule, const Cluster& cluster, const Capabilities& caps) {
+// Functions of the host run beside the program's own device, where their operands are.
+void add_callback(Schedule& schedule, const Cluster& cluster) {
   const Graph& graph = schedule.graph;
   ScheduleItem& item = add_item(schedule);
   const graph::Node& node = graph[cluster.values.front()];
   const auto* called = node.as<graph::Host_Callback>();
   Host_Callback callback{item.item_id, called->name, called->call, {}, {}};
-  for (const Value v : node.inputs) {
-    const std::string device = graph[v].meta.device.value_or(caps.name);
-    if (device != caps.name)
-      user_error(ErrorKind::Unsupported, "host_callback: cannot pass a value on ", device, " to ",
-                 called->name, " in a program of ", caps.name, "\nhint: copy it to ", caps.name);
-    callback.inputs.push_back(whole_buffer(graph, v, true));
-  }
+  for (const Value v : node.inputs) callback.inputs.push_back(whole_buffer(graph, v, true));
   for (const Value v : cluster.values)
     if (num_elements(graph[v].shape()) > 0)
       callback.outputs.push_back(whole_buffer(graph, v, false));
@@ -149,7 +143,7 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
       continue;
     }
     if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Called) {
-      add_callback(schedule, cluster, caps);
+      add_callback(schedule, cluster);
       continue;
     }
     std::vector<Kernel> kernels;

@@ -185,14 +185,15 @@ def _is_python_number(value: Any) -> bool:
 
 
 def _holds(dtype: np.dtype, value: Any) -> bool:
-    """Whether a Python number is one of the dtype's. In .at, NumPy takes it as int64 or float64, and
-    rounds the result; of one that the dtype has, the result is the same."""
+    """Whether a Python number is one of the dtype's. In .at, NumPy takes it as int64 or float64,
+    and rounds the result; of one that the dtype has, the result is the same."""
     if type(value) not in (bool, int, float):
         return False  # an argument of the traced function
     if dtype == np.uint64:
         return False  # with int64: float64
     with np.errstate(all="ignore"):
-        return bool(np.asarray(value).astype(dtype) == value)
+        held = np.asarray(value).astype(dtype)
+    return bool((int(held) if dtype.kind in "iu" else float(held)) == value)
 
 
 # NumPy's functions that write to elements of their first argument.

@@ -76,13 +76,14 @@ def _reduction(g: Generator) -> None:
 
 def _noise(name: str, x: str, axes: str, start: str, count: int, dtype: np.dtype) -> str | None:
     k = _roundings(dtype, count)
+    spread = f" + spread_of_product(np.asarray({x}, out.dtype), {axes})"
     size = f"(np.sum(magnitude({x}), {axes}) + {start})"
     squares = f"0 * np.sum(magnitude({x}).astype(out.dtype) ** 2, {axes})"
     return {
         "sum": f"eps * {k} * {size} + bounded({size}, out)",
         # Of how many a mask leaves is not known.
         "mean": f"eps * {k} * {size} / {1 if 'where' in x else count} + bounded({size}, out)",
-        "prod": f"eps * {count} * magnitude(out) + spread_of_product({x}, {axes})",
+        "prod": f"eps * {count} * magnitude(out){spread}",
         "var": f"eps * {k} * magnitude(out) + (eps * {k} * {size} / {count}) ** 2 + {squares}",
         "std": f"eps * {k} * magnitude(out) + eps * {k} * {size} / {count} + {squares}",
     }.get(name)

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from devices import HAS_FLOAT64
 
+import rune_jit
+from rune_jit import UnsupportedOpError
+
 BOOLS = np.array([True, False, True])
 FLOATS = np.array([4.0, -0.0, -np.inf, 1.5], np.float32)
 HALVES = FLOATS.astype(np.float16)
@@ -60,6 +63,23 @@ def test_as_numpy(name: str, run: Callable[..., Any]) -> None:
         assert np.asarray(found).dtype == np.asarray(wanted).dtype
         np.testing.assert_array_equal(found, wanted, strict=True)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_numbers_of_at() -> None:
+    """NumPy takes them as int64 and float64, and rounds: what that changes is refused."""
+
+    def add(x: Any, value: Any) -> Any:
+        np.add.at(x, np.array([0, 1, 1]), value)
+        return x
+
+    jitted = rune_jit.jit(add, fallback="error", static_argnums=1)
+    for x, value in ((FLOATS, 0.5), (FLOATS, -3), (np.int8([100, 2]), 50), (HALVES, 1)):
+        np.testing.assert_array_equal(jitted(x.copy(), value), add(x.copy(), value), strict=True)
+    for x, value in ((FLOATS, 0.3), (FLOATS, 2**24 + 1), (np.uint64([1, 2]), 1)):
+        with pytest.raises(UnsupportedOpError, match=r"add\.at: cannot trace values of .*64 for"):
+            jitted(x.copy(), value)
+    with pytest.raises(UnsupportedOpError, match=r"add\.at: cannot trace values of float64 for"):
+        rune_jit.jit(add, fallback="error")(FLOATS.copy(), 0.5)  # any number, when it runs
 
 
 def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:

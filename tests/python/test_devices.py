@@ -122,7 +122,10 @@ def test_every_kind_of_item(device: str) -> None:
     there = g.node("copy", g.node("unary", "neg", g.input(x)), device=f"{device}:1", clone=False)
     back = g.node("copy", g.node("unary", "abs", there), device=device, clone=False)
     (ordered,) = g.host_callback(
-        "sort", lambda a: [np.sort(a, 0)], back, results=[(np.float32, (5, 2))]
+        "sort",
+        lambda a, b: [np.sort(np.abs(b), 0) + (a - np.abs(b))],
+        *(back, there),  # which comes to the program's device first
+        results=[(np.float32, (5, 2))],
     )
     total = g.node("reduce_axis", "add", g.node("binop", "mul", ordered, back), axes=[0])
     expected = (np.sort(np.abs(x), 0) * np.abs(x)).sum(0, keepdims=True)

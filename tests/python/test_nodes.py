@@ -102,7 +102,7 @@ def _error(build: Callable[[Graph], ir.Value], error: type[Exception], text: str
 
 def test_unsupported() -> None:
     def custom(g: Graph) -> ir.Value:
-        return g.node("custom", '"mine"', g.input(SPECIAL), attributes=[], declared=("i4", [2]))
+        return g.node("custom", '"mine"', g.input(SPECIAL), attributes=[], declared=("i4", [8]))
 
     def through_expand(g: Graph) -> ir.Value:
         wide = g.node("expand", g.input(np.ones((1, 3), np.float32)), shape=[2, 3])

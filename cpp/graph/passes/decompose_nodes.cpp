@@ -88,13 +88,15 @@ class Decomposer {
     return called(Host_Callback{custom.op_name, *call, 0}, in, type);
   }
 
-  Value called(const Host_Callback& callback, const std::vector<Value>& in, const Metadata& type) {
+  // A host function runs beside the program's own device.
+  Value called(const Host_Callback& callback, std::vector<Value> in, const Metadata& type) {
+    for (Value& v : in) v = transfers_.on_program(v);
     const auto [known, fresh] = operands_of_call_.insert({callback.call, in});
     if (!fresh && known->second != in)
       user_error(ErrorKind::Value, "host_callback: cannot call ", callback.name,
                  " with other operands (call ", callback.call, " has its own already)",
                  "\nhint: give each call a number and a function of its own");
-    return b_.add(callback, in, type);
+    return b_.add(callback, std::move(in), type);
   }
 
   // Nodes without a value are arrays of no elements.

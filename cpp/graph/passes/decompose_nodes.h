@@ -16,6 +16,7 @@ namespace rune::graph {
 //                        On several devices, what follows shard by shard stays in shards (shards.h)
 //   Custom               the same with the source for this target only; without one, a call to its
 //                        reference
+//   Host_Callback        the same of operands on the program's device
 //   Assign, Buffer       selection by masks (below)
 //   Scatter              the same with indices of one dimension; nothing where it does nothing
 //   Scan                 the same; of one element, or none, arithmetic
