@@ -99,6 +99,22 @@ def test_copies(device: str) -> None:
     run(g, [(squares, x * x), (total, (x * x).sum(keepdims=True))], device)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_copies_of_copies(device: str) -> None:
+    g = Graph()
+    x = sample((4, 3))
+    v = g.node("unary", "neg", g.input(x))
+    for number in (1, 2, 0):
+        v = g.node("copy", v, device=f"{device}:{number}", clone=False)
+    far = g.node(
+        "copy",
+        g.node("copy", v, device=f"{device}:1", clone=False),
+        device=f"{device}:2",
+        clone=False,
+    )
+    run(g, [(v, -x), (g.node("unary", "abs", far), np.abs(x))], device)
+
+
 def test_program_on_another_device() -> None:
     g = Graph()
     x = sample((5,))

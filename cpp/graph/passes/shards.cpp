@@ -17,6 +17,9 @@ bool Transfers::is_constant(Value v) const {
 
 Value Transfers::on(const std::string& device, Value v) {
   if (device_of(v) == device || is_constant(v)) return v;
+  // What has only passed through a device comes from where it was.
+  const auto* copy = b_[v].as<Copy>();
+  if (copy && !copy->device.empty()) return on(device, b_[v].inputs[0]);
   Value& there = known_[{device, v}];
   if (!there.valid()) there = b_.add(Copy{device, false}, {v});
   return there;
