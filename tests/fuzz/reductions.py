@@ -159,6 +159,8 @@ def _einsum(g: Generator) -> None:
         sizes.update(zip(part, shape, strict=False))
     if "..." not in text and math.prod(sizes.values()) > _MOST_PRODUCTS:
         return
+    if 0 in sizes.values():
+        return  # NumPy takes "ii->i" of sizes 0 and 4, and reads four elements
     operands = [f"v{i}" for i in chosen]
     places = ", ".join(f"{{{i}}}" for i in range(len(operands)))
     _contract(g, f"np.einsum('{text}', {places})", operands, max(sizes.values(), default=1) ** 2)
