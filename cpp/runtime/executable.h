@@ -24,7 +24,7 @@ struct Slot {
 struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
-  std::vector<int64_t> vars;  // its own, which the program takes after those of the run
+  std::vector<int64_t> vars{};  // its own, which the program takes after those of the run
 };
 
 // Copies bytes within a device's memory, or from one device's to another's.
