@@ -44,6 +44,18 @@ def user_site() -> tuple[str, int]:
     return "<unknown>", 0
 
 
+def user_site_of(error: BaseException) -> tuple[str, int] | None:
+    """The user's file and line in the traceback of an error: the last frame outside rune_jit."""
+    site = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if not filename.startswith(_OWN_FOLDERS):
+            site = (filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return site
+
+
 def user_location() -> str:
     """`file.py:12` of the user's code that runs now."""
     filename, line = user_site()

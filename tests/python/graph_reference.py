@@ -98,6 +98,8 @@ def _evaluate(
         return np.concatenate(xs, attrs["axis"])
     if kind == "gather":
         return np.take(x, xs[1], attrs["axis"])
+    if kind == "sink":
+        return np.zeros(0, bool)
     raise NotImplementedError(kind)
 
 

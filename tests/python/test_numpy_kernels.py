@@ -229,7 +229,10 @@ def test_options(dtype: str) -> None:
             np.cumulative_sum(x, axis=1, out=np.zeros((4, 6))),
             np.sum(x, 1, None, None, True),
         ]
-        results += [np.mean(x * 40, axis=0, dtype=np.int8), np.linspace(0, x[0, 1], 5, retstep=True)]
+        results += [
+            np.mean(x * 40, axis=0, dtype=np.int8),
+            np.linspace(0, x[0, 1], 5, retstep=True),
+        ]
         results += [np.tensordot(x, y), np.reshape(x, (3, 8), order="F"), x.ravel("F")]
         return [*results, np.reshape(x.T, (-1, 2), order="F"), x[:, ::2].flatten("F")]
 
