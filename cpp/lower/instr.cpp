@@ -1,4 +1,5 @@
 #include "lower/instr.h"
+#include "base/math.h"
 
 #include <algorithm>
 
@@ -77,7 +78,7 @@ std::vector<int64_t> Kernel::buffer_offsets() const {
   for (const Instr& instr : body)
     if (const auto* buffer = instr.as<Buffer>()) {
       const int64_t bytes = buffer->size * size_of(instr.type.dtype);
-      offsets.push_back(offsets.back() + (bytes + kAlignment - 1) / kAlignment * kAlignment);
+      offsets.push_back(offsets.back() + round_up(bytes, kAlignment));
     }
   return offsets;
 }

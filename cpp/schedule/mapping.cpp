@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "schedule/cost.h"
 #include "schedule/matrix_tiles.h"
 #include "schedule/packing.h"
@@ -33,13 +34,6 @@ constexpr int64_t kTransposeTile = 64;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 class Mapper {
  public:

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace rune::schedule {
 
@@ -17,10 +18,6 @@ constexpr int64_t kTiles = 4;
 constexpr int64_t kGroups = 2;
 // SIMD-groups that keep a compute unit busy: rectangles shrink before there are fewer.
 constexpr int64_t kGroupsPerCore = 4;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 class MatrixMapper {
  public:

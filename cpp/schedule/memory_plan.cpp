@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/math.h"
 #include "schedule/indexing.h"
 
 namespace rune::schedule {
@@ -155,7 +156,7 @@ void plan_memory(Schedule& schedule) {
     if (in_memory || outputs.count(id)) {
       lasting += bytes[id];
     } else {
-      const int64_t size = (bytes[id] + kAlignment - 1) / kAlignment * kAlignment;
+      const int64_t size = round_up(bytes[id], kAlignment);
       temporaries.push_back({id, size, lifetime.first, lifetime.second, 0});
     }
   }

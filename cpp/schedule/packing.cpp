@@ -1,4 +1,5 @@
 #include "schedule/packing.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,13 +22,6 @@ constexpr int64_t kColumnsPerGroup = 256;
 constexpr int64_t kGroupsPerCore = 2;
 // Elements between rows in scratch beyond a row's own, so that rows fall into different cache sets.
 constexpr int64_t kCacheLineBytes = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
 struct Operand {

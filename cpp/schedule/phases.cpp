@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/math.h"
 #include "schedule/mapping.h"
 #include "schedule/packing.h"
 
@@ -12,13 +13,6 @@ namespace {
 
 constexpr int64_t kGroupsPerCore = 2;
 constexpr int64_t kCacheLineBytes = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 class PhaseMapper {
  public:

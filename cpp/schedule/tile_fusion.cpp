@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "schedule/analysis.h"
 #include "schedule/cost.h"
 #include "schedule/iteration.h"
@@ -281,7 +282,7 @@ class TileGrouper {
   double cost(const Kernel& kernel) const {
     const auto depth = static_cast<int64_t>(kernel.iter.axes.size());
     const int64_t tiled = kernel.iter.axes.back().extent(), part = kernel.iter.tiles.back().front();
-    const int64_t pieces = (tiled + part - 1) / part;
+    const int64_t pieces = ceil_div(tiled, part);
     double bytes = 0;
     for (const Kernel& phase : kernel.phases)
       for (const Stage& stage : phase.stages)

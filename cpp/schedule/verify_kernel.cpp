@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "schedule/iteration.h"
 #include "schedule/matrix_tiles.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 bool contains(const Ints& list, int64_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-int64_t round_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b * b;
 }
 
 class KernelVerifier {

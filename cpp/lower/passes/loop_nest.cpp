@@ -1,4 +1,5 @@
 #include "lower/passes/loop_nest.h"
+#include "base/math.h"
 
 #include <algorithm>
 
@@ -46,7 +47,7 @@ bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
 
 Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, int64_t count,
                         bool into_slots) {
-  const int64_t lanes = lanes_of(axis), copies = (count + lanes - 1) / lanes;
+  const int64_t lanes = lanes_of(axis), copies = ceil_div(count, lanes);
   const auto copy = [&](const Point& point, int64_t u) {
     Point next = point;
     Expr at = base + Expr(u * lanes);
@@ -136,7 +137,7 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
   }
   if (!rest) return;
   // Only the last tile has a rest.
-  const int64_t tiles = (size + tile - 1) / tile;
+  const int64_t tiles = ceil_div(size, tile);
   if (tiles > 1)
     builder_.open_if(builder_.alu(
         AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));

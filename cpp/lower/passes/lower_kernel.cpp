@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "lower/passes/kernel_context.h"
 #include "lower/passes/matrix_stage.h"
 #include "lower/passes/reduce_stage.h"
@@ -117,7 +118,7 @@ class KernelLowerer {
     int64_t total = 1;
     for (const int64_t axis : mapping_.block) {
       const int64_t tile = iter_.tiles[axis].front();
-      counts.push_back((nest_.extent(axis) + tile - 1) / tile);
+      counts.push_back(ceil_div(nest_.extent(axis), tile));
       total *= counts.back();
     }
     if (counts.empty()) return {};
@@ -153,7 +154,7 @@ class KernelLowerer {
     const int64_t axis = loops_[depth], size = nest_.extent(axis);
     const auto outer_loops = std::count(loops_.begin(), loops_.begin() + depth, axis);
     const int64_t inner = iter_.tiles[axis][outer_loops + contains(mapping_.block, axis)];
-    const int64_t total = (size + inner - 1) / inner;
+    const int64_t total = ceil_div(size, inner);
     const std::optional<Tile> outer = tiles_[axis];
     const int64_t count = outer ? outer->size / inner : total;
     const Expr first = outer ? outer->number * count : Expr(0);

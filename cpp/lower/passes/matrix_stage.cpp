@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace rune::lower {
 
@@ -88,7 +89,7 @@ std::vector<MatrixStage::Position> MatrixStage::along(int64_t axis, size_t side,
                                                       const Expr& place) {
   const int64_t size = side == 0 ? plan_.m : plan_.n, part = size * plan_.tiles[side];
   const int64_t block = part * plan_.groups[side], extent = context_.nest.extent(axis);
-  const int64_t reach = (extent + block - 1) / block * block;
+  const int64_t reach = round_up(extent, block);
   const Expr first = group_.axes[axis] * block + simd * part + place;
   std::vector<Position> result;
   for (int64_t i = 0; i < plan_.tiles[side]; ++i)
