@@ -5,6 +5,8 @@ A peer gets its own arrays before timing, and its call returns when the result i
 
 from __future__ import annotations
 
+import os
+import shutil
 import types
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -149,6 +151,108 @@ class _TorchNumPy:
         return self._torch.nn.functional.pad(x, (width,) * (2 * x.ndim))
 
 
+class Mlx(NumPy):
+    name = "mlx"
+
+    def __init__(self) -> None:
+        import importlib.metadata
+
+        import mlx.core as mx
+
+        self.version = importlib.metadata.version("mlx")
+        mx.set_default_device(mx.cpu)
+        self._mx = mx
+
+    def prepare(self, workload: Workload) -> Call:
+        mx = self._mx
+        fn = with_globals(workload.fn, np=mx, as_float32=lambda x: x.astype(mx.float32))
+        if workload.name == "scatter_add":
+            fn = _jax_scatter(mx)
+        # Without its dtype an array of float64 would become one of float32.
+        args = [mx.array(a, getattr(mx, a.dtype.name)) for a in workload.args]
+        run = mx.compile(fn)
+
+        def call() -> Any:
+            result = run(*args)
+            mx.eval(result)
+            return result
+
+        return call
+
+
+class Tinygrad(NumPy):
+    name = "tinygrad"
+
+    def __init__(self) -> None:
+        import importlib.metadata
+
+        if shutil.which("clang") is None:  # which tinygrad calls unless it is told another name
+            found = filter(shutil.which, ("clang-19", "clang-18", "clang-17"))
+            os.environ.setdefault("CC", next(found, "clang"))
+        import tinygrad
+
+        self.version = importlib.metadata.version("tinygrad")
+        self._tinygrad = tinygrad
+
+    def prepare(self, workload: Workload) -> Call:
+        Tensor, dtypes = self._tinygrad.Tensor, self._tinygrad.dtypes
+        fn = with_globals(
+            workload.fn, np=_TinygradNumPy(), as_float32=lambda x: x.cast(dtypes.float32)
+        )
+        if workload.name == "scatter_add":
+
+            def fn(values: Any, index: Any, bins: Any) -> Any:
+                return bins.scatter_reduce(0, index, values, "sum")
+
+        @self._tinygrad.TinyJit
+        def run(*args: Any) -> Any:
+            result = fn(*args)
+            results = result if isinstance(result, tuple) else (result,)
+            Tensor.realize(*results)
+            return result
+
+        device = self._tinygrad.Device["CPU"]
+        args = [Tensor(a, device="CPU").realize() for a in workload.args]
+
+        def call() -> Any:
+            result = run(*args)
+            device.synchronize()
+            return result
+
+        return call
+
+    def to_numpy(self, result: Any) -> np.ndarray:
+        return np.asarray(result.numpy())
+
+
+class _TinygradNumPy:
+    """NumPy's names for methods of tinygrad's tensors, as far as the workloads use them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda x, *args, **options: getattr(x, name)(*args, **options)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return condition.where(x, y)
+
+    def swapaxes(self, x: Any, a: int, b: int) -> Any:
+        return x.transpose(a, b)
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return x.sum(axis, keepdims)
+
+    def mean(self, x: Any, axis: Any, keepdims: bool = False) -> Any:
+        return x.mean(axis, keepdims)
+
+    def max(self, x: Any, axis: Any, keepdims: bool = False) -> Any:
+        return x.max(axis, keepdims)
+
+    def min(self, x: Any, axis: Any, keepdims: bool = False) -> Any:
+        return x.min(axis, keepdims)
+
+    def pad(self, x: Any, width: int) -> Any:
+        return x.pad(((width, width),) * x.ndim)
+
+
 class Numba(NumPy):
     """NumPy code where numba compiles it in parallel, and explicit loops for the rest."""
 
@@ -203,7 +307,14 @@ class NumExpr(NumPy):
         return lambda: evaluate(expression, local_dict=names)
 
 
-_PEERS = {"jax": Jax, "torch.compile": Torch, "numba": Numba, "numexpr": NumExpr}
+_PEERS = {
+    "jax": Jax,
+    "torch.compile": Torch,
+    "mlx": Mlx,
+    "tinygrad": Tinygrad,
+    "numba": Numba,
+    "numexpr": NumExpr,
+}
 
 
 def available() -> tuple[list[Any], dict[str, str]]:

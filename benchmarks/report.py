@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Above what caches hold.
 LARGE_BYTES = 100 << 20
-PEERS = ("jax", "torch.compile", "numba", "numexpr")
+PEERS = ("jax", "torch.compile", "mlx", "tinygrad", "numba", "numexpr")
 
 
 @dataclass
