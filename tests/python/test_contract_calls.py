@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import devices
 from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
 
 import rune_jit
@@ -350,9 +351,10 @@ def exceptions_midway(jit: Any) -> Iterator[Any]:
     yield g(x, "go"), x
 
 
+@pytest.mark.parametrize("device", devices("cpu"))
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario) -> None:
-    check_traced(scenario)
+def test_traced(scenario: Scenario, device: str) -> None:
+    check_traced(scenario, device)
 
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
