@@ -211,6 +211,7 @@ def test_products(device: str) -> None:
     check(f, make, device, dynamic={"x": {0: dim}, "y": {0: "n"}, "i": {-1: "n"}})
 
 
+@pytest.mark.skipif(not HAS_FLOAT64, reason="the device has no float64")
 @pytest.mark.parametrize("device", DEVICES)
 def test_other_axes_than_the_first(device: str) -> None:
     """Sizes on which strides depend, several in one array, views of them in memory of any order."""
