@@ -28,7 +28,7 @@ constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within 
 constexpr int64_t kContractGroupOutputs =
     1024;  // with fewer results a contraction is spread over threads
 // Terms that one accumulator adds one by one.
-constexpr int64_t kBlockSteps = 256;
+constexpr int64_t kBlockSteps = 64;
 // Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
 constexpr int64_t kTransposeTile = 64;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
@@ -154,6 +154,18 @@ class Mapper {
 
   // Cores.
 
+  // How often a stage's accesses are made for each of the stage with the most.
+  double share_of(size_t stage) const {
+    const auto points = [&](const Stage& s) {
+      double product = 1;
+      for (const int64_t axis : s.axes) product *= static_cast<double>(extent(axis));
+      return product;
+    };
+    double most = 1;
+    for (const Stage& s : kernel_.stages) most = std::max(most, points(s));
+    return points(kernel_.stages[stage]) / most;
+  }
+
   // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >=
   // 0.
   double vector_score(int64_t axis, int stage) const {
@@ -161,7 +173,7 @@ class Mapper {
     for (const MemoryAccess& access : accesses_) {
       if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
       const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
-      const double weight = access.is_store ? 2 : 1;
+      const double weight = (access.is_store ? 2 : 1) * share_of(access.stage);
       if (!along)
         score -= 4 * weight;
       else if (*along == 1)
@@ -420,8 +432,7 @@ class Mapper {
     int64_t threads = caps_.simd_width;
     const int64_t most = std::min<int64_t>(kGroupThreads, caps_.max_threads_per_group);
     while (threads < most && threads < work) threads *= 2;
-    while (threads > most) threads /= 2;
-    return threads;
+    return std::min(threads, most);
   }
 
   // One group a point, its threads along the stages' innermost axes; or one thread a point, or an
@@ -496,7 +507,7 @@ class Mapper {
             return reduce && reduce->op == ReduceOp::Add && is_float(graph_[value.value].dtype());
           });
       for (const int64_t axis : stage.axes)
-        if (sums && !kernel_.iter.axes[axis].sym && extent(axis) > kBlockSteps * step_[axis])
+        if (sums && extent(axis) > kBlockSteps * step_[axis])
           block_tile_[axis] = kBlockSteps * step_[axis];
     }
   }

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-from devices import devices
 from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
 
 import rune_jit
@@ -479,10 +478,9 @@ def dataclasses_that_change(jit: Any) -> Iterator[Any]:
     yield f(state), f(state), state.name
 
 
-@pytest.mark.parametrize("device", devices("cpu"))
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario, device: str) -> None:
-    check_traced(scenario, device)
+def test_traced(scenario: Scenario) -> None:
+    check_traced(scenario)
 
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)

@@ -19,16 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import devices
-from scenarios import (
-    Scenario,
-    X,
-    check_on_numpy,
-    check_traced,
-    collection,
-    eager,
-    needs_float64,
-)
+from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
 
 import rune_jit
 
@@ -134,7 +125,6 @@ def weak_numbers(jit: Any) -> Iterator[Any]:
 
 
 @traced
-@needs_float64
 def double_precision_stays(jit: Any) -> Iterator[Any]:
     f = jit(lambda x, n: (x / 3, x.mean(), x + 1e-12, np.full(2, n) / 3, np.zeros(1) + n))
     yield f(X, 1), f(X.astype(np.int32), 2**40), f(X.astype(np.float32), 0.1)
@@ -360,10 +350,9 @@ def exceptions_midway(jit: Any) -> Iterator[Any]:
     yield g(x, "go"), x
 
 
-@pytest.mark.parametrize("device", devices("cpu"))
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario, device: str) -> None:
-    check_traced(scenario, device)
+def test_traced(scenario: Scenario) -> None:
+    check_traced(scenario)
 
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)

@@ -186,7 +186,9 @@ Angle reduce_huge(Value size) {
   Value low = mulacc(first, pi_2_low, mulacc(second, pi_2_low, rest_low * unit * pi_2));
   low = low + mulacc(second, pi_2, 0.0 - second_product);
   low = low + mulacc(first, pi_2, 0.0 - product);
-  return {quadrant, sum, ((product - sum) + second_product) + low};
+  // Near a multiple of pi/2 both products cancel, and much of the angle is in the low part.
+  const Sum angle = add(sum, ((product - sum) + second_product) + low);
+  return {quadrant, angle.high, angle.low};
 }
 
 struct SinCos {

@@ -114,14 +114,14 @@ void LoopNest::loop(int64_t count, const std::function<void(const Expr&)>& body)
   builder_.close_range();
 }
 
-void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& points,
+void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& points, bool into_slots,
                           const Body& body) {
   const int64_t size = extent(axis), tile = current.size, width = step(axis);
   if (is_symbolic(axis)) {
     const Expr from = current.number * tile;
     const Var end = builder_.alu(
         AluOp::Min, {values_.emit(from + Expr(tile)), values_.emit(size_of_axis(axis))});
-    return symbolic_range(axis, from, values_.bind(end, {0, size}), points, false, body);
+    return symbolic_range(axis, from, values_.bind(end, {0, size}), points, into_slots, body);
   }
   const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
   const Expr first_step = current.number * steps;
@@ -132,7 +132,7 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
     const Var i = builder_.open_range(count);
     const Expr number = first_step + values_.bind(i, {0, steps - 1});
     const Expr at = values_.emit_and_bind(number, total_steps);
-    body(extend(points, axis, at * width, width, false));
+    body(extend(points, axis, at * width, width, into_slots));
     builder_.close_range();
   }
   if (!rest) return;
@@ -141,7 +141,7 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
   if (tiles > 1)
     builder_.open_if(builder_.alu(
         AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));
-  body(extend(points, axis, Expr(size - rest), rest, false));
+  body(extend(points, axis, Expr(size - rest), rest, into_slots));
   if (tiles > 1) builder_.close_if();
 }
 

@@ -41,6 +41,7 @@ class LoopNest {
   bool is_thread(int64_t axis) const;
   // Whether the axis's size is known only when the program runs.
   bool is_symbolic(int64_t axis) const { return iter_.axes[axis].sym.has_value(); }
+  sym::Expr size_of_axis(int64_t axis);
   int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? values_.lanes() : 1; }
 
   // A point of which no axis is fixed.
@@ -65,14 +66,14 @@ class LoopNest {
   // All points of an axis.
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body);
   // The points of an axis in a tile, the last tile possibly shorter.
-  void tiled_axis(int64_t axis, const Tile& tile, const Points& points, const Body& body);
+  void tiled_axis(int64_t axis, const Tile& tile, const Points& points, bool into_slots,
+                  const Body& body);
   // All points of several axes, the first one outermost.
   void nest(const Ints& axes, const Points& points, bool into_slots, const Body& body);
   // A stage's axes in the order of its loops: the one with the lanes or threads last.
   Ints order_of(const schedule::Stage& stage) const;
 
  private:
-  sym::Expr size_of_axis(int64_t axis);
   void symbolic_range(int64_t axis, const sym::Expr& from, const sym::Expr& end,
                       const Points& points, bool into_slots, const Body& body);
   void thread_axis(int64_t axis, const Points& points, const Body& body);

@@ -142,7 +142,7 @@ class KernelLowerer {
   // The innermost loop over an outer axis, within its current tile.
   void axis_loop(int64_t axis, const Points& points, const Body& body) {
     if (!tiles_[axis]) return nest_.full_axis(axis, points, false, body);
-    nest_.tiled_axis(axis, *tiles_[axis], points, body);
+    nest_.tiled_axis(axis, *tiles_[axis], points, false, body);
   }
 
   bool is_innermost(size_t depth) const {

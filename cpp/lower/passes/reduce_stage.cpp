@@ -78,8 +78,8 @@ class ReduceStage {
   // Long sums restart, so that no accumulator adds too many terms one by one.
   void reduce_nest(const Ints& loops, std::vector<Accumulation>& sums) {
     const int64_t last = loops.empty() ? -1 : loops.back();
-    const bool blocked = last >= 0 && !nest_.is_thread(last) &&
-                         context_.kernel.iter.tiles[last].size() > 1 && !nest_.is_symbolic(last);
+    const bool blocked =
+        last >= 0 && !nest_.is_thread(last) && context_.kernel.iter.tiles[last].size() > 1;
     if (!blocked) return accumulate_nest(loops, sums);
     const int64_t size = nest_.extent(last), width = nest_.step(last);
     const int64_t tile = context_.kernel.iter.tiles[last].front();
@@ -95,6 +95,16 @@ class ReduceStage {
           for (size_t s = 0; s < sums[i].slots.size(); ++s)
             combine_into(sums[i].slots[s], partial[i].slots[s], reduce_op(sums[i].value->value));
       };
+      if (nest_.is_symbolic(last)) {
+        const Expr tiles = floordiv(nest_.size_of_axis(last) + (tile - 1), tile);
+        const Var i = builder_.open_range(values_.emit(tiles));
+        const Tile current{values_.bind(i, {0, (size - 1) / tile}), tile};
+        block([&](std::vector<Accumulation>& partial) {
+          nest_.tiled_axis(last, current, points, true,
+                           [&](const Points& inner) { accumulate(partial, inner); });
+        });
+        return builder_.close_range();
+      }
       const auto steps = [&](std::vector<Accumulation>& partial, const Expr& first, int64_t count) {
         nest_.loop(count, [&](const Expr& i) {
           accumulate(partial, nest_.extend(points, last, (first + i) * width, width, true));

@@ -187,7 +187,7 @@ TEST_F(Map, OutputsLargerThanTheCachesBypassThem) {
 TEST_F(Map, LongSumsAreBlocked) {
   const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {4, 1 << 17}), {1})});
   ASSERT_EQ(k.iter.tiles[1].size(), 2u);
-  EXPECT_EQ(k.iter.tiles[1][0], 256 * k.iter.tiles[1][1]);
+  EXPECT_EQ(k.iter.tiles[1][0], 64 * k.iter.tiles[1][1]);
   Builder other;
   const Schedule s =
       schedule_of(other, {other.reduce(ReduceOp::Max, input(other, {4, 1 << 17}), {1})}, cores());
