@@ -86,6 +86,7 @@ bool Allocator::adopt(void* memory, size_t bytes) {
                                                length:whole
                                               options:MTLResourceStorageModeShared
                                           deallocator:nil];
+    block->buffer.label = to_ns(concat("rune_jit, ", whole, " bytes of the host's"));
   }
   if (!block->buffer) return false;
   live_[at] = std::move(block);
@@ -111,7 +112,10 @@ void Allocator::release(void* memory) {
 
 id<MTLBuffer> Allocator::new_buffer(size_t bytes) const {
   @autoreleasepool {
-    return [device_ newBufferWithLength:bytes options:MTLResourceStorageModeShared];
+    const id<MTLBuffer> buffer = [device_ newBufferWithLength:bytes
+                                                      options:MTLResourceStorageModeShared];
+    buffer.label = to_ns(concat("rune_jit, ", bytes, " bytes"));
+    return buffer;
   }
 }
 

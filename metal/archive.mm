@@ -51,6 +51,7 @@ id<MTLBinaryArchive> Archive::open(NSURL* url) const {
 id<MTLComputePipelineState> Archive::make_pipeline(id<MTLFunction> function, std::string& error) {
   MTLComputePipelineDescriptor* const descriptor = [MTLComputePipelineDescriptor new];
   descriptor.computeFunction = function;
+  descriptor.label = function.name;
   if (archive_) {
     if (!is_read_)
       has_changed_ |= [archive_ addComputePipelineFunctionsWithDescriptor:descriptor error:nil];

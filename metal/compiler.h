@@ -19,8 +19,7 @@ class Compiler : public runtime::Compiler {
   Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores);
 
   // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with
-  // the compiler's messages and the kernel's name; also if a kernel's threadgroup is larger than
-  // its pipeline allows (many registers lower that limit).
+  // the compiler's messages and the kernel's name.
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
 

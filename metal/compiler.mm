@@ -44,6 +44,7 @@ class Program : public runtime::Program {
         pipeline_(pipeline),
         grid_(to_size(source.grid)),
         local_(to_size(source.local)),
+        is_free_(source.independent_threads),
         estimated_ns_(source.estimated_ns / num_cores),
         queue_(queue),
         allocator_(allocator) {
@@ -70,8 +71,8 @@ class Program : public runtime::Program {
       bindings.back().bytes = buffers_[i].bytes;
       bindings.back().is_written = buffers_[i].is_written;
     }
-    queue_.launch({name_, text_, direct, pipeline_, grid_, local_, estimated_ns_}, bindings,
-                  arguments.vars);
+    queue_.launch({name_, text_, direct, pipeline_, grid_, local_, is_free_, estimated_ns_},
+                  bindings, arguments.vars);
   }
 
  private:
@@ -82,6 +83,7 @@ class Program : public runtime::Program {
   const std::shared_ptr<const std::string> name_, text_;
   const id<MTLComputePipelineState> pipeline_;
   const MTLSize grid_, local_;
+  const bool is_free_;  // Metal may divide the threads as it likes
   const double estimated_ns_;
   bool is_empty_ = false;
   std::vector<Buffer> buffers_;
@@ -97,9 +99,11 @@ void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineStat
                  " threadgroups (at most ", kMaxGrid, " along a dimension)");
   const int64_t threads = source.local[0] * source.local[1] * source.local[2];
   const auto limit = static_cast<int64_t>(pipeline.maxTotalThreadsPerThreadgroup);
-  if (threads > limit)
-    user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ", threads,
-               " threads per threadgroup (its pipeline allows ", limit, ")");
+  if (threads > limit && !source.independent_threads)
+    throw runtime::ThreadLimitError(
+        concat("metal: cannot launch kernel ", source.name, " with ", threads,
+               " threads per threadgroup (its pipeline allows ", limit, ")"),
+        static_cast<int>(limit));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "metal/allocator.h"
+#include "metal/capture.h"
 #include "metal/compiler.h"
 #include "metal/objects.h"
 #include "metal/queue.h"
@@ -27,8 +28,10 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
     const MTLSize threads = device.maxThreadsPerThreadgroup;
     caps.max_threads_per_group = static_cast<int>(std::min<NSUInteger>(threads.width, 1 << 20));
     caps.shared_memory_bytes = static_cast<int64_t>(device.maxThreadgroupMemoryLength);
-    // Matrix units and atomic operations on floats came with the A14 and the M1.
+    // Reductions over SIMD-groups of 32 threads, matrix units and atomic operations on floats came
+    // with the A14 and the M1.
     if (![device supportsFamily:MTLGPUFamilyApple7]) {
+      caps.simd_ops.fill({});
       caps.matrix_ops.clear();
       caps.atomic_ops[static_cast<size_t>(DType::Float32)].reset();
     }
@@ -100,6 +103,7 @@ std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
     user_error(ErrorKind::Runtime,
                "metal: cannot open a Metal device (this machine has no GPU that Metal can use)\n"
                "hint: run on the CPU with device=\"cpu\"");
+  start_capture(device);
   return std::make_shared<Device>(general, device);
 }
 

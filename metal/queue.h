@@ -37,8 +37,9 @@ struct Dispatch {
   std::shared_ptr<const std::string> name, source;
   size_t direct = 0;
   id<MTLComputePipelineState> pipeline;
-  MTLSize grid;
-  MTLSize local;
+  MTLSize grid;             // threadgroups
+  MTLSize local;            // threads of each
+  bool is_free = false;     // threadgroups may be of any size
   double estimated_ns = 0;  // on the whole GPU
 };
 
@@ -72,7 +73,7 @@ class Queue {
  private:
   struct Batch;
   struct Shared;  // with completion handlers, which may outlive the queue
-  void open_locked();
+  void open_locked(const std::string& kernel);
   void commit_locked();
   void wait_locked(std::unique_lock<std::mutex>& lock, uint64_t number);
 

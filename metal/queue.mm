@@ -102,7 +102,7 @@ void Queue::finish() noexcept {
   }
 }
 
-void Queue::open_locked() {
+void Queue::open_locked(const std::string& kernel) {
   if (batch_) return;
   auto batch = std::make_unique<Batch>();
   @autoreleasepool {
@@ -114,7 +114,8 @@ void Queue::open_locked() {
         [batch->commands computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
   }
   if (!batch->commands || !batch->encoder)
-    user_error(ErrorKind::Runtime, "metal: cannot make a command buffer (the device may be lost)");
+    user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", kernel,
+               " (the device gives no command buffer; it may be lost)");
   batch_ = std::move(batch);
 }
 
@@ -137,12 +138,29 @@ void bind(id<MTLComputeCommandEncoder> encoder, size_t direct, std::span<const B
   if (!vars.empty()) [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:slot];
 }
 
+// Threads that need no others run in threadgroups as large as the pipeline allows, the last ones of
+// which may be smaller; kernels that share work count on whole threadgroups as they were scheduled.
+void dispatch_threads(id<MTLComputeCommandEncoder> encoder, const Dispatch& dispatch) {
+  const MTLSize &grid = dispatch.grid, &local = dispatch.local;
+  if (!dispatch.is_free) {
+    [encoder dispatchThreadgroups:grid threadsPerThreadgroup:local];
+    return;
+  }
+  const NSUInteger most = dispatch.pipeline.maxTotalThreadsPerThreadgroup;
+  const NSUInteger width = std::min(local.width, most);
+  const NSUInteger height = std::min(local.height, most / width);
+  const NSUInteger depth = std::min(local.depth, most / width / height);
+  [encoder dispatchThreads:MTLSizeMake(grid.width * local.width, grid.height * local.height,
+                                       grid.depth * local.depth)
+      threadsPerThreadgroup:MTLSizeMake(width, height, depth)];
+}
+
 }  // namespace
 
 void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
                    std::span<const int64_t> vars) {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
-  open_locked();
+  open_locked(*dispatch.name);
   Batch& batch = *batch_;
   @autoreleasepool {
     const id<MTLComputeCommandEncoder> encoder = batch.encoder;
@@ -152,8 +170,7 @@ void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
     }
     [encoder setComputePipelineState:dispatch.pipeline];
     bind(encoder, dispatch.direct, bindings, vars);
-    // Kernels count on whole threadgroups.
-    [encoder dispatchThreadgroups:dispatch.grid threadsPerThreadgroup:dispatch.local];
+    dispatch_threads(encoder, dispatch);
   }
   for (const Binding& binding : bindings) {
     binding.block->last_use = shared_->committed + 1;
@@ -180,6 +197,7 @@ void Queue::commit_locked() {
     const std::shared_ptr<Shared> shared = shared_;
     const auto bindings = std::make_shared<std::vector<Binding>>(std::move(batch->bindings));
     const std::string kernels = list_names(batch->kernels);
+    batch->commands.label = to_ns(kernels);
     const auto sources = std::move(batch->sources);
     [batch->commands addCompletedHandler:^(id<MTLCommandBuffer> done) {
       std::string failure;

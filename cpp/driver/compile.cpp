@@ -120,6 +120,7 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   source.name = target.symbol ? target.symbol(code.name) : code.name;
   source.grid = code.grid;
   source.local = code.local;
+  source.independent_threads = code.has_independent_threads();
   source.scratch_bytes = code.buffer_offsets().back();
   for (const lower::Var v : code.globals()) {
     source.buffer_dtypes.push_back(code[v].type.dtype);
@@ -133,7 +134,7 @@ KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem&
                            const lower::Kernel& code) {
   KernelSource source = source_of(*lowered.target, code);
   source.estimated_ns = static_cast<double>(lowered.schedule.analysis[item.item_id].est_ns) *
-                        lowered.target->capabilities.num_cores;
+                        lowered.capabilities.num_cores;
   return source;
 }
 
@@ -273,21 +274,62 @@ runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
   return step;
 }
 
-}  // namespace
-
-Lowered lower(const graph::Graph& graph, const std::string& device) {
+Lowered lower_for(const Capabilities& capabilities, const graph::Graph& graph,
+                  const std::string& device) {
   Lowered lowered;
   lowered.target = &find_target(device);
+  lowered.capabilities = capabilities;
   lowered.graph = graph;
   check_argument_dtypes(graph, *lowered.target);
   State state;
-  state.capabilities = &lowered.target->capabilities;
+  state.capabilities = &lowered.capabilities;
   state.device = device;
   state.graph = graph;
   run_pipeline(state);
   lowered.schedule = std::move(state.schedule);
   lowered.kernels = std::move(state.kernels);
   return lowered;
+}
+
+std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
+                                                    const std::string& device,
+                                                    const std::vector<HostFunction>& functions) {
+  auto executable = std::make_shared<runtime::Executable>();
+  const Devices devices(lowered, device, *executable);
+  executable->num_inputs = lowered.graph.inputs().size();
+  executable->num_outputs = lowered.graph.outputs.size();
+  executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
+  executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
+  const auto programs = compile_kernels(lowered, devices);
+  const SlotTable slots(lowered.schedule, *executable);
+  size_t next = 0;
+  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+    if (const schedule::Host_Callback* callback = item.callback()) {
+      executable->steps.push_back(
+          make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
+      continue;
+    }
+    const schedule::Kernel* kernel = item.kernel();
+    if (!kernel) {
+      executable->steps.push_back(other_step(item, slots, devices));
+      continue;
+    }
+    runtime::Launch launch;
+    launch.vars = lowered.kernels[next].arguments;
+    launch.program = programs[next++];
+    const int number = devices.number_of(kernel->context.device);
+    for (const schedule::Value v : lower::kernel_arguments(*kernel))
+      launch.arguments.push_back(slots.at(v, number));
+    executable->steps.push_back(std::move(launch));
+  }
+  executable->prepare();
+  return executable;
+}
+
+}  // namespace
+
+Lowered lower(const graph::Graph& graph, const std::string& device) {
+  return lower_for(find_target(device).capabilities, graph, device);
 }
 
 std::string source(const Lowered& lowered, const std::string& target) {
@@ -331,38 +373,20 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device,
                                                    const std::vector<HostFunction>& functions) {
-  const Target& wanted = find_target(device);
-  if (&wanted != lowered.target) return compile(lower(lowered.graph, device), device, functions);
-  auto executable = std::make_shared<runtime::Executable>();
-  const Devices devices(lowered, device, *executable);
-  executable->num_inputs = lowered.graph.inputs().size();
-  executable->num_outputs = lowered.graph.outputs.size();
-  executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
-  executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
-  const auto programs = compile_kernels(lowered, devices);
-  const SlotTable slots(lowered.schedule, *executable);
-  size_t next = 0;
-  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
-    if (const schedule::Host_Callback* callback = item.callback()) {
-      executable->steps.push_back(
-          make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
-      continue;
+  const Capabilities& actual = open_device(device)->capabilities();
+  const bool fits = &find_target(device) == lowered.target && actual == lowered.capabilities;
+  Lowered again;
+  if (!fits) again = lower_for(actual, lowered.graph, device);
+  for (const Lowered* current = fits ? &lowered : &again;; current = &again) {
+    try {
+      return assemble(*current, device, functions);
+    } catch (const runtime::ThreadLimitError& limit) {
+      Capabilities fewer = current->capabilities;
+      if (limit.allowed() < 1 || limit.allowed() >= fewer.max_threads_per_group) throw;
+      fewer.max_threads_per_group = limit.allowed();
+      again = lower_for(fewer, lowered.graph, device);
     }
-    const schedule::Kernel* kernel = item.kernel();
-    if (!kernel) {
-      executable->steps.push_back(other_step(item, slots, devices));
-      continue;
-    }
-    runtime::Launch launch;
-    launch.vars = lowered.kernels[next].arguments;
-    launch.program = programs[next++];
-    const int number = devices.number_of(kernel->context.device);
-    for (const schedule::Value v : lower::kernel_arguments(*kernel))
-      launch.arguments.push_back(slots.at(v, number));
-    executable->steps.push_back(std::move(launch));
   }
-  executable->prepare();
-  return executable;
 }
 
 std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& kernel,

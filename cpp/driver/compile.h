@@ -19,6 +19,7 @@ namespace rune::driver {
 // A program on its way: each stage's result, none of it run.
 struct Lowered {
   const Target* target = nullptr;
+  Capabilities capabilities;           // that it was lowered for
   graph::Graph graph;                  // as it was traced
   schedule::Schedule schedule;         // holds the graph after its passes
   std::vector<lower::Kernel> kernels;  // by schedule item of kind Kernel, in order
@@ -53,8 +54,9 @@ using HostFunction =
     std::function<void(std::span<const HostArray> operands, std::span<const HostArray> results)>;
 
 // Compiles for the device (opened at first use; throws UserError(Runtime) if this machine has
-// none). `functions` are what the graph's Host_Callback nodes call, by number; throws
-// UserError(Value) if one is missing.
+// none). The program is lowered again where the device can do other things than its target in
+// general, or runs a kernel with fewer threads in a workgroup only. `functions` are what the
+// graph's Host_Callback nodes call, by number; throws UserError(Value) if one is missing.
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device,
                                                    const std::vector<HostFunction>& functions = {});

@@ -92,19 +92,25 @@ void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
   const int64_t least = least_size(size);
   const bool may_be_low = low < -least, may_be_high = high >= least;
   if (num_elements(b_.shape(at)) == 0 || (!may_be_low && !may_be_high)) return;
-  const Value i = b_.cast(at, DType::Int64);
+  // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
+  // tells. It is of an index out of range if there is one.
+  const bool narrow = least == size && bits <= 32;
+  const DType wide = narrow ? DType::Uint32 : DType::Uint64;
   const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
-  const Value end = value_of(size_of(size));
-  Value bad;
-  if (may_be_high) bad = elementwise(AluOp::Cmple, {end, i});
-  if (may_be_low) {
-    const Value below = elementwise(AluOp::Cmplt, {i, b_.alu(AluOp::Neg, {end})});
-    bad = bad.valid() ? b_.alu(AluOp::Or, {bad, below}) : below;
+  const Value end = b_.cast(value_of(size_of(size)), wide);
+  Value position = b_.cast(at, wide);
+  if (has_sign) position = elementwise(AluOp::Add, {position, end});
+  Value most = reduce("max", position, std::nullopt, false).value;
+  const Value limit = has_sign ? b_.alu(AluOp::Add, {end, end}) : end;
+  const Value bad = b_.alu(AluOp::Cmple, {limit, most});
+  if (has_sign) {
+    most = b_.alu(AluOp::Sub, {most, end});
+    if (narrow) most = b_.cast(most, DType::Int32);
   }
-  const Value odd = elementwise(AluOp::Add, {elementwise(AluOp::Mul, {i, number(2)}), number(1)});
-  const Value found = elementwise(AluOp::Where, {bad, odd, number(0)});
-  const Operand any = reduce("max", b_.cast(found, DType::Uint64), std::nullopt, false);
-  checks_.push_back({any.value, axis, size});
+  const Value i = b_.cast(most, DType::Int64);
+  const Value odd = b_.alu(AluOp::Add, {b_.alu(AluOp::Mul, {i, number(2)}), number(1)});
+  const Value found = b_.alu(AluOp::Where, {bad, odd, number(0)});
+  checks_.push_back({b_.cast(found, DType::Uint64), axis, size});
 }
 
 Value NumpyBuilder::gather(Value source, const Operand& indices, int64_t axis, int64_t reported) {

@@ -72,6 +72,14 @@ std::vector<Var> Kernel::globals() const {
   return result;
 }
 
+bool Kernel::has_independent_threads() const {
+  return std::none_of(body.begin(), body.end(), [](const Instr& instr) {
+    const auto* special = instr.as<Special>();
+    return is_collective(instr) || instr.as<Local>() || instr.as<Buffer>() ||
+           (special && special->kind != SpecialKind::Global_task_idx);
+  });
+}
+
 std::vector<int64_t> Kernel::buffer_offsets() const {
   constexpr int64_t kAlignment = 64;
   std::vector<int64_t> offsets{0};

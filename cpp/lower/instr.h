@@ -327,6 +327,9 @@ struct Kernel {
   // Where each Buffer lies in the memory that a workgroup needs for all of them, by the order of
   // the body, and last that memory's size: bytes, in multiples of 64.
   std::vector<int64_t> buffer_offsets() const;
+  // Whether threads only know their number among all: a launch may divide them into workgroups of
+  // any size.
+  bool has_independent_threads() const;
 };
 
 }  // namespace rune::lower

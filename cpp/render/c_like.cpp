@@ -59,7 +59,7 @@ std::string KernelRenderer::render() {
   }
   close();
   RUNE_CHECK(depth_ == 0, "c_like: kernel ", kernel_.name, " has an open Range or If");
-  return std::move(text_);
+  return tables_ + text_;
 }
 
 void KernelRenderer::check_types() {
@@ -171,6 +171,35 @@ void KernelRenderer::define(uint32_t id, const Lanes& expressions, const char* q
   }
 }
 
+void KernelRenderer::vconst(uint32_t id) {
+  const Instr& instr = kernel_.body[id];
+  Lanes literals;
+  for (const Scalar& v : instr.as<lower::Vconst>()->values)
+    literals.push_back(c_like::literal(dialect_, v));
+  const auto lanes = literals.size();
+  // A float by its bits is a call, which no table begins with.
+  const std::string& bits = dialect_.float_bits[static_cast<int>(instr.type.dtype)];
+  const bool calls = !bits.empty() && std::any_of(literals.begin(), literals.end(), [&](auto& x) {
+    return x.find(bits.substr(0, bits.find('$'))) != std::string::npos;
+  });
+  if (dialect_.constant_table.empty() || static_cast<int>(lanes) <= dialect_.largest_vector ||
+      calls) {
+    values_[id] = std::move(literals);
+    return;
+  }
+  const std::string name = concat(identifier(kernel_.name), "_c", id);
+  std::string list;
+  for (size_t i = 0; i < lanes; ++i) {
+    list += (i ? ", " : "") + literals[i];
+    values_[id].push_back(concat(name, '[', i, ']'));
+  }
+  tables_ += expand(dialect_.constant_table, {{'T', dialect_.type(instr.type.dtype)},
+                                              {'n', name},
+                                              {'k', std::to_string(lanes)},
+                                              {'x', list}}) +
+             '\n';
+}
+
 KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
   const auto& special = *instr.as<lower::Special>();
   const auto dim = static_cast<size_t>(special.dim);
@@ -184,6 +213,8 @@ KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
     case lower::SpecialKind::Workgroup_idx: return {group};
     case lower::SpecialKind::Local_thread_idx: return {thread};
     case lower::SpecialKind::Global_task_idx: {
+      if (!dialect_.task_index.empty())
+        return {index(dialect_.task_index, kernel_.grid[dim] * kernel_.local[dim])};
       if (kernel_.local[dim] == 1) return {group};
       if (kernel_.grid[dim] == 1) return {thread};
       return {group + " * " + std::to_string(kernel_.local[dim]) + " + " + thread};
@@ -342,10 +373,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Const:
       values_[id].assign(lanes, c_like::literal(dialect_, i.as<lower::Const>()->value));
       return;
-    case InstrKind::Vconst:
-      for (const Scalar& v : i.as<lower::Vconst>()->values)
-        values_[id].push_back(c_like::literal(dialect_, v));
-      return;
+    case InstrKind::Vconst: return vconst(id);
     case InstrKind::Special: return define(id, special(i));
     case InstrKind::Define_Var: {
       const int64_t slot = var_slots_.at(i.as<lower::Define_Var>()->var.name);

@@ -38,6 +38,7 @@ class KernelRenderer {
   void memory_declarations();
   void instruction(uint32_t id);
   void define(uint32_t id, const Lanes& expressions, const char* qualifier = "const ");
+  void vconst(uint32_t id);
   Lanes special(const lower::Instr& instr) const;
   Lanes operation(uint32_t id) const;
   void matrix_product(uint32_t id);
@@ -94,6 +95,7 @@ class KernelRenderer {
   std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
   std::map<std::string, int64_t> var_slots_;
   std::vector<lower::Var> members_;  // globals that are not parameters
+  std::string tables_;  // declarations in front of the kernel
   std::string text_;
   int depth_ = 0;
 };

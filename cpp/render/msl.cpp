@@ -259,10 +259,13 @@ Dialect make_dialect() {
   d.vars_parameter = "constant long* vars [[buffer($i)]]";
   d.var = "vars[$i]";
   d.builtin_parameters = {"uint3 gid [[threadgroup_position_in_grid]]",
-                          "uint3 lid [[thread_position_in_threadgroup]]"};
+                          "uint3 lid [[thread_position_in_threadgroup]]",
+                          "uint3 tid [[thread_position_in_grid]]"};
   d.max_parameters = 31;
   d.workgroup_index = "gid.$d";
   d.thread_index = "lid.$d";
+  d.task_index = "tid.$d";
+  d.constant_table = "constant $T $n[$k] = {$x};";
   d.shared = "threadgroup $T $n[$k];";
   d.shared_bytes = 32 << 10;
   d.barrier = "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);";

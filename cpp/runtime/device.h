@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "types/capabilities.h"
 #include "types/dtype.h"
 
@@ -40,6 +41,21 @@ struct KernelSource {
   std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
   double estimated_ns = 0;            // of one launch on one core
+  // Whether a launch may divide its threads, grid times local, into workgroups of any size.
+  bool independent_threads = false;
+};
+
+// A workgroup has more threads than the compiled kernel can run with, which depends on the
+// registers that it takes. Of a kernel scheduled for at most `allowed()` a workgroup it may be true
+// no more.
+class ThreadLimitError : public UserError {
+ public:
+  ThreadLimitError(const std::string& message, int allowed)
+      : UserError(ErrorKind::Runtime, message), allowed_(allowed) {}
+  int allowed() const { return allowed_; }
+
+ private:
+  int allowed_;
 };
 
 // The arguments of one launch.
@@ -58,7 +74,8 @@ class Program {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // One program a source, in order. Throws UserError(Runtime) with the compiler's message.
+  // One program a source, in order. Throws UserError(Runtime) with the compiler's message, and
+  // ThreadLimitError.
   virtual std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) = 0;
 };
 

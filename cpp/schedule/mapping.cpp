@@ -432,7 +432,8 @@ class Mapper {
     int64_t threads = caps_.simd_width;
     const int64_t most = std::min<int64_t>(kGroupThreads, caps_.max_threads_per_group);
     while (threads < most && threads < work) threads *= 2;
-    return std::min(threads, most);
+    while (threads > most) threads /= 2;
+    return threads;
   }
 
   // One group a point, its threads along the stages' innermost axes; or one thread a point, or an

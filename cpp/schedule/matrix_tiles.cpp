@@ -123,6 +123,8 @@ class MatrixMapper {
       longer = ceil_div(longer, 2);
     }
     plan_.groups = {std::min(kGroups, groups(0)), std::min(kGroups, groups(1))};
+    while (plan_.groups[0] * plan_.groups[1] * caps_.simd_width > caps_.max_threads_per_group)
+      --plan_.groups[plan_.groups[0] < plan_.groups[1]];
   }
 
   void map() {
@@ -158,7 +160,8 @@ class MatrixMapper {
 }  // namespace
 
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
-  return !caps.matrix_ops.empty() && MatrixMapper(graph, caps, kernel).run();
+  const bool has_groups = caps.max_threads_per_group >= caps.simd_width;
+  return has_groups && !caps.matrix_ops.empty() && MatrixMapper(graph, caps, kernel).run();
 }
 
 std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& kernel) {

@@ -16,13 +16,14 @@ namespace rune {
 // How work is spread: over cores with vector lanes and caches, or over a grid of thread groups.
 enum class ExecutionModel { Cores, Grid };
 
-// A product of matrix tiles, a[m,k] @ b[k,n] + c[m,n], by the threads of one SIMD-group together. a and
-// b are of `operands`, c and the result of `result`. spread: which elements of each tile a thread
-// holds, as in lower::Wmma.
+// A product of matrix tiles, a[m,k] @ b[k,n] + c[m,n], by the threads of one SIMD-group together. a
+// and b are of `operands`, c and the result of `result`. spread: which elements of each tile a
+// thread holds, as in lower::Wmma.
 struct MatrixOp {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32, result = DType::Float32;
   std::vector<Ints> spread;
+  bool operator==(const MatrixOp&) const = default;
 };
 
 struct Capabilities {
@@ -56,6 +57,7 @@ struct Capabilities {
   // Operations that combine a value with an element of global memory in one step, in the same way.
   std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 
+  bool operator==(const Capabilities&) const = default;
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }
   // Lanes of a full vector register, at least 1.

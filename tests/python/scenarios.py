@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import optree
 import pytest
+from devices import HAS_FLOAT64
 
 import rune_jit
 from rune_jit import ConcretizationError, UnsupportedOpError
@@ -28,11 +30,16 @@ def collection() -> tuple[list[Scenario], Callable[[Scenario], Scenario]]:
     return scenarios, add
 
 
+def needs_float64(scenario: Scenario) -> Scenario:
+    scenario.needs_float64 = True  # type: ignore[attr-defined]
+    return scenario
+
+
 def snapshot(result: Any) -> Any:
     return optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
 
 
-def assert_same(actual: list[Any], expected: list[Any]) -> None:
+def assert_same(actual: list[Any], expected: list[Any], rtol: float = 1e-12) -> None:
     assert len(actual) == len(expected)
     for step, (a, e) in enumerate(zip(actual, expected, strict=True)):
         flat_a, tree_a = optree.tree_flatten(a)
@@ -42,7 +49,7 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             assert type(x) is type(y), step
             if isinstance(y, (np.ndarray, np.generic)):
                 assert x.dtype == y.dtype, step
-                np.testing.assert_allclose(x, y, rtol=1e-12, err_msg=f"step {step}")
+                np.testing.assert_allclose(x, y, rtol=rtol, err_msg=f"step {step}")
             else:
                 assert x == y, step
 
@@ -56,10 +63,39 @@ def steps(scenario: Scenario, jit: Any) -> list[Any]:
     return [snapshot(result) for result in scenario(jit)]
 
 
-def check_traced(scenario: Scenario) -> None:
+def in_float32(scenario: Scenario) -> Scenario:
+    """The scenario with float32 where NumPy's constructors give float64 by default."""
+
+    def narrowed(constructor: Callable[..., Any]) -> Callable[..., Any]:
+        def construct(*args: Any, **options: Any) -> Any:
+            array = constructor(*args, **options)
+            wide = "dtype" not in options and getattr(array, "dtype", None) == np.float64
+            return array.astype(np.float32) if wide else array
+
+        return construct
+
+    numpy = types.ModuleType("numpy")
+    vars(numpy).update(vars(np))
+    for name in ("arange", "array", "empty", "eye", "full", "linspace", "ones", "zeros"):
+        setattr(numpy, name, narrowed(getattr(np, name)))
+    names = {**scenario.__globals__, "np": numpy, "X": X.astype(np.float32)}
+    return types.FunctionType(scenario.__code__, names, scenario.__name__)
+
+
+def check_traced(scenario: Scenario, device: str) -> None:
     """A scenario that must not fall back to NumPy."""
-    jit = functools.partial(rune_jit.jit, fallback="error")
-    assert_same(steps(scenario, jit), steps(scenario, eager))
+    jit = functools.partial(rune_jit.jit, fallback="error", device=device)
+    if HAS_FLOAT64:
+        return assert_same(steps(scenario, jit), steps(scenario, eager))
+    if getattr(scenario, "needs_float64", False):
+        pytest.skip("the device has no float64")
+    scenario = in_float32(scenario)
+    try:
+        actual = steps(scenario, jit)
+    except rune_jit.DTypeError as error:
+        assert "float64" in str(error) and "hint: " in str(error), error
+        pytest.skip("the device has no float64")
+    assert_same(actual, steps(scenario, eager), 1e-5)
 
 
 def check_on_numpy(scenario: Scenario) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
+from devices import devices
 from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
 
 import rune_jit
@@ -478,9 +479,10 @@ def dataclasses_that_change(jit: Any) -> Iterator[Any]:
     yield f(state), f(state), state.name
 
 
+@pytest.mark.parametrize("device", devices("cpu"))
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario) -> None:
-    check_traced(scenario)
+def test_traced(scenario: Scenario, device: str) -> None:
+    check_traced(scenario, device)
 
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)

@@ -19,7 +19,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
+from devices import devices
+from scenarios import (
+    Scenario,
+    X,
+    check_on_numpy,
+    check_traced,
+    collection,
+    eager,
+    needs_float64,
+)
 
 import rune_jit
 
@@ -125,6 +134,7 @@ def weak_numbers(jit: Any) -> Iterator[Any]:
 
 
 @traced
+@needs_float64
 def double_precision_stays(jit: Any) -> Iterator[Any]:
     f = jit(lambda x, n: (x / 3, x.mean(), x + 1e-12, np.full(2, n) / 3, np.zeros(1) + n))
     yield f(X, 1), f(X.astype(np.int32), 2**40), f(X.astype(np.float32), 0.1)
@@ -350,9 +360,10 @@ def exceptions_midway(jit: Any) -> Iterator[Any]:
     yield g(x, "go"), x
 
 
+@pytest.mark.parametrize("device", devices("cpu"))
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario) -> None:
-    check_traced(scenario)
+def test_traced(scenario: Scenario, device: str) -> None:
+    check_traced(scenario, device)
 
 
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)

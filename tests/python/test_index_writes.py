@@ -265,3 +265,24 @@ def test_unrolled_factorisation() -> None:
     lu(expected)
     rune_jit.jit(lu, fallback="error")(matrix)
     np.testing.assert_allclose(matrix, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("size", [1, 100, 128, 200, 40000])
+def test_which_indices_are_in_range(dtype: str, size: int) -> None:
+    x = np.arange(size, dtype=np.float32)
+    jitted = rune_jit.jit(lambda x, i: x[i], fallback="error")
+
+    def outcome(read: Any, i: np.ndarray) -> Any:
+        try:
+            return read(x, i).tolist()
+        except IndexError as error:
+            return str(error)
+
+    # An error carries an index in 63 bits.
+    info = np.iinfo(dtype)
+    low, high = max(info.min, -(2**62)), min(info.max, 2**62 - 1)
+    for value in {0, size - 1, size, -size, -size - 1, 2 * size, high, high - size, low, low + size}:
+        if low <= value <= high:
+            i = np.array([0, 0, value, 0], dtype)
+            assert outcome(jitted, i) == outcome(lambda x, i: x[i], i), (dtype, size, value)

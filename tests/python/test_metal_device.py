@@ -57,8 +57,9 @@ def jit(function: Callable[..., Any]) -> Any:
 def faults_end() -> Iterator[None]:
     yield
     if EMULATED:
-        for fault in ("fail_allocations", "fail_libraries", "fail_command_buffers", "lost"):
+        for fault in ("fail_allocations", "fail_libraries", "fail_command_buffers", "time_outs"):
             inject(fault, 0)
+        inject("lost", 0)
         inject("latency_us", 0)
         inject("max_threads", 1024)
 
@@ -180,6 +181,39 @@ def test_float64_names_the_way_out() -> None:
         jit(lambda x: x + 1)(np.ones(3))
 
 
+def host_and_device(x: Any) -> Any:
+    """Two functions of the host, kernels before, between and after them."""
+    return np.linalg.inv(np.sort(np.tanh(x * 2), axis=0) + np.eye(5, dtype=np.float32) * 3) @ x + 1
+
+
+@on_metal
+def test_functions_of_the_host() -> None:
+    x = np.random.default_rng(0).standard_normal((5, 5)).astype(np.float32)
+    function = jit(host_and_device)
+    for _ in range(2):
+        np.testing.assert_allclose(function(x), host_and_device(x), rtol=1e-4, atol=1e-5)
+    resident = function(rune_jit.asarray(x, device="metal"))
+    assert isinstance(resident, rune_jit.Array)
+    np.testing.assert_allclose(np.asarray(resident), host_and_device(x), rtol=1e-4, atol=1e-5)
+    broken = jit(lambda x: np.linalg.cholesky(-x @ x.T) + 1)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        broken(x)
+    np.testing.assert_allclose(function(x), host_and_device(x), rtol=1e-4, atol=1e-5)
+
+
+@on_emulator
+def test_functions_of_the_host_wait_for_the_gpu() -> None:
+    x = np.random.default_rng(0).standard_normal((5, 5)).astype(np.float32)
+    function = jit(host_and_device)
+    expected = function(x)
+    inject("latency_us", 30_000)
+    np.testing.assert_array_equal(function(x), expected)
+    inject("fail_command_buffers", 1)  # before the first of them
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*Address Fault(.|\n)*void map_0"):
+        function(x)
+    np.testing.assert_array_equal(function(x), expected)
+
+
 # --- The runtime ----------------------------------------------------------------------------------
 
 
@@ -211,6 +245,44 @@ def test_barriers_stand_between_dependent_launches_only() -> None:
 
 
 @on_emulator
+def test_threads_that_need_no_others_are_dispatched_freely() -> None:
+    x = np.ones(1003, np.float32)
+    for function, free in ((lambda x: x * 29, 1), (lambda x: x.sum() * 29, 0)):
+        before = count("free_dispatches")
+        np.testing.assert_array_equal(jit(function)(x), function(x))
+        assert count("free_dispatches") - before == free
+    assert count("unlabelled") == 0
+
+
+def run_program(program: str, **environment: str) -> str:
+    """Its output, in a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@on_emulator
+def test_commands_are_recorded(tmp_path: Path) -> None:
+    program = """
+import numpy, rune_jit
+function = rune_jit.jit(lambda x: numpy.tanh(x @ x.T) @ x, device="metal", fallback="error")
+try:
+    function(numpy.ones((5, 6), numpy.float32))
+except RuntimeError as error:
+    print(error)
+"""
+    file = tmp_path / "run.gputrace"
+    refused = run_program(program, RUNE_JIT_METAL_CAPTURE=str(file))
+    assert "cannot record commands" in refused and "MTL_CAPTURE_ENABLED=1" in refused
+    assert not file.exists()
+    run_program(program, RUNE_JIT_METAL_CAPTURE=str(file), MTL_CAPTURE_ENABLED="1")
+    assert "contract_0" in file.read_text()
+
+
+@on_emulator
 def test_sources_are_compiled_once() -> None:
     x = np.ones(77, np.float32)
     jit(lambda x: x * 3 + 1)(x)
@@ -233,13 +305,8 @@ print(count(b"pipelines"), count(b"archived"), count(b"from_archives"))
 """
 
     def run(**environment: str) -> list[int]:
-        environment = {**os.environ, "RUNE_JIT_CACHE_DIR": str(tmp_path), **environment}
-        command = [sys.executable, "-c", program]
-        result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert result.returncode == 0, result.stderr
-        return [int(n) for n in result.stdout.split()]
+        output = run_program(program, RUNE_JIT_CACHE_DIR=str(tmp_path), **environment)
+        return [int(n) for n in output.split()]
 
     assert run(RUNE_JIT_CACHE="0") == [2, 0, 0]
     assert not list(tmp_path.glob("metal/*"))
@@ -302,11 +369,11 @@ def test_an_array_that_failed_raises_whenever_it_is_read() -> None:
     np.asarray(function(x))
     inject("fail_command_buffers", 1)
     y = function(x)
-    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*GPU Timeout(.|\n)*void map_0"):
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*Address Fault(.|\n)*void map_0"):
         np.asarray(y)
     z = function(y)  # computed from it
     for broken in (y, z, y):
-        with pytest.raises(RuntimeError, match="GPU Timeout"):
+        with pytest.raises(RuntimeError, match="Address Fault"):
             np.asarray(broken)
     np.testing.assert_array_equal(np.asarray(function(x)), np.full(9, 19))
 
@@ -320,7 +387,7 @@ def test_a_failed_command_buffer() -> None:
     x = np.ones(9, np.float32)
     function(x)
     inject("fail_command_buffers", 1)
-    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*GPU Timeout(.|\n)*void map_0"):
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*Address Fault(.|\n)*void map_0"):
         function(x)
     np.testing.assert_array_equal(function(x), x * 5)
 
@@ -338,12 +405,29 @@ def test_a_failed_compilation() -> None:
 
 
 @on_emulator
-def test_a_pipeline_with_few_threads() -> None:
-    inject("max_threads", 16)
-    x = np.ones(1000, np.float32)
-    function = jit(lambda x: x * 11 + 3)
-    with pytest.raises(RuntimeError, match=r"threads per threadgroup \(its pipeline allows 16\)"):
-        function(x)
+@pytest.mark.parametrize("limit", [1, 16, 100, 64])
+def test_a_pipeline_with_few_threads(limit: int) -> None:
+    """Elementwise kernels run in smaller threadgroups, others are scheduled again for them."""
+    inject("max_threads", limit)
+    x = np.random.default_rng(limit).standard_normal((40, 300)).astype(np.float32)
+    before = count("violations")
+    for number, function in enumerate(
+        [
+            lambda x: x * limit + 3,
+            lambda x: x.sum(-1) + limit,
+            lambda x: (x - x.max()) / limit,
+            lambda x: x[:, :40] @ x[:, 40:80] - limit,
+        ]
+    ):
+        assert_matches(jit(function)(x), function(x), 64 if number else 0)
+    assert count("violations") == before
+
+
+@on_emulator
+def test_a_pipeline_without_threads() -> None:
+    inject("max_threads", 0)
+    with pytest.raises(RuntimeError, match=r"kernel reduce_0 with \d+ threads .*allows 0\)"):
+        jit(lambda x: x.sum() - 23)(np.ones(1000, np.float32))
 
 
 @on_emulator
@@ -367,10 +451,62 @@ def test_a_lost_device() -> None:
     x = np.ones(9, np.float32)
     function(x)
     inject("lost", 1)
-    with pytest.raises(RuntimeError, match="cannot make a command buffer"):
+    with pytest.raises(RuntimeError, match=r"cannot launch kernel map_0 \(.* may be lost\)"):
         function(x)
     inject("lost", 0)
     np.testing.assert_array_equal(function(x), x - 17)
+
+
+@on_emulator
+def test_a_device_that_is_lost_while_it_runs() -> None:
+    function = jit(lambda x: x - 37)
+    x = rune_jit.asarray(np.ones(9, np.float32), device="metal")
+    np.asarray(function(x))
+    inject("latency_us", 100_000)
+    y = function(x)
+    waits = threading.Timer(0.02, inject, ["lost", 1])
+    waits.start()
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(Device was removed(.|\n)*void map_0"):
+        np.asarray(y)
+    waits.join()
+    with pytest.raises(RuntimeError, match="may be lost"):
+        function(x)
+    inject("lost", 0)
+    np.testing.assert_array_equal(np.asarray(function(x)), np.full(9, -36))
+
+
+@on_emulator
+def test_a_command_buffer_that_takes_too_long() -> None:
+    """Of several kernels, in one call that waits and in one that does not."""
+    function = jit(lambda x: np.tanh(x @ x) @ x)
+    x = np.full((6, 6), 0.1, np.float32)
+    expected = function(x)
+    inject("time_outs", 1)
+    with pytest.raises(RuntimeError, match=r"one of the kernels \w+, \w+ \(.*GPU Timeout"):
+        function(x)
+    np.testing.assert_array_equal(function(x), expected)
+    z = rune_jit.asarray(x, device="metal")
+    inject("time_outs", 1)
+    late = function(z)
+    good = function(z)  # in the same command buffer
+    for array in (late, good):
+        with pytest.raises(RuntimeError, match=r"GPU Timeout(.|\n)*void contract"):
+            np.asarray(array)
+    np.testing.assert_array_equal(np.asarray(function(z)), expected)
+
+
+@on_emulator
+def test_a_gpu_without_simd_reductions_and_matrix_units() -> None:
+    """Programs are lowered for what the device reports, not for what GPUs can do in general."""
+    program = """
+import ctypes, numpy, rune_jit
+ctypes.CDLL(rune_jit._core.__file__).rune_metal_emulator_inject(b"old_gpu", 1)
+function = rune_jit.jit(lambda x: (x @ x.T).sum(-1) - x.max(), device="metal", fallback="error")
+x = numpy.arange(20 * 100, dtype=numpy.float32).reshape(20, 100) % 7
+assert "simd" in function.lower(x).source("metal")
+numpy.testing.assert_array_equal(function(x), (x @ x.T).sum(-1) - x.max())
+"""
+    run_program(program)
 
 
 @on_emulator
@@ -390,4 +526,4 @@ else:
 library.rune_metal_emulator_inject(b"no_device", 0)
 assert (function(x) == 2).all()
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    run_program(program)

@@ -26,7 +26,7 @@ DTYPES = {
     **{f"{k}{b}": np.dtype(f"{n}{b}") for k, n in (("i", "int"), ("u", "uint"))
        for b in (8, 16, 32, 64)},
 }  # fmt: skip
-_HEAD = re.compile(r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\]")
+_HEAD = re.compile(r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\](?: arguments=\[([-\d,]+)\])?")
 _ARGUMENT = re.compile(r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]")
 _KERNEL = re.compile(r"(?<=\)\]\]\nvoid )(\w+)(?=\()")
 
@@ -96,6 +96,8 @@ class Program:
                 arguments.append(values[value])
             head = _HEAD.match(text)
             assert head
+            if head[4]:  # the scalars of the launch come after the arrays
+                arguments.append(np.array(ints(head[4]), np.int64))
             library.run(name, arguments, ints(head[2]), ints(head[3]), reverse)
         outputs = re.search(r"\n  outputs=\[([^\]]*)\]", self.schedule)
         types = dict(re.findall(r"(%\d+) = .* : (\w+\[[\d,]*\])", str(self.traced.graph)))

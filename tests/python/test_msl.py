@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msl_check import check_many, check_msl, is_strict
+from msl_emulator import run_msl
 
 from rune_jit import _core
 from rune_jit.errors import DTypeError, InternalError, UnsupportedOpError
@@ -189,6 +191,23 @@ def test_reduction_with_shared_memory() -> None:
     check_msl(source)
     assert source.count("threadgroup_barrier(") == 1
     assert "threadgroup float m2[32];" in source
+
+
+def test_long_constant_vectors_are_tables() -> None:
+    k = Text()
+    out = k.memory("f32", 0, writable=True)
+    at = k.task()
+    rows = [[0.5 * i for i in range(8)], [float("inf"), *range(7)], [-1.0, 2.0, 3.0, 4.0]]
+    for row in rows:
+        values = ",".join(f"f32({float(x)})" for x in row)
+        k.store(out, at, k(f"vconst [{values}] : f32x{len(row)}"))
+    source = k.render()
+    check_msl(source)
+    tables = re.findall(r"^constant float \w+\[8\] = .*$", source, re.MULTILINE)
+    assert tables == ["constant float k_c4[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 3.5f};"]
+    result = np.zeros(1024, np.float32)
+    run_msl(source, "k", [result], [1], [1])
+    np.testing.assert_array_equal(result[:8], rows[2] + rows[1][4:])
 
 
 def test_symbolic_variables() -> None:

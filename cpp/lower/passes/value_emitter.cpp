@@ -20,10 +20,14 @@ namespace {
 DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kernel,
                      const Capabilities& caps) {
   if (caps.model == ExecutionModel::Cores) return DType::Int64;
-  constexpr int64_t kNarrow = (int64_t{1} << 31) - 1;
-  for (const Value v : kernel_arguments(kernel))
-    if (num_elements(graph[v].shape()) > kNarrow) return DType::Int64;
-  return DType::Int32;
+  // Less what the last workgroups reach beyond the end.
+  constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 20);
+  const auto is_large = [&](Value v) { return num_elements(graph[v].shape()) > kNarrow; };
+  // Of what is computed and not stored, too, positions are counted.
+  const std::vector<Value> arguments = kernel_arguments(kernel);
+  const bool wide = std::any_of(arguments.begin(), arguments.end(), is_large) ||
+                    std::any_of(kernel.ops.begin(), kernel.ops.end(), is_large);
+  return wide ? DType::Int64 : DType::Int32;
 }
 
 }  // namespace

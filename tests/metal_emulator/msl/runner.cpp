@@ -139,11 +139,17 @@ class Run {
       run.enter_group(g);
       for (unsigned i = 0; i < run.count_; ++i) {
         run.current_ = run.in_order(i);
+        if (!run.is_in_grid(run.threads_[run.current_].ids.thread_position_in_grid)) continue;
         run.kernel_.entry(run.buffers_.data(), run.threads_[run.current_].ids);
       }
     }
     Fiber::switch_to(run.main_of_all_, run.scheduler_);
     __builtin_unreachable();
+  }
+
+  bool is_in_grid(const Id& thread) const {
+    const auto& [x, y, z] = launch_.threads;
+    return !x || (thread.x < x && thread.y < y && thread.z < z);
   }
 
   unsigned in_order(unsigned i) const { return launch_.reversed ? count_ - 1 - i : i; }
@@ -348,6 +354,9 @@ std::string run(const Kernel& kernel, const Launch& launch) {
     if (static_cast<size_t>(index) >= launch.buffers.size() ||
         !launch.buffers[static_cast<size_t>(index)].memory)
       return name + "nothing is bound at buffer index " + std::to_string(index);
+  for (size_t d = 0; d < 3 && kernel.signature.blocks; ++d)
+    if (launch.threads[d] % launch.local[d] != 0)
+      return name + "threads that wait for one another are not in whole threadgroups";
   Run run(kernel, launch);
   Run::active = &run;
   const FaultGuard guard;

@@ -32,9 +32,11 @@ struct BoundBuffer {
 struct Launch {
   std::array<unsigned, 3> grid{1, 1, 1};   // threadgroups
   std::array<unsigned, 3> local{1, 1, 1};  // threads of each
-  std::vector<BoundBuffer> buffers;        // by index
-  std::vector<BoundBuffer> resources;      // memory that the kernel has addresses of
-  bool reversed = false;                   // last threads and threadgroups first
+  // Of the whole grid, where the last threadgroups may have fewer (dispatchThreads); 0: none have.
+  std::array<unsigned, 3> threads{0, 0, 0};
+  std::vector<BoundBuffer> buffers;    // by index
+  std::vector<BoundBuffer> resources;  // memory that the kernel has addresses of
+  bool reversed = false;               // last threads and threadgroups first
 };
 
 // Runs to the end. Returns "" or what went wrong first, after which the launch was given up: an

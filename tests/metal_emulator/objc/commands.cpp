@@ -9,6 +9,10 @@ namespace {
 
 void queue_set_label(Queue*, Selector*, Object*) {}
 
+void commands_set_label(CommandBuffer* self, Selector*, Object* label) {
+  self->label = text_of(label);
+}
+
 Object* queue_new_commands(Queue* self, Selector*) {
   if (injection().lost) return nullptr;
   auto* commands = make<CommandBuffer>(commands_class);
@@ -41,6 +45,7 @@ void commands_commit(CommandBuffer* self, Selector*) {
   if (self->open) invalid("a command buffer is committed before endEncoding");
   self->is_committed = true;
   ++injection().committed;
+  record(self->label);
   self->queue->commit(self);
 }
 
@@ -94,7 +99,7 @@ void encoder_set_bytes(Encoder* self, Selector*, const char* bytes, unsigned lon
   self->arguments[index] = {nullptr, 0, std::vector<char>(bytes, bytes + length)};
 }
 
-void encoder_dispatch(Encoder* self, Selector*, Size grid, Size local) {
+void dispatch(Encoder* self, Size grid, Size local, Size threads_of_grid) {
   check_open(self);
   if (!self->pipeline) invalid("a dispatch without a pipeline");
   const unsigned long threads = local.width * local.height * local.depth;
@@ -107,10 +112,29 @@ void encoder_dispatch(Encoder* self, Selector*, Size grid, Size local) {
       invalid("nothing is bound at buffer index " + std::to_string(index) + " of " +
               self->pipeline->kernel->signature.name);
   if (!self->is_concurrent) ++self->commands->interval;
-  Dispatch dispatch{self->pipeline, self->arguments, self->resources, {}, self->commands->interval};
-  dispatch.launch.grid = {unsigned(grid.width), unsigned(grid.height), unsigned(grid.depth)};
-  dispatch.launch.local = {unsigned(local.width), unsigned(local.height), unsigned(local.depth)};
-  self->commands->dispatches.push_back(std::move(dispatch));
+  for (const auto& [index, argument] : self->arguments)
+    if (argument.buffer && argument.buffer->label.empty()) ++injection().unlabelled;
+  Dispatch next{self->pipeline, self->arguments, self->resources, {}, self->commands->interval};
+  next.launch.grid = {unsigned(grid.width), unsigned(grid.height), unsigned(grid.depth)};
+  next.launch.local = {unsigned(local.width), unsigned(local.height), unsigned(local.depth)};
+  next.launch.threads = {unsigned(threads_of_grid.width), unsigned(threads_of_grid.height),
+                         unsigned(threads_of_grid.depth)};
+  self->commands->dispatches.push_back(std::move(next));
+}
+
+void encoder_dispatch_groups(Encoder* self, Selector*, Size grid, Size local) {
+  dispatch(self, grid, local, {});
+}
+
+void encoder_dispatch_threads(Encoder* self, Selector*, Size threads, Size local) {
+  const auto groups = [](unsigned long n, unsigned long size) {
+    return size ? (n + size - 1) / size : 0;
+  };
+  ++injection().free_dispatches;
+  dispatch(self,
+           {groups(threads.width, local.width), groups(threads.height, local.height),
+            groups(threads.depth, local.depth)},
+           local, threads);
 }
 
 void encoder_barrier(Encoder* self, Selector*, unsigned long scope) {
@@ -148,7 +172,7 @@ Class commands_class{
      method("computeCommandEncoderWithDispatchType:", commands_encoder_of_type),
      method("addCompletedHandler:", commands_add_handler), method("commit", commands_commit),
      method("waitUntilCompleted", commands_wait), method("status", commands_status),
-     method("error", commands_error)},
+     method("error", commands_error), method("setLabel:", commands_set_label)},
     destroy<CommandBuffer>};
 Class encoder_class{nullptr,
                     "MTLComputeCommandEncoder",
@@ -156,7 +180,8 @@ Class encoder_class{nullptr,
                     {method("setComputePipelineState:", encoder_set_pipeline),
                      method("setBuffer:offset:atIndex:", encoder_set_buffer),
                      method("setBytes:length:atIndex:", encoder_set_bytes),
-                     method("dispatchThreadgroups:threadsPerThreadgroup:", encoder_dispatch),
+                     method("dispatchThreadgroups:threadsPerThreadgroup:", encoder_dispatch_groups),
+                     method("dispatchThreads:threadsPerThreadgroup:", encoder_dispatch_threads),
                      method("memoryBarrierWithScope:", encoder_barrier),
                      method("useResource:usage:", encoder_use), method("endEncoding", encoder_end)},
                     destroy<Encoder>};

@@ -35,7 +35,7 @@ Size device_max_threads(Object*, Selector*) {
   return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads};
 }
 signed char device_family(Object*, Selector*, long) {
-  return 1;
+  return !injection().old_gpu;
 }
 
 Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned long) {
@@ -73,6 +73,8 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
     return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
   if (!options || options->fast_math)
     return fail(error, "the emulator has safe math only"), nullptr;
+  if (injection().old_gpu && text.find("simd") != std::string::npos)
+    return fail(error, "SIMD-group operations are not supported"), nullptr;
   if (options->language_version < 0x30001 && text.find("bfloat") != std::string::npos)
     return fail(error, "unknown type name 'bfloat' (before Metal 3.1)"), nullptr;
   try {

@@ -54,7 +54,12 @@ std::vector<const Dispatch*> in_order(const std::vector<Dispatch>& dispatches) {
 
 std::string execute(const std::vector<Dispatch>& dispatches) {
   if (take(injection().fail_command_buffers))
+    return "Caused GPU Address Fault Error (injected by the test)";
+  if (take(injection().time_outs)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return "Caused GPU Timeout Error (injected by the test)";
+  }
+  if (injection().lost) return "Device was removed (injected by the test)";
   for (const Dispatch* next : in_order(dispatches)) {
     const Dispatch& dispatch = *next;
     if (!is_living(dispatch.pipeline)) return "a pipeline was released before it ran";

@@ -28,6 +28,7 @@ struct Buffer : Object {
   char* memory = nullptr;
   size_t length = 0;
   bool is_owner = true;  // of the memory
+  std::string label;
 };
 
 struct CompileOptions : Object {
@@ -93,6 +94,7 @@ struct CommandBuffer : Object {
   std::vector<void*> handlers;  // blocks
   Encoder* open = nullptr;
   bool is_committed = false;
+  std::string label;
   std::mutex mutex;
   std::condition_variable changed;
   unsigned long status = 0;
@@ -127,24 +129,32 @@ struct Queue : Object {
 // Faults that tests ask for, and counts; see testing.cpp.
 struct Injection {
   std::atomic<long> no_device{0};
+  std::atomic<long> old_gpu{0};                              // of a family before Apple7
   std::atomic<long> fail_allocations{0};                     // this many
   std::atomic<long> fail_libraries{0};                       // this many
   std::atomic<long> fail_command_buffers{0};                 // this many
-  std::atomic<long> lost{0};                                 // no more command buffers
+  std::atomic<long> time_outs{0};                            // this many, after a while
+  std::atomic<long> lost{0};                                 // nothing runs any more
   std::atomic<long> latency_us{0};                           // before each command buffer runs
   std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
   std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
   std::atomic<long> archived{0}, from_archives{0};  // pipelines
+  std::atomic<long> free_dispatches{0};             // by dispatchThreads
+  std::atomic<long> unlabelled{0};                  // buffers bound without a label
 };
 Injection& injection();
 // Takes one of a number of faults that are left.
 bool take(std::atomic<long>& count);
 
+// Names a command buffer to MTLCaptureManager's recording, if there is one.
+void record(const std::string& label);
+
 // Objects that may be named by command buffers that do not retain them.
 bool is_living(const void* object);
 void set_living(const void* object, bool is_alive);
 
-// What Metal's validation layer refuses, which would end the process there: throws std::logic_error.
+// What Metal's validation layer refuses, which would end the process there: throws
+// std::logic_error.
 [[noreturn]] void invalid(const std::string& message);
 // Sets an NSError, if it is asked for.
 void fail(Object** error, const std::string& message);

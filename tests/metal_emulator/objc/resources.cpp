@@ -16,6 +16,9 @@ void* buffer_contents(Buffer* self, Selector*) {
 unsigned long buffer_length(Buffer* self, Selector*) {
   return self->length;
 }
+void buffer_set_label(Buffer* self, Selector*, Object* label) {
+  self->label = text_of(label);
+}
 uint64_t buffer_address(Buffer* self, Selector*) {
   return reinterpret_cast<uint64_t>(self->memory);
 }
@@ -28,6 +31,10 @@ Object* library_new_function(Library* self, Selector*, Object* name) {
   function->kernel = kernel;
   function->key = text_of(name) + " " + std::to_string(std::hash<std::string>()(self->text));
   return function;
+}
+
+Object* function_name(Function* self, Selector*) {
+  return objc_autorelease(make_string(self->kernel->signature.name));
 }
 
 unsigned long pipeline_max_threads(Pipeline* self, Selector*) {
@@ -72,6 +79,7 @@ void archive_descriptor_set_url(ArchiveDescriptor* self, Selector*, Object* url)
 void pipeline_descriptor_set_function(PipelineDescriptor* self, Selector*, Function* function) {
   self->function = Ref<Function>(function);
 }
+void pipeline_descriptor_set_label(PipelineDescriptor*, Selector*, Object*) {}
 void pipeline_descriptor_set_archives(PipelineDescriptor* self, Selector*, Object* archives) {
   self->archives = Ref<Object>(archives);
 }
@@ -81,14 +89,15 @@ Class buffer_class{nullptr,
                    "MTLBuffer",
                    nullptr,
                    {method("contents", buffer_contents), method("length", buffer_length),
-                    method("gpuAddress", buffer_address)},
+                    method("gpuAddress", buffer_address), method("setLabel:", buffer_set_label)},
                    destroy<Buffer>};
 Class library_class{nullptr,
                     "MTLLibrary",
                     nullptr,
                     {method("newFunctionWithName:", library_new_function)},
                     destroy<Library>};
-Class function_class{nullptr, "MTLFunction", nullptr, {}, destroy<Function>};
+Class function_class{
+    nullptr, "MTLFunction", nullptr, {method("name", function_name)}, destroy<Function>};
 Class pipeline_class{nullptr,
                      "MTLComputePipelineState",
                      nullptr,
@@ -149,6 +158,7 @@ Class _OBJC_CLASS_MTLComputePipelineDescriptor{
     "MTLComputePipelineDescriptor",
     nullptr,
     {method("setComputeFunction:", pipeline_descriptor_set_function),
+     method("setLabel:", pipeline_descriptor_set_label),
      method("setBinaryArchives:", pipeline_descriptor_set_archives)},
     destroy<PipelineDescriptor>};
 }

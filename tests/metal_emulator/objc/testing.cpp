@@ -25,8 +25,10 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
   Injection& all = injection();
   const std::map<std::string, std::atomic<long>*> faults = {
       {"no_device", &all.no_device},
+      {"old_gpu", &all.old_gpu},
       {"fail_allocations", &all.fail_allocations},
       {"lost", &all.lost},
+      {"time_outs", &all.time_outs},
       {"fail_command_buffers", &all.fail_command_buffers},
       {"fail_libraries", &all.fail_libraries},
       {"latency_us", &all.latency_us},
@@ -38,8 +40,8 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
 }
 
 // Living objects of a class, or an event's count so far: committed, launched, barriers, adopted
-// (buffers of the host's memory), archived and from_archives (pipelines), violations. -1 for a
-// name that does not exist.
+// (buffers of the host's memory), free_dispatches, unlabelled (buffers bound), archived and
+// from_archives (pipelines), violations. -1 for a name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
   const std::map<std::string, const std::atomic<long>*> counts = {
@@ -57,6 +59,8 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
       {"archived", &all.archived},
       {"from_archives", &all.from_archives},
       {"archives", &archive_class.live},
+      {"free_dispatches", &all.free_dispatches},
+      {"unlabelled", &all.unlabelled},
       {"violations", &all.violations}};
   const auto found = counts.find(what);
   return found == counts.end() ? -1 : found->second->load();

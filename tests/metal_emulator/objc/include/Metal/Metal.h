@@ -47,6 +47,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @interface MTLComputePipelineDescriptor : NSObject
 @property(strong) id<MTLFunction> computeFunction;
 @property(copy) NSArray<id<MTLBinaryArchive>>* binaryArchives;
+@property(copy) NSString* label;
 @end
 
 @protocol MTLBinaryArchive
@@ -62,6 +63,7 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
 - (void*)contents __attribute__((objc_returns_inner_pointer));
 @property(readonly) NSUInteger length;
 @property(readonly) unsigned long gpuAddress;
+@property(copy) NSString* label;
 @end
 
 @protocol MTLFunction
@@ -82,6 +84,7 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)perThreadgroup;
 - (void)dispatchThreadgroups:(MTLSize)threadgroups threadsPerThreadgroup:(MTLSize)threads;
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
 - (void)useResource:(id<MTLBuffer>)resource usage:(MTLResourceUsage)usage;
@@ -95,6 +98,7 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
 - (void)commit;
 - (void)waitUntilCompleted;
 @property(readonly) MTLCommandBufferStatus status;
+@property(copy) NSString* label;
 @property(readonly) NSError* error;
 @end
 
@@ -129,6 +133,21 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
                                reflection:(MTLComputePipelineReflection* __autoreleasing*)reflection
                                     error:(NSError* __autoreleasing*)error;
 - (id<MTLCommandQueue>)newCommandQueue;
+@end
+
+typedef enum : NSInteger { MTLCaptureDestinationGPUTraceDocument = 2 } MTLCaptureDestination;
+
+@interface MTLCaptureDescriptor : NSObject
+@property(strong) id captureObject;
+@property MTLCaptureDestination destination;
+@property(copy) NSURL* outputURL;
+@end
+
+@interface MTLCaptureManager : NSObject
++ (MTLCaptureManager*)sharedCaptureManager;
+- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor
+                             error:(NSError* __autoreleasing*)error;
+- (void)stopCapture;
 @end
 
 extern "C" id<MTLDevice> MTLCreateSystemDefaultDevice(void) __attribute__((ns_returns_retained));
