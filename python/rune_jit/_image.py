@@ -15,7 +15,6 @@ import platform
 import re
 import struct
 import sys
-from pathlib import Path
 
 __all__ = ["SUPPORTED", "Image", "assembly_of_image", "host_key", "is_image"]
 
@@ -63,7 +62,8 @@ def host_key() -> bytes | None:
     if not SUPPORTED or package is None or package.origin is None:
         return None
     try:
-        library = os.stat(Path(package.origin).parent / "binding" / "libllvmlite.so")
+        folder = os.path.dirname(package.origin)
+        library = os.stat(os.path.join(folder, "binding", "libllvmlite.so"))
         key = [f"{library.st_size} {library.st_mtime_ns}"]
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:

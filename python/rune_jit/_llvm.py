@@ -2,7 +2,8 @@
 
 The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under
 one lock, which is also held around fork, so that a child never inherits it locked. LLVM is loaded
-by the first module that is not in the cache as an image (`_image.py`).
+by the first module that is not in the cache as an image (`_image.py`). Nothing else that a cached
+program can do without is loaded before: pathlib, for one, takes as long as the program.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import platform
 import re
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 from rune_jit import _image
@@ -138,18 +138,19 @@ def _describe(message: str, ir: str) -> str:
     return text + "\nhint: this is an error of rune_jit; please report it with the message above"
 
 
-def _cache_folder(cache_dir: str) -> Path:
+def _cache_folder(cache_dir: str) -> str:
     if not cache_dir:
         import platformdirs
 
         cache_dir = platformdirs.user_cache_dir("rune_jit")
-    return Path(cache_dir) / "objects"
+    return os.path.join(cache_dir, "objects")
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     """The object code of a cache entry; None if there is none or it is damaged."""
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except OSError:
         return None
     digest, code = data[:32], data[32:]
@@ -160,14 +161,15 @@ def _read(path: Path) -> bytes | None:
     return code
 
 
-def _write(path: Path, code: bytes) -> None:
+def _write(path: str, code: bytes) -> None:
     """Adds an entry. A cache that cannot be written is no error."""
     import tempfile  # takes longer to load than a cached program
 
     try:
         # Objects are code that will run: only the user may put them here.
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        folder = os.path.dirname(path)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(code).digest() + code)
@@ -176,12 +178,12 @@ def _write(path: Path, code: bytes) -> None:
             os.unlink(temporary)
             raise
         if next(_writes) % _WRITES_PER_TRIM == 0:
-            _trim(path.parent, _MAX_CACHE_BYTES)
+            _trim(folder, _MAX_CACHE_BYTES)
     except OSError:
         pass
 
 
-def _trim(folder: Path, max_bytes: int) -> None:
+def _trim(folder: str, max_bytes: int) -> None:
     """Removes the entries used longest ago until a tenth of the limit is free."""
     entries = []
     for entry in os.scandir(folder):
@@ -206,7 +208,7 @@ def _trim(folder: Path, max_bytes: int) -> None:
 def clear_cache(cache_dir: str = "") -> None:
     """Removes every entry of the cache in `cache_dir`, or of the user's cache folder."""
     folder = _cache_folder(cache_dir)
-    if folder.is_dir():
+    if os.path.isdir(folder):
         _trim(folder, -1)
 
 
@@ -224,7 +226,7 @@ def compile_module(
         host = _image.host_key() or _compiler().key
         parts = [_FORMAT, host, ",".join(names).encode(), ir.encode()]
         key = hashlib.sha256(b"\0".join(parts)).hexdigest()
-        path = _cache_folder(cache_dir) / f"{key}.o"
+        path = os.path.join(_cache_folder(cache_dir), f"{key}.o")
         code = _read(path)
         if code is None:
             code = _compiler().cached_code(ir, names)
