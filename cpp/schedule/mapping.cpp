@@ -248,6 +248,12 @@ class Mapper {
     return std::max<int64_t>(1, std::min(most, extent(axis) / step_[axis]));
   }
 
+  // Of the factors not above `most`, one that cuts the axis into the fewest pieces, all alike.
+  int64_t evenly(int64_t axis, int64_t most) const {
+    const int64_t steps = std::max<int64_t>(1, extent(axis) / step_[axis]);
+    return ceil_div(steps, ceil_div(steps, most));
+  }
+
   bool is_outer(int64_t axis) const {
     return std::find(outer_.begin(), outer_.end(), axis) != outer_.end();
   }
@@ -282,8 +288,8 @@ class Mapper {
       serial.erase(std::find(serial.begin(), serial.end(), *transposed));
       serial.push_back(*transposed);
     }
-    // A contraction streams the rows of one operand past a strip of the other.
-    if (contracts_ && serial.size() >= 2 && is_outer(vec.empty() ? -1 : vec.front()))
+    if (contracts_ && serial.size() >= 2 && !vec.empty() && is_outer(vec.front()) &&
+        !fits_cache(vec.front()))
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
     for (const Stage& stage : kernel_.stages)
       serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
@@ -292,6 +298,16 @@ class Mapper {
     for (const BufferInfo& buffer : kernel_.outputs)
       if (caps_.has_nontemporal_stores && buffer.alloc.size_bytes >= most_cached)
         kernel_.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
+  }
+
+  // Whether a core's cache holds what a contraction reads along the lanes' axis. If so, whole rows
+  // of the result are written one after the other; else the rows of the other operand stream past a
+  // strip of this one.
+  bool fits_cache(int64_t lanes_axis) const {
+    const Stage& sums = kernel_.stages.front();
+    int64_t bytes = extent(lanes_axis) * size_of(graph_[sums.values.front().value].dtype());
+    for (const int64_t axis : sums.axes) bytes *= extent(axis);
+    return bytes <= caps_.l2_bytes / 2;
   }
 
   // Independent accumulators hide the latency of a reduction's operations; elsewhere, iterations
@@ -334,7 +350,8 @@ class Mapper {
   }
 
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
-  // often.
+  // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
+  // long runs.
   void tile_contraction(const Ints& vec) {
     const bool along_output = !vec.empty() && is_outer(vec.front());
     const int64_t registers = caps_.num_vector_registers;
@@ -344,9 +361,8 @@ class Mapper {
     std::sort(rows.begin(), rows.end(),
               [&](int64_t a, int64_t b) { return extent(a) < extent(b); });
     if (along_output) {
-      const int64_t columns = fitting(vec.front(), 2);
-      unroll(vec.front(),
-             rows.empty() || extent(rows.back()) == 1 ? fitting(vec.front(), 8) : columns);
+      const bool one_row = rows.empty() || extent(rows.back()) == 1;
+      unroll(vec.front(), one_row ? evenly(vec.front(), registers - 8) : fitting(vec.front(), 2));
       if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), (registers - 4) / 2));
       return;
     }
