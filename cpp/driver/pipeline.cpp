@@ -21,6 +21,7 @@
 #include "lower/verify.h"
 #include "schedule/passes.h"
 #include "schedule/prepare.h"
+#include "schedule/single_pass.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
 
@@ -69,6 +70,8 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.graph = schedule::split_scans(s.graph, *s.capabilities); }},
     {"split_scatters", kGraph, kGraph,
      [](State& s) { s.graph = schedule::split_scatters(s.graph, *s.capabilities); }},
+    {"reduce_in_single_pass", kGraph, kGraph,
+     [](State& s) { s.graph = schedule::reduce_in_single_pass(s.graph, *s.capabilities); }},
     {"prepare_outputs", kGraph, kGraph,
      [](State& s) { s.graph = schedule::prepare_outputs(s.graph); }},
     {"split_reductions", kGraph, kGraph,

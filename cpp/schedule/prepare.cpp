@@ -5,8 +5,8 @@
 #include <set>
 
 #include "alu/eval.h"
-#include "graph/builder.h"
 #include "graph/symbolic_sizes.h"
+#include "schedule/graph_rewrite.h"
 #include "schedule/indexing.h"
 #include "schedule/mapping.h"
 
@@ -19,27 +19,6 @@ using graph::NodeKind;
 using graph::Value;
 
 namespace {
-
-// Rebuilds a graph node by node; `replace(builder, node, inputs)` gives the value for an old node.
-template <class F>
-Graph rebuild(const Graph& graph, F&& replace) {
-  Builder builder;
-  std::vector<Value> map;
-  for (const Node& node : graph.nodes) {
-    std::vector<Value> inputs;
-    for (const Value v : node.inputs) inputs.push_back(map[v.id]);
-    builder.set_location(node.location);
-    map.push_back(replace(builder, node, std::move(inputs)));
-  }
-  std::vector<Value> outputs;
-  for (const Value v : graph.outputs) outputs.push_back(map[v.id]);
-  builder.set_outputs(std::move(outputs));
-  return builder.take();
-}
-
-Value copy_node(Builder& builder, const Node& node, std::vector<Value> inputs) {
-  return builder.add(node.payload, std::move(inputs), node.meta);
-}
 
 bool reduces_nothing(const Graph& graph, const Node& node) {
   const bool reduces = node.kind() == NodeKind::Reduce_Axis || node.kind() == NodeKind::Contract;
@@ -83,15 +62,6 @@ namespace {
 // Below this many elements one core or group does it all.
 constexpr int64_t kLongReduction = 1 << 17;
 
-// A divisor of n near `wanted` (from half of it to four times), nearest first.
-std::optional<int64_t> divisor_near(int64_t n, int64_t wanted) {
-  for (int64_t up = wanted, down = wanted - 1; up <= 4 * wanted; ++up, --down) {
-    if (n % up == 0) return up;
-    if (down >= wanted / 2 && down > 1 && n % down == 0) return down;
-  }
-  return std::nullopt;
-}
-
 struct Split {
   int64_t axis;   // the reduced axis that is split
   int64_t parts;  // partial results
@@ -130,13 +100,6 @@ Value reduce_in_parts(Builder& builder, Value x, const graph::Reduce_Axis& reduc
   Shape result = from;
   for (const int64_t axis : reduce.axes) result[axis] = 1;
   return builder.reshape(total, result);
-}
-
-Value slice_axis(Builder& builder, Value x, int64_t axis, int64_t low, int64_t high) {
-  graph::Pairs limits;
-  for (const int64_t size : builder.shape(x)) limits.push_back({0, size});
-  limits[axis] = {low, high};
-  return builder.shrink(x, std::move(limits));
 }
 
 }  // namespace

@@ -1,0 +1,253 @@
+#include "schedule/single_pass.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "alu/eval.h"
+#include "graph/symbolic_sizes.h"
+#include "schedule/graph_rewrite.h"
+
+namespace rune::schedule {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::Value;
+
+namespace {
+
+// Parts stay in the second-level cache between their two reductions, with room for the next one.
+constexpr int64_t kPartsPerCache = 8;
+constexpr int64_t kPartsPerCore = 8;
+// Scalar nodes between a sum and the value that is subtracted for its sake.
+constexpr int kMostSteps = 8;
+
+bool is_alu(const Node& node, AluOp op) {
+  const auto* unary = node.as<graph::Unary>();
+  const auto* binop = node.as<graph::Binop>();
+  return (unary && unary->op == op) || (binop && binop->op == op);
+}
+
+// The sum over x's axes of exp(x - c), where c is x's maximum over them, or of (x - c) * (x - c),
+// where c depends on x's sum over them.
+struct Dependent {
+  Value first;  // the maximum or the sum
+  Value centre;
+  bool is_exp;
+};
+
+class DependentFinder {
+ public:
+  explicit DependentFinder(const Graph& graph) : graph_(graph) {}
+
+  std::optional<Dependent> find(const Node& node) const {
+    const auto* sum = node.as<graph::Reduce_Axis>();
+    if (!sum || sum->op != ReduceOp::Add || !is_float(node.dtype())) return std::nullopt;
+    const Node& term = graph_[node.inputs[0]];
+    const bool is_exp = is_alu(term, AluOp::Exp);
+    const bool is_square = is_alu(term, AluOp::Mul) && term.inputs[0] == term.inputs[1];
+    if (!is_exp && !is_square) return std::nullopt;
+    const Node& difference = graph_[term.inputs[0]];
+    if (!is_alu(difference, AluOp::Sub)) return std::nullopt;
+    const Value x = difference.inputs[0];
+    const Node& spread = graph_[difference.inputs[1]];
+    if (spread.kind() != NodeKind::Expand || graph_[spread.inputs[0]].shape() != node.shape())
+      return std::nullopt;
+    const Value centre = spread.inputs[0];
+    const ReduceOp op = is_exp ? ReduceOp::Max : ReduceOp::Add;
+    const std::optional<Value> first =
+        reduction_below(centre, {op, sum->axes}, x, is_exp ? 0 : kMostSteps);
+    if (!first) return std::nullopt;
+    return Dependent{*first, centre, is_exp};
+  }
+
+ private:
+  // The reduction of x that v is or, by up to so many scalar steps, depends on.
+  std::optional<Value> reduction_below(Value v, const graph::Reduce_Axis& wanted, Value x,
+                                       int steps) const {
+    const Node& node = graph_[v];
+    if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+      const bool same = reduce->op == wanted.op && reduce->axes == wanted.axes;
+      return same && node.inputs[0] == x ? std::optional(v) : std::nullopt;
+    }
+    if (steps == 0) return std::nullopt;
+    for (const Value input : node.inputs)
+      if (const auto found = reduction_below(input, wanted, x, steps - 1)) return found;
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+};
+
+// A share of the elements that are reduced: x with its axis split in two, and over the second one
+// and the other reduced axes the first reduction.
+struct Part {
+  Value x, first;
+};
+
+class SinglePass {
+ public:
+  SinglePass(const Graph& graph, const Capabilities& caps)
+      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()) {}
+
+  Graph run() {
+    const DependentFinder finder(graph_);
+    for (uint32_t id = 0; id < graph_.size(); ++id)
+      if (const auto dependent = finder.find(graph_.nodes[id]); dependent && split_of(id)) {
+        dependents_[id] = *dependent;
+        parts_[dependent->first.id] = {};
+      }
+    if (dependents_.empty()) return graph_;
+    uint32_t id = 0;
+    std::vector<Value> map;
+    return rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+      const uint32_t own = id++;
+      Value result;
+      if (const auto it = dependents_.find(own); it != dependents_.end()) {
+        result = second(builder, node, it->second, map[it->second.centre.id]);
+      } else if (const auto parts = parts_.find(own); parts != parts_.end()) {
+        result = first(builder, node, inputs[0], *split_of(own), parts->second);
+      } else {
+        result = copy_node(builder, node, std::move(inputs));
+      }
+      map.push_back(result);
+      return result;
+    });
+  }
+
+ private:
+  // Into how many parts the axis `axes[0]` of a reduction is split; nothing if its elements stay in
+  // cache anyway.
+  std::optional<int64_t> split_of(uint32_t id) const {
+    const Node& node = graph_.nodes[id];
+    const Shape& from = graph_[node.inputs[0]].shape();
+    int64_t bytes = size_of(node.dtype());
+    for (const int64_t axis : node.as<graph::Reduce_Axis>()->axes) bytes *= from[axis];
+    const int64_t size = from[split_axis(node)];
+    if (caps_.model != ExecutionModel::Cores || bytes <= caps_.l2_bytes ||
+        graph::symbolic_size(vars_, size))
+      return std::nullopt;
+    const int64_t wanted =
+        std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes, kPartsPerCore * caps_.num_cores);
+    if (size < 2 * wanted) return std::nullopt;
+    return divisor_near(size, wanted).value_or(wanted);
+  }
+
+  static int64_t split_axis(const Node& node) { return node.as<graph::Reduce_Axis>()->axes[0]; }
+
+  // Axes of a part over which it is reduced.
+  static Ints inner_axes(const graph::Reduce_Axis& reduce) {
+    Ints axes;
+    for (const int64_t axis : reduce.axes) axes.push_back(axis + 1);
+    return axes;
+  }
+
+  static Part part_of(Builder& builder, Value x, const graph::Reduce_Axis& reduce, int64_t parts) {
+    const int64_t axis = reduce.axes[0];
+    Shape shape = builder.shape(x);
+    shape.insert(shape.begin() + axis, parts);
+    shape[axis + 1] /= parts;
+    const Value split = builder.reshape(x, shape);
+    return {split, builder.reduce(reduce.op, split, inner_axes(reduce))};
+  }
+
+  // One result from what each part gives: over the parts, and then over head and tail.
+  static Value combine(Builder& builder, const Node& node, ReduceOp op,
+                       const std::vector<Value>& results) {
+    Value total;
+    for (const Value v : results) {
+      const Value one = builder.reshape(builder.reduce(op, v, {split_axis(node)}), node.shape());
+      total = total.valid() ? builder.alu(alu_of(op), {total, one}) : one;
+    }
+    return total;
+  }
+
+  // The maximum or the sum, by parts: some of equal length, and what is left over.
+  static Value first(Builder& builder, const Node& node, Value x, int64_t count,
+                     std::vector<Part>& parts) {
+    const auto& reduce = *node.as<graph::Reduce_Axis>();
+    const int64_t axis = split_axis(node), size = builder.shape(x)[axis];
+    const int64_t main = size - size % count;
+    parts.push_back(part_of(builder, slice_axis(builder, x, axis, 0, main), reduce, count));
+    if (main < size)
+      parts.push_back(part_of(builder, slice_axis(builder, x, axis, main, size), reduce, 1));
+    std::vector<Value> results;
+    for (const Part& part : parts) results.push_back(part.first);
+    return combine(builder, node, reduce.op, results);
+  }
+
+  Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre) const {
+    const auto& reduce = *node.as<graph::Reduce_Axis>();
+    Shape shape = builder.shape(centre);
+    shape.insert(shape.begin() + reduce.axes[0], 1);
+    centre = builder.reshape(centre, shape);
+    std::vector<Value> results;
+    for (const Part& part : parts_.at(dependent.first.id)) {
+      const Value c = builder.expand(centre, builder.shape(part.first));
+      results.push_back(dependent.is_exp ? exponentials(builder, part, c, reduce)
+                                         : squares(builder, part, c, reduce));
+    }
+    return combine(builder, node, ReduceOp::Add, results);
+  }
+
+  static Value difference(Builder& builder, Value x, Value from) {
+    return builder.alu(AluOp::Sub, {x, builder.expand(from, builder.shape(x))});
+  }
+
+  // sum exp(x - c) = exp(m - c) * sum exp(x - m) with the part's own maximum m (Milakov and
+  // Gimelshein 2018). A part of -inf alone adds nothing, unless there is nothing else; where m is
+  // c, NaN and inf give what they give without parts.
+  static Value exponentials(Builder& builder, const Part& part, Value c,
+                            const graph::Reduce_Axis& reduce) {
+    const Value m = part.first;
+    const Value own =
+        builder.reduce(ReduceOp::Add, builder.alu(AluOp::Exp, {difference(builder, part.x, m)}),
+                       inner_axes(reduce));
+    const auto full = [&](double value) {
+      return builder.full(Scalar::of(builder.dtype(m), value), builder.shape(m));
+    };
+    const Value factor = builder.alu(AluOp::Exp, {builder.alu(AluOp::Sub, {m, c})});
+    const Value scaled = builder.alu(AluOp::Mul, {own, factor});
+    const Value empty =
+        builder.alu(AluOp::Cmpeq, {m, full(-std::numeric_limits<double>::infinity())});
+    const Value rest = builder.alu(AluOp::Where, {empty, full(0), scaled});
+    return builder.alu(AluOp::Where, {builder.alu(AluOp::Cmpeq, {m, c}), own, rest});
+  }
+
+  // sum (x - c)^2 = sum (x - a)^2 + t * (n * t + 2 * sum (x - a)) with t = a - c, for any a: here
+  // the part's own mean (Chan, Golub and LeVeque 1983). The last sum is the rounding of a.
+  static Value squares(Builder& builder, const Part& part, Value c,
+                       const graph::Reduce_Axis& reduce) {
+    const Shape shape = builder.shape(part.first);
+    const DType dtype = builder.dtype(part.first);
+    const int64_t count = num_elements(builder.shape(part.x)) / num_elements(shape);
+    const Value n = builder.full(Scalar::of(dtype, static_cast<double>(count)), shape);
+    const Value two = builder.full(Scalar::of(dtype, 2.0), shape);
+    const Value a = builder.alu(AluOp::Fdiv, {part.first, n});
+    const Value d = difference(builder, part.x, a);
+    const Value rounding = builder.reduce(ReduceOp::Add, d, inner_axes(reduce));
+    const Value own =
+        builder.reduce(ReduceOp::Add, builder.alu(AluOp::Mul, {d, d}), inner_axes(reduce));
+    const Value t = builder.alu(AluOp::Sub, {a, c});
+    const Value shift = builder.alu(
+        AluOp::Add, {builder.alu(AluOp::Mul, {n, t}), builder.alu(AluOp::Mul, {two, rounding})});
+    return builder.alu(AluOp::Add, {own, builder.alu(AluOp::Mul, {t, shift})});
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const std::vector<SymVar> vars_;
+  std::map<uint32_t, Dependent> dependents_;     // by the second reduction
+  std::map<uint32_t, std::vector<Part>> parts_;  // by the first reduction
+};
+
+}  // namespace
+
+Graph reduce_in_single_pass(const Graph& graph, const Capabilities& caps) {
+  return SinglePass(graph, caps).run();
+}
+
+}  // namespace rune::schedule
