@@ -47,6 +47,7 @@ class Fuser {
   std::string refusal_of(const Cluster& cluster) const {
     const graph::Node& node = graph_[cluster.values.front()];
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
+    if (roots_.by_parts[cluster.values.front().id]) return "its parts have kernels of their own";
     if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
     if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
     return "";
@@ -72,6 +73,7 @@ class Fuser {
     Shape shape = graph_[v].shape();
     if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     cluster.stores_beginning = stores_beginning(v);
+    if (roots_.by_parts[v.id]) cluster.parts = cat_parts(graph_, v);
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
@@ -263,8 +265,8 @@ class Fuser {
     return true;
   }
 
-  // Whether these are reductions and a Scatter that one core can run one after the other: those that
-  // check the Scatter's indices, as a rule.
+  // Whether these are reductions and a Scatter that one core can run one after the other: those
+  // that check the Scatter's indices, as a rule.
   bool reduces_beside_scatter(const Cluster& reductions, const Cluster& scatter) const {
     return scatter.stores_beginning &&
            std::all_of(reductions.values.begin(), reductions.values.end(),

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "schedule/cat_parts.h"
 #include "schedule/roots.h"
 #include "schedule/schedule.h"
 
@@ -17,8 +18,9 @@ struct Cluster {
   // By value: the outer axis of each of its dimensions, or -1 for an inner axis, a reduced one or
   // one of size 1.
   std::map<uint32_t, std::vector<int>> axes;
-  int num_fixed = 0;      // the first outer axes, which are not collapsed with others
-  int64_t num_nodes = 0;  // computed, those shared by several values counted for each
+  int num_fixed = 0;              // the first outer axes, which are not collapsed with others
+  std::vector<CatPart> parts;     // of a Cat that is stored by a kernel for each of these
+  int64_t num_nodes = 0;          // computed, those shared by several values counted for each
   bool stores_beginning = false;  // of a Scatter: its kernel also stores what it begins with
 };
 

@@ -92,10 +92,13 @@ Access cat_access(const Graph& graph, Value part, const Index& index, size_t axi
 std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Index& index) {
   const auto axis = static_cast<size_t>(node.as<graph::Cat>()->axis);
   std::vector<Access> result;
+  const sym::Bounds wanted = index[axis].bounds();
   int64_t start = 0;
   for (const Value part : node.inputs) {
-    result.push_back(cat_access(graph, part, index, axis, start));
-    start += graph[part].shape()[axis];
+    const int64_t end = start + graph[part].shape()[axis];
+    if (start <= wanted.high && wanted.low < end)
+      result.push_back(cat_access(graph, part, index, axis, start));
+    start = end;
   }
   return result;
 }

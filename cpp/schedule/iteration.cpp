@@ -28,7 +28,7 @@ bool contains(const Ints& list, int64_t item) {
 }  // namespace
 
 Expr value_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
-  Expr position;
+  Expr position(value.offset.value_or(0));
   const bool whole = stage.kind == StageKind::Map || stage.kind == StageKind::Scan;
   for (size_t i = 0; i < axes.size(); ++i)
     if (whole || !contains(stage.axes, static_cast<int64_t>(i)))
@@ -155,6 +155,24 @@ class Former {
       add_sequential_stage(*v);
     }
     add_map_stages();
+    return finish();
+  }
+
+  // Stores a part of a Cat.
+  Kernel run_part(const CatPart& part) {
+    const graph::Node& node = graph_[cluster_.values.front()];
+    Shape sizes = node.shape();
+    const int64_t axis = node.as<graph::Cat>()->axis;
+    sizes[axis] = part.size;
+    const Ints strides = contiguous_strides(node.shape());
+    Stage stage;
+    stage.values = {{cluster_.values.front(), {}, part.start * strides[axis]}};
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (sizes[d] == 1) continue;
+      add_axis("o", sizes[d], AxisRole::Normal);
+      stage.values[0].strides.push_back(strides[d]);
+    }
+    kernel_.stages = {std::move(stage)};
     return finish();
   }
 
@@ -395,6 +413,9 @@ BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input) {
 
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion) {
   std::vector<Kernel> kernels;
+  for (const CatPart& part : cluster.parts)
+    if (part.size > 0) kernels.push_back(Former(graph, cluster, fusion).run_part(part));
+  if (!cluster.parts.empty()) return kernels;
   const std::optional<Value> sequential = sequential_value(graph, cluster);
   if (sequential && graph[*sequential].as<graph::Scatter>() && !cluster.stores_beginning)
     kernels.push_back(Former(graph, cluster, fusion).run_beginning());

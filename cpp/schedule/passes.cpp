@@ -190,13 +190,12 @@ void add_control_dependencies(Schedule& schedule) {
 }  // namespace
 
 Schedule find_dependencies(Schedule schedule) {
-  std::map<uint32_t, int64_t> writer;
+  std::map<uint32_t, Ints> writers;
   for (ScheduleItem& item : schedule.items) {
     const auto [reads, writes] = accesses_of(item);
     std::map<int64_t, std::vector<Value>> from;
     for (const Value v : reads) {
-      const auto it = writer.find(v.id);
-      if (it != writer.end()) from[it->second].push_back(v);
+      for (const int64_t writer : writers[v.id]) from[writer].push_back(v);
     }
     for (auto& [producer, values] : from) {
       item.depends_on.push_back(producer);
@@ -204,7 +203,10 @@ Schedule find_dependencies(Schedule schedule) {
       schedule.dependencies.push_back(
           {producer, item.item_id, std::move(values), DependencyKind::Data});
     }
-    for (const Value v : writes) writer[v.id] = item.item_id;
+    for (const Value v : writes) {
+      if (!item.kernel() || !item.kernel()->part_stored(v)) writers[v.id].clear();
+      writers[v.id].push_back(item.item_id);
+    }
   }
   add_control_dependencies(schedule);
   return schedule;

@@ -1,7 +1,9 @@
 #include "schedule/roots.h"
 
 #include <algorithm>
+#include <map>
 
+#include "schedule/cat_parts.h"
 #include "schedule/cost.h"
 #include "schedule/split_kernels.h"
 
@@ -13,7 +15,8 @@ using graph::Value;
 
 namespace {
 
-std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& outputs) {
+std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& outputs,
+                                 const std::vector<bool>& by_parts) {
   std::vector<bool> is_root(graph.size(), false);
   std::vector<bool> is_inline(graph.size(), false);
   for (const graph::Node& node : graph.nodes)
@@ -23,7 +26,7 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
     is_root[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
                   kind == NodeKind::Copy || kind == NodeKind::Kernel ||
-                  kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]);
+                  kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]) || by_parts[id];
     if (kind == NodeKind::Host_Callback)
       for (const Value v : graph.nodes[id].inputs) is_root[v.id] = true;
   }
@@ -36,9 +39,11 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
 
 class RootFinder {
  public:
-  RootFinder(const Graph& graph, const Capabilities& caps, std::vector<bool> is_root)
+  RootFinder(const Graph& graph, const Capabilities& caps, std::vector<bool> is_root,
+             std::vector<bool> by_parts)
       : graph_(graph), caps_(caps), operations_(tree_operations(graph, is_root)) {
     result.is_root = std::move(is_root);
+    result.by_parts = std::move(by_parts);
     result.uses.resize(graph.size());
     result.num_nodes.resize(graph.size(), 0);
     evaluated_.resize(graph.size(), 0);
@@ -125,7 +130,6 @@ class RootFinder {
   void visit(Value root) {
     if (!is_outdated(root)) return;
     const graph::Node& node = graph_[root];
-    const auto rank = static_cast<uint32_t>(node.shape().size());
     extents_ = node.shape();
     const Evaluation evaluation = evaluation_of(node);
     if (evaluation == Evaluation::Moved) {
@@ -137,6 +141,28 @@ class RootFinder {
       for (const Value v : node.inputs) result.uses[root.id].push_back({v, {}});
       return;
     }
+    std::map<uint32_t, std::vector<Demand>, std::greater<>> uses;
+    lowest_[root.id] = root.id;
+    result.num_nodes[root.id] = 0;
+    for (const CatPart& part :
+         result.by_parts[root.id] ? cat_parts(graph_, root) : std::vector<CatPart>{}) {
+      const int64_t axis = node.as<graph::Cat>()->axis;
+      extents_[axis] = part.size;
+      Seed seed{root, variable_index(extents_, 0), {}};
+      seed.index[axis] = seed.index[axis] + part.start;
+      follow(root, {std::move(seed)}, uses);
+    }
+    if (!result.by_parts[root.id]) follow(root, seeds_of(root), uses);
+    result.uses[root.id].clear();
+    for (auto& [id, demands] : uses)
+      result.uses[root.id].push_back({Value{id}, std::move(demands)});
+  }
+
+  // Sets the extents of their variables.
+  std::vector<Seed> seeds_of(Value root) {
+    const graph::Node& node = graph_[root];
+    const auto rank = static_cast<uint32_t>(node.shape().size());
+    const Evaluation evaluation = evaluation_of(node);
     std::vector<Seed> seeds{{root, variable_index(node.shape(), 0), {}}};
     if (evaluation == Evaluation::Reduction || evaluation == Evaluation::Scattered) {
       const Shape inner = reduced_shape(graph_, root);
@@ -148,25 +174,28 @@ class RootFinder {
       }
       seeds.back().inner = variable_index(inner, rank);
     }
-    std::vector<Use>& uses = result.uses[root.id];
-    uses.clear();
+    return seeds;
+  }
+
+  void follow(Value root, const std::vector<Seed>& seeds,
+              std::map<uint32_t, std::vector<Demand>, std::greater<>>& uses) {
     num_visited_ = 0;
-    lowest_[root.id] = root.id;
     walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
       if (may_add_ && !in_memory && !result.is_root[v.id] &&
           (cheaper_to_store(v, demands) || ends_shared_chain(v)))
         add_root(v.id);
       if (in_memory || result.is_root[v.id]) {
-        uses.push_back({v, demands});
+        std::vector<Demand>& known = uses[v.id];
+        known.insert(known.end(), demands.begin(), demands.end());
         return true;
       }
       for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand);
       ++num_visited_;
-      lowest_[root.id] = v.id;
+      lowest_[root.id] = std::min(lowest_[root.id], v.id);
       return false;
     });
-    result.num_nodes[root.id] = num_visited_;
+    result.num_nodes[root.id] += num_visited_;
   }
 
   void add_root(uint32_t id) {
@@ -246,7 +275,9 @@ class RootFinder {
 }  // namespace
 
 Roots find_roots(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
-  RootFinder finder(graph, caps, required_roots(graph, outputs));
+  std::vector<bool> by_parts = stored_by_parts(graph);
+  std::vector<bool> required = required_roots(graph, outputs, by_parts);
+  RootFinder finder(graph, caps, std::move(required), std::move(by_parts));
   finder.run(outputs);
   return std::move(finder.result);
 }

@@ -20,6 +20,7 @@ struct Use {
 struct Roots {
   std::vector<bool> is_root;
   std::vector<std::vector<Use>> uses;  // by root's id: roots and memory that it reads
+  std::vector<bool> by_parts;          // by node: a Cat that kernels store part by part
   std::vector<int64_t> num_nodes;      // by root's id: nodes computed for it
 };
 

@@ -70,6 +70,18 @@ int64_t Kernel::lanes() const {
   return lanes;
 }
 
+std::optional<int64_t> Kernel::part_stored(Value v) const {
+  for (const Stage& stage : stages)
+    for (const StageValue& value : stage.values) {
+      if (value.value != v || !value.offset) continue;
+      int64_t elements = 1;
+      for (size_t i = 0; i < iter.axes.size(); ++i)
+        if (value.strides[i] != 0) elements *= iter.axes[i].extent();
+      return elements;
+    }
+  return std::nullopt;
+}
+
 const BufferInfo* Kernel::scratch_of(Value v) const {
   for (const BufferInfo& buffer : scratch)
     if (buffer.buf_var == v) return &buffer;

@@ -182,10 +182,10 @@ struct ReductionPlan {
 };
 
 // How a kernel's contraction, its only reduction, runs by a device's matrix operation (one of
-// Capabilities::matrix_ops) on tiles of m x n x k. A workgroup's block of the result is a rectangle of
-// `groups` SIMD-groups, each of which computes a rectangle of `tiles` tiles: both along the rows' and
-// the columns' axis, which are the kernel's thread axes. Blocks and tiles may reach beyond the axes'
-// sizes.
+// Capabilities::matrix_ops) on tiles of m x n x k. A workgroup's block of the result is a rectangle
+// of `groups` SIMD-groups, each of which computes a rectangle of `tiles` tiles: both along the
+// rows' and the columns' axis, which are the kernel's thread axes. Blocks and tiles may reach
+// beyond the axes' sizes.
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph
@@ -230,26 +230,30 @@ struct ScheduleContext {
 enum class StageKind : uint8_t { Reduce, Map, Scan, Scatter };
 const char* name_of(StageKind kind);
 
-// A value and where it lies: its row-major position is the sum of strides[a] * axis a. Of a Reduce
-// stage, the strides of the stage's inner axes give the position among the elements that are
+// A value and where it lies: its row-major position is the sum of strides[a] * axis a, from
+// `offset` on where the kernel stores a part of the value, as others store the rest of it. Of a
+// Reduce stage, the strides of the stage's inner axes give the position among the elements that are
 // reduced to one (row-major over the reduced axes); of a Scatter stage, the number of the update,
 // and the position is that of an element whose coordinate along the scattered axis is 0.
 struct StageValue {
   Value value;
   Ints strides;  // by axis of the iteration space
+  std::optional<int64_t> offset = std::nullopt;
   bool operator==(const StageValue&) const = default;
   template <class F>
   void fields(F&& f) {
     f("", value);
     f("strides", strides);
+    f("offset", offset);
   }
 };
 
 // Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
 // at every point of `axes`; of a Scatter node, its first operand. Scan: carries an accumulator
 // along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
-// its axis, into a buffer that an earlier stage or kernel began, at positions that are data; the updates of
-// one element in order unless the reduction plan says Atomic. Outer axes are those in no stage.
+// its axis, into a buffer that an earlier stage or kernel began, at positions that are data; the
+// updates of one element in order unless the reduction plan says Atomic. Outer axes are those in no
+// stage.
 //
 // A stage may keep a value that it computes in one of the kernel's scratch buffers, and take from
 // scratch what stages before it have kept. A Map stage with a `depth` runs inside the first `depth`
@@ -312,9 +316,11 @@ struct Kernel {
     f("hints", hints);
     f("context", context);
   }
-  int64_t unroll(int64_t axis) const;           // 1 without a hint
+  int64_t unroll(int64_t axis) const;  // 1 without a hint
   // Elements of a vector: of the vec axes, or those that a thread holds of a matrix tile; else 1.
   int64_t lanes() const;
+  // How much of a value its Map stages store: nothing if all of it.
+  std::optional<int64_t> part_stored(Value v) const;
   const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
   const StageValue* stored(Value v) const;      // by a stage, or a phase's; null if by none
 };

@@ -94,7 +94,7 @@ class Splitter {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       for (uint32_t child = first_child_[id]; child != kNone; child = next_sibling_[child])
         size_[id] += size_[child];
-      if (size_[id] > kMostNodes) split(id);
+      if (size_[id] > kMostNodes && graph_.nodes[id].kind() != NodeKind::Cat) split(id);
       const uint32_t parent = tree_.parent(id);
       if (parent == kNone) continue;
       next_sibling_[id] = first_child_[parent];

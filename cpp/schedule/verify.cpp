@@ -106,11 +106,18 @@ class Verifier {
         Ints& writers = writers_[v];
         const std::vector<Value>& reads = accesses_[i].reads;
         const bool updates = std::find(reads.begin(), reads.end(), v) != reads.end();
-        if (!writers.empty() && !updates)
+        const Kernel* kernel = schedule_.items[i].kernel();
+        const std::optional<int64_t> part = kernel ? kernel->part_stored(v) : std::nullopt;
+        if (part) stored_[v] += *part;
+        if (!writers.empty() && !updates && !part)
           report(item_text(i), ": writes ", text(v), ", which item ", writers.back(), " wrote");
         writers.push_back(i);
       }
     }
+    for (const auto& [v, elements] : stored_)
+      if (elements != num_elements(graph_[v].shape()))
+        report("the parts of ", text(v), " that kernels store have ", elements, " elements of ",
+               num_elements(graph_[v].shape()));
   }
 
   void check_outputs() {
@@ -144,6 +151,11 @@ class Verifier {
       for (const Value v : accesses_[i].reads) {
         const auto writers = writers_.find(v);
         if (writers == writers_.end()) continue;
+        if (stored_.count(v)) {
+          for (const int64_t w : writers->second)
+            if (w != i) needed[{w, i}].insert(v);
+          continue;
+        }
         // The last one before the item, or else the first, which is then too late.
         int64_t writer = writers->second.front();
         for (const int64_t w : writers->second) writer = w < i ? w : writer;
@@ -336,8 +348,9 @@ class Verifier {
 
   const Schedule& schedule_;
   const Graph& graph_;
-  std::vector<Accesses> accesses_;  // by item
-  std::map<Value, Ints> writers_;   // by value: the items that write it, in order
+  std::vector<Accesses> accesses_;   // by item
+  std::map<Value, int64_t> stored_;  // by value that is stored in parts: elements
+  std::map<Value, Ints> writers_;    // by value: the items that write it, in order
   std::vector<std::string> violations_;
 };
 

@@ -306,6 +306,23 @@ class KernelVerifier {
              text(value.value), " ", wrong);
   }
 
+  // Of a part, positions must be distinct and within the value.
+  void check_part(size_t s, const StageValue& value, const Ints& axes, int64_t count) {
+    std::vector<Step> steps;
+    for (const int64_t axis : axes) steps.push_back({value.strides[axis], extent(axis)});
+    std::sort(steps.begin(), steps.end());
+    int64_t last = 0;
+    for (const Step& step : steps) {
+      if (step.extent > 1 && step.stride <= last)
+        report("stage ", s, ": the strides ", text::to_text(value.strides), " of ",
+               text(value.value), " reach some elements twice");
+      last += (step.extent - 1) * step.stride;
+    }
+    if (*value.offset < 0 || *value.offset + last >= count)
+      report("stage ", s, ": stores positions ", *value.offset, " to ", *value.offset + last,
+             " of ", text(value.value), ", which has ", count, " elements");
+  }
+
   void check_stage_value(size_t s, const Stage& stage, const StageValue& value) {
     const graph::Node& node = graph_[value.value];
     const bool reduces =
@@ -322,6 +339,7 @@ class KernelVerifier {
     if (stage.kind == StageKind::Map || scans) {
       Ints axes = outer_;
       axes.insert(axes.end(), stage.axes.begin(), stage.axes.end());
+      if (value.offset) return check_part(s, value, axes, num_elements(node.shape()));
       check_coverage(s, value, axes, num_elements(node.shape()), "");
       const int64_t along = scans ? contiguous_strides(node.shape())[sequential_axis(node)] : 0;
       if (scans && (stage.axes.size() != 1 || value.strides[stage.axes[0]] != along))

@@ -331,3 +331,32 @@ def test_long_trees_are_several_kernels() -> None:
     assert 2 <= lowered.cost_analysis()["kernels"] <= 4
     assert lowered.cost_analysis()["flops"] <= 1.1 * 3000 * x.size
     np.testing.assert_array_equal(jitted(x), sum_of_terms(x))
+
+
+CONCATENATIONS: dict[str, Callable[..., Any]] = {
+    "first axis": lambda x: np.stack([x * x + np.float32(i) for i in range(40)]),
+    "middle axis": lambda x: np.stack([x * x + np.float32(i) for i in range(40)], axis=1),
+    "last axis": lambda x: np.stack([np.abs(x) - np.float32(i) for i in range(40)], axis=-1),
+    "several lengths": lambda x: np.concatenate(
+        [x[:, : 1 + i % 4] * np.float32(i) for i in range(150)], axis=1
+    ),
+    "empty operands": lambda x: np.concatenate([x[: i % 3] - np.float32(i) for i in range(90)]),
+    "read again": lambda x: (lambda s: (s, s[::-1] * 2, s.sum(1)))(
+        np.stack([x[0] * np.float32(i) for i in range(70)])
+    ),
+    "arguments": lambda x: np.stack([x[i % 6, i % 5] for i in range(30)]),
+}
+
+
+@pytest.mark.parametrize("name", CONCATENATIONS)
+def test_concatenations_of_many_operands(name: str) -> None:
+    """Each operand is computed once, in a kernel of its own; equal ones are compiled once."""
+    function, x = CONCATENATIONS[name], _array(6, 5)
+    for device in ("cpu", "interpreter"):
+        jitted = rune_jit.jit(function, device=device, fallback="error")
+        costs = jitted.lower(x).cost_analysis()
+        assert costs["programs"] <= 24
+        actual, expected = (r if isinstance(r, tuple) else (r,) for r in (jitted(x), function(x)))
+        assert costs["flops"] <= 3 * sum(e.size for e in expected) + 3 * x.size
+        for a, e in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(a, e, rtol=1e-6)
