@@ -19,6 +19,7 @@
 #include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
+#include "schedule/cat_parts.h"
 #include "schedule/passes.h"
 #include "schedule/prepare.h"
 #include "schedule/single_pass.h"
@@ -72,6 +73,8 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.graph = schedule::split_scatters(s.graph, *s.capabilities); }},
     {"reduce_in_single_pass", kGraph, kGraph,
      [](State& s) { s.graph = schedule::reduce_in_single_pass(s.graph, *s.capabilities); }},
+    {"nest_long_cats", kGraph, kGraph,
+     [](State& s) { s.graph = schedule::nest_long_cats(s.graph); }},
     {"prepare_outputs", kGraph, kGraph,
      [](State& s) { s.graph = schedule::prepare_outputs(s.graph); }},
     {"split_reductions", kGraph, kGraph,

@@ -6,7 +6,6 @@
 
 #include "alu/eval.h"
 #include "graph/symbolic_sizes.h"
-#include "schedule/cat_parts.h"
 #include "schedule/graph_rewrite.h"
 #include "schedule/indexing.h"
 #include "schedule/mapping.h"
@@ -35,8 +34,7 @@ Value strip_reshapes(const Graph& graph, Value v) {
 
 }  // namespace
 
-Graph prepare_outputs(const Graph& given) {
-  const Graph graph = nest_long_cats(given);
+Graph prepare_outputs(const Graph& graph) {
   Graph result = rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     if (node.kind() == NodeKind::Host_Callback)
       for (Value& v : inputs)
