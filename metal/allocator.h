@@ -10,9 +10,9 @@
 
 namespace rune::metal {
 
-// Freed buffers are kept by size for reuse, up to a part of what the device can hold; those unused
-// for longest go first. A buffer is reused only when nothing that was launched still uses it.
-// Thread-safe.
+// Freed buffers are kept by size for reuse, up to a part of what the device can hold and only while
+// those in use leave room; those unused for longest go first. A buffer is reused only when nothing
+// that was launched still uses it. Thread-safe.
 class Allocator : public runtime::Allocator {
  public:
   Allocator(id<MTLDevice> device, Queue& queue);
@@ -31,17 +31,19 @@ class Allocator : public runtime::Allocator {
 
  private:
   std::shared_ptr<Block> reuse_locked(size_t bytes);
-  id<MTLBuffer> new_buffer(size_t bytes) const;
+  id<MTLBuffer> new_buffer(size_t bytes) const NS_RETURNS_RETAINED;
   void trim_locked(size_t limit);
 
   const id<MTLDevice> device_;
   Queue& queue_;
+  size_t working_set_ = 0;  // what the device holds without paging
   size_t cache_limit_ = 0;
   mutable std::mutex mutex_;
   std::map<uintptr_t, std::shared_ptr<Block>> live_;  // by first address
   std::map<uintptr_t, int> adopted_;                  // how many times
   std::list<std::shared_ptr<Block>> cache_;           // freed last, first
   size_t cached_bytes_ = 0;
+  size_t live_bytes_ = 0;  // of those allocated here
 };
 
 }  // namespace rune::metal

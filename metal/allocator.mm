@@ -29,7 +29,8 @@ size_t bucket_of(size_t bytes) {
 
 Allocator::Allocator(id<MTLDevice> device, Queue& queue) : device_(device), queue_(queue) {
   const size_t wanted = static_cast<size_t>(std::max(options().allocator_cache_mib, 0)) << 20;
-  cache_limit_ = std::min<size_t>(wanted, device.recommendedMaxWorkingSetSize / 4);
+  working_set_ = device.recommendedMaxWorkingSetSize;
+  cache_limit_ = std::min(wanted, working_set_ / 4);
 }
 
 void* Allocator::allocate(size_t bytes) {
@@ -41,6 +42,8 @@ void* Allocator::allocate(size_t bytes) {
   std::unique_lock<std::mutex> lock(mutex_);
   std::shared_ptr<Block> block = reuse_locked(size);
   if (!block) {
+    const size_t needed = live_bytes_ + size;
+    trim_locked(working_set_ > needed ? std::min(cache_limit_, working_set_ - needed) : 0);
     block = std::make_shared<Block>();
     block->bytes = size;
     block->buffer = new_buffer(size);
@@ -60,6 +63,7 @@ void* Allocator::allocate(size_t bytes) {
   @autoreleasepool {
     memory = block->buffer.contents;
   }
+  live_bytes_ += block->bytes;
   live_[reinterpret_cast<uintptr_t>(memory)] = std::move(block);
   return memory;
 }
@@ -136,6 +140,7 @@ void Allocator::deallocate(void* memory, size_t) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto it = live_.find(reinterpret_cast<uintptr_t>(memory));
   RUNE_CHECK(it != live_.end(), "memory is freed that was not allocated here, or twice");
+  live_bytes_ -= it->second->bytes;
   cached_bytes_ += it->second->bytes;
   cache_.push_front(std::move(it->second));
   live_.erase(it);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "metal/allocator.h"
 #include "metal/archive.h"
@@ -15,8 +16,9 @@ namespace rune::metal {
 // source, so a text is compiled once; pipelines on disk, too. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
-  // `num_cores` as in the capabilities that kernels were estimated for.
-  Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores);
+  // The capabilities that kernels are lowered and estimated for.
+  Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
+           const Capabilities& capabilities);
 
   // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with
   // the compiler's messages and the kernel's name.
@@ -31,14 +33,15 @@ class Compiler : public runtime::Compiler {
     std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
   };
   Library& library_of(const std::string& text, const std::string& kernel);
-  id<MTLComputePipelineState> pipeline_of(Library& library, const std::string& name);
+  id<MTLComputePipelineState> pipeline_of(Library& library,
+                                          const std::string& name) NS_RETURNS_RETAINED;
 
   const id<MTLDevice> device_;
   Queue& queue_;
   Allocator& allocator_;
-  const int num_cores_;
+  const int num_cores_, simd_width_;
   std::mutex mutex_;
-  std::map<std::string, Library> libraries_;  // by source text
+  std::unordered_map<std::string, Library> libraries_;  // by source text
 };
 
 }  // namespace rune::metal

@@ -1,5 +1,6 @@
 #include "metal/compiler.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -35,6 +36,16 @@ MTLCompileOptions* compile_options() {
   return options;
 }
 
+constexpr int64_t kMaxPosition = std::numeric_limits<uint32_t>::max();
+
+// Whether Metal may choose the threadgroups: dispatchThreads numbers all threads in 32 bits.
+bool may_divide_freely(const runtime::KernelSource& source) {
+  bool fits = source.independent_threads;
+  for (size_t i = 0; i < source.grid.size(); ++i)
+    fits &= source.grid[i] <= kMaxPosition / std::max<int64_t>(source.local[i], 1);
+  return fits;
+}
+
 class Program : public runtime::Program {
  public:
   Program(const runtime::KernelSource& source, std::shared_ptr<const std::string> text,
@@ -44,7 +55,7 @@ class Program : public runtime::Program {
         pipeline_(pipeline),
         grid_(to_size(source.grid)),
         local_(to_size(source.local)),
-        is_free_(source.independent_threads),
+        is_free_(may_divide_freely(source)),
         estimated_ns_(source.estimated_ns / num_cores),
         queue_(queue),
         allocator_(allocator) {
@@ -91,15 +102,27 @@ class Program : public runtime::Program {
   Allocator& allocator_;
 };
 
-void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline) {
-  constexpr int64_t kMaxGrid = std::numeric_limits<uint32_t>::max();
+bool combines_in_simd_groups(const Capabilities& capabilities) {
+  const auto& ops = capabilities.simd_ops;
+  return !capabilities.matrix_ops.empty() ||
+         std::any_of(ops.begin(), ops.end(), [](const auto& of_dtype) { return of_dtype.any(); });
+}
+
+// simd_width: that of the SIMD-groups that kernels were lowered for; 0 if any will do.
+void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline,
+                  int simd_width) {
   for (const int64_t size : source.grid)
-    if (size > kMaxGrid)
+    if (size > kMaxPosition)
       user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ", size,
-                 " threadgroups (at most ", kMaxGrid, " along a dimension)");
+                 " threadgroups (at most ", kMaxPosition, " along a dimension)");
+  if (may_divide_freely(source)) return;
+  const auto width = static_cast<int64_t>(pipeline.threadExecutionWidth);
+  if (simd_width != 0 && width != simd_width)
+    user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name,
+               " in SIMD-groups of ", width, " threads (it was made for ", simd_width, ")");
   const int64_t threads = source.local[0] * source.local[1] * source.local[2];
   const auto limit = static_cast<int64_t>(pipeline.maxTotalThreadsPerThreadgroup);
-  if (threads > limit && !source.independent_threads)
+  if (threads > limit)
     throw runtime::ThreadLimitError(
         concat("metal: cannot launch kernel ", source.name, " with ", threads,
                " threads per threadgroup (its pipeline allows ", limit, ")"),
@@ -108,8 +131,13 @@ void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineStat
 
 }  // namespace
 
-Compiler::Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator, int num_cores)
-    : device_(device), queue_(queue), allocator_(allocator), num_cores_(num_cores) {}
+Compiler::Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
+                   const Capabilities& capabilities)
+    : device_(device),
+      queue_(queue),
+      allocator_(allocator),
+      num_cores_(capabilities.num_cores),
+      simd_width_(combines_in_simd_groups(capabilities) ? capabilities.simd_width : 0) {}
 
 Compiler::Library& Compiler::library_of(const std::string& text, const std::string& kernel) {
   const auto known = libraries_.find(text);
@@ -152,7 +180,7 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
     if (!source.text.empty()) library = &library_of(source.text, source.name);
     RUNE_CHECK(library, "kernel ", source.name, " has no source");
     const id<MTLComputePipelineState> pipeline = pipeline_of(*library, source.name);
-    check_limits(source, pipeline);
+    check_limits(source, pipeline, simd_width_);
     if (&source == &sources.back() || !(&source)[1].text.empty()) library->archive.save();
     programs.push_back(
         std::make_shared<Program>(source, library->text, pipeline, queue_, allocator_, num_cores_));

@@ -15,8 +15,8 @@ namespace rune::metal {
 namespace {
 
 // Processes without a window server, and those that only see virtual GPUs, find the default device
-// in the list of all alone.
-id<MTLDevice> find_device() {
+// in the list of all alone. The caller need not have an autorelease pool.
+NS_RETURNS_RETAINED id<MTLDevice> find_device() {
   @autoreleasepool {
     const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
     return device ? device : MTLCopyAllDevices().firstObject;
@@ -46,7 +46,7 @@ class Device : public runtime::Device {
         capabilities_(read_capabilities(general, device)),
         queue_(device),
         allocator_(device, queue_),
-        compiler_(device, queue_, allocator_, general.num_cores) {}
+        compiler_(device, queue_, allocator_, capabilities_) {}
 
   ~Device() override { queue_.finish(); }
 

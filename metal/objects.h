@@ -1,4 +1,5 @@
-// What all Objective-C++ files of this folder include. Not for plain C++.
+// What all Objective-C++ files of this folder include. Not for plain C++. Threads of Python have no
+// autorelease pool: functions that return objects to where none is open return them retained.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -9,6 +10,7 @@
 
 namespace rune::metal {
 
+// Autoreleased.
 inline NSString* to_ns(std::string_view text) {
   return [NSString stringWithUTF8String:std::string(text).c_str()];
 }

@@ -25,7 +25,7 @@ for argument in "$@"; do
 done
 
 python=${PYTHON:-python3}
-jobs=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+jobs=${JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
 venv=$PWD/build/venv
 tree=$PWD/build/test
 summary=()
@@ -77,7 +77,12 @@ apt_install() {
   return 1
 }
 
-has_gtest() { echo '#include <gtest/gtest.h>' | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1; }
+has_gtest() {
+  local include=()
+  command -v brew >/dev/null && include=(-I "$(brew --prefix)/include")
+  echo '#include <gtest/gtest.h>' |
+    "${CXX:-g++}" -std=c++20 ${include[@]+"${include[@]}"} -x c++ -E - >/dev/null 2>&1
+}
 has_any() {
   local name
   for name in "$@"; do command -v "$name" >/dev/null && return; done
@@ -156,7 +161,7 @@ run_on_metal() {
   ((full)) && options+=(--full)
   if [[ $emulator == ON ]]; then
     local -x PYTHONPATH=$tree/metal_emulator/package
-    "$tree/metal_emulator/test_metal_validation" || return
+    "$tree/metal_emulator/test_metal_validation" && "$tree/metal_emulator/test_metal_queue" || return
   fi
   RUNE_TEST_DEVICE=metal "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }

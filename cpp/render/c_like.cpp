@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <set>
 
 #include "lower/text.h"
@@ -213,8 +214,9 @@ KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
     case lower::SpecialKind::Workgroup_idx: return {group};
     case lower::SpecialKind::Local_thread_idx: return {thread};
     case lower::SpecialKind::Global_task_idx: {
-      if (!dialect_.task_index.empty())
-        return {index(dialect_.task_index, kernel_.grid[dim] * kernel_.local[dim])};
+      const int64_t threads = kernel_.grid[dim] * kernel_.local[dim];
+      if (!dialect_.task_index.empty() && threads <= std::numeric_limits<uint32_t>::max())
+        return {index(dialect_.task_index, threads)};
       if (kernel_.local[dim] == 1) return {group};
       if (kernel_.grid[dim] == 1) return {thread};
       return {group + " * " + std::to_string(kernel_.local[dim]) + " + " + thread};

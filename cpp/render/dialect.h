@@ -57,11 +57,12 @@ struct Dialect {
   // empty.
   std::string read_member, write_member, members_parameter, member;
   int max_members = 0;
-  // Along $d: x, y or z. The number among all threads follows from the two others where it is empty.
+  // Along $d: x, y or z, in 32 bits. The number among all threads follows from the two others where
+  // it is empty or too large.
   std::string workgroup_index, thread_index, task_index;
 
-  // Declares a table $n of $k elements $T, $x, outside of kernels, for constant vectors of more lanes
-  // than `largest_vector`; they stand as literals where it is empty.
+  // Declares a table $n of $k elements $T, $x, outside of kernels, for constant vectors of more
+  // lanes than `largest_vector`; they stand as literals where it is empty.
   std::string constant_table;
   int largest_vector = 4;
 

@@ -2,6 +2,7 @@
 // function.
 #pragma once
 
+#include <concepts>
 #include <set>
 #include <string>
 #include <vector>
@@ -108,8 +109,7 @@ class Writer {
   void append(const std::string& s) { text_ += s; }
   void append(const char* s) { text_ += s; }
   void append(char c) { text_ += c; }
-  void append(int64_t v) { text_ += std::to_string(v); }
-  void append(int v) { text_ += std::to_string(v); }
+  void append(std::integral auto v) { text_ += std::to_string(v); }
 
   std::set<std::string>& declarations_;
   std::string text_;

@@ -243,6 +243,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
     def _lower(self, call: Call, traced: Traced) -> Any:
         device = self._device_for(call, traced)
         names = input_names(call, traced.input_leaves)
+        names += [f"captured array {i}" for i in range(len(traced.captured))]
         try:
             return _core.lower(traced.graph, device, names, traced.functions)
         except UnsupportedOpError as error:

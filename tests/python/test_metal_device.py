@@ -62,6 +62,8 @@ def faults_end() -> Iterator[None]:
         inject("lost", 0)
         inject("latency_us", 0)
         inject("max_threads", 1024)
+        inject("simd_width", 32)
+        assert count("without_pool") == 0
 
 
 def test_without_metal_the_error_says_so() -> None:
@@ -176,9 +178,16 @@ def test_threads() -> None:
 
 
 @on_metal
-def test_float64_names_the_way_out() -> None:
-    with pytest.raises(rune_jit.DTypeError, match=r"float64(.|\n)*hint: "):
-        jit(lambda x: x + 1)(np.ones(3))
+def test_float64_names_the_array_and_the_way_out() -> None:
+    single, double = np.ones(3, np.float32), np.ones(3)
+    for function, argument, named in (
+        (lambda weights: weights + 1, double, "cannot hold argument weights of dtype float64"),
+        (lambda x: x + double, single, "cannot hold captured array 0 of dtype float64"),
+        (lambda x: x / 3, np.ones(3, np.int32), r"cannot compute float64 on metal \(\[3\], at "),
+    ):
+        with pytest.raises(rune_jit.DTypeError, match=named + "(.|\n)*hint: .*device=.cpu"):
+            jit(function)(argument)
+    np.testing.assert_array_equal(jit(lambda x: x + 1)(single), single + 1)
 
 
 def host_and_device(x: Any) -> Any:
@@ -338,6 +347,59 @@ def test_nothing_leaks() -> None:
 
 
 @on_emulator
+def test_buffers_of_similar_sizes_are_reused() -> None:
+    function = jit(lambda x: x * 31)
+    for size in (40_000, 41_000, 5, 63):  # in steps of an eighth of a power of two, from 256 bytes
+        x = np.ones(size, np.float32)
+        np.testing.assert_array_equal(function(x), x * 31)
+        if size in (40_000, 5):
+            gc.collect()
+            buffers = count("buffers")
+    gc.collect()
+    assert count("buffers") == buffers
+
+
+@on_emulator
+def test_the_cache_leaves_room_for_what_is_in_use() -> None:
+    run_program("""
+import ctypes, gc, numpy, rune_jit
+library = ctypes.CDLL(rune_jit._core.__file__)
+library.rune_metal_emulator_count.restype = ctypes.c_long
+library.rune_metal_emulator_inject.argtypes = [ctypes.c_char_p, ctypes.c_long]
+library.rune_metal_emulator_inject(b"working_set", 1 << 20)
+def make(kibibytes):
+    return rune_jit.asarray(numpy.ones(kibibytes << 8, numpy.float32), device="metal")
+def buffers():
+    gc.collect()
+    return library.rune_metal_emulator_count(b"buffers")
+del (old := {0: make(192)})[0]
+assert buffers() == 1  # of the cache
+small = make(64)
+assert buffers() == 2
+large = make(800)
+assert buffers() == 2  # its place was needed
+over = make(2048)  # more than the device recommends
+assert buffers() == 3
+""")
+
+
+@on_emulator
+def test_arrays_may_die_before_the_gpu_is_done() -> None:
+    function = jit(lambda x: np.tanh(x @ x))
+    x = rune_jit.asarray(np.full((6, 6), 0.1, np.float32), device="metal")
+    expected = np.asarray(function(x))
+    before = count("violations")
+    inject("latency_us", 30_000)
+    for _ in range(3):
+        y = function(function(x))
+        z = function(x)
+        del y
+        gc.collect()
+        np.testing.assert_array_equal(np.asarray(z), expected)
+    assert count("violations") == before
+
+
+@on_emulator
 def test_results_wait_for_the_gpu() -> None:
     function = jit(lambda x: x * 2)
     x = np.arange(10, dtype=np.float32)
@@ -421,6 +483,17 @@ def test_a_pipeline_with_few_threads(limit: int) -> None:
     ):
         assert_matches(jit(function)(x), function(x), 64 if number else 0)
     assert count("violations") == before
+
+
+@on_emulator
+def test_a_pipeline_of_other_simd_groups() -> None:
+    x = np.ones(1000, np.float32)
+    inject("simd_width", 64)
+    with pytest.raises(RuntimeError, match=r"kernel reduce_0 in SIMD-groups of 64 .*for 32\)"):
+        jit(lambda x: x.sum() - 41)(x)
+    np.testing.assert_array_equal(jit(lambda x: x * 41)(x), x * 41)
+    inject("simd_width", 32)
+    assert jit(lambda x: x.sum() - 41)(x) == 959
 
 
 @on_emulator

@@ -26,7 +26,9 @@ DTYPES = {
     **{f"{k}{b}": np.dtype(f"{n}{b}") for k, n in (("i", "int"), ("u", "uint"))
        for b in (8, 16, 32, 64)},
 }  # fmt: skip
-_HEAD = re.compile(r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\](?: arguments=\[([-\d,]+)\])?")
+_HEAD = re.compile(
+    r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\](?: arguments=\[([-\d,]+)\])?"
+)
 _ARGUMENT = re.compile(r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]")
 _KERNEL = re.compile(r"(?<=\)\]\]\nvoid )(\w+)(?=\()")
 
@@ -484,6 +486,25 @@ def test_every_operation(dtype: str) -> None:
     check_against_interpreter(kernels)
 
 
+def integers_by_guards(x: Any, y: Any) -> Any:
+    shifts = y & np.array(127, y.dtype)  # by more bits than there are, too
+    return [x // y, x % y, np.fmod(x, y), *np.divmod(x, y), x << shifts, x >> shifts]
+
+
+@pytest.mark.parametrize("dtype", [d for d in KINDS if KINDS[d] == "i"])
+def test_guarded_integer_operations(dtype: str) -> None:
+    """Division by zero and of the lowest number by -1, and shifts by all of the bits, as NumPy."""
+    limits = np.iinfo(DTYPES[dtype])
+    special = [0, 1, 2, 3, 7, 8, 31, 64, 100, limits.min, limits.max, limits.max - 1]
+    values = np.array(special, DTYPES[dtype])
+    if limits.min < 0:
+        values = np.concatenate([values, -values[1:9], values[9:10] + 1])
+    x, y = (a.ravel() for a in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        expected = integers_by_guards(x, y)
+    assert_matches(on_emulator(integers_by_guards, x, y), expected)
+
+
 @pytest.mark.parametrize("source", ALL)
 def test_every_conversion(source: str) -> None:
     kernels = {}
@@ -547,6 +568,11 @@ REFUSED_TEXT = {
     "write to const": (
         kernel("b[0] = 1.0f;", "device const float* b [[buffer(1)]],"),
         "read-only",
+    ),
+    "parameter by value": (kernel("", "float x [[buffer(1)]],"), "neither a pointer nor a"),
+    "two kernels of one name": (
+        kernel("") + kernel("").partition("metal;")[2],
+        "redefinition of kernel k",
     ),
 }
 

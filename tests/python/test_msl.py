@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from msl_check import check_many, check_msl, is_strict
 from msl_emulator import run_msl
 
+import rune_jit
 from rune_jit import _core
 from rune_jit.errors import DTypeError, InternalError, UnsupportedOpError
 
@@ -145,17 +147,27 @@ LITERALS = [
 ]  # fmt: skip
 
 
+NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "bool": np.bool_}
+
+
 def test_literals() -> None:
-    sources = []
+    """They arrive as exact bits, each in a buffer of its own."""
+    k = Text("literals")
+    at = k("const i64(0) : i64")
+    results, expected = [], []
     for number, literal in enumerate(LITERALS):
-        dtype = literal.split("(")[0]
-        k = Text(f"literal{number}")
-        out = k.memory(dtype, 0, writable=True)
-        value = k(f"const {literal} : {dtype}")
-        k.store(out, k("const i64(0) : i64"), value)
-        sources.append(k.render())
-    check_many(sources)
-    assert "as_type<float>(0x80000000u)" in sources[3]
+        dtype, _, text = literal[:-1].partition("(")
+        k.store(k.memory(dtype, number, writable=True), at, k(f"const {literal} : {dtype}"))
+        kind = NUMPY.get(dtype) or np.dtype(dtype.replace("i", "int").replace("u", "uint"))
+        value = text == "true" if dtype == "bool" else float(text) if "f" in dtype else int(text)
+        expected.append(np.array([value], kind))
+        results.append(np.full(1024, value == 0, kind))
+    source = k.render()
+    check_msl(source)
+    assert "as_type<float>(0x80000000u)" in source
+    run_msl(source, "literals", results, [1], [1])
+    for literal, result, value in zip(LITERALS, results, expected, strict=True):
+        assert result[:1].tobytes() == value.tobytes(), literal
 
 
 def test_reduction_with_shared_memory() -> None:
@@ -234,6 +246,20 @@ def test_float64_names_the_way_out() -> None:
         DTypeError, match=r"cannot render float64 in kernel doubles(.|\n)*hint: cast to"
     ):
         k.render()
+
+
+def test_indices_of_large_arrays_have_64_bits() -> None:
+    """And a thread's number among more than 2^32 is put together from two."""
+    for elements, index in ((1000, "(int)tid.x"), (1 << 31, "(long)tid.x"),
+                            ((1 << 32) + 5, "(long)gid.x * 256 + (long)lid.x")):  # fmt: skip
+        x = np.broadcast_to(np.uint8(0), (elements,))
+        source = rune_jit.jit(lambda x: x * np.uint8(3), device="metal").lower(x).source("metal")
+        assert index in source
+        check_msl(source)
+        # Two of its threadgroups, on the part of the arrays that these access.
+        x, y = np.arange(512, dtype=np.uint8), np.zeros(512, np.uint8)
+        run_msl(source, "map_0", [x, y], [2], [256])
+        np.testing.assert_array_equal(y, x * np.uint8(3))
 
 
 def test_many_buffers() -> None:

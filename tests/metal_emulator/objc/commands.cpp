@@ -130,6 +130,8 @@ void encoder_dispatch_threads(Encoder* self, Selector*, Size threads, Size local
   const auto groups = [](unsigned long n, unsigned long size) {
     return size ? (n + size - 1) / size : 0;
   };
+  if (std::max({threads.width, threads.height, threads.depth}) > UINT32_MAX)
+    invalid("a grid of more than 4294967295 threads along a dimension");
   ++injection().free_dispatches;
   dispatch(self,
            {groups(threads.width, local.width), groups(threads.height, local.height),

@@ -26,7 +26,7 @@ unsigned long device_max_buffer(Object*, Selector*) {
   return kMaxBufferBytes;
 }
 unsigned long device_working_set(Object*, Selector*) {
-  return size_t{8} << 30;
+  return static_cast<unsigned long>(injection().working_set);
 }
 unsigned long device_threadgroup_bytes(Object*, Selector*) {
   return msl_emulator::kMaxThreadgroupBytes;

@@ -137,6 +137,8 @@ struct Injection {
   std::atomic<long> lost{0};                                 // nothing runs any more
   std::atomic<long> latency_us{0};                           // before each command buffer runs
   std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
+  std::atomic<long> simd_width{msl_emulator::kSimdWidth};    // that pipelines report
+  std::atomic<long> working_set{long{8} << 30};              // that the device recommends
   std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
   std::atomic<long> archived{0}, from_archives{0};  // pipelines
   std::atomic<long> free_dispatches{0};             // by dispatchThreads

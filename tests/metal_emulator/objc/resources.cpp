@@ -41,7 +41,7 @@ unsigned long pipeline_max_threads(Pipeline* self, Selector*) {
   return self->max_threads;
 }
 unsigned long pipeline_width(Pipeline*, Selector*) {
-  return msl_emulator::kSimdWidth;
+  return static_cast<unsigned long>(injection().simd_width);
 }
 unsigned long pipeline_threadgroup_bytes(Pipeline* self, Selector*) {
   return self->kernel->threadgroup_bytes();

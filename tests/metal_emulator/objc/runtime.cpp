@@ -6,7 +6,11 @@
 
 namespace rune::objc {
 
+std::atomic<long> autoreleased_without_pool{0};
+
 namespace {
+
+thread_local int open_pools = 0;
 
 std::vector<Object*>& pool() {
   thread_local std::vector<Object*> objects;
@@ -94,15 +98,19 @@ void objc_release(Object* object) {
 }
 
 Object* objc_autorelease(Object* object) {
-  if (object) pool().push_back(object);
+  if (!object) return object;
+  if (open_pools == 0) ++autoreleased_without_pool;
+  pool().push_back(object);
   return object;
 }
 
 void* objc_autoreleasePoolPush() {
+  ++open_pools;
   return reinterpret_cast<void*>(pool().size());
 }
 
 void objc_autoreleasePoolPop(void* mark) {
+  --open_pools;
   while (pool().size() > reinterpret_cast<size_t>(mark)) {
     Object* const object = pool().back();
     pool().pop_back();

@@ -85,6 +85,9 @@ class Ref {
   T* object_ = nullptr;
 };
 
+// Objects that were autoreleased on a thread without a pool: they leak.
+extern std::atomic<long> autoreleased_without_pool;
+
 // Foundation's classes (foundation.cpp).
 Object* make_string(const std::string& text);  // one reference
 std::string text_of(const Object* string);

@@ -32,7 +32,9 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
       {"fail_command_buffers", &all.fail_command_buffers},
       {"fail_libraries", &all.fail_libraries},
       {"latency_us", &all.latency_us},
-      {"max_threads", &all.max_threads}};
+      {"max_threads", &all.max_threads},
+      {"simd_width", &all.simd_width},
+      {"working_set", &all.working_set}};
   const auto found = faults.find(what);
   if (found == faults.end()) return 0;
   *found->second = value;
@@ -41,7 +43,8 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
 
 // Living objects of a class, or an event's count so far: committed, launched, barriers, adopted
 // (buffers of the host's memory), free_dispatches, unlabelled (buffers bound), archived and
-// from_archives (pipelines), violations. -1 for a name that does not exist.
+// from_archives (pipelines), violations, without_pool (autoreleased objects that leak). -1 for a
+// name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
   const std::map<std::string, const std::atomic<long>*> counts = {
@@ -61,7 +64,8 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
       {"archives", &archive_class.live},
       {"free_dispatches", &all.free_dispatches},
       {"unlabelled", &all.unlabelled},
-      {"violations", &all.violations}};
+      {"violations", &all.violations},
+      {"without_pool", &objc::autoreleased_without_pool}};
   const auto found = counts.find(what);
   return found == counts.end() ? -1 : found->second->load();
 }

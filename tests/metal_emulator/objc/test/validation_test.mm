@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -44,9 +45,10 @@ struct Fixture {
   id<MTLCommandBuffer> commands = [queue commandBufferWithUnretainedReferences];
   id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
 
-  id<MTLLibrary> compile(const char* text, bool is_safe = true) {
+  id<MTLLibrary> compile(const char* text, bool is_safe = true,
+                         MTLLanguageVersion version = MTLLanguageVersion3_1) {
     MTLCompileOptions* options = [MTLCompileOptions new];
-    options.languageVersion = MTLLanguageVersion3_1;
+    options.languageVersion = version;
     if (is_safe) options.mathMode = MTLMathModeSafe;
     NSError* error = nil;
     id<MTLLibrary> library = [device newLibraryWithSource:[NSString stringWithUTF8String:text]
@@ -132,9 +134,9 @@ int main() {
   // Through an address: only what the encoder was told of may be accessed.
   for (const bool is_told : {false, true})
     expect("a resource by its address", is_told ? "" : "out of bounds", [&](Fixture& f) {
-      f.pipeline = [f.device
-          newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"indirect"]
-                                        error:nil];
+      f.pipeline =
+          [f.device newComputePipelineStateWithFunction:[f.library newFunctionWithName:@"indirect"]
+                                                  error:nil];
       const unsigned long address = f.buffer.gpuAddress;
       [f.encoder setComputePipelineState:f.pipeline];
       [f.encoder setBytes:&address length:sizeof address atIndex:0];
@@ -157,6 +159,48 @@ int main() {
     f.bind(&seven);
     f.dispatch(3, 32);
     f.finish();
+  });
+  expect("no threads", "0 threads per threadgroup", [&](Fixture& f) {
+    f.bind(&seven);
+    f.dispatch(1, 0);
+  });
+  expect("no threadgroups", "an empty grid", [&](Fixture& f) {
+    f.bind(&seven);
+    f.dispatch(0, 32);
+  });
+  expect("a grid beyond 32 bits", "more than 4294967295 threads", [&](Fixture& f) {
+    f.bind(&seven);
+    [f.encoder dispatchThreads:MTLSizeMake(1ul << 32, 1, 1)
+         threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
+  });
+  expect("nil as a pipeline", "no pipeline",
+         [](Fixture& f) { [f.encoder setComputePipelineState:nil]; });
+  expect("nil as a resource", "useResource without a resource",
+         [](Fixture& f) { [f.encoder useResource:nil usage:MTLResourceUsageRead]; });
+  expect("a barrier for nothing", "not for buffers",
+         [](Fixture& f) { [f.encoder memoryBarrierWithScope:static_cast<MTLBarrierScope>(2)]; });
+  expect("a buffer without bytes", "a buffer of 0 bytes", [](Fixture& f) {
+    (void)[f.device newBufferWithLength:0 options:MTLResourceStorageModeShared];
+  });
+  expect("a pipeline of nil", "a pipeline without a function",
+         [](Fixture& f) { (void)[f.device newComputePipelineStateWithFunction:nil error:nil]; });
+  expect("an encoder after the commit", "an encoder of a committed command buffer", [](Fixture& f) {
+    f.finish();
+    (void)[f.commands computeCommandEncoder];
+  });
+  expect("a handler after the commit", "a completion handler for a committed", [](Fixture& f) {
+    f.finish();
+    [f.commands addCompletedHandler:^(id<MTLCommandBuffer>){
+    }];
+  });
+  const long violations = rune_metal_emulator_count("violations");
+  @autoreleasepool {
+    (void)[[[MTLCreateSystemDefaultDevice() newCommandQueue] commandBufferWithUnretainedReferences]
+        computeCommandEncoder];
+  }
+  expect("an encoder that dies open", "", [=](Fixture&) {
+    if (rune_metal_emulator_count("violations") == violations)
+      throw std::runtime_error("no violation was counted");
   });
   expect("missing endEncoding", "before endEncoding", [](Fixture& f) { [f.commands commit]; });
   expect("after endEncoding", "after endEncoding", [](Fixture& f) {
@@ -192,6 +236,17 @@ int main() {
   expect("compile error", "use of undeclared identifier", [](Fixture& f) {
     f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = "
               "nothing; }");
+  });
+  expect("bfloat before Metal 3.1", "unknown type name 'bfloat'", [](Fixture& f) {
+    f.compile("#include <metal_stdlib>\nkernel void k(device bfloat* b [[buffer(0)]]) {}", true,
+              MTLLanguageVersion3_0);
+  });
+  expect("SIMD-group operations on an old GPU", "not supported", [](Fixture& f) {
+    rune_metal_emulator_inject("old_gpu", 1);
+    const auto end = [](void*) { rune_metal_emulator_inject("old_gpu", 0); };
+    const std::unique_ptr<void, decltype(end)> guard(&f, end);
+    f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = "
+              "metal::simd_sum(b[0]); }");
   });
   expect("fast math", "safe math only", [](Fixture& f) { f.compile(kSource, false); });
   expect("an injected fault", "injected", [&](Fixture& f) {

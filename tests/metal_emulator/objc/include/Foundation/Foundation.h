@@ -14,6 +14,7 @@ typedef long NSInteger;
 #ifndef nil
 #define nil nullptr
 #endif
+#define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 #define __MAC_15_0 150000
 
 __attribute__((objc_root_class)) @interface NSObject {
