@@ -125,10 +125,11 @@ make_venv() {
 install_package() {
   local strict=ON
   [[ $(uname) == Linux ]] || strict=OFF  # warnings of other compilers than CI's are no errors
-  local options=(-C build-dir="$tree" -C cmake.build-type=Release)
-  options+=(-C cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
-  options+=(-C cmake.define.RUNE_BUILD_TOOLS=ON -C cmake.define.RUNE_WARNINGS_AS_ERRORS="$strict")
-  options+=(-C cmake.define.RUNE_BUILD_TESTS="$1" -C cmake.define.RUNE_METAL_EMULATOR="$2")
+  local set=--config-settings  # -C in newer versions of pip
+  local options=($set=build-dir="$tree" $set=cmake.build-type=Release)
+  options+=($set=cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
+  options+=($set=cmake.define.RUNE_BUILD_TOOLS=ON $set=cmake.define.RUNE_WARNINGS_AS_ERRORS="$strict")
+  options+=($set=cmake.define.RUNE_BUILD_TESTS="$1" $set=cmake.define.RUNE_METAL_EMULATOR="$2")
   "$venv/bin/pip" install -q --disable-pip-version-check \
     'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
     PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \

@@ -239,6 +239,10 @@ def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
             "where: cannot trace one argument (the result's shape depends on data)\n"
             "hint: write np.where(condition, x, y)"
         )
+    for number, other in ((x, y), (y, x)):
+        if type(number) is int and isinstance(other, Tracer) and other.dtype.kind in "iu":
+            # Before NumPy 2.5 numbers that are out of bounds wrap, since then they are refused.
+            np.where([], number, np.zeros(0, other.dtype))
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
     return laid_out_as(make_tracer(trace, trace.builder.where(*operands)), (condition, x, y))

@@ -175,12 +175,13 @@ def test_joining_with_python_scalars(function: Any) -> None:
 
 
 def test_integers_that_wrap() -> None:
-    """numpy.where makes arrays of Python ints, of int64 or uint64, and casts those."""
+    """numpy.where makes arrays of Python ints, of int64 or uint64, and casts those; from NumPy 2.5
+    on it refuses what is out of bounds."""
     for dtype in DTYPES[1:9]:
         x = np.ones(3, dtype)
         for number in (300, -1, 2**40 + 7, 2**63 + 5, -(2**63), 2**64):
             _check(lambda v, n=number: np.where([True, False, True], v, n), str(number), x)
-            if number < 2**64:
+            if isinstance(_outcome(lambda v, n=number: np.where(v > 0, n, v), x), list):
                 choose = rune_jit.jit(lambda v, n=number: np.where(v > 0, n, v), fallback="error")
                 np.testing.assert_array_equal(choose(x), np.where(x > 0, number, x))
 
