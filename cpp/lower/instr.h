@@ -1,9 +1,9 @@
 // The Lowered IR: one kernel as a list of scalar and vector instructions with structured loops.
 //
 // A kernel runs once for every point of its launch: `grid` workgroups of `local` threads each. An
-// instruction's value is named by its position in the body. Values are scalars or vectors of `lanes`;
-// operands of one instruction have equal lanes unless said otherwise. Memory is indexed in elements.
-// Values defined inside a Range or If are not visible outside; Acc carries values out.
+// instruction's value is named by its position in the body. Values are scalars or vectors of
+// `lanes`; operands of one instruction have equal lanes unless said otherwise. Memory is indexed in
+// elements. Values defined inside a Range or If are not visible outside; Acc carries values out.
 #pragma once
 
 #include <array>
@@ -39,14 +39,18 @@ struct Buffer {
   int64_t size = 0;
   bool operator==(const Buffer&) const = default;
   template <class F>
-  void fields(F&& f) { f("size", size); }
+  void fields(F&& f) {
+    f("size", size);
+  }
 };
 // Memory shared by the threads of a workgroup; contents undefined at the start.
 struct Local {
   int64_t size = 0;
   bool operator==(const Local&) const = default;
   template <class F>
-  void fields(F&& f) { f("size", size); }
+  void fields(F&& f) {
+    f("size", size);
+  }
 };
 // A mutable register. Args: (initial value). Reading the Acc gives its current value.
 struct Acc {
@@ -61,37 +65,52 @@ struct Define_Global {
   bool writable = false;
   bool operator==(const Define_Global&) const = default;
   template <class F>
-  void fields(F&& f) { f("index", index); f("size", size); f("writable", writable); }
+  void fields(F&& f) {
+    f("index", index);
+    f("size", size);
+    f("writable", writable);
+  }
 };
 struct Const {
   Scalar value;
   bool operator==(const Const&) const = default;
   template <class F>
-  void fields(F&& f) { f("", value); }
+  void fields(F&& f) {
+    f("", value);
+  }
 };
 // A vector constant, one value a lane.
 struct Vconst {
   std::vector<Scalar> values;
   bool operator==(const Vconst&) const = default;
   template <class F>
-  void fields(F&& f) { f("", values); }
+  void fields(F&& f) {
+    f("", values);
+  }
 };
 // A position in the launch along dimension `dim` (0 x, 1 y, 2 z), an integer in [0, bound):
-// Workgroup_idx the group, Local_thread_idx the thread in it, Global_task_idx group * local + thread.
+// Workgroup_idx the group, Local_thread_idx the thread in it, Global_task_idx group * local +
+// thread.
 struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
   int64_t dim = 0;
   int64_t bound = 1;
   bool operator==(const Special&) const = default;
   template <class F>
-  void fields(F&& f) { f("", kind); f("dim", dim); f("bound", bound); }
+  void fields(F&& f) {
+    f("", kind);
+    f("dim", dim);
+    f("bound", bound);
+  }
 };
 // The run-time value of a symbolic variable, an integer.
 struct Define_Var {
   SymVar var;
   bool operator==(const Define_Var&) const = default;
   template <class F>
-  void fields(F&& f) { f("", var); }
+  void fields(F&& f) {
+    f("", var);
+  }
 };
 // Args: (bound). Runs the body up to the matching EndRange for the value of this instruction from 0
 // to bound - 1, in order; not at all for bound <= 0.
@@ -116,8 +135,8 @@ struct EndIf {
   template <class F>
   void fields(F&&) {}
 };
-// Waits until all threads of the workgroup are here; their earlier writes to Local, Buffer and global
-// memory are then visible to the group.
+// Waits until all threads of the workgroup are here; their earlier writes to Local, Buffer and
+// global memory are then visible to the group.
 struct Barrier {
   bool operator==(const Barrier&) const = default;
   template <class F>
@@ -129,46 +148,59 @@ struct Block {
   bool start = true;
   bool operator==(const Block&) const = default;
   template <class F>
-  void fields(F&& f) { f("id", block_id); f("start", start); }
+  void fields(F&& f) {
+    f("id", block_id);
+    f("start", start);
+  }
 };
 // A Range of `iterations` that the `unroll` pass replaces by copies of its body. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
   bool operator==(const Unroll&) const = default;
   template <class F>
-  void fields(F&& f) { f("iterations", iterations); }
+  void fields(F&& f) {
+    f("iterations", iterations);
+  }
 };
-// Args: (memory, index[, valid]). With a scalar index and n lanes: elements index .. index+n-1; with an
-// index of n lanes: one element each. A lane whose valid (n lanes, or one for all) is false is not
-// accessed and gives 0.
+// Args: (memory, index[, valid]). With a scalar index and n lanes: elements index .. index+n-1;
+// with an index of n lanes: one element each. A lane whose valid (n lanes, or one for all) is false
+// is not accessed and gives 0.
 struct Load {
   bool operator==(const Load&) const = default;
   template <class F>
   void fields(F&&) {}
 };
 // Args: (memory, index, value[, valid]), as Load. nontemporal: the data is not read again soon.
-// atomic: the element becomes `element atomic value`, in one step, whatever other threads do to it by
-// atomic stores.
+// atomic: the element becomes `element atomic value`, in one step, whatever other threads do to it
+// by atomic stores.
 struct Store {
   bool nontemporal = false;
   std::optional<AluOp> atomic = std::nullopt;
   bool operator==(const Store&) const = default;
   template <class F>
-  void fields(F&& f) { f("nontemporal", nontemporal); f("atomic", atomic); }
+  void fields(F&& f) {
+    f("nontemporal", nontemporal);
+    f("atomic", atomic);
+  }
 };
 // A scalar operation, lane by lane.
 struct Alu {
   AluOp op = AluOp::Add;
   bool operator==(const Alu&) const = default;
   template <class F>
-  void fields(F&& f) { f("", op); }
+  void fields(F&& f) {
+    f("", op);
+  }
 };
-// Lanes `indices` of a vector, as a vector (or scalar, if one).
+// Lanes `indices` of the args, vectors of one type, one after the other; as a vector (or scalar, if
+// one).
 struct Gep {
   Ints indices;
   bool operator==(const Gep&) const = default;
   template <class F>
-  void fields(F&& f) { f("indices", indices); }
+  void fields(F&& f) {
+    f("indices", indices);
+  }
 };
 // A vector of scalars; a single operand fills all lanes of the type.
 struct Vectorize {
@@ -184,28 +216,36 @@ struct Ptrcat {
 };
 // Args: (a, b, c), vectors holding row-major tiles a[m,k], b[k,n], c[m,n]: a @ b + c.
 // With `spread`, the threads of a SIMD-group hold one tile together, and execute this together as a
-// Simd_reduce. A list of strides for each tile, of its row-major positions: lane l of thread t of the
-// T threads holds the element at the sum of strides[i] over the bits i set in t + T * l.
+// Simd_reduce. A list of strides for each tile, of its row-major positions: lane l of thread t of
+// the T threads holds the element at the sum of strides[i] over the bits i set in t + T * l.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
   std::optional<std::vector<Ints>> spread = std::nullopt;
   bool operator==(const Wmma&) const = default;
   template <class F>
-  void fields(F&& f) { f("m", m); f("n", n); f("k", k); f("spread", spread); }
+  void fields(F&& f) {
+    f("m", m);
+    f("n", n);
+    f("k", k);
+    f("spread", spread);
+  }
   // The threads that hold a tile, where they have this many lanes of the result.
   int64_t threads(int lanes) const { return spread ? m * n / lanes : 1; }
 };
 // The position of element `number` (t + T * l) of a tile that is spread by these strides.
 int64_t spread_position(const Ints& strides, int64_t number);
-// Args: (x), a scalar. The threads of a workgroup, numbered x first, form SIMD-groups of `width`, whose
-// values are combined by `op` in an order of the target's; each thread gets the result. All threads
-// of the workgroup execute it together, as a Barrier; it orders no accesses to memory.
+// Args: (x), a scalar. The threads of a workgroup, numbered x first, form SIMD-groups of `width`,
+// whose values are combined by `op` in an order of the target's; each thread gets the result. All
+// threads of the workgroup execute it together, as a Barrier; it orders no accesses to memory.
 struct Simd_reduce {
   AluOp op = AluOp::Add;
   int64_t width = 32;
   bool operator==(const Simd_reduce&) const = default;
   template <class F>
-  void fields(F&& f) { f("", op); f("width", width); }
+  void fields(F&& f) {
+    f("", op);
+    f("width", width);
+  }
 };
 // The operand as the type's dtype: NumPy's astype, see Scalar::cast.
 struct Cast {
@@ -226,15 +266,19 @@ struct Assign {
   void fields(F&&) {}
 };
 // User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
-// instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M is
-// the type as LLVM's intrinsics name it.
+// instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M
+// is the type as LLVM's intrinsics name it.
 struct Custom {
   std::string op_name;
   std::string text;
   bool inlined = true;
   bool operator==(const Custom&) const = default;
   template <class F>
-  void fields(F&& f) { f("", op_name); f("text", text); f("inline", inlined); }
+  void fields(F&& f) {
+    f("", op_name);
+    f("text", text);
+    f("inline", inlined);
+  }
 };
 struct Noop {
   bool operator==(const Noop&) const = default;
@@ -243,34 +287,34 @@ struct Noop {
 };
 
 // RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
-#define RUNE_LOWERED_INSTRS(RUNE_INSTR)             \
-  RUNE_INSTR(Buffer, "buffer", 0, 0, true)          \
-  RUNE_INSTR(Local, "local", 0, 0, true)            \
-  RUNE_INSTR(Acc, "acc", 1, 1, true)                \
+#define RUNE_LOWERED_INSTRS(RUNE_INSTR)                  \
+  RUNE_INSTR(Buffer, "buffer", 0, 0, true)               \
+  RUNE_INSTR(Local, "local", 0, 0, true)                 \
+  RUNE_INSTR(Acc, "acc", 1, 1, true)                     \
   RUNE_INSTR(Define_Global, "define_global", 0, 0, true) \
-  RUNE_INSTR(Const, "const", 0, 0, true)            \
-  RUNE_INSTR(Vconst, "vconst", 0, 0, true)          \
-  RUNE_INSTR(Special, "special", 0, 0, true)        \
-  RUNE_INSTR(Define_Var, "define_var", 0, 0, true)  \
-  RUNE_INSTR(Range, "range", 1, 1, true)            \
-  RUNE_INSTR(EndRange, "endrange", 0, 0, false)     \
-  RUNE_INSTR(If, "if", 1, 1, false)                 \
-  RUNE_INSTR(EndIf, "endif", 0, 0, false)           \
-  RUNE_INSTR(Barrier, "barrier", 0, 0, false)       \
-  RUNE_INSTR(Block, "block", 0, 0, false)           \
-  RUNE_INSTR(Unroll, "unroll", 0, 0, true)          \
-  RUNE_INSTR(Load, "load", 2, 3, true)              \
-  RUNE_INSTR(Store, "store", 3, 4, false)           \
-  RUNE_INSTR(Alu, "alu", 1, 3, true)                \
-  RUNE_INSTR(Gep, "gep", 1, 1, true)                \
-  RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)   \
-  RUNE_INSTR(Ptrcat, "ptrcat", 1, -1, true)         \
-  RUNE_INSTR(Wmma, "wmma", 3, 3, true)              \
-  RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true) \
-  RUNE_INSTR(Cast, "cast", 1, 1, true)              \
-  RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)        \
-  RUNE_INSTR(Assign, "assign", 2, 2, false)         \
-  RUNE_INSTR(Custom, "custom", 0, -1, true)         \
+  RUNE_INSTR(Const, "const", 0, 0, true)                 \
+  RUNE_INSTR(Vconst, "vconst", 0, 0, true)               \
+  RUNE_INSTR(Special, "special", 0, 0, true)             \
+  RUNE_INSTR(Define_Var, "define_var", 0, 0, true)       \
+  RUNE_INSTR(Range, "range", 1, 1, true)                 \
+  RUNE_INSTR(EndRange, "endrange", 0, 0, false)          \
+  RUNE_INSTR(If, "if", 1, 1, false)                      \
+  RUNE_INSTR(EndIf, "endif", 0, 0, false)                \
+  RUNE_INSTR(Barrier, "barrier", 0, 0, false)            \
+  RUNE_INSTR(Block, "block", 0, 0, false)                \
+  RUNE_INSTR(Unroll, "unroll", 0, 0, true)               \
+  RUNE_INSTR(Load, "load", 2, 3, true)                   \
+  RUNE_INSTR(Store, "store", 3, 4, false)                \
+  RUNE_INSTR(Alu, "alu", 1, 3, true)                     \
+  RUNE_INSTR(Gep, "gep", 1, -1, true)                    \
+  RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)        \
+  RUNE_INSTR(Ptrcat, "ptrcat", 1, -1, true)              \
+  RUNE_INSTR(Wmma, "wmma", 3, 3, true)                   \
+  RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true)     \
+  RUNE_INSTR(Cast, "cast", 1, 1, true)                   \
+  RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)             \
+  RUNE_INSTR(Assign, "assign", 2, 2, false)              \
+  RUNE_INSTR(Custom, "custom", 0, -1, true)              \
   RUNE_INSTR(Noop, "noop", 0, 0, false)
 
 enum class InstrKind : uint8_t {

@@ -215,7 +215,9 @@ class Decoder {
   }
   void decode(const Gep& p) {
     std::vector<uint32_t> from;
-    for (const int64_t i : p.indices) from.push_back(slot(arg(0)) + static_cast<uint32_t>(i));
+    const int64_t lanes = type_of(arg(0)).lanes;
+    for (const int64_t i : p.indices)
+      from.push_back(slot(arg(i / lanes)) + static_cast<uint32_t>(i % lanes));
     emit_gather(std::move(from));
   }
   void decode(const Vectorize&) {

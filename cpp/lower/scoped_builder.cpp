@@ -138,9 +138,9 @@ Var ScopedBuilder::splat(Var x, int lanes) {
   return pure(Vectorize{}, {x}, {type(x).dtype, lanes, false});
 }
 
-Var ScopedBuilder::gep(Var x, Ints indices) {
-  const Type type{types_[x.id].dtype, static_cast<int>(indices.size()), false};
-  return pure(Gep{std::move(indices)}, {x}, type);
+Var ScopedBuilder::gep(std::vector<Var> xs, Ints indices) {
+  const Type type{types_[xs[0].id].dtype, static_cast<int>(indices.size()), false};
+  return pure(Gep{std::move(indices)}, std::move(xs), type);
 }
 
 Var ScopedBuilder::gep_here(Var x, Ints indices) {

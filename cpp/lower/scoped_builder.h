@@ -37,7 +37,7 @@ class ScopedBuilder {
   Var cast(Var x, DType dtype);
   Var bitcast(Var x, DType dtype);
   Var splat(Var x, int lanes);
-  Var gep(Var x, Ints indices);
+  Var gep(std::vector<Var> xs, Ints indices);
   // Of memory that the kernel does not write in scopes at `least_depth` or deeper; not above the
   // innermost If.
   Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);

@@ -258,8 +258,10 @@ class Verifier {
   void check(const Gep& p) {
     expect(is_value(arg(0)), "takes lanes of memory");
     expect(!p.indices.empty(), "takes no lanes");
-    for (const int64_t i : p.indices)
-      expect(i >= 0 && i < arg(0).lanes, "takes lane ", i, " of ", arg(0).lanes);
+    for (size_t i = 1; i < instr().args.size(); ++i)
+      expect(arg(i) == arg(0), "takes lanes of ", type_text(arg(0)), " and ", type_text(arg(i)));
+    const auto count = static_cast<int64_t>(instr().args.size()) * arg(0).lanes;
+    for (const int64_t i : p.indices) expect(i >= 0 && i < count, "takes lane ", i, " of ", count);
     same_type({arg(0).dtype, static_cast<int>(p.indices.size())});
   }
   void check(const Vectorize&) {

@@ -401,8 +401,9 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Bitcast: return define(id, operation(id));
     case InstrKind::Gep: {
       Lanes named;
+      const int64_t width = kernel_[i.args[0]].type.lanes;
       for (const int64_t l : i.as<lower::Gep>()->indices)
-        named.push_back(lane(i.args[0], static_cast<int>(l)));
+        named.push_back(lane(i.args[l / width], static_cast<int>(l % width)));
       return rename(std::move(named));
     }
     case InstrKind::Vectorize: {

@@ -116,7 +116,7 @@ class Analysis {
       case InstrKind::Range:
         if (!arg(instr, 0)) return {};
         return Interval{0, std::max<int64_t>(arg(instr, 0)->high - 1, 0)};
-      case InstrKind::Gep: return arg(instr, 0);
+      case InstrKind::Gep:
       case InstrKind::Vectorize: return join(instr, 0);
       case InstrKind::Cast:
         if (is_float(kernel_[instr.args[0]].type.dtype)) return {};

@@ -225,7 +225,7 @@ Value KernelRenderer::compute(const Instr& i) {
       return {};
     }
     case InstrKind::Alu: return emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
-    case InstrKind::Gep: return w_.shuffle(args[0], i.as<lower::Gep>()->indices);
+    case InstrKind::Gep: return w_.shuffle(args, i.as<lower::Gep>()->indices);
     case InstrKind::Vectorize: {
       if (args.size() == 1) return w_.splat(args[0], lanes);
       Value vector{"poison", dtype, lanes};

@@ -131,14 +131,34 @@ Value Writer::splat(const Value& scalar, int lanes) {
                type_text(first), " poison, ", vector_type("i32", lanes), " zeroinitializer");
 }
 
-Value Writer::shuffle(const Value& vector, const Ints& indices) {
-  const int lanes = static_cast<int>(indices.size());
-  if (lanes == 1) return extract(vector, static_cast<int>(indices[0]));
-  if (vector.lanes == 1) return splat(vector, lanes);
-  std::string mask;
-  for (const int64_t i : indices) mask += (mask.empty() ? "i32 " : ", i32 ") + std::to_string(i);
-  return value(vector.dtype, lanes, "shufflevector ", type_text(vector), ' ', vector.text, ", ",
-               type_text(vector), " poison, ", vector_type("i32", lanes), " <", mask, '>');
+Value Writer::shuffle(const std::vector<Value>& vectors, const Ints& indices) {
+  const int lanes = static_cast<int>(indices.size()), width = vectors[0].lanes;
+  const auto of = [&](int64_t i) -> const Value& { return vectors[i / width]; };
+  if (lanes == 1) return extract(of(indices[0]), static_cast<int>(indices[0] % width));
+  if (vectors.size() == 1 && width == 1) return splat(vectors[0], lanes);
+  if (vectors.size() > 1 && width != lanes) {
+    Value result{"poison", vectors[0].dtype, lanes};
+    for (int lane = 0; lane < lanes; ++lane)
+      result = insert(result, extract(of(indices[lane]), indices[lane] % width), lane);
+    return result;
+  }
+  // LLVM takes lanes of two vectors at a time: of what was taken so far, and of the next.
+  Value result = vectors[0];
+  for (size_t next = 1; next == 1 || next < vectors.size(); ++next) {
+    std::string mask;
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int64_t from = indices[lane] / width, at = indices[lane] % width;
+      const bool taken = next > 1 && from < static_cast<int64_t>(next);
+      const int64_t i = taken ? lane : from == 0 ? at : width + at;
+      const bool known = from <= static_cast<int64_t>(next);
+      mask += (mask.empty() ? "i32 " : ", i32 ") + (known ? std::to_string(i) : "poison");
+    }
+    const std::string second = next < vectors.size() ? vectors[next].text : "poison";
+    result =
+        value(result.dtype, lanes, "shufflevector ", type_text(result), ' ', result.text, ", ",
+              type_text(result), ' ', second, ", ", vector_type("i32", lanes), " <", mask, '>');
+  }
+  return result;
 }
 
 }  // namespace rune::render::llvm

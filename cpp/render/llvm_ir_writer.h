@@ -99,7 +99,8 @@ class Writer {
   Value insert(const Value& vector, const Value& scalar, int lane);
   Value splat(const Value& scalar, int lanes);
   // Lanes `indices` of a vector.
-  Value shuffle(const Value& vector, const Ints& indices);
+  // Lanes of vectors of one type, one after the other.
+  Value shuffle(const std::vector<Value>& vectors, const Ints& indices);
 
   // Takes the text written so far, so that what follows can be put behind something else.
   std::string take() { return std::exchange(text_, {}); }

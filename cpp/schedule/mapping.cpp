@@ -35,6 +35,9 @@ constexpr int64_t kTransposeTile = 64;
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
 
+// With longer strides, shuffling takes longer than gathering.
+constexpr int64_t kMostStrideOfVectors = 8;
+
 class Mapper {
  public:
   Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel,
@@ -182,6 +185,8 @@ class Mapper {
         score += weight;
       else if (*along == -1)
         score += 1.5 * weight;
+      else if (!access.is_store && loads_whole_vectors(*along, lanes_))
+        score += weight / static_cast<double>(std::abs(*along));
       else
         score -= 4 * weight;
     }
@@ -570,6 +575,11 @@ bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabi
   const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
   return caps.model == ExecutionModel::Grid && op &&
          caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
+}
+
+bool loads_whole_vectors(int64_t stride, int64_t lanes) {
+  const int64_t step = std::abs(stride);
+  return step >= 2 && step <= kMostStrideOfVectors && 2 * step <= lanes;
 }
 
 void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel) {

@@ -5,9 +5,13 @@
 
 namespace rune::schedule {
 
-// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a device
-// of many threads that has them.
+// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a
+// device of many threads that has them.
 bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps);
+
+// Whether neighbouring lanes read elements so few apart that it takes fewer loads to read all that
+// lies between them, a vector at a time, than to read each lane's element. Not of stride 1 or -1.
+bool loads_whole_vectors(int64_t stride, int64_t lanes);
 
 // Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
 // set. `estimated_ns` is the kernel's time on the whole device; it decides how far to spread the

@@ -156,6 +156,8 @@ class ValueEmitter {
   const Held* held(Value v) const;
   const schedule::Layout& scratch_layout(Value v) const { return kernel_.scratch_of(v)->layout; }
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
+  // Of neighbouring lanes' elements that are `stride` apart: all that lies between them is loaded.
+  Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
   void store_to(Var memory, const sym::Expr& position, Var value, const sym::Mask& mask,
                 bool nontemporal);
   bool is_input(Value v) const { return inputs_.count(v.id) > 0; }

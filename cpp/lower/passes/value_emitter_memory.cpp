@@ -4,6 +4,7 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "lower/passes/value_emitter.h"
+#include "schedule/mapping.h"
 
 namespace rune::lower {
 
@@ -79,9 +80,28 @@ Var ValueEmitter::load_from(Var memory, const Expr& position, const Mask& mask, 
     const Expr backwards = Expr(lanes_ - 1) - lane(lanes_);
     const Var loaded = builder_.load(memory, emit(with_lane(position, Expr(lanes_ - 1))), lanes_,
                                      full(with_lane(mask, backwards)), least_depth);
-    return builder_.gep(loaded, reversed(lanes_));
+    return builder_.gep({loaded}, reversed(lanes_));
   }
+  if (along && schedule::loads_whole_vectors(*along, lanes_) && mask.is_true())
+    return load_strided(memory, position, *along, least_depth);
   return builder_.load(memory, emit(position), lanes_, full(mask), least_depth);
+}
+
+Var ValueEmitter::load_strided(Var memory, const Expr& position, int64_t stride, int least_depth) {
+  // Whole vectors between the first and the last lane's element, and not beyond.
+  const int64_t span = (lanes_ - 1) * std::abs(stride) + 1;
+  const Expr first = with_lane(position, Expr(stride > 0 ? 0 : lanes_ - 1));
+  std::vector<Var> vectors;
+  for (int64_t start = 0; start < span; start += lanes_)
+    vectors.push_back(builder_.load(memory, emit(first + Expr(std::min(start, span - lanes_))),
+                                    lanes_, {}, least_depth));
+  Ints indices;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    const int64_t at = (stride > 0 ? lane : lanes_ - 1 - lane) * std::abs(stride);
+    const int64_t from = at / lanes_, start = std::min(from * lanes_, span - lanes_);
+    indices.push_back(from * lanes_ + at - start);
+  }
+  return builder_.gep(std::move(vectors), std::move(indices));
 }
 
 ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
