@@ -13,6 +13,7 @@ from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from node_cases import Graph
 
+import rune_jit
 from rune_jit import ir
 
 _MOST_ELEMENTS = 400
@@ -164,3 +165,22 @@ def test_a_wrong_mask_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError) as failure:
         search("interpreter", max_examples=60, phases=[Phase.generate], report_multiple_bugs=False)
     assert any(" = view {" in note for note in failure.value.__notes__)
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8", "bool"])
+def test_steps_from_lane_to_lane(device: str, dtype: str) -> None:
+    """Short steps, for which lanes are taken from whole vectors, and longer ones; the last element
+    that is read may be the last there is."""
+
+    def read(x: Any) -> list[Any]:
+        columns = x.reshape(-1, 3)
+        steps = [np.maximum(x[::step], x[0]) for step in (2, 3, 4, 8, 9, -2, -3, -5)]
+        return [*steps, columns[:, 2] == x[1], columns.max(axis=1)]
+
+    x = np.random.default_rng(0).integers(-9, 9, 3 * 67).astype(dtype)
+    if x.dtype.kind == "f":
+        x[::13], x[5::17] = np.nan, -0.0
+    for got, want in zip(rune_jit.jit(read, device=device)(x), read(x), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)

@@ -139,6 +139,8 @@ TEST(Verify, TypesOfValues) {
   expect_after_prefix("%4 = alu neg %1 %1 : i64", "%4", "has 2 operands, not 1");
   expect_after_prefix("%4 = gep indices=[4] %2 : f32", "%4", "lane 4 of 4");
   expect_after_prefix("%4 = gep indices=[1,2] %2 : f32", "%4", "has type f32, not f32x2");
+  expect_after_prefix("%4 = gep indices=[3,8] %2 %2 : f32x2", "%4", "takes lane 8 of 8");
+  expect_after_prefix("%4 = gep indices=[0] %2 %1 : f32", "%4", "takes lanes of f32x4 and i64");
   expect_after_prefix("%4 = vectorize %1 %1 : i64x3", "%4", "has type i64x3, not i64x2");
   expect_after_prefix("%4 = vectorize %1 %3 : i64x2", "%4", "%3 is bool, not a scalar i64");
   expect_after_prefix("%4 = cast %1 : i32x2", "%4", "has type i32x2, not i32");
