@@ -158,7 +158,7 @@ run_pytest() {
 # A sample of what runs on other devices, with --full all of it; see tests/python/devices.py. On Linux
 # with the extension that runs Metal on the emulator, elsewhere with the one that is installed.
 run_on_metal() {
-  local options=(-n "$jobs")
+  local options=(-n "$jobs" -r s)
   ((full)) && options+=(--full)
   if [[ $emulator == ON ]]; then
     local -x PYTHONPATH=$tree/metal_emulator/package
