@@ -1,8 +1,9 @@
 """The first call of a workload in a fresh process, stage by stage; prints JSON.
 
-`first_call.py NAME total` times one call; `first_call.py NAME stages` goes through the stages one
-at a time. Run with RUNE_JIT_CACHE_DIR set to an empty folder for a cold cache, and again for a warm
-one; with RUNE_JIT_TIME=1 the passes print their own times to stderr. Imports are not counted.
+`first_call.py NAME total` times the import and one call; `first_call.py NAME jax` the same of JAX,
+whose import loads its compiler; `first_call.py NAME stages` goes through the stages one at a time.
+Run with RUNE_JIT_CACHE_DIR set to an empty folder for a cold cache, and again for a warm one; with
+RUNE_JIT_TIME=1 the passes print their own times to stderr. NumPy's import is not counted.
 """
 
 from __future__ import annotations
@@ -10,37 +11,57 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 import numpy as np  # noqa: F401
 import workloads
 
-import rune_jit
-from rune_jit import _llvm
+marks: dict[str, float] = {}
 
 
-def main(name: str, mode: str) -> None:
-    workload = workloads.build(name)
-    jitted = rune_jit.jit(workload.fn, fallback="error")
-    marks: dict[str, float] = {}
+def timed(stage: str, call: Any) -> Any:
+    start = time.perf_counter()
+    result = call()
+    marks[stage] = (time.perf_counter() - start) * 1e3
+    return result
 
-    def timed(stage: str, call):
-        start = time.perf_counter()
-        result = call()
-        marks[stage] = (time.perf_counter() - start) * 1e3
-        return result
 
-    if mode == "total":
-        timed("first call", lambda: jitted(*workload.args))
-    else:
-        timed("trace", lambda: jitted.trace(*workload.args))
-        lowered = timed("trace and lower", lambda: jitted.lower(*workload.args))
-        timed("render", lambda: lowered.source())
-        timed("load LLVM", lambda: _llvm.compile_module("", [], cache=False))
-        compiled = timed("render and compile", lambda: lowered.compile())
-        timed("first run", lambda: compiled(*workload.args))
+def import_rune() -> Any:
+    import rune_jit
+
+    return rune_jit
+
+
+def load_llvm() -> None:
+    from rune_jit import _llvm
+
+    _llvm.compile_module("", [], cache=False)
+
+
+def jax_call(workload: workloads.Workload) -> None:
+    import peers
+
+    timed("first call", timed("import", peers.Jax).prepare(workload))
+
+
+def stages(workload: workloads.Workload) -> None:
+    jitted = import_rune().jit(workload.fn, fallback="error")
+    timed("trace", lambda: jitted.trace(*workload.args))
+    lowered = timed("trace and lower", lambda: jitted.lower(*workload.args))
+    timed("render", lowered.source)
+    timed("load LLVM", load_llvm)
+    compiled = timed("render and compile", lowered.compile)
+    timed("first run", lambda: compiled(*workload.args))
     timed("second run", lambda: jitted(*workload.args))
-    print(json.dumps(marks))
 
+
+def total(workload: workloads.Workload) -> None:
+    jitted = timed("import", import_rune).jit(workload.fn, fallback="error")
+    timed("first call", lambda: jitted(*workload.args))
+
+
+MODES = {"total": total, "jax": jax_call, "stages": stages}
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    MODES[sys.argv[2]](workloads.build(sys.argv[1]))
+    print(json.dumps(marks))

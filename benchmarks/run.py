@@ -112,6 +112,7 @@ def measure(name: str, rune: Any, others: list[Any], seconds: float, tiny: bool 
 def run_first_call(name: str, mode: str, cache: str) -> dict[str, float]:
     """Milliseconds by stage, from a fresh process; passes by their names, from RUNE_JIT_TIME."""
     env = dict(os.environ, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_TIME="1" if mode == "stages" else "0")
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once
     done = subprocess.run(
         [sys.executable, str(FOLDER / "first_call.py"), name, mode],
         env=env,
@@ -130,9 +131,11 @@ def run_first_call(name: str, mode: str, cache: str) -> dict[str, float]:
     return marks
 
 
-def first_call_table(names: list[str], repeats: int = 3) -> dict[str, dict[str, float]]:
-    """By workload: first call with a cold and a warm disk cache, and its stages. Best of some
-    processes, each with a cache folder of its own."""
+def first_call_table(
+    names: list[str], with_jax: bool, repeats: int = 3
+) -> dict[str, dict[str, float]]:
+    """By workload: import, first call with a cold and a warm disk cache, and its stages; the same
+    of JAX. Best of some processes, each with a cache folder of its own."""
     table: dict[str, dict[str, float]] = {}
     for name in names:
         best: dict[str, float] = {}
@@ -144,8 +147,12 @@ def first_call_table(names: list[str], repeats: int = 3) -> dict[str, dict[str, 
         try:
             for _ in range(repeats):
                 with tempfile.TemporaryDirectory() as cache:
-                    keep({"cold": run_first_call(name, "total", cache)["first call"]})
-                    keep({"disk cache": run_first_call(name, "total", cache)["first call"]})
+                    for mark in ("cold", "disk cache"):
+                        marks = run_first_call(name, "total", cache)
+                        keep({"import": marks["import"], mark: marks["first call"]})
+                    if with_jax:
+                        marks = run_first_call(name, "jax", cache)
+                        keep({f"jax, {mark}": value for mark, value in marks.items()})
                 with tempfile.TemporaryDirectory() as cache:
                     keep(run_first_call(name, "stages", cache))
         except (RuntimeError, subprocess.TimeoutExpired) as error:
@@ -206,7 +213,9 @@ def main(arguments: list[str] | None = None) -> int:
     stages = (
         {}
         if options.no_first_call or options.tiny
-        else first_call_table([n for n in FIRST_CALLS if n in names])
+        else first_call_table(
+            [n for n in FIRST_CALLS if n in names], any(o.name == "jax" for o in others)
+        )
     )
     report.show(host, rows, stages, goals=not options.tiny)
     output = options.output or (
