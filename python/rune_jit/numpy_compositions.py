@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.numpy_dispatch import as_index, call_builder, refuse_unless, traced
+from rune_jit.numpy_dispatch import as_index, as_ints, call_builder, refuse_unless, traced
 from rune_jit.registry import implements
 from rune_jit.trace import require_trace
 from rune_jit.tracer import Tracer
@@ -185,6 +185,43 @@ def _linspace(
 
 
 # Sliding products.
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    refuse_unless(not writeable, "sliding_window_view with writeable=True")
+    sizes = as_ints(window_shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError("`window_shape` cannot contain negative values")
+    x = traced(x)
+    axes = list(range(x.ndim)) if axis is None else as_ints(axis)
+    for a in axes:
+        if not -x.ndim <= a < x.ndim:
+            raise np.exceptions.AxisError(a, x.ndim)
+    axes = [a % x.ndim for a in axes]
+    if len(sizes) != len(axes):
+        raise ValueError(
+            f"window_shape: cannot have {len(sizes)} sizes for {len(axes)} axes (one for each)"
+        )
+    sums = [sum(size - 1 for size, a in zip(sizes, axes, strict=True) if a == b) for b in axes]
+    if any(total >= x.shape[a] for total, a in zip(sums, axes, strict=True)):
+        raise ValueError("window shape cannot be larger than input array shape")
+    for size, a in zip(sizes, axes, strict=True):
+        x = call_builder("windows", x, size, a)
+    return x
+
+
+@implements(np.ix_)
+def _ix(*args: Any) -> Any:
+    result = []
+    for position, sequence in enumerate(map(traced, args)):
+        if sequence.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        index = np.flatnonzero(sequence) if sequence.dtype == bool else sequence
+        result.append(index.reshape([-1 if i == position else 1 for i in range(len(args))]))
+    return tuple(result)
 
 
 @implements(np.correlate)

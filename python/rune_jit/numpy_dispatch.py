@@ -414,8 +414,8 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
         return [int(item)]
     if isinstance(item, list) and contains_tracer(item):
         return [trace.array(item)]
-    if isinstance(item, (list, np.ndarray)) and not contains_tracer(item):
-        made = isinstance(item, list)
+    if isinstance(item, (list, range, np.ndarray)) and not contains_tracer(item):
+        made = not isinstance(item, np.ndarray)
         item = np.asarray(item)
         if item.size == 0 and item.dtype == np.float64:
             item = item.astype(np.intp)  # an empty list
@@ -534,6 +534,7 @@ _VIEWS = frozenset(
         np.atleast_1d,
         np.atleast_2d,
         np.atleast_3d,
+        np.ix_,
         np.shape,
         np.ndim,
         np.size,
@@ -550,6 +551,7 @@ _VIEWS = frozenset(
         np.diagonal,
         np.real,
         np.real_if_close,
+        np.lib.stride_tricks.sliding_window_view,
         np.linalg.diagonal,
         np.linalg.matrix_transpose,
     ]

@@ -104,6 +104,28 @@ class _Grid:
         return _writable(self._real[key])
 
 
+class _Joined:
+    """Stands for numpy.r_, or c_ if `columns`."""
+
+    def __init__(self, real: Any, columns: bool) -> None:
+        self._real, self._columns = real, columns
+
+    def __getitem__(self, key: Any) -> Any:
+        if _outside_trace() or not contains_traced(key):
+            return _writable(self._real[key])
+        items = key if isinstance(key, tuple) else (key,)
+        for item in items:
+            if isinstance(item, str):
+                raise UnsupportedOpError(f"numpy.r_[{item!r}, ...]: cannot trace this order")
+        # What NumPy makes of slices, and of numbers, whose dtypes are weak.
+        items = tuple(self._real[x] if isinstance(x, slice) else x for x in items)
+        dtype = np.result_type(*(x if type(x) in (bool, int, float) else x.dtype for x in items))
+        arrays = [np.atleast_1d(_asarray(x)).astype(dtype) for x in items]
+        if not self._columns:
+            return np.concatenate(arrays)
+        return np.concatenate([x[:, None] if x.ndim == 1 else x for x in arrays], axis=-1)
+
+
 # Functions whose results are arrays of their own.
 _MADE = (
     "linspace",
@@ -281,6 +303,8 @@ REPLACED: dict[str, Any] = {
     **{name: _made(getattr(np, name)) for name in _MADE},
     "mgrid": _Grid(np.mgrid),
     "ogrid": _Grid(np.ogrid),
+    "r_": _Joined(np.r_, columns=False),
+    "c_": _Joined(np.c_, columns=True),
     **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
 }
 

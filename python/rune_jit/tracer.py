@@ -240,8 +240,8 @@ class Tracer(Shaped):
         _refuse_store()
         self._concretization(
             "numpy.asarray",
-            "use np.stack([...]) instead of np.array([...]), and the traced array itself instead of"
-            " np.asarray(x)",
+            "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead of"
+            " np.float32(x), and the traced array itself instead of np.asarray(x)",
         )
 
     def __copy__(self) -> Tracer:
@@ -336,6 +336,12 @@ class Tracer(Shaped):
     def sort(self, axis: int = -1, **kwargs: Any) -> None:
         self[...] = np.sort(self, axis=axis, **kwargs)
 
+    def partition(self, kth: Any, axis: int = -1, **kwargs: Any) -> None:
+        self[...] = np.partition(self, kth, axis=axis, **kwargs)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tracer:
+        return np.compress(condition, self, axis, out)  # type: ignore[no-any-return]
+
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tracer:
         wanted = shape[0] if len(shape) == 1 else shape
         return np.reshape(self, wanted, order=order)  # type: ignore[call-overload, no-any-return]
@@ -368,6 +374,9 @@ _METHODS = [
     "any",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
+    "choose",
     "cumprod",
     "cumsum",
     "diagonal",

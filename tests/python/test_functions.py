@@ -251,6 +251,35 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+def test_windows_and_joined_arrays() -> None:
+    windows = np.lib.stride_tricks.sliding_window_view
+    single = V.astype(np.float32)
+
+    def functions(x: Any, v: Any, i: Any) -> list[Any]:
+        last = x.copy()
+        last.partition(4, axis=1)
+        return [
+            windows(x, (2, 3)), windows(x, 2, axis=-1), windows(x, (2, 2), axis=(0, 0)),
+            windows(v + 1, 3).max(axis=-1), x[np.ix_(i, [0, 2])], x[np.ix_(np.arange(2), i)],
+            np.r_[v[2:0:-1], v, 0, 1:4], np.r_[v, 0], np.c_[v, v, np.arange(5)], np.c_[x, x],
+            np.r_[x, x], np.r_[0:3], x[range(4), i], last[:, -1], x.argsort(axis=0).argsort(0),
+            (i % 2).choose([i, -i]), x[:, :3].argpartition(1)[:, 1],
+        ]  # fmt: skip
+
+    check(functions, X, single, np.array([1, 0, 3, 2]))
+    for bad in (
+        lambda x: windows(x, (9, 1)),
+        lambda x: windows(x, 2),
+        lambda x: windows(x, 2, axis=5),
+        lambda x: windows(x, -1, axis=0),
+        lambda x: np.ix_(x),
+    ):
+        with pytest.raises(Exception) as numpys:
+            bad(X)
+        with pytest.raises(numpys.type):
+            rune_jit.jit(bad, fallback="error")(X)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     function, arguments = FUNCTIONS[name]
