@@ -25,6 +25,10 @@ class Walker {
     Demand demand{std::move(access.index), std::move(access.mask)};
     demand.mask.require(outer);
     if (demand.mask.is_false()) return;
+    for (const sym::Expr& expr : demand.index)
+      for (const uint32_t variable : expr.variables())
+        if (const auto it = copies_.find(variable); it != copies_.end())
+          demand.copies = std::max(demand.copies, it->second);
     std::vector<Demand>& known = result.demands[access.value.id];
     if (std::find(known.begin(), known.end(), demand) == known.end())
       known.push_back(std::move(demand));
@@ -36,14 +40,20 @@ class Walker {
   }
 
   // Loop variables of a reduction that is folded where it is used; the position that a gather
-  // loads.
+  // loads, which stands for one at each of its demands.
   Index inner_index(Value v) {
     const Evaluation evaluation = evaluation_of(graph_[v]);
     if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Gathered) return {};
     const Shape shape = evaluation == Evaluation::Gathered ? Shape{gathered_extent(graph_, v)}
                                                            : reduced_shape(graph_, v);
     const Index index = variable_index(shape, next_variable_);
-    for (size_t i = 0; i < shape.size(); ++i) result.inner_extents[next_variable_++] = shape[i];
+    double copies = 0;
+    if (const auto known = result.demands.find(v.id); known != result.demands.end())
+      for (const Demand& demand : known->second) copies += demand.copies;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      copies_[next_variable_] = copies;
+      result.inner_extents[next_variable_++] = shape[i];
+    }
     return index;
   }
 
@@ -51,6 +61,7 @@ class Walker {
 
  private:
   const Graph& graph_;
+  std::map<uint32_t, double> copies_;  // by variable of its own: of what it is the position of
   uint32_t next_variable_ = kFirstInnerVariable;
 };
 

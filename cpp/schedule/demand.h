@@ -14,7 +14,9 @@ namespace rune::schedule {
 struct Demand {
   Index index;
   sym::Mask mask;
-  bool operator==(const Demand&) const = default;
+  // How many times its value is computed: once, or as often as the gather whose position it is at.
+  double copies = 1;
+  bool operator==(const Demand& other) const { return index == other.index && mask == other.mask; }
 };
 
 // A value to be computed at `index`; of a reduction, folding over `inner`; of a gather, `inner` is

@@ -71,6 +71,9 @@ class RootFinder {
   static constexpr uint32_t kNeverVisited = ~uint32_t{0};
   // Simple operations from which on a value may be costly to compute anew.
   static constexpr double kCostlyOperations = 128;
+  // Times that a kernel computes a value because what gathers from it is computed several times:
+  // a chain of gathers, each from a value made of the one before it, doubles them at each step.
+  static constexpr double kMostCopies = 16;
 
   void find_roots_above() {
     std::vector<uint32_t>& above = above_;
@@ -249,8 +252,12 @@ class RootFinder {
     if (operations == 0) return false;
     const graph::Node& node = graph_[v];
     const double elements = static_cast<double>(num_elements(node.shape()));
-    double total = 0;
-    for (const Demand& demand : demands) total += evaluations(demand);
+    double total = 0, copies = 0;
+    for (const Demand& demand : demands) {
+      total += evaluations(demand);
+      copies += demand.copies;
+    }
+    if (copies > kMostCopies + static_cast<double>(demands.size())) return true;
     if (total <= elements) return false;
     const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
     const double bytes = 2 * elements * size_of(node.dtype());

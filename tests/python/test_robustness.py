@@ -477,6 +477,8 @@ def test_sharing_is_not_recomputed_exponentially(jit: Any) -> None:
             a, b = b, a + b
         for _ in range(30):
             b = np.roll(b, 1, 0) + b
+        for k in range(20):
+            b = np.maximum(b[(np.arange(len(b)) + k) % len(b)], b - 1)
         return b
 
     np.testing.assert_array_equal(_timed(lambda: jit(f)(X), 30), f(X))
