@@ -112,6 +112,8 @@ def measure(name: str, rune: Any, others: list[Any], seconds: float, tiny: bool 
 def run_first_call(name: str, mode: str, cache: str) -> dict[str, float]:
     """Milliseconds by stage, from a fresh process; passes by their names, from RUNE_JIT_TIME."""
     env = dict(os.environ, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_TIME="1" if mode == "stages" else "0")
+    # Beside the cache folders, so that only the first of the processes measures the machine.
+    env["RUNE_JIT_CALIBRATION"] = str(Path(cache).parent / "rune_jit-figures")
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once
     done = subprocess.run(
         [sys.executable, str(FOLDER / "first_call.py"), name, mode],

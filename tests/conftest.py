@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+# The scheduler's decisions shall not depend on the machine that tests run on.
+os.environ["RUNE_JIT_CALIBRATION"] = "off"
+
 # With RUNE_TEST_DEVICE and without --full, about this many run of tests that differ in parameters
 # only.
 _SAMPLE = 80

@@ -11,8 +11,8 @@ namespace {
 using namespace alu_flags;
 
 constexpr AluInfo kTable[] = {
-#define RUNE_ALU(Name, text, arity, operands, result, flags, numpy, c, meaning) \
-  {AluOp::Name, #Name, text, arity, operands, AluResult::result, flags, numpy, c, meaning},
+#define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, c, meaning) \
+  {AluOp::Name, #Name, text, arity, operands, AluResult::result, flags, cost, numpy, c, meaning},
 #include "alu/alu.def"
 #undef RUNE_ALU
 };
@@ -79,10 +79,12 @@ AluOp alu_of(ReduceOp op) {
 
 void set_all_native(Capabilities& caps) {
   for (int d = 0; d < kNumDTypes; ++d)
-    for (const AluInfo& row : kTable)
+    for (const AluInfo& row : kTable) {
+      set_cost(caps, row.op, static_cast<DType>(d), row.cost);
       if (row.accepts(static_cast<DType>(d)) &&
           (caps.has_arithmetic(static_cast<DType>(d)) || is_bool(static_cast<DType>(d))))
         set_native(caps, row.op, static_cast<DType>(d));
+    }
 }
 
 }  // namespace rune

@@ -25,7 +25,7 @@ inline constexpr int kNumAluOps = 0
 enum class AluResult : uint8_t { Same, Bool, Select };
 
 namespace alu_flags {
-inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4, Costly = 8;
+inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4;
 }
 
 // One row of alu.def.
@@ -37,6 +37,7 @@ struct AluInfo {
   const char* operands;  // kinds allowed: letters of "bif"
   AluResult result;
   unsigned flags;
+  int cost;           // in additions
   const char* numpy;  // ufunc, or ""
   const char* c;      // C spelling with $0 $1 $2, or "" where C has none
   const char* meaning;
@@ -67,8 +68,16 @@ inline bool is_native(const Capabilities& caps, AluOp op, DType dtype) {
 inline void set_native(Capabilities& caps, AluOp op, DType dtype, bool native = true) {
   caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)] = native;
 }
-// Marks every operation of every dtype in `caps.arithmetic` as native.
+// Marks every operation of every dtype in `caps.arithmetic` as native, at the costs of alu.def.
 void set_all_native(Capabilities& caps);
+
+// See Capabilities::costs.
+inline double cost_of(const Capabilities& caps, AluOp op, DType dtype) {
+  return caps.costs[static_cast<int>(dtype)][static_cast<int>(op)];
+}
+inline void set_cost(Capabilities& caps, AluOp op, DType dtype, int additions) {
+  caps.costs[static_cast<int>(dtype)][static_cast<int>(op)] = static_cast<uint16_t>(additions);
+}
 
 }  // namespace rune
 

@@ -1,10 +1,10 @@
 // Programs on their way through the pipeline: text of each stage, cost, and compilation.
 #include <algorithm>
-#include <sstream>
 
 #include "base/error.h"
 #include "bindings/program.h"
 #include "driver/compile.h"
+#include "driver/explain.h"
 #include "graph/text.h"
 #include "lower/text.h"
 #include "lower/verify.h"
@@ -105,47 +105,6 @@ PyLowered lower(const graph::Graph& g, const std::string& device,
   return result;
 }
 
-void explain_ops(std::ostream& out, const schedule::Graph& graph, const schedule::Kernel& kernel) {
-  for (const graph::Value v : kernel.ops) {
-    out << "    " << graph::print_node(graph, v);
-    if (!graph[v].location.empty()) out << "  ; " << graph[v].location;
-    out << '\n';
-  }
-}
-
-// Kernels, what each costs, and which values were fused and which not, with the reasons.
-std::string explain(const PyLowered& l) {
-  const schedule::Schedule& s = l.lowered.schedule;
-  std::ostringstream out;
-  out << l.lowered.target->name << ": " << l.lowered.kernels.size() << " kernels of "
-      << driver::count_programs(l.lowered) << " programs, about " << s.estimated_runtime_ns
-      << " ns, peak " << s.total_memory_usage << " bytes\n";
-  for (size_t i = 0; i < s.items.size(); ++i) {
-    const schedule::Kernel* kernel = s.items[i].kernel();
-    const schedule::Host_Callback* callback = s.items[i].callback();
-    out << "  item " << s.items[i].item_id << ": "
-        << (kernel     ? kernel->kernel_name
-            : callback ? "host callback " + callback->callback_name
-                       : "no kernel");
-    if (i < s.analysis.size()) {
-      const schedule::ItemAnalysis& a = s.analysis[i];
-      out << ", " << a.flops << " flops, reads " << a.bytes_read << " B, writes " << a.bytes_written
-          << " B, about " << a.est_ns << " ns";
-    }
-    out << '\n';
-    if (!kernel) continue;
-    if (kernel->phases.empty()) explain_ops(out, s.graph, *kernel);
-    for (const schedule::Kernel& phase : kernel->phases) {
-      out << "   " << phase.kernel_name << '\n';
-      explain_ops(out, s.graph, phase);
-    }
-  }
-  for (const schedule::FusionOpportunity& f : s.fusion_opportunities)
-    out << "  " << (f.taken ? "fused" : "not fused") << ": %" << f.producer.id << " into %"
-        << f.consumer.id << ": " << f.reason << '\n';
-  return out.str();
-}
-
 std::shared_ptr<BoundProgram> compile(const PyLowered& l) {
   std::shared_ptr<const runtime::Executable> executable;
   {
@@ -217,7 +176,7 @@ void bind_driver(py::module_& m) {
           },
           py::arg("target") = py::none(), "The kernels' source for a target.")
       .def("cost_analysis", [](const PyLowered& l) { return driver::cost_analysis(l.lowered); })
-      .def("explain", &explain)
+      .def("explain", [](const PyLowered& l) { return driver::explain(l.lowered); })
       .def("compile", &compile);
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
         py::arg("names") = std::vector<std::string>{}, py::arg("functions") = py::tuple(),

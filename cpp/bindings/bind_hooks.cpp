@@ -2,6 +2,8 @@
 // a time, on IR text.
 #include <cstring>
 
+#include "backends/cpu/cpu_calibration.h"
+#include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -62,6 +64,23 @@ void interpret(const std::string& text, const std::vector<py::array>& arrays, bo
   lower::interpret(kernel, globals, {}, options);
 }
 
+py::dict to_dict(runtime::CpuFigures figures) {
+  py::dict result;
+  figures.fields([&](const char* name, double value) { result[name] = value; });
+  return result;
+}
+
+runtime::CpuFigures measure_cpu() {
+  const py::gil_scoped_release release;
+  return runtime::measure_cpu(runtime::cpu_capabilities());
+}
+
+void set_cpu_figures(const py::dict& values) {
+  runtime::CpuFigures figures;
+  figures.fields([&](const char* name, double& value) { value = values[name].cast<double>(); });
+  runtime::calibrate_cpu(figures);
+}
+
 // A graph, schedule or kernels as text: read, verified and printed again.
 std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
   const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities);
@@ -74,6 +93,18 @@ void bind_hooks(py::module_& m) {
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
         "keep_alive), with the options of these names.");
+  m.def(
+      "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
+      "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");
+  m.def(
+      "cpu_figures", [] { return to_dict(runtime::figures_of(runtime::cpu_capabilities())); },
+      "The figures of the CPU that the cost model uses.");
+  m.def(
+      "measure_cpu", [] { return to_dict(measure_cpu()); },
+      "Measures the figures of the CPU, in some 25 ms.");
+  m.def("set_cpu_figures", &set_cpu_figures, py::arg("figures"),
+        "Sets the figures of the CPU. Nothing may be lowered meanwhile. Raises ValueError for a "
+        "figure that is not positive and finite.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
   m.def("reprint", &reprint, py::arg("text"),

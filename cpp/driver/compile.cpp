@@ -7,6 +7,7 @@
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
 #include "lower/text.h"
+#include "schedule/cost.h"
 #include "schedule/indexing.h"
 
 namespace rune::driver {
@@ -133,8 +134,8 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
 KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem& item,
                            const lower::Kernel& code) {
   KernelSource source = source_of(*lowered.target, code);
-  source.estimated_ns = static_cast<double>(lowered.schedule.analysis[item.item_id].est_ns) *
-                        lowered.capabilities.num_cores;
+  const double work_ns = static_cast<double>(lowered.schedule.analysis[item.item_id].work_ns);
+  if (schedule::is_worth_sharing(lowered.capabilities, work_ns)) source.estimated_ns = work_ns;
   return source;
 }
 

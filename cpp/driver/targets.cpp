@@ -50,9 +50,19 @@ Capabilities test_cores() {
   caps.l2_bytes = 1 << 20;
   caps.last_level_bytes = 32 << 20;
   caps.bandwidth_bytes_per_ns = 10;
-  caps.flops_per_ns = 100;
+  caps.core_bandwidth_bytes_per_ns = 10;
+  caps.last_level_bytes_per_ns = 20;
+  caps.l2_bytes_per_ns = 40;
+  caps.operations_per_ns = rates_by_size(50);
   caps.launch_ns = 500;
+  caps.parallel_ns = 5000;
   caps.has_nontemporal_stores = true;
+  return caps;
+}
+
+template <Capabilities (*make)()>
+const Capabilities& made_once() {
+  static const Capabilities caps = make();
   return caps;
 }
 
@@ -60,17 +70,17 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>,
        render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
-      {"metal", render::metal_capabilities(), render_together<render::render_msl_library>,
-       render::msl_function_name,
+      {"metal", made_once<render::metal_capabilities>(),
+       render_together<render::render_msl_library>, render::msl_function_name,
        [](int) { return metal::make_device(render::metal_capabilities()); }},
-      {"cuda", render::cuda_capabilities(), render_together<render::render_cuda_library>,
+      {"cuda", made_once<render::cuda_capabilities>(), render_together<render::render_cuda_library>,
        render::cuda_function_name, nullptr},
-      {"interpreter", runtime::interpreter_capabilities(), render_each<lower::print>, nullptr,
-       [](int) { return runtime::make_interpreter_device(); }},
-      {"null", runtime::null_capabilities(), render_each<lower::print>, nullptr,
+      {"interpreter", made_once<runtime::interpreter_capabilities>(), render_each<lower::print>,
+       nullptr, [](int) { return runtime::make_interpreter_device(); }},
+      {"null", made_once<runtime::null_capabilities>(), render_each<lower::print>, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", test_cores(), render_together<render::render_llvm_module>, render::llvm_symbol,
-       nullptr},
+      {"test-cores", made_once<test_cores>(), render_together<render::render_llvm_module>,
+       render::llvm_symbol, nullptr},
   };
   return all;
 }

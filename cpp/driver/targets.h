@@ -13,7 +13,7 @@ namespace rune::driver {
 // A place that programs can be made for, whether or not this machine has it.
 struct Target {
   std::string name;
-  Capabilities capabilities;
+  const Capabilities& capabilities;
   // The source texts that a device's compiler takes, one a kernel; the first may hold them all.
   std::vector<std::string> (*render)(const std::vector<lower::Kernel>&);
   // What the target calls a kernel of this name; null if the name itself.

@@ -233,7 +233,8 @@ Capabilities cuda_capabilities() {
   caps.max_buffers = cuda_dialect().max_parameters - 1;
   caps.max_grid = (int64_t{1} << 16) - 1;  // of y and z; x allows more
   caps.bandwidth_bytes_per_ns = 600;
-  caps.flops_per_ns = 15000;
+  caps.last_level_bytes_per_ns = 2000;
+  caps.operations_per_ns = rates_by_size(7500);
   caps.launch_ns = 4000;
   for (int d = 0; d < kNumDTypes; ++d) {
     caps.dtypes.set(static_cast<size_t>(d));

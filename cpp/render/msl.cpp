@@ -318,7 +318,8 @@ Capabilities metal_capabilities() {
   caps.last_level_bytes = 8 << 20;
   caps.max_buffers = msl_dialect().max_parameters - 2 + msl_dialect().max_members;
   caps.bandwidth_bytes_per_ns = 100;
-  caps.flops_per_ns = 3500;
+  caps.last_level_bytes_per_ns = 300;
+  caps.operations_per_ns = rates_by_size(1750);
   caps.launch_ns = 5000;
   for (int d = 0; d < kNumDTypes; ++d) {
     const auto dtype = static_cast<DType>(d);

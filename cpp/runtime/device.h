@@ -40,7 +40,7 @@ struct KernelSource {
   std::vector<int64_t> buffer_sizes;  // elements, by argument
   std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
-  double estimated_ns = 0;            // of one launch on one core
+  double estimated_ns = 0;            // of one launch on one core; 0: not to be shared
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
 };

@@ -28,8 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Less work than this runs on the caller alone: handing it over costs more.
-constexpr double kParallelNs = 15'000;
 // A parked worker takes tens of microseconds to wake; only this much work is worth that, of one job
 // or of several that follow each other closely.
 constexpr double kWakeNs = 100'000;
@@ -265,7 +263,7 @@ int num_threads() {
 
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {
   if (tasks <= 0) return;
-  if (tasks == 1 || !(estimated_ns >= kParallelNs) || inside_task || num_threads() == 1) {
+  if (tasks == 1 || !(estimated_ns > kThreadNs) || inside_task || num_threads() == 1) {
     body(0, tasks);
     return;
   }
@@ -275,7 +273,7 @@ void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, 
   // While another thread has the pool, this one works alone, and asks again between ranges.
   for (int64_t done = 0; done < tasks;) {
     const int64_t left = tasks - done;
-    if (shared.try_run(done, tasks, std::max(kParallelNs, task_ns * static_cast<double>(left)),
+    if (shared.try_run(done, tasks, std::max(2 * kThreadNs, task_ns * static_cast<double>(left)),
                        body))
       return;
     const int64_t end = left < grain ? tasks : done + grain;

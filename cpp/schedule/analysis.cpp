@@ -1,6 +1,7 @@
 #include "schedule/analysis.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -10,40 +11,85 @@ namespace rune::schedule {
 
 namespace {
 
-// Points over which a set of variables ranges.
-class PointCounter {
- public:
-  explicit PointCounter(const IterSpace& iter, const std::map<uint32_t, int64_t>& inner)
-      : iter_(iter), inner_(inner) {}
+using Variables = std::set<uint32_t>;
 
-  double count(const std::set<uint32_t>& variables) const {
+// The loops that a stage runs in.
+class LoopNest {
+ public:
+  LoopNest(const Capabilities& caps, const Kernel& kernel, const Stage& stage, const Walk& walked)
+      : caps_(caps), kernel_(kernel), walked_(walked), copies_tile_(stage.depth) {
+    axes_ = outer_axes(kernel);
+    axes_.insert(axes_.end(), stage.axes.begin(), stage.axes.end());
+    const Ints& serial = kernel.iter.mapping.serial;
+    const auto place = [&](int64_t axis) {  // -1: the launch itself
+      const auto last = std::find(serial.rbegin(), serial.rend(), axis);
+      return serial.rend() - last - 1;
+    };
+    std::stable_sort(axes_.begin(), axes_.end(),
+                     [&](int64_t a, int64_t b) { return place(a) < place(b); });
+  }
+
+  // Points over which the variables range.
+  double points(const Variables& variables) const {
     double points = 1;
     for (const uint32_t v : variables)
-      points *= static_cast<double>(v < iter_.axes.size() ? iter_.axes[v].extent() : inner_.at(v));
+      points *= static_cast<double>(v < kernel_.iter.axes.size() ? kernel_.iter.axes[v].extent()
+                                                                 : walked_.inner_extents.at(v));
     return points;
   }
 
+  bool in_lanes(const Variables& variables) const {
+    return std::any_of(kernel_.iter.mapping.vec.begin(), kernel_.iter.mapping.vec.end(),
+                       [&](int64_t axis) { return variables.count(static_cast<uint32_t>(axis)); });
+  }
+
+  // What is computed from these variables, in elements of full vectors: inside the innermost loop
+  // over one of them, once for all copies of that loop's body that differ in others only.
+  double elements(const Variables& variables, DType dtype) const {
+    if (!is_mapped() || copies_tile_) return points(variables);
+    double count = 1;
+    size_t inside = axes_.size();
+    while (inside > 0 && !variables.count(static_cast<uint32_t>(axes_[inside - 1]))) --inside;
+    for (size_t i = 0; i < inside; ++i) {
+      const int64_t axis = axes_[i], extent = kernel_.iter.axes[axis].extent();
+      const int64_t lanes = is_vector(axis) ? kernel_.lanes() : 1;
+      const int64_t steps = (extent + lanes - 1) / lanes;
+      const bool varies = variables.count(static_cast<uint32_t>(axis)) > 0;
+      const double shared = varies ? 1 : static_cast<double>(std::min(kernel_.unroll(axis), steps));
+      count *= static_cast<double>(varies ? steps * lanes : steps) / shared;
+    }
+    for (const uint32_t v : variables)
+      if (v >= kernel_.iter.axes.size()) count *= static_cast<double>(walked_.inner_extents.at(v));
+    return in_lanes(variables) ? count : count * caps_.lanes(dtype);
+  }
+
  private:
-  const IterSpace& iter_;
-  const std::map<uint32_t, int64_t>& inner_;
+  bool is_mapped() const {
+    return caps_.model == ExecutionModel::Cores && !kernel_.iter.tiles.empty();
+  }
+  bool is_vector(int64_t axis) const {
+    const Ints& vec = kernel_.iter.mapping.vec;
+    return std::find(vec.begin(), vec.end(), axis) != vec.end();
+  }
+
+  const Capabilities& caps_;
+  const Kernel& kernel_;
+  const Walk& walked_;
+  const bool copies_tile_;
+  Ints axes_;  // outermost first
 };
 
-std::set<uint32_t> variables_of(const Index& index) {
-  std::set<uint32_t> result;
-  for (const sym::Expr& expr : index)
-    for (const uint32_t v : expr.variables()) result.insert(v);
-  return result;
-}
-
 struct Operations {
-  double flops = 0;     // every scalar operation counts one
-  double weighted = 0;  // by node_operations, in ns
+  double flops = 0;  // every scalar operation counts one
+  double ns = 0;     // of all cores
 };
 
 class OperationCounter {
  public:
-  OperationCounter(const Graph& graph, const Capabilities& caps, const Kernel& kernel)
-      : graph_(graph), caps_(caps), kernel_(kernel) {
+  // `around`: the kernel that this is a phase of, if it is one.
+  OperationCounter(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
+                   const Kernel* around = nullptr)
+      : graph_(graph), caps_(caps), kernel_(kernel), around_(around) {
     for (const BufferInfo& buffer : kernel.inputs) stops_.insert(buffer.buf_var.id);
     for (const Stage& stage : kernel.stages)
       if (stage.kind == StageKind::Reduce)
@@ -52,49 +98,100 @@ class OperationCounter {
 
   Operations run() {
     const std::vector<sym::Expr> axes = axis_variables(kernel_.iter);
-    for (const Stage& stage : kernel_.stages) {
-      std::vector<Seed> seeds;
-      for (Seed& seed : stage_seeds(graph_, stage, axes)) {
-        if (stage.kind == StageKind::Map && stops_.count(seed.value.id)) continue;
-        Index all = seed.index;
-        all.insert(all.end(), seed.inner.begin(), seed.inner.end());
-        add(seed.value, PointCounter(kernel_.iter, {}).count(variables_of(all)));
-        seeds.push_back(std::move(seed));
-      }
-      const Walk walked = walk(graph_, seeds, [&](Value v, const std::vector<Demand>&) {
-        return stops_.count(v.id) > 0;
-      });
-      const PointCounter counter(kernel_.iter, walked.inner_extents);
-      for (const auto& [id, demands] : walked.demands) {
-        if (stops_.count(id)) continue;
-        for (const Demand& demand : demands) {
-          double points = counter.count(variables_of(demand.index));
-          if (evaluation_of(graph_.nodes[id]) == Evaluation::Reduction)
-            points *= static_cast<double>(num_elements(reduced_shape(graph_, Value{id})));
-          add(Value{id}, points);
-        }
-      }
-    }
+    for (const Stage& stage : kernel_.stages) add_stage(stage, axes);
     return total_;
   }
 
  private:
-  void add(Value v, double points) {
+  void add_stage(const Stage& stage, const std::vector<sym::Expr>& axes) {
+    std::set<uint32_t> stops = stops_;
+    if (stage.takes)
+      for (const Value v : *stage.takes) stops.insert(v.id);
+    std::vector<Seed> seeds;
+    for (Seed& seed : stage_seeds(graph_, stage, axes)) {
+      const bool known = stage.kind == StageKind::Map && stops.count(seed.value.id);
+      if (stage.kind != StageKind::Reduce) add_store(stage, seed);
+      if (!known) seeds.push_back(std::move(seed));
+    }
+    const Walk walked = walk(
+        graph_, seeds, [&](Value v, const std::vector<Demand>&) { return stops.count(v.id) > 0; });
+    const LoopNest nest(caps_, kernel_, stage, walked);
+    for (const Seed& seed : seeds) {
+      Index all = seed.index;
+      all.insert(all.end(), seed.inner.begin(), seed.inner.end());
+      add(nest, seed.value, walked.variables_of(all), 1);
+    }
+    for (const auto& [id, demands] : walked.demands)
+      for (const Demand& demand : demands) {
+        const Variables variables = walked.variables_of(demand.index);
+        add_mask(nest, walked, demand);
+        if (stops.count(id)) {
+          add_load(nest, walked, Value{id}, demand, is_scratch(stage, Value{id}));
+        } else {
+          const bool folded = evaluation_of(graph_.nodes[id]) == Evaluation::Reduction;
+          const double repeats =
+              folded ? static_cast<double>(num_elements(reduced_shape(graph_, Value{id}))) : 1;
+          add(nest, Value{id}, variables, repeats);
+        }
+      }
+  }
+
+  void add(const LoopNest& nest, Value v, const Variables& variables, double repeats) {
     const graph::Node& node = graph_[v];
-    const double cost = node_operations(node);
-    double flops = cost > 0 ? 1 : 0, weighted = cost;
-    if (node.kind() == graph::NodeKind::Reduce_Axis) flops = weighted = 1;
-    if (node.kind() == graph::NodeKind::Contract) flops = 2, weighted = 1;
+    double operations = node_operations(caps_, graph_, node);
+    double flops = operations > 0 ? 1 : 0;
+    if (node.kind() == graph::NodeKind::Reduce_Axis) flops = operations = 1;
+    if (node.kind() == graph::NodeKind::Contract) flops = 2, operations = 1;
     const auto* ternary = node.as<graph::Ternary>();
     if (ternary && ternary->op == AluOp::Mulacc) flops = 2;
-    total_.flops += points * flops;
-    total_.weighted += operations_ns(caps_, points * weighted, node.dtype());
+    total_.flops += nest.points(variables) * repeats * flops;
+    if (operations > 0)
+      spend(node.dtype(), nest.elements(variables, node.dtype()) * repeats * operations);
+  }
+
+  void add_mask(const LoopNest& nest, const Walk& walked, const Demand& demand) {
+    for (const sym::Expr& condition : demand.mask.conditions())
+      spend(DType::Int32, nest.elements(walked.variables_of({condition}), DType::Int32) *
+                              mask_operations(caps_, condition));
+  }
+
+  // Of a value in scratch memory, which lies as the loops go through it.
+  bool is_scratch(const Stage& stage, Value v) const {
+    const bool takes =
+        stage.takes && std::find(stage.takes->begin(), stage.takes->end(), v) != stage.takes->end();
+    return takes || (around_ && around_->scratch_of(v));
+  }
+
+  void add_load(const LoopNest& nest, const Walk& walked, Value v, const Demand& demand,
+                bool scratch) {
+    const DType dtype = graph_[v].dtype();
+    const sym::Expr position = sym::flatten_index(demand.index, graph_[v].shape());
+    const double each = scratch ? 1 : access_operations(caps_, kernel_, position, dtype, walked);
+    spend(dtype, nest.elements(walked.variables_of({position}), dtype) * each);
+  }
+
+  void add_store(const Stage& stage, const Seed& seed) {
+    const DType dtype = graph_[seed.value].dtype();
+    const Walk nothing;
+    const LoopNest nest(caps_, kernel_, stage, nothing);
+    const sym::Expr position = sym::flatten_index(seed.index, graph_[seed.value].shape());
+    Variables variables = nothing.variables_of({position});
+    for (const int64_t axis : stage.axes) variables.insert(static_cast<uint32_t>(axis));
+    const double each = is_scratch(stage, seed.value)
+                            ? 1
+                            : access_operations(caps_, kernel_, position, dtype, nothing);
+    spend(dtype, nest.elements(variables, dtype) * each);
+  }
+
+  void spend(DType dtype, double operations) {
+    total_.ns += operations_ns(caps_, operations, dtype);
   }
 
   const Graph& graph_;
   const Capabilities& caps_;
   const Kernel& kernel_;
-  std::set<uint32_t> stops_;
+  const Kernel* const around_;
+  std::set<uint32_t> stops_;  // inputs and reductions
   Operations total_;
 };
 
@@ -137,32 +234,22 @@ std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& ke
   return bytes;
 }
 
-}  // namespace
-
-ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
-  ItemAnalysis result;
-  Operations operations;
-  if (kernel.phases.empty()) {
-    operations = OperationCounter(graph, caps, kernel).run();
-    const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
-    result.bytes_read = touched_bytes(graph, kernel, accesses, false);
-    result.bytes_written = touched_bytes(graph, kernel, accesses, true);
-  } else {
-    for (const Kernel& phase : kernel.phases) {
-      const Operations own = OperationCounter(graph, caps, phase).run();
-      operations.flops += own.flops;
-      operations.weighted += own.weighted;
-    }
-    std::tie(result.bytes_read, result.bytes_written) = bytes_of_phases(graph, kernel);
-  }
-  result.flops = static_cast<int64_t>(operations.flops);
-  const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
-  result.est_ns =
-      static_cast<int64_t>(caps.launch_ns + std::max(operations.weighted, memory_ns(caps, bytes)));
-  result.regs_per_thread = registers_per_thread(kernel);
-  return result;
+int64_t scratch_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
+  for (const Kernel& phase : kernel.phases) bytes += scratch_bytes(phase);
+  return bytes;
 }
 
+// Cores that have something to do: all of them before the mapping.
+double busy_cores(const Capabilities& caps, const Kernel& kernel) {
+  if (kernel.iter.tiles.empty()) return caps.num_cores;
+  const double threads = static_cast<double>(num_elements(kernel.context.global_dims)) *
+                         static_cast<double>(num_elements(kernel.context.local_dims));
+  return std::min<double>(caps.num_cores, threads / caps.simd_width);
+}
+
+// Accumulators of a thread, which are more once the kernel is mapped.
 int64_t registers_per_thread(const Kernel& kernel) {
   int64_t result = 0;
   for (const Stage& stage : kernel.stages) {
@@ -176,13 +263,76 @@ int64_t registers_per_thread(const Kernel& kernel) {
   return result;
 }
 
+// Of what one core moves.
+ItemAnalysis with_moving_time(const Capabilities& caps, ItemAnalysis analysis) {
+  const double bytes = static_cast<double>(analysis.bytes_read + analysis.bytes_written);
+  analysis.work_ns = static_cast<int64_t>(memory_ns(caps, bytes, bytes, 1));
+  analysis.est_ns = static_cast<int64_t>(caps.launch_ns) + analysis.work_ns;
+  return analysis;
+}
+
+// Stored bytes that the cache first reads from memory count twice.
+double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAnalysis& analysis) {
+  const double read = static_cast<double>(analysis.bytes_read);
+  double written = static_cast<double>(analysis.bytes_written);
+  const bool bypasses = std::any_of(kernel.hints.begin(), kernel.hints.end(), [](const auto& hint) {
+    return hint.kind == HintKind::Nontemporal;
+  });
+  if (caps.model == ExecutionModel::Cores && !bypasses &&
+      read + written > static_cast<double>(caps.last_level_bytes))
+    written *= 2;
+  return read + written;
+}
+
+}  // namespace
+
+ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
+  ItemAnalysis result;
+  Operations operations;
+  if (kernel.phases.empty()) {
+    operations = OperationCounter(graph, caps, kernel).run();
+    const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
+    result.bytes_read = touched_bytes(graph, kernel, accesses, false);
+    result.bytes_written = touched_bytes(graph, kernel, accesses, true);
+  } else {
+    for (const Kernel& phase : kernel.phases) {
+      const Operations own = OperationCounter(graph, caps, phase, &kernel).run();
+      operations.flops += own.flops;
+      operations.ns += own.ns;
+    }
+    std::tie(result.bytes_read, result.bytes_written) = bytes_of_phases(graph, kernel);
+  }
+  result.flops = static_cast<int64_t>(operations.flops);
+  const double footprint = static_cast<double>(result.bytes_read + result.bytes_written);
+  const double bytes = moved_bytes(caps, kernel, result);
+  const double one_core_ns =
+      std::max(operations.ns * caps.num_cores, memory_ns(caps, bytes, footprint, 1));
+  result.work_ns = static_cast<int64_t>(one_core_ns);
+  const double cores = busy_cores(caps, kernel);
+  const bool alone = caps.model == ExecutionModel::Cores && !is_worth_sharing(caps, one_core_ns);
+  const double share = alone ? 1 : cores;
+  const double shared_ns =
+      std::max(operations.ns * caps.num_cores / share, memory_ns(caps, bytes, footprint, share));
+  const bool hands_over = caps.model == ExecutionModel::Cores && share > 1;
+  result.est_ns =
+      static_cast<int64_t>(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
+  result.smem_bytes = scratch_bytes(kernel);
+  result.occupancy = std::min(1.0, cores / caps.num_cores);
+  result.regs_per_thread = registers_per_thread(kernel);
+  return result;
+}
+
 ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback) {
   ItemAnalysis result;
   for (const BufferInfo& buffer : callback.inputs) result.bytes_read += buffer.alloc.size_bytes;
   for (const BufferInfo& buffer : callback.outputs) result.bytes_written += buffer.alloc.size_bytes;
-  const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
-  result.est_ns = static_cast<int64_t>(caps.launch_ns + memory_ns(caps, bytes));
-  return result;
+  return with_moving_time(caps, result);
+}
+
+ItemAnalysis analyze(const Capabilities& caps, const Memory_Transfer& transfer) {
+  ItemAnalysis result;
+  result.bytes_read = result.bytes_written = transfer.size_bytes;
+  return with_moving_time(caps, result);
 }
 
 void find_critical_path(Schedule& schedule) {

@@ -5,16 +5,15 @@
 
 namespace rune::schedule {
 
-// The analysis of a kernel whose axes and stages are set (item_id and occupancy are the caller's).
+// The analysis of a kernel whose axes and stages are set (item_id is the caller's): before the
+// mapping as if vectors were full and all cores busy, and after it as mapped.
 // flops: scalar operations of one run, a multiply-add counting two and exp one; elements computed
 // again in a loop count again. bytes: each distinct element read or written once.
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel);
 
-// Accumulators of a thread, which are more once the kernel is mapped.
-int64_t registers_per_thread(const Kernel& kernel);
-
-// Of a call to the host: its bytes, and the time to move them.
+// Of a call to the host and of a transfer: their bytes, and the time to move them.
 ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback);
+ItemAnalysis analyze(const Capabilities& caps, const Memory_Transfer& transfer);
 
 // The longest chain of dependent items by est_ns; sets critical_path and estimated_runtime_ns.
 void find_critical_path(Schedule& schedule);

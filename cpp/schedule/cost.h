@@ -1,25 +1,44 @@
-// The cost model: what computing, storing and loading take on a device. All results in nanoseconds.
+// The cost model: what computing, storing and loading take on a device, by the figures in its
+// Capabilities. Additions of elements are the unit of arithmetic; times are in nanoseconds.
 #pragma once
 
 #include <vector>
 
-#include "graph/node.h"
+#include "schedule/demand.h"
+#include "schedule/schedule.h"
+#include "symbolic/expr.h"
 #include "types/capabilities.h"
 
 namespace rune::schedule {
 
-// Arithmetic of one element of a node, in simple operations: about 20 for exp and its kind, 1 for
-// other scalar operations, 0 for movement.
-double node_operations(const graph::Node& node);
+// Arithmetic of one element of a node, in additions; 0 for movement.
+double node_operations(const Capabilities& caps, const graph::Graph& graph,
+                       const graph::Node& node);
 
 // By node: operations to compute one element from what `is_root` marks as stored, counting shared
 // subexpressions once per use (an upper bound, saturated at kMaxTreeOperations).
 inline constexpr double kMaxTreeOperations = 1e4;
-std::vector<double> tree_operations(const graph::Graph& graph, const std::vector<bool>& is_root);
+std::vector<double> tree_operations(const Capabilities& caps, const graph::Graph& graph,
+                                    const std::vector<bool>& is_root);
 
 // Operations on elements of this dtype, all cores busy.
 double operations_ns(const Capabilities& caps, double operations, DType dtype);
-// Moving bytes between main memory and the cores.
-double memory_ns(const Capabilities& caps, double bytes);
+
+// Moving bytes between the cores and the smallest memory that holds `footprint` bytes: of all
+// cores, or of `cores` of them.
+double memory_ns(const Capabilities& caps, double bytes, double footprint);
+double memory_ns(const Capabilities& caps, double bytes, double footprint, double cores);
+
+// Storing elements and loading them again, and the kernel that this takes.
+double store_ns(const Capabilities& caps, double bytes);
+
+// Whether work that takes one core this long is worth handing over to others; of a grid, always.
+bool is_worth_sharing(const Capabilities& caps, double one_core_ns);
+
+// Operations per element: of telling whether a condition of a mask holds, and of loading or storing
+// at a position that a walk of the kernel found. Before the mapping all accesses are of vectors.
+double mask_operations(const Capabilities& caps, const sym::Expr& condition);
+double access_operations(const Capabilities& caps, const Kernel& kernel, const sym::Expr& position,
+                         DType dtype, const Walk& walked);
 
 }  // namespace rune::schedule

@@ -35,6 +35,7 @@ class Walker {
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {
+    note_position(v, demand.index, inner);
     for (Access& access : seed_accesses(graph_, {v, demand.index, inner}))
       request(std::move(access), demand.mask);
   }
@@ -57,6 +58,12 @@ class Walker {
     return index;
   }
 
+  void note_position(Value v, const Index& index, const Index& inner) {
+    if (evaluation_of(graph_[v]) != Evaluation::Gathered) return;
+    for (const uint32_t variable : inner[0].variables())
+      result.positions[variable].merge(result.variables_of(index));
+  }
+
   Walk result;
 
  private:
@@ -77,6 +84,19 @@ Walk follow(Walker walker, const Stop& stop) {
 }
 
 }  // namespace
+
+std::set<uint32_t> Walk::variables_of(const Index& index) const {
+  std::set<uint32_t> result;
+  for (const sym::Expr& expr : index)
+    for (const uint32_t variable : expr.variables()) {
+      const auto data = positions.find(variable);
+      if (data == positions.end())
+        result.insert(variable);
+      else
+        result.insert(data->second.begin(), data->second.end());
+    }
+  return result;
+}
 
 std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
   switch (evaluation_of(graph[seed.value])) {
@@ -106,6 +126,7 @@ Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) 
   for (Seed seed : seeds) {
     // A gather that is a kernel's own value has no variable for its position yet.
     if (seed.inner.empty()) seed.inner = walker.inner_index(seed.value);
+    walker.note_position(seed.value, seed.index, seed.inner);
     for (Access& access : seed_accesses(graph, seed)) walker.request(std::move(access), {});
   }
   return follow(std::move(walker), stop);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "schedule/indexing.h"
@@ -33,6 +34,11 @@ struct Walk {
   // Variables made for reductions that are folded inside another computation and for positions that
   // are data, with their extents.
   std::map<uint32_t, int64_t> inner_extents;
+  // Of those for positions that are data: the variables that the data depend on.
+  std::map<uint32_t, std::set<uint32_t>> positions;
+
+  // Variables of loops that an index depends on, also through data.
+  std::set<uint32_t> variables_of(const Index& index) const;
 };
 
 // Ids of variables that a walk makes itself start here.

@@ -125,7 +125,7 @@ class Fuser {
                              : FusionType::Elementwise;
     o.taken = refusal.empty();
     o.memory_saved = 2 * num_elements(graph_[producer].shape()) * size_of(graph_[producer].dtype());
-    o.benefit_score = memory_ns(caps_, static_cast<double>(o.memory_saved)) + caps_.launch_ns;
+    o.benefit_score = store_ns(caps_, static_cast<double>(o.memory_saved / 2));
     o.reason = o.taken ? "each point of the consumer needs one element" : refusal;
     opportunities_.push_back(std::move(o));
   }

@@ -281,6 +281,11 @@ int64_t sequential_axis(const Node& node) {
   return scatter ? scatter->axis : node.as<graph::Scan>()->axis;
 }
 
+ReduceOp reduction_op(const Node& node) {
+  const auto* reduce = node.as<graph::Reduce_Axis>();
+  return reduce ? reduce->op : ReduceOp::Add;
+}
+
 Shape reduced_shape(const Graph& graph, Value v) {
   const Node& node = graph[v];
   if (const auto* scatter = node.as<graph::Scatter>()) {

@@ -72,6 +72,9 @@ int64_t sequential_axis(const graph::Node& node);
 // Sizes of the axes that the node reduces, in order; of a Scatter, the number of updates.
 Shape reduced_shape(const graph::Graph& graph, graph::Value v);
 
+// By which a Reduce_Axis or Contract combines elements.
+ReduceOp reduction_op(const graph::Node& node);
+
 // Where the tracker's mask holds at `index`.
 sym::Mask tracker_mask(const ShapeTracker& tracker, const Index& index);
 

@@ -18,9 +18,7 @@ namespace rune::schedule {
 
 namespace {
 
-// A task of the pool should be worth at least this, and hold at least this many points.
-constexpr double kTaskNs = 20000;
-constexpr int64_t kTaskPoints = 1 << 15;
+// Most tasks of the pool for each core: enough to even out, few enough to be free.
 constexpr int64_t kTasksPerCore = 8;
 // Groups of threads.
 constexpr int64_t kGroupThreads = 256;
@@ -40,11 +38,11 @@ constexpr int64_t kMostStrideOfVectors = 8;
 
 class Mapper {
  public:
-  Mapper(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel,
+  Mapper(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel,
          const Kernel* around = nullptr)
       : graph_(graph),
         caps_(caps),
-        estimated_ns_(estimated_ns),
+        work_ns_(work_ns),
         kernel_(kernel),
         around_(around),
         accesses_(memory_accesses(graph, kernel)),
@@ -109,7 +107,7 @@ class Mapper {
       widest = std::max(widest, bytes);
       for (const Value input : graph_[v].inputs)
         bytes = std::max(bytes, size_of(graph_[input].dtype()));
-      operations[bytes] += node_operations(graph_[v]);
+      operations[bytes] += node_operations(caps_, graph_, graph_[v]);
     }
     for (const MemoryAccess& access : accesses_)
       widest = std::max(widest, size_of(graph_[access.value].dtype()));
@@ -412,17 +410,14 @@ class Mapper {
   }
 
   void spread_over_cores() {
-    const double single_core_ns = estimated_ns_ * caps_.num_cores;
-    int64_t points = outer_points();
-    for (const Stage& stage : kernel_.stages) {
-      int64_t inner = 1;
-      for (const int64_t axis : stage.axes) inner *= extent(axis);
-      points = std::max(points, outer_points() * inner);
+    int64_t tasks = 1;
+    if (is_worth_sharing(caps_, work_ns_)) {
+      // Powers of two for each core divide usual sizes.
+      const double worthwhile = work_ns_ / std::max(1.0, caps_.parallel_ns) / caps_.num_cores;
+      tasks = caps_.num_cores;
+      while (tasks < kTasksPerCore * caps_.num_cores && 2 * tasks <= worthwhile * caps_.num_cores)
+        tasks *= 2;
     }
-    int64_t tasks =
-        std::min(static_cast<int64_t>(single_core_ns / kTaskNs), ceil_div(points, kTaskPoints));
-    if (single_core_ns > 4 * kTaskNs) tasks = std::max<int64_t>(tasks, caps_.num_cores);
-    tasks = std::min<int64_t>(tasks, kTasksPerCore * caps_.num_cores);
     int64_t total = 1;
     for (const int64_t axis : outer_) {
       if (tasks <= 1) break;
@@ -548,16 +543,31 @@ class Mapper {
     const bool across_threads = std::any_of(plan.axes.begin(), plan.axes.end(), [&](int64_t axis) {
       return std::find(thread.begin(), thread.end(), axis) != thread.end();
     });
-    plan.intra_thread = several ? IntraThread::Tree : IntraThread::None;
+    plan.intra_thread = across_threads && !sequential_ && shuffles() ? IntraThread::Shfl
+                        : several                                    ? IntraThread::Tree
+                                                                     : IntraThread::None;
     plan.inter_thread = !across_threads ? InterThread::None
                         : sequential_   ? InterThread::Atomic
                                         : InterThread::SharedTree;
     kernel_.reduce = std::move(plan);
   }
 
+  // Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
+  bool shuffles() const {
+    const int64_t threads = kernel_.context.local_dims[0], width = caps_.simd_width;
+    if (threads % width || threads / width > width) return false;
+    for (const Stage& stage : kernel_.stages)
+      for (const StageValue& value : stage.values) {
+        const AluOp op = alu_of(reduction_op(graph_[value.value]));
+        const auto& simd_ops = caps_.simd_ops[static_cast<size_t>(graph_[value.value].dtype())];
+        if (stage.kind == StageKind::Reduce && !simd_ops[static_cast<size_t>(op)]) return false;
+      }
+    return true;
+  }
+
   const Graph& graph_;
   const Capabilities& caps_;
-  const double estimated_ns_;
+  const double work_ns_;
   Kernel& kernel_;
   const Kernel* const around_;
   const std::vector<MemoryAccess> accesses_;
@@ -582,9 +592,9 @@ bool loads_whole_vectors(int64_t stride, int64_t lanes) {
   return step >= 2 && step <= kMostStrideOfVectors && 2 * step <= lanes;
 }
 
-void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel) {
+void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel) {
   if (kernel.phases.empty()) {
-    Mapper(graph, caps, estimated_ns, kernel).run();
+    Mapper(graph, caps, work_ns, kernel).run();
   } else {
     RUNE_CHECK(map_phases(graph, caps, kernel), kernel.kernel_name, " does not fit the caches");
   }

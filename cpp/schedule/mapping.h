@@ -14,9 +14,8 @@ bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabi
 bool loads_whole_vectors(int64_t stride, int64_t lanes);
 
 // Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
-// set. `estimated_ns` is the kernel's time on the whole device; it decides how far to spread the
-// work.
-void map_axes(const Graph& graph, const Capabilities& caps, double estimated_ns, Kernel& kernel);
+// set. `work_ns` is the kernel's time on one core; it decides how far to spread the work.
+void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);
 
 // The same for a phase of the kernel `around`, whose tiles are set. Returns false, changing nothing
 // that matters, if its loops cannot run inside those.

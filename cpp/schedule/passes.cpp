@@ -212,50 +212,33 @@ Schedule find_dependencies(Schedule schedule) {
   return schedule;
 }
 
+namespace {
+
+ItemAnalysis analyze_item(const Graph& graph, const Capabilities& caps, const ScheduleItem& item) {
+  if (const Kernel* kernel = item.kernel()) return analyze(graph, caps, *kernel);
+  if (const Host_Callback* callback = item.callback()) return analyze(caps, *callback);
+  const auto* transfer = std::get_if<Memory_Transfer>(&item.operation);
+  return transfer ? analyze(caps, *transfer) : ItemAnalysis{};
+}
+
+}  // namespace
+
 Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
+  schedule.analysis.clear();
   for (const ScheduleItem& item : schedule.items) {
-    ItemAnalysis analysis;
-    if (const Kernel* kernel = item.kernel()) analysis = analyze(schedule.graph, caps, *kernel);
-    if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation)) {
-      analysis.bytes_read = analysis.bytes_written = transfer->size_bytes;
-      analysis.est_ns =
-          static_cast<int64_t>(caps.launch_ns + 2 * static_cast<double>(transfer->size_bytes) /
-                                                    caps.bandwidth_bytes_per_ns);
-    }
-    if (const Host_Callback* callback = item.callback()) analysis = analyze(caps, *callback);
-    analysis.item_id = item.item_id;
-    schedule.analysis.push_back(analysis);
+    schedule.analysis.push_back(analyze_item(schedule.graph, caps, item));
+    schedule.analysis.back().item_id = item.item_id;
   }
   find_critical_path(schedule);
   return schedule;
 }
 
-namespace {
-
-int64_t scratch_bytes(const Kernel& kernel) {
-  int64_t bytes = 0;
-  for (const BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
-  for (const Kernel& phase : kernel.phases) bytes += scratch_bytes(phase);
-  return bytes;
-}
-
-}  // namespace
-
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
-  for (ScheduleItem& item : schedule.items) {
-    auto* kernel = std::get_if<Kernel>(&item.operation);
-    if (!kernel) continue;
-    ItemAnalysis& analysis = schedule.analysis[item.item_id];
-    map_axes(schedule.graph, caps, static_cast<double>(analysis.est_ns), *kernel);
-    analysis.regs_per_thread = registers_per_thread(*kernel);
-    analysis.smem_bytes = scratch_bytes(*kernel);
-    const double workers = static_cast<double>(kernel->context.global_dims[0]) *
-                           static_cast<double>(kernel->context.local_dims[0]);
-    const double capacity =
-        static_cast<double>(caps.num_cores) * static_cast<double>(caps.simd_width);
-    analysis.occupancy = std::min(1.0, workers / capacity);
-  }
-  return schedule;
+  for (ScheduleItem& item : schedule.items)
+    if (auto* kernel = std::get_if<Kernel>(&item.operation))
+      map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
+               *kernel);
+  return analyze_items(std::move(schedule), caps);
 }
 
 Schedule plan_memory_of_items(Schedule schedule) {

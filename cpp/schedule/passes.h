@@ -11,7 +11,7 @@ Schedule fuse_kernels(const Graph& graph, const Capabilities& caps);
 Schedule find_dependencies(Schedule schedule);
 // Costs of each item, the critical path.
 Schedule analyze_items(Schedule schedule, const Capabilities& caps);
-// Axes to the machine. Needs the analysis, and refines its occupancy and registers.
+// Axes to the machine, by the analysis, which is made again for what is mapped.
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps);
 // Lifetimes and the arena of temporaries.
 Schedule plan_memory_of_items(Schedule schedule);

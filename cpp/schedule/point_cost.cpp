@@ -78,7 +78,7 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
   for (const auto& [id, count] : copies) {
     const graph::Node& node = graph.nodes[id];
     if (loaded.count(id) && depth.try_emplace(id, 0).second) continue;
-    const double operations = node_operations(node);
+    const double operations = node_operations(caps, graph, node);
     cost.operations += operations * count;
     double before = 0;
     for (const Value input : node.inputs)
@@ -95,7 +95,8 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
     const uint32_t user = it->first;
     if (loaded.count(user)) continue;
     const auto own = lifetimes.find(user);
-    const bool computes = node_operations(graph.nodes[user]) > 0 || own == lifetimes.end();
+    const bool computes =
+        node_operations(caps, graph, graph.nodes[user]) > 0 || own == lifetimes.end();
     const uint32_t first = computes ? user : own->second.first;
     const uint32_t last = computes ? user : own->second.last;
     for (const Value input : graph.nodes[user].inputs) {
@@ -107,7 +108,7 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
   }
   std::vector<Lifetime> values;
   for (auto& [id, life] : lifetimes) {
-    const bool computed = !loaded.count(id) && node_operations(graph.nodes[id]) > 0;
+    const bool computed = !loaded.count(id) && node_operations(caps, graph, graph.nodes[id]) > 0;
     if (!computed && !loaded.count(id)) continue;
     values.push_back({computed ? id : life.first, life.last, registers(id)});
   }

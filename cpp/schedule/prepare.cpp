@@ -67,6 +67,28 @@ struct Split {
   int64_t parts;  // partial results
 };
 
+// Rows that one core adds up at once, streaming along them: as many as a set of a first-level cache
+// has lines, since rows often lie a power of two apart.
+constexpr int64_t kStreamedRows = 8;
+// Rows from this size on begin in pages of their own, where no prefetcher follows a column.
+constexpr int64_t kStreamedRowBytes = 4096;
+
+// A reduction of long rows element by element, in memory that no cache holds, goes by strips of
+// rows: down a column each row costs a miss that nothing foresees.
+std::optional<Split> split_into_strips(const Shape& from, const graph::Reduce_Axis& reduce,
+                                       DType dtype, const Capabilities& caps,
+                                       const std::vector<SymVar>& vars) {
+  if (caps.model != ExecutionModel::Cores || reduce.axes.size() != 1) return std::nullopt;
+  const int64_t axis = reduce.axes[0], rows = from[axis];
+  const int64_t row_bytes =
+      num_elements(Shape(from.begin() + axis + 1, from.end())) * size_of(dtype);
+  if (row_bytes < kStreamedRowBytes || rows < 8 * kStreamedRows ||
+      num_elements(from) * size_of(dtype) <= caps.last_level_bytes ||
+      graph::symbolic_size(vars, rows))
+    return std::nullopt;
+  return Split{axis, rows / kStreamedRows};
+}
+
 std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce,
                                   const Shape& to, const Capabilities& caps,
                                   const std::vector<SymVar>& vars) {
@@ -249,7 +271,8 @@ Graph split_reductions(const Graph& graph, const Capabilities& caps) {
     if (!reduce) return copy_node(builder, node, std::move(inputs));
     const Value x = inputs[0];
     const Shape from = builder.shape(x);
-    const auto split = choose_split(from, *reduce, node.shape(), caps, vars);
+    auto split = choose_split(from, *reduce, node.shape(), caps, vars);
+    if (!split) split = split_into_strips(from, *reduce, node.dtype(), caps, vars);
     if (!split) return copy_node(builder, node, std::move(inputs));
     const int64_t rest = from[split->axis] % split->parts;
     const int64_t main = from[split->axis] - rest;

@@ -1,6 +1,7 @@
 #include "schedule/roots.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "schedule/cat_parts.h"
@@ -41,7 +42,7 @@ class RootFinder {
  public:
   RootFinder(const Graph& graph, const Capabilities& caps, std::vector<bool> is_root,
              std::vector<bool> by_parts)
-      : graph_(graph), caps_(caps), operations_(tree_operations(graph, is_root)) {
+      : graph_(graph), caps_(caps), operations_(tree_operations(caps, graph, is_root)) {
     result.is_root = std::move(is_root);
     result.by_parts = std::move(by_parts);
     result.uses.resize(graph.size());
@@ -96,7 +97,7 @@ class RootFinder {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
       if (above_[id] == kNoRoot || evaluation_of(node) == Evaluation::Memory) continue;
-      operations[id] = node_operations(node);
+      operations[id] = node_operations(caps_, graph_, node);
       for (const Value input : node.inputs)
         if (!result.is_root[input.id]) operations[id] += operations[input.id];
       operations[id] = std::min(operations[id], kMaxTreeOperations);
@@ -104,8 +105,7 @@ class RootFinder {
         continue;
       const double elements = static_cast<double>(num_elements(node.shape()));
       const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
-      const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
-      if (recompute > store) result.is_root[id] = true;
+      if (recompute > boundary_ns(node, false)) result.is_root[id] = true;
     }
   }
 
@@ -214,13 +214,14 @@ class RootFinder {
   }
 
   // Values that several roots compute, each anew: in order, so that what a stored value is made of
-  // is not stored as well. Storing one usually also costs a kernel, hence the factor.
+  // is not stored as well. Storing one usually also costs a kernel, hence the factor; roots that
+  // share one keep rows of the value in cache.
   void add_shared_roots() {
     constexpr double kKernelBoundary = 2;
     std::vector<double> operations(graph_.size(), 0);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
-      operations[id] = node_operations(node);
+      operations[id] = node_operations(caps_, graph_, node);
       for (const Value input : node.inputs)
         if (!result.is_root[input.id]) operations[id] += operations[input.id];
       operations[id] = std::min(operations[id], kMaxTreeOperations);
@@ -228,9 +229,19 @@ class RootFinder {
       if (result.is_root[id] || operations[id] == 0 || evaluated_[id] <= elements) continue;
       const double recompute =
           operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
-      const double store = memory_ns(caps_, 2 * elements * size_of(node.dtype())) + caps_.launch_ns;
-      if (recompute > kKernelBoundary * store) add_root(id);
+      if (recompute > kKernelBoundary * boundary_ns(node, false)) add_root(id);
     }
+  }
+
+  // Storing all elements for another kernel. Of the last level, which other programs share, nothing
+  // is expected.
+  double boundary_ns(const graph::Node& node, bool may_be_cached) const {
+    const double bytes = static_cast<double>(num_elements(node.shape())) *
+                         static_cast<double>(size_of(node.dtype()));
+    const bool cached = may_be_cached && bytes <= static_cast<double>(caps_.l2_bytes);
+    return cached ? store_ns(caps_, bytes)
+                  : memory_ns(caps_, 2 * bytes, std::numeric_limits<double>::infinity()) +
+                        caps_.launch_ns;
   }
 
   // How often the root's loops compute this demand: a value is computed once per point of the
@@ -260,10 +271,7 @@ class RootFinder {
     if (copies > kMostCopies + static_cast<double>(demands.size())) return true;
     if (total <= elements) return false;
     const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
-    const double bytes = 2 * elements * size_of(node.dtype());
-    const bool cached = bytes < static_cast<double>(caps_.l2_bytes);
-    const double store = memory_ns(caps_, bytes) / (cached ? 4 : 1) + caps_.launch_ns;
-    return recompute > store;
+    return recompute > boundary_ns(node, true);
   }
 
   const Graph& graph_;

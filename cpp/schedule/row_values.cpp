@@ -82,10 +82,10 @@ class RowKeeper {
   }
 
   double operations(Value v, const Row& row) const {
-    double total = node_operations(graph_[v]);
+    double total = node_operations(caps_, graph_, graph_[v]);
     walk(graph_, std::vector<Access>{{v, row.index, {}}}, [&](Value w, const std::vector<Demand>&) {
       if (known_.count(w.id)) return true;
-      if (w != v) total += node_operations(graph_[w]);
+      if (w != v) total += node_operations(caps_, graph_, graph_[w]);
       return false;
     });
     return total;

@@ -464,7 +464,8 @@ struct ItemAnalysis {
   int64_t regs_per_thread = 0;  // accumulators
   int64_t smem_bytes = 0;
   double occupancy = 1;  // share of the device's cores or threads that have work
-  int64_t est_ns = 0;
+  int64_t work_ns = 0;   // on one core or compute unit
+  int64_t est_ns = 0;    // on the device, launch included
   bool operator==(const ItemAnalysis&) const = default;
   template <class F>
   void fields(F&& f) {
@@ -475,6 +476,7 @@ struct ItemAnalysis {
     f("regs", regs_per_thread);
     f("smem", smem_bytes);
     f("occupancy", occupancy);
+    f("work_ns", work_ns);
     f("est_ns", est_ns);
   }
 };

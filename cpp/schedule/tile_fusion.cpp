@@ -15,9 +15,6 @@ namespace rune::schedule {
 
 namespace {
 
-// How much faster than memory the caches are that hold what one kernel stores and the next reads.
-constexpr double kCacheSpeed = 4;
-
 // Phases of a kernel; more are more code, and fewer kernels that are equal.
 constexpr size_t kMostPhases = 4;
 
@@ -269,10 +266,8 @@ class TileGrouper {
       if (it == consumers_.end()) return;
       if (std::all_of(it->second.begin(), it->second.end(), [&](size_t c) { return is_in(a, c); }))
         return;
-      const double bytes =
-          2.0 * static_cast<double>(num_elements(graph_[v].shape())) * size_of(graph_[v].dtype());
-      const bool cached = bytes < static_cast<double>(caps_.last_level_bytes) / 2;
-      ns += memory_ns(caps_, bytes) / (cached ? kCacheSpeed : 1) + caps_.launch_ns;
+      const double elements = static_cast<double>(num_elements(graph_[v].shape()));
+      ns += store_ns(caps_, elements * size_of(graph_[v].dtype()));
     });
     return ns;
   }
@@ -293,8 +288,8 @@ class TileGrouper {
     const double again = bytes * points * static_cast<double>(pieces - 1);
     const double idle =
         std::max(0.0, static_cast<double>(caps_.num_cores) / (points * pieces) - 1.0);
-    const auto busy_ns = static_cast<double>(analyze(graph_, caps_, kernel).est_ns);
-    return memory_ns(caps_, again) / kCacheSpeed + busy_ns * idle;
+    const auto work_ns = static_cast<double>(analyze(graph_, caps_, kernel).work_ns);
+    return memory_ns(caps_, again, bytes) + work_ns / caps_.num_cores * idle;
   }
 
   void record(const Group& a, const Group& b, bool taken, const Kernel& kernel) {

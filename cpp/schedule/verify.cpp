@@ -319,8 +319,8 @@ class Verifier {
     for (size_t i = 0; i < schedule_.analysis.size(); ++i) {
       const ItemAnalysis& a = schedule_.analysis[i];
       if (a.item_id != static_cast<int64_t>(i)) report("analysis ", i, " is of item ", a.item_id);
-      const int64_t least = std::min(
-          {a.flops, a.bytes_read, a.bytes_written, a.regs_per_thread, a.smem_bytes, a.est_ns});
+      const int64_t least = std::min({a.flops, a.bytes_read, a.bytes_written, a.regs_per_thread,
+                                      a.smem_bytes, a.work_ns, a.est_ns});
       if (least < 0 || !(a.occupancy >= 0 && a.occupancy <= 1))
         report("analysis ", i, " has figures out of range: ", text::to_text(a));
     }

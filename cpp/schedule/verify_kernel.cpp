@@ -267,6 +267,9 @@ class KernelVerifier {
     if (across != (plan.inter_thread != InterThread::None))
       report("the reduction plan combines threads by ", name_of(plan.inter_thread), ", but ",
              across ? "threads share a reduction" : "each thread has reductions of its own");
+    if (plan.intra_thread == IntraThread::Shfl && plan.inter_thread != InterThread::SharedTree)
+      report("the reduction plan has shuffles, but threads are combined by ",
+             name_of(plan.inter_thread));
   }
 
   // Stages.

@@ -1,10 +1,11 @@
 // rune-opt: reads IR text, runs named passes, prints the result.
 //
 //   rune-opt FILE [--pass=a,b | --stop-after=a] [--target=cpu] [--render=cpu] [--split-input-file]
-//                 [--no-verify] [--list]
+//                 [--explain=cpu] [--no-verify] [--list]
 //
 // FILE is `-` for standard input. Without --pass or --stop-after the IR is parsed, verified and
-// printed. Exits with 1 and a message on standard error for what cannot be read or done.
+// printed; with --explain a graph is lowered, and what its schedule decides is described. Exits
+// with 1 and a message on standard error for what cannot be read or done.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "driver/compile.h"
+#include "driver/explain.h"
 #include "driver/pipeline.h"
 #include "driver/targets.h"
 
@@ -27,6 +30,7 @@ struct Arguments {
   std::string stop_after;
   std::string target = "cpu";
   bool render = false;
+  bool explain = false;
   bool split = false;
   bool verify = true;
 };
@@ -57,6 +61,9 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.target = value;
     } else if (key == "--render") {
       arguments.render = true;
+      arguments.target = value;
+    } else if (key == "--explain") {
+      arguments.explain = true;
       arguments.target = value;
     } else if (key == "--split-input-file") {
       arguments.split = true;
@@ -101,6 +108,12 @@ void process(const std::string& text, const Arguments& arguments) {
     std::string all;
     for (const std::string& violation : violations) all += "\n  " + violation;
     if (!violations.empty()) user_error(ErrorKind::Parse, "verify: the IR is invalid:", all);
+  }
+  if (arguments.explain) {
+    if (state.stage != driver::Stage::Graph)
+      user_error(ErrorKind::Value, "rune-opt: cannot explain what is not a graph");
+    std::cout << driver::explain(driver::lower(state.graph, arguments.target));
+    return;
   }
   for (const std::string& name : arguments.passes) driver::run_pass(driver::find_pass(name), state);
   if (!arguments.stop_after.empty() || arguments.render)

@@ -26,6 +26,15 @@ struct MatrixOp {
   bool operator==(const MatrixOp&) const = default;
 };
 
+// Operations on float32 and what is not wider, and half as many on wider dtypes: vectors have as
+// many lanes as the widest dtype of a kernel allows.
+inline std::array<double, kNumDTypes> rates_by_size(double of_float32) {
+  std::array<double, kNumDTypes> rates{};
+  for (int d = 0; d < kNumDTypes; ++d)
+    rates[d] = size_of(static_cast<DType>(d)) > 4 ? of_float32 / 2 : of_float32;
+  return rates;
+}
+
 struct Capabilities {
   std::string name;  // for messages and cache keys
   ExecutionModel model = ExecutionModel::Cores;
@@ -40,9 +49,17 @@ struct Capabilities {
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
   int64_t max_grid = int64_t{1} << 31;  // groups along one dimension
-  double bandwidth_bytes_per_ns = 10;   // main memory
-  double flops_per_ns = 50;             // one multiply-add counts two
-  double launch_ns = 500;
+
+  // What takes how long. Rates are those of all cores together.
+  double bandwidth_bytes_per_ns = 10;       // main memory
+  double core_bandwidth_bytes_per_ns = 10;  // main memory, to one core alone (Cores)
+  double last_level_bytes_per_ns = 0;       // what fits there; 0: as main memory
+  double l2_bytes_per_ns = 0;               // what fits there; 0: as the last level
+  // Additions, or multiply-adds, on elements of each dtype.
+  std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
+  double launch_ns = 500;     // a kernel that does nothing
+  double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
+
   bool has_nontemporal_stores = false;
   std::vector<std::string> languages;  // of Custom operations' sources, the preferred one first
   std::vector<MatrixOp> matrix_ops;
@@ -51,6 +68,9 @@ struct Capabilities {
   // Native scalar operations by dtype, by the number of the operation in alu.def. What is missing
   // is rewritten by the `decompose` pass.
   std::array<std::bitset<128>, kNumDTypes> native_ops;
+
+  // How many additions the operations take as long as, in the same way.
+  std::array<std::array<uint16_t, 128>, kNumDTypes> costs{};
 
   // Operations by which the threads of a SIMD-group combine their values, in the same way.
   std::array<std::bitset<128>, kNumDTypes> simd_ops;

@@ -16,7 +16,7 @@ import re
 import struct
 import sys
 
-__all__ = ["SUPPORTED", "Image", "assembly_of_image", "host_key", "is_image"]
+__all__ = ["SUPPORTED", "Image", "assembly_of_image", "host_key", "is_image", "processor"]
 
 # Elsewhere constants are addressed by page, which is relocated when an object is linked.
 SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -65,13 +65,23 @@ def host_key() -> bytes | None:
         folder = os.path.dirname(package.origin)
         library = os.stat(os.path.join(folder, "binding", "libllvmlite.so"))
         key = [f"{library.st_size} {library.st_mtime_ns}"]
+    except OSError:
+        return None
+    lines = processor()
+    return "\n".join([*key, *lines]).encode() if lines else None
+
+
+def processor() -> list[str] | None:
+    """What the system says the first processor is; None if it does not say."""
+    lines = []
+    try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:
                 name = line.partition(":")[0].strip()
                 if name in _IDENTITY:
-                    key.append(line)
+                    lines.append(line)
                 if name == "flags":  # the last of the first processor
-                    return "\n".join(key).encode()
+                    return lines
     except OSError:
         pass
     return None

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _calibration, _core
 from rune_jit.sizes import next_prime
 
 __all__ = [
@@ -225,6 +225,7 @@ class Program:
         self.graph = parse(graph) if isinstance(graph, str) else graph
         self.device = _core.default_device() if device is None else device
         #: The program at each stage; see rune_jit.Lowered.
+        _calibration.ensure()
         self.lowered = _core.lower(self.graph, self.device, functions=functions)
         self._executable: Any = None
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
-from rune_jit import _core, trees
+from rune_jit import _calibration, _core, trees
 from rune_jit.arguments import Call, input_names, take_apart
 from rune_jit.array import Array, from_numpy
 from rune_jit.cache import Cache
@@ -244,6 +244,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         device = self._device_for(call, traced)
         names = input_names(call, traced.input_leaves)
         names += [f"captured array {i}" for i in range(len(traced.captured))]
+        _calibration.ensure()
         try:
             return _core.lower(traced.graph, device, names, traced.functions)
         except UnsupportedOpError as error:

@@ -45,7 +45,8 @@ class Lowered:
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
     def explain(self) -> str:
-        """Which kernels there are, what each costs, and why values were fused or not."""
+        """Each kernel with its loops, where they run, buffers and estimated cost; the critical path
+        and peak memory; and which values were fused, which not, what that saves, and why."""
         return self._core.explain()  # type: ignore[no-any-return]
 
     def compile(self) -> Callable[..., Any]:

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "alu/alu.h"
+#include "backends/cpu/cpu_calibration.h"
 #include "runtime/thread_pool.h"
 
 #if defined(__APPLE__)
@@ -89,6 +90,21 @@ constexpr AluOp kExpandedInFloat32[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,
                                         AluOp::Acos,  AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,
                                         AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
 
+// Additions of vectors that one lane's call of the C library, or division of 64-bit integers, takes
+// as long as.
+constexpr int kCallCost = 64, kDivisionCost = 12;
+
+void set_scalar_costs(Capabilities& caps) {
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    for (const AluOp op : {AluOp::Idiv, AluOp::Mod, AluOp::Fmod})
+      set_cost(caps, op, dtype, kCallCost * caps.lanes(dtype));
+  for (const AluOp op : kExpandedInFloat32)
+    set_cost(caps, op, DType::Float64, kCallCost * caps.lanes(DType::Float64));
+  for (const DType dtype : {DType::Int64, DType::Uint64})
+    for (const AluOp op : {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod})
+      set_cost(caps, op, dtype, kDivisionCost * caps.lanes(dtype));
+}
+
 Capabilities read_capabilities() {
   Capabilities caps;
   caps.name = "cpu";
@@ -99,10 +115,13 @@ Capabilities read_capabilities() {
   caps.vector_bits = unit.bits;
   caps.num_vector_registers = unit.registers;
   read_caches(caps);
-  // A core draws about 12 GB/s and memory gives out at some six cores; two fused multiply-adds of
-  // float32 vectors a cycle at 3 GHz.
+  // A core draws about 12 GB/s and memory gives out at some six cores; two operations on vectors a
+  // cycle at 3 GHz.
+  caps.core_bandwidth_bytes_per_ns = 12;
   caps.bandwidth_bytes_per_ns = 12.0 * std::min(caps.num_cores, 6);
-  caps.flops_per_ns = caps.num_cores * 3.0 * 2 * 2 * (unit.bits / 32);
+  caps.last_level_bytes_per_ns = 25.0 * caps.num_cores;
+  caps.l2_bytes_per_ns = 60.0 * caps.num_cores;
+  caps.operations_per_ns = rates_by_size(caps.num_cores * 3.0 * 2 * (unit.bits / 32));
 #if defined(__x86_64__) || defined(__aarch64__)
   caps.has_nontemporal_stores = true;
 #endif
@@ -119,6 +138,7 @@ Capabilities read_capabilities() {
 
 void set_cpu_native_ops(Capabilities& caps) {
   set_all_native(caps);
+  set_scalar_costs(caps);
   for (int d = 0; d < kNumDTypes; ++d) {
     const auto dtype = static_cast<DType>(d);
     if (is_integer(dtype))
@@ -133,9 +153,19 @@ void set_cpu_native_ops(Capabilities& caps) {
   }
 }
 
-const Capabilities& cpu_capabilities() {
-  static const Capabilities caps = read_capabilities();
+namespace {
+Capabilities& capabilities() {
+  static Capabilities caps = read_capabilities();
   return caps;
+}
+}  // namespace
+
+const Capabilities& cpu_capabilities() {
+  return capabilities();
+}
+
+void calibrate_cpu(const CpuFigures& figures) {
+  set_figures(capabilities(), figures);
 }
 
 }  // namespace rune::runtime

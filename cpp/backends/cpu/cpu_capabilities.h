@@ -5,9 +5,15 @@
 
 namespace rune::runtime {
 
+struct CpuFigures;
+
 // Read once from the processor and the operating system. num_cores counts the cores that this
-// process may run on. Bandwidth and peak are rough: per machine, from the number of cores.
+// process may run on. The cost model's figures are rough, from the number of cores and the width of
+// vectors, until the machine is calibrated.
 const Capabilities& cpu_capabilities();
+
+// Replaces the cost model's figures; no thread may be scheduling meanwhile. Throws as set_figures.
+void calibrate_cpu(const CpuFigures& figures);
 
 // Marks the operations that the LLVM renderer computes itself; the others go through `decompose`.
 void set_cpu_native_ops(Capabilities& caps);

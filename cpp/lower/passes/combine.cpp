@@ -15,7 +15,9 @@ class Combiner {
         builder_(context.builder),
         values_(context.values),
         nest_(context.nest),
-        threads_(context.nest.threads()) {}
+        threads_(context.nest.threads()),
+        shuffles_(context.kernel.reduce &&
+                  context.kernel.reduce->intra_thread == schedule::IntraThread::Shfl) {}
 
   // A tree over values.
   Var combine_copies(std::vector<Var> values, ReduceOp op) {
@@ -42,11 +44,7 @@ class Combiner {
 
   // All threads of the group get the result.
   Var combine_threads(Var x, ReduceOp op) {
-    const int64_t width = caps_.simd_width;
-    const auto& simd_ops = caps_.simd_ops[static_cast<int>(builder_.type(x).dtype)];
-    const bool by_simd = simd_ops[static_cast<size_t>(alu_of(op))] && threads_ % width == 0 &&
-                         threads_ / width <= width;
-    return by_simd ? combine_simd_groups(x, op) : combine_through_memory(x, op);
+    return shuffles_ ? combine_simd_groups(x, op) : combine_through_memory(x, op);
   }
 
   // Within each SIMD-group; then each of them combines the results of all.
@@ -93,6 +91,7 @@ class Combiner {
   ValueEmitter& values_;
   LoopNest& nest_;
   const int64_t threads_;
+  const bool shuffles_;
 };
 
 }  // namespace

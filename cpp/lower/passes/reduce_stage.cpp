@@ -54,10 +54,7 @@ class ReduceStage {
   }
 
  private:
-  ReduceOp reduce_op(Value v) const {
-    const auto* reduce = graph_[v].as<graph::Reduce_Axis>();
-    return reduce ? reduce->op : ReduceOp::Add;
-  }
+  ReduceOp reduce_op(Value v) const { return schedule::reduction_op(graph_[v]); }
 
   Var identity_of(Value v, int lanes) {
     return builder_.constant(identity(reduce_op(v), graph_[v].dtype()), lanes);

@@ -29,7 +29,7 @@ TEST_P(Fuzz, SchedulesComputeWhatGraphsSay) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     // Slow arithmetic makes storing cheap, so that more values become kernels of their own.
-    caps.flops_per_ns = seed % 3 == 0 ? 1e-4 : 100;
+    caps.operations_per_ns = rates_by_size(seed % 3 == 0 ? 5e-5 : 50);
     caps.launch_ns = seed % 3 == 0 ? 0 : 500;
     check_program(seed, caps);
     if (HasFailure()) return;

@@ -157,7 +157,7 @@ TEST(Dependencies, AValueStoredByCostIsWrittenBeforeEveryUse) {
     return %12 %10
   })");
   Capabilities caps = cores();
-  caps.flops_per_ns = 1e-4;
+  caps.operations_per_ns = rates_by_size(5e-5);
   caps.launch_ns = 0;
   EXPECT_GT(schedule_graph(graph, caps).items.size(), 1u);
 }

@@ -23,7 +23,9 @@ Capabilities cores() {
   caps.l2_bytes = 1 << 20;
   caps.last_level_bytes = 32 << 20;
   caps.bandwidth_bytes_per_ns = 10;
-  caps.flops_per_ns = 100;
+  caps.last_level_bytes_per_ns = 20;
+  caps.l2_bytes_per_ns = 40;
+  caps.operations_per_ns = rates_by_size(50);
   caps.launch_ns = 500;
   caps.has_nontemporal_stores = true;
   return all_dtypes(caps);
@@ -38,7 +40,7 @@ Capabilities grid() {
   caps.simd_width = 32;
   caps.shared_memory_bytes = 32 << 10;
   caps.bandwidth_bytes_per_ns = 200;
-  caps.flops_per_ns = 5000;
+  caps.operations_per_ns = rates_by_size(2500);
   caps.launch_ns = 5000;
   caps.max_buffers = 31;
   return all_dtypes(caps);

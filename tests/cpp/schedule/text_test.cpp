@@ -49,7 +49,7 @@ Schedule everything() {
   s.outputs = {Value{1}};
   s.dependencies = {{0, 1, {Value{1}}, DependencyKind::Control}};
   s.fusion_opportunities = {{Value{0}, Value{1}, FusionType::Mixed, true, 0.1, 16, "a reason"}};
-  s.analysis = {{0, 1, 2, 3, 4, 5, 0.25, 6}, {}};
+  s.analysis = {{0, 1, 2, 3, 4, 5, 0.25, 5, 6}, {}};
   s.critical_path = {0, 1};
   s.arena_bytes = 1;
   s.total_memory_usage = 2;
@@ -95,7 +95,7 @@ TEST(ScheduleText, ComparisonSeesEveryPart) {
       {"outputs=[%1]\n  dep", "outputs=[%0]\n  dep"},
       {"from=0", "from=1"},
       {"score=0.1", "score=0.2"},
-      {"est_ns=6", "est_ns=7"},
+      {" est_ns=6", " est_ns=7"},
       {"path=[0,1]", "path=[0]"},
       {"arena_bytes=1", "arena_bytes=2"},
       {"usage=2", "usage=3"},
