@@ -26,8 +26,9 @@ using namespace metal;
 void doubling(device float* b0 [[buffer(0)]],
               device const float* b1 [[buffer(1)]],
               uint3 gid [[threadgroup_position_in_grid]],
-              uint3 lid [[thread_position_in_threadgroup]]) {
-  const long v2 = (long)gid.x * 64 + (long)lid.x;
+              uint3 lid [[thread_position_in_threadgroup]],
+              uint3 tid [[thread_position_in_grid]]) {
+  const long v2 = (long)tid.x;
   const long v4 = v2 * 4L;
   const packed_float4 p5_0 = *(device const packed_float4*)(b1 + v4);
   const float v5_0 = p5_0[0];
