@@ -66,20 +66,23 @@ class Expectation:
             self.results = self._run(None)
             self._noisy: list[list[Any]] = []
             if any(step.noise for step in program.steps):
-                rng = np.random.default_rng(0)
-                self._noisy = [self._run(rng, k) for k in range(self._RUNS)]
+                self._noisy = [self._run(k) for k in range(self._RUNS)]
+                # Each value moves both ways: one that is close to a bound crosses it.
+                self._noisy.append(self._run(0, opposite=True))
 
-    def _run(self, rng: np.random.Generator | None, run: int = 0) -> list[Any]:
+    def _run(self, run: int | None, opposite: bool = False) -> list[Any]:
+        rng = np.random.default_rng(run)
+
         def add_noise(step: Step, values: dict[str, Any], before: np.ndarray | None) -> None:
             if not step.noise:
                 return
-            assert rng
+            assert run is not None
             out = values[f"v{step.target}"]
             info = ml_dtypes.finfo(out.dtype)
             names = {**values, "out": np.asarray(out), "before": before, "eps": float(info.eps)}
             size = np.asarray(eval(step.noise, _NOISE_NAMES, names), np.float64)
-            sign = rng.choice(self._SHIFTS, size=np.shape(out))
-            noisy = out + sign * (size + float(info.smallest_subnormal))
+            shift = rng.choice(self._SHIFTS, size=np.shape(out)) * (-1 if opposite else 1)
+            noisy = out + shift * (size + float(info.smallest_subnormal))
             noisy = np.where(np.isfinite(out), noisy, out)  # infinities and NaN stay
             # Of several kinds, so that no later step makes them all the same.
             unknown = (np.nan, 0.0, np.inf, -np.inf)[run % 4]
@@ -89,7 +92,7 @@ class Expectation:
             else:
                 values[f"v{step.target}"] = noisy if np.ndim(out) else noisy[()]
 
-        values = self._program.execute(add_noise if rng else None)
+        values = self._program.execute(None if run is None else add_noise)
         return [values[f"v{i}"] for i in self._program.observed]
 
     def mismatch(self, actual: Sequence[Any]) -> str | None:
