@@ -48,7 +48,7 @@ void set_compile_hook(const py::function& compile_module) {
       });
 }
 
-// Runs a kernel on arrays, one a Define_Global, in place. Raises what the interpreter finds:
+// Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the interpreter finds:
 // accesses out of bounds, races, barriers not reached by all.
 void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
   const lower::Kernel kernel = lower::parse(text);
@@ -61,7 +61,7 @@ void interpret(const std::string& text, const std::vector<py::array>& arrays, bo
   lower::InterpreterOptions options;
   options.reverse_order = reverse_order;
   const py::gil_scoped_release release;
-  lower::interpret(kernel, globals, {}, options);
+  lower::interpret(kernel, globals, kernel.arguments, options);
 }
 
 py::dict to_dict(runtime::CpuFigures figures) {

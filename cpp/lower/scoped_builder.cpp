@@ -54,8 +54,10 @@ Var ScopedBuilder::open(Payload payload, Var arg, Type type) {
   return v;
 }
 
-Var ScopedBuilder::open_range(Var bound) {
-  return open(Range{}, bound, types_[bound.id]);
+Var ScopedBuilder::open_range(Var bound, bool may_be_empty) {
+  const Var index = open(Range{}, bound, types_[bound.id]);
+  if (may_be_empty) scopes_.back().fence = depth();
+  return index;
 }
 
 void ScopedBuilder::open_if(Var condition) {

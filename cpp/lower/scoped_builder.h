@@ -14,7 +14,9 @@ class ScopedBuilder {
   ScopedBuilder() : scopes_(1) {}
 
   // Scopes. A scope's instructions come after everything emitted into the enclosing scope so far.
-  Var open_range(Var bound);  // the loop's index
+  // Returns the loop's index. If the loop may have no iterations, no load leaves it: its element may
+  // not exist.
+  Var open_range(Var bound, bool may_be_empty = false);
   void close_range() { close(EndRange{}); }
   void open_if(Var condition);
   void close_if() { close(EndIf{}); }
@@ -39,7 +41,7 @@ class ScopedBuilder {
   Var splat(Var x, int lanes);
   Var gep(std::vector<Var> xs, Ints indices);
   // Of memory that the kernel does not write in scopes at `least_depth` or deeper; not above the
-  // innermost If.
+  // innermost If or Range that may be empty.
   Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);
 
   // In the innermost scope, in order, each time anew.

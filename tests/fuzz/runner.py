@@ -44,6 +44,7 @@ _REFUSED = (
     ".at: cannot trace",  # NumPy rounds after each
     "cannot trace a write to an array that was reshaped",  # not in C order
     "the result's shape depends on data",
+    "NumPy has no common dtype for all orders",
 )
 
 
@@ -137,7 +138,7 @@ def failure(program: Program, mode: str) -> str | None:
                     return problem if ran is program else f"{problem} (on other data)"
     except rune_jit.DTypeError as error:
         return None if _needs_float64(program, mode, error) else f"DTypeError: {error}"
-    except rune_jit.UnsupportedOpError as error:
+    except (rune_jit.UnsupportedOpError, TypeError) as error:
         if any(reason in str(error) for reason in _REFUSED):
             raise Refused(str(error)) from error
         return f"{type(error).__name__}: {error}"

@@ -20,6 +20,14 @@ BRAIN = np.array([1, -2, 0.5], ml_dtypes.bfloat16)
 EMPTY = np.zeros((0, 3), np.int8)
 
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
+    "quotients by comparisons with extremes": (
+        lambda x, y: tuple(
+            np.abs(np.where(c, v, 0) / c)
+            for v, low, high in ((x, 0, 255), (y, -128, 127))
+            for c in (v <= low, v >= high, v < low, v > high, v <= high, low <= v)
+        ),
+        [np.array([0, 3, 255] * 7, np.uint8), np.array([-128, 0, 127] * 11, np.int8)],
+    ),
     "squares of bool": (lambda x: (x**2, np.power(x, 2), x[0] ** 2, x**True), [BOOLS]),
     "roots as powers": (
         lambda x, y: tuple(

@@ -111,9 +111,16 @@ Value known_result(Simplifier& s, const Node& node) {
   }
   if (one_of(op, {AluOp::Mod, AluOp::Fmod}) && is_integer(dtype) && is(right, Scalar::one(dtype)))
     return s.full(Scalar::zero(dtype), node.shape());
-  const bool non_negative = kind(dtype) == Kind::Uint || is_bool(dtype);
-  if (op == AluOp::Cmplt && non_negative && is(right, Scalar::zero(dtype)))
+  if (is_float(dtype)) return {};
+  const Scalar lowest = Scalar::lowest(dtype), highest = Scalar::highest(dtype);
+  if (op == AluOp::Cmplt && (is(right, lowest) || is(left, highest)))
     return s.full(Scalar::of(DType::Bool, false), node.shape());
+  if (op == AluOp::Cmple && (is(right, highest) || is(left, lowest)))
+    return s.full(Scalar::of(DType::Bool, true), node.shape());
+  // Unsigned x <= 0 must not reach LLVM 22, whose code for vectors of where(x <= 0, x, 0) / bool is 0
+  // where the quotient is NaN.
+  if (op == AluOp::Cmple && (is(right, lowest) || is(left, highest)))
+    return s.alu(AluOp::Cmpeq, {node.inputs[0], node.inputs[1]});
   return {};
 }
 

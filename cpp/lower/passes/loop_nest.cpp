@@ -77,7 +77,7 @@ void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, c
   Expr start = from;
   if (last + 1 >= width) {
     const Var steps = values_.emit(floordiv(end - from, width));
-    const Var i = builder_.open_range(steps);
+    const Var i = builder_.open_range(steps, true);
     const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
     body(extend(points, axis, values_.bind(at, {0, last + 1 - width}), width, into_slots));
     builder_.close_range();
@@ -85,7 +85,7 @@ void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, c
     const Var done = builder_.alu(AluOp::Max, {steps, values_.index_constant(0)});
     start = from + values_.bind(done, {0, last / width}) * width;
   }
-  const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)));
+  const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)), true);
   const Var position = values_.emit(start + values_.bind(j, {0, width / lanes}) * lanes);
   Points rest = extend(points, axis, values_.bind(position, {0, last}), lanes, into_slots);
   for (Point& point : rest)
@@ -124,12 +124,14 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
     return symbolic_range(axis, from, values_.bind(end, {0, size}), points, into_slots, body);
   }
   const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
+  const int64_t tiles = ceil_div(size, tile);
   const Expr first_step = current.number * steps;
   Var count = values_.index_constant(steps);
   if (size % tile != 0)
     count = builder_.alu(AluOp::Min, {count, values_.emit(Expr(total_steps) - first_step)});
   if (total_steps > 0) {
-    const Var i = builder_.open_range(count);
+    // The last tile may have nothing but the rest.
+    const Var i = builder_.open_range(count, total_steps <= (tiles - 1) * steps);
     const Expr number = first_step + values_.bind(i, {0, steps - 1});
     const Expr at = values_.emit_and_bind(number, total_steps);
     body(extend(points, axis, at * width, width, into_slots));
@@ -137,7 +139,6 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
   }
   if (!rest) return;
   // Only the last tile has a rest.
-  const int64_t tiles = ceil_div(size, tile);
   if (tiles > 1)
     builder_.open_if(builder_.alu(
         AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));
@@ -179,7 +180,7 @@ void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body)
   };
   if (is_symbolic(axis)) {
     const Expr end = size_of_axis(axis);
-    const Var i = builder_.open_range(values_.emit(floordiv(end + (threads_ - 1), threads_)));
+    const Var i = builder_.open_range(values_.emit(floordiv(end + (threads_ - 1), threads_)), true);
     const Var position =
         values_.emit(values_.bind(i, {0, (size - 1) / threads_}) * threads_ + thread);
     Points inside = at(values_.bind(position, {0, size - 1}));

@@ -94,7 +94,7 @@ class ReduceStage {
       };
       if (nest_.is_symbolic(last)) {
         const Expr tiles = floordiv(nest_.size_of_axis(last) + (tile - 1), tile);
-        const Var i = builder_.open_range(values_.emit(tiles));
+        const Var i = builder_.open_range(values_.emit(tiles), true);
         const Tile current{values_.bind(i, {0, (size - 1) / tile}), tile};
         block([&](std::vector<Accumulation>& partial) {
           nest_.tiled_axis(last, current, points, true,

@@ -327,7 +327,8 @@ Var ValueEmitter::fold_in_place(const Access& access) {
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
   Index inner;
   for (const int64_t size : sizes) {
-    const Var i = builder_.open_range(emit(extent_of(size)));
+    const Expr extent = extent_of(size);
+    const Var i = builder_.open_range(emit(extent), !extent.is_constant());
     inner.push_back(bind(i, {0, size - 1}));
   }
   std::vector<Access> operands =
