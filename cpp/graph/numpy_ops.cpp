@@ -118,9 +118,9 @@ DType NumpyBuilder::result_type(const Operands& operands) const {
 DType NumpyBuilder::common_type(const char* op, const Operands& operands) const {
   const auto is_bfloat16 = [&](const Operand& x) { return !x.weak && dtype(x) == DType::Bfloat16; };
   if (std::none_of(operands.begin(), operands.end(), is_bfloat16)) return result_type(operands);
-  const auto refuse = [&](const char* what, const char* why = "NumPy has no common dtype") {
-    user_error(ErrorKind::Type, op, ": cannot combine bfloat16 and ", what, " (", why,
-               ")\nhint: convert one with astype");
+  const auto refuse = [&](const char* what) {
+    user_error(ErrorKind::Type, op, ": cannot combine bfloat16 and ", what,
+               " (NumPy has no common dtype for all orders)\nhint: convert one with astype");
   };
   bool alone = true, with_number = false, with_float = false;
   for (const Operand& x : operands) {
@@ -133,8 +133,7 @@ DType NumpyBuilder::common_type(const char* op, const Operands& operands) const 
       if (bits_of(d) == 16 || (is_integer(d) && bits_of(d) > 8)) refuse(numpy_name(d));
     }
   }
-  if (with_number && !alone)
-    refuse("a Python number and another dtype", "NumPy has no common dtype for all orders");
+  if (with_number && !alone) refuse("a Python number and another dtype");
   return with_float ? DType::Float64 : result_type(operands);
 }
 

@@ -207,6 +207,15 @@ struct UfuncTable {
     return {n.b_.alu(AluOp::Where, {n.b_.alu(AluOp::Isnan, {v[0]}), v[0], r})};
   }
 
+  // That of bfloat16, which is not NumPy's own, keeps -0.0.
+  static Operands sign(NumpyBuilder& n, const Operands& xs) {
+    const Operand result = n.alu_ufunc(AluOp::Sign, xs);
+    if (n.dtype(result) != DType::Bfloat16) return {result};
+    const Value x = n.value_of(xs[0]);
+    const Value is_zero = n.elementwise(AluOp::Cmpeq, {x, n.scalar(DType::Bfloat16, 0)});
+    return {n.b_.alu(AluOp::Where, {is_zero, x, result.value})};
+  }
+
   // Fraction and integral part, both with the operand's sign.
   static Operands modf(NumpyBuilder& n, const Operands& xs) {
     const Value x = floats(n, xs, "modf")[0];
@@ -241,6 +250,7 @@ struct UfuncTable {
         {"isnan", {1, classify<Isnan, false>}},
         {"isinf", {1, classify<Isinf, false>}},
         {"isfinite", {1, classify<Isfinite, true>}},
+        {"sign", {1, sign}},
         {"reciprocal", {1, reciprocal}},
         {"divide", {2, divide}},
         {"true_divide", {2, divide}},
@@ -424,10 +434,12 @@ Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
     const double e = exponent.literal->real;
     if (e == 1) return x;
     if (e == 2) return b_.alu(AluOp::Mul, {x, x});
-    if (e == 3) return b_.alu(AluOp::Mul, {b_.alu(AluOp::Mul, {x, x}), x});
-    if (e == 4) {
-      const Value square = b_.alu(AluOp::Mul, {x, x});
-      return b_.alu(AluOp::Mul, {square, square});
+    if (e == 3 || e == 4) {
+      // Of 16 bits in float32, so that it rounds once.
+      const bool widens = is_float(dtype) && bits_of(dtype) == 16;
+      const Value wide = widens ? b_.cast(x, DType::Float32) : x;
+      const Value square = b_.alu(AluOp::Mul, {wide, wide});
+      return b_.cast(b_.alu(AluOp::Mul, {square, e == 3 ? wide : square}), dtype);
     }
     if (is_float(dtype) && e == -1) return b_.alu(AluOp::Recip, {x});
     // NumPy takes the root, but for its ufunc on float16: pow differs at -0.0 and -inf.

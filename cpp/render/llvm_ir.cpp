@@ -1,8 +1,10 @@
 #include "render/llvm_ir.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 
+#include "lower/constant.h"
 #include "lower/text.h"
 #include "render/custom_text.h"
 #include "render/llvm_ir_memory.h"
@@ -62,6 +64,7 @@ class KernelRenderer {
   void task_indices();
   void instruction(uint32_t id);
   Value special(const Instr& instr);
+  std::optional<int> only_valid_lane(const Instr& store) const;
   Value compute(const Instr& instr);
   std::vector<uint32_t> assigned_within(uint32_t id) const;
   void open_loop(uint32_t id);
@@ -200,6 +203,16 @@ Value KernelRenderer::special(const Instr& instr) {
   return emit_cast(w_, {task_[special.dim], DType::Int64, 1}, dtype);
 }
 
+// The lane of a vector that a store writes, if it is one and known.
+std::optional<int> KernelRenderer::only_valid_lane(const Instr& store) const {
+  const auto mask = lower::constant_lanes(kernel_, store.args[3]);
+  if (!mask || mask->size() < 2) return std::nullopt;
+  const auto is_valid = [](const Scalar& lane) { return lane.as_bool(); };
+  const auto first = std::find_if(mask->begin(), mask->end(), is_valid);
+  if (std::count_if(mask->begin(), mask->end(), is_valid) != 1) return std::nullopt;
+  return static_cast<int>(first - mask->begin());
+}
+
 Value KernelRenderer::compute(const Instr& i) {
   std::vector<Value> args;
   for (const Var arg : i.args)
@@ -220,6 +233,14 @@ Value KernelRenderer::compute(const Instr& i) {
                    name_of(*i.as<lower::Store>()->atomic),
                    " for the CPU (its schedules give each core memory of its own)");
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
+      // LLVM 22 writes a single lane of narrowed integers with the bytes that it had before.
+      if (const auto lane = valid ? only_valid_lane(i) : std::nullopt) {
+        const Value offset = constant(args[0].dtype, *lane, 1);
+        args[0] =
+            args[0].lanes > 1 ? w_.extract(args[0], *lane) : w_.binary("add", args[0], offset);
+        args[1] = w_.extract(args[1], *lane);
+        valid = nullptr;
+      }
       emit_store(w_, memories_[i.args[0].id], args[0], args[1], valid,
                  i.as<lower::Store>()->nontemporal);
       return {};

@@ -399,7 +399,9 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            a = np.diagonal(a, 0, first, second)
+            diagonal: Any = np.diagonal(a, 0, first, second)
+            diagonal._writeable = a._writeable  # unlike np.diagonal's own
+            a = diagonal
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
     return np.transpose(a, [labels.index(label) for label in out])  # type: ignore[return-value]
 

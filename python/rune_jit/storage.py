@@ -44,7 +44,10 @@ class Step(NamedTuple):
         if self.kind == "broadcast_to":
             return np.broadcast_to(array, with_bounds(self.argument))
         assert self.kind == "diagonal", self.kind
-        return np.diagonal(array, *self.argument)
+        view = np.diagonal(array, *self.argument)
+        if array.flags.writeable:  # einsum's are; a Tracer knows whether it is
+            view.flags.writeable = True
+        return view
 
     def put(self, trace: Trace, old: Any, part: Any) -> Any:
         """`old` with its view replaced by `part`."""
@@ -55,13 +58,29 @@ class Step(NamedTuple):
             return builder.transpose(part, [int(i) for i in np.argsort(self.argument)])
         if self.kind == "reshape":
             return builder.reshape(part, list(old.shape))
+        if self.kind == "diagonal":
+            offset, first, second = self.argument
+            assert offset == 0 and old.shape[first] == old.shape[second], "einsum's diagonals only"
+            here = builder.ufunc("equal", [_along(trace, old, first), _along(trace, old, second)])[
+                0
+            ]
+            axes = list(range(old.ndim - 2))
+            axes.insert(first - (second < first), old.ndim - 2)
+            return builder.where(
+                here, builder.expand_dims(builder.transpose(part, axes), [second]), old
+            )
         assert self.kind == "element", self.kind
         axis, at = self.argument
         size = old.shape[axis]
         wrapped = builder.where(builder.ufunc("less", [at, 0])[0], _sum(builder, at, size), at)
-        iota = builder.reshape(trace.iota(size), [size] + [1] * (old.ndim - axis - 1))
-        here = builder.ufunc("equal", [iota, wrapped])[0]
+        here = builder.ufunc("equal", [_along(trace, old, axis), wrapped])[0]
         return builder.where(here, builder.expand_dims(part, [axis]), old)
+
+
+def _along(trace: Trace, x: Any, axis: int) -> Any:
+    """The positions along an axis, broadcastable to x's shape."""
+    size = x.shape[axis]
+    return trace.builder.reshape(trace.iota(size), [size] + [1] * (x.ndim - axis - 1))
 
 
 def _sum(builder: Any, at: Any, size: int) -> Any:

@@ -119,6 +119,8 @@ def _at(g: Generator) -> None:
     a = _target(g)
     at, shape = indices(g, g.values[a].shape[0])
     value = _value(g, a)
+    if len(shape) > 1:  # NumPy 2.4 reads beyond values that have fewer dimensions than the indices
+        value = f"np.copy(np.broadcast_to({value}, {shape}))"
     name = g.rng.choice(["add", "add", "subtract", "maximum", "minimum"])
     noise = None
     if name in ("add", "subtract"):

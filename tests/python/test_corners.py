@@ -91,13 +91,26 @@ def test_numbers_of_at() -> None:
 
 
 def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:
-    def function(x: Any) -> Any:
+    def function(x: Any, cube: Any) -> Any:
         transposed, diagonal = np.einsum("ij -> ji", x), np.einsum("ii->i", x)
         implicit, total = np.einsum("ba", x), np.einsum("ii", x)
         x[1] = -1
         transposed[0] = 7
-        return transposed, diagonal, implicit, total
+        diagonal *= 3
+        np.einsum("iji->ij", cube)[1:] = 5
+        return transposed, diagonal, implicit, total, x + 0, cube + 0
 
     x = np.arange(9, dtype=np.float32).reshape(3, 3)
-    for found, wanted in zip(run(function, x.copy()), function(x.copy()), strict=True):
+    cube = np.arange(36).reshape(3, 4, 3)
+    results = run(function, x.copy(), cube.copy())
+    for found, wanted in zip(results, function(x, cube), strict=True):
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+@pytest.mark.parametrize("narrow", ["int8", "uint8", "int16", "bool"])
+def test_a_rest_of_one_lane_is_one_element(narrow: str, run: Callable[..., Any]) -> None:
+    """Columns of 257 end in a vector with one valid lane; what follows is of another column."""
+    x = np.arange(257 * 70).reshape(257, 70) % 97 - 40
+    for wide in ("int16", "uint16", "int32", "int64"):
+        columns = run(lambda v: np.square(v.T).astype(narrow), x.astype(wide))
+        np.testing.assert_array_equal(columns, np.square(x.astype(wide).T).astype(narrow))
