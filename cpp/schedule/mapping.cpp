@@ -1,6 +1,7 @@
 #include "schedule/mapping.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -167,6 +168,33 @@ class Mapper {
     return points(kernel_.stages[stage]) / most;
   }
 
+  // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
+  // these can be accessed together.
+  std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const {
+    const auto stride = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
+    if (around_ || contracts_ || sequential_ || !is_outer(lanes_axis) || !stride ||
+        !interleaves(*stride, lanes_))
+      return std::nullopt;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(kernel_.iter.axes.size()); ++axis)
+      if (!kernel_.iter.axes[axis].sym && extent(axis) == *stride &&
+          access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1)
+        return axis;
+    return std::nullopt;
+  }
+
+  // Computes all points of such axes at once; returns how many that are.
+  int64_t unroll_filling_axes(const Ints& vec) {
+    int64_t points = 1;
+    for (const MemoryAccess& access : accesses_) {
+      if (vec.size() != 1) break;
+      const std::optional<int64_t> axis = filling_axis(access, vec.front());
+      if (!axis || step_[*axis] > 1) continue;
+      unroll(*axis, extent(*axis));
+      points *= extent(*axis);
+    }
+    return points;
+  }
+
   // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >=
   // 0.
   double vector_score(int64_t axis, int stage) const {
@@ -183,6 +211,8 @@ class Mapper {
         score += weight;
       else if (*along == -1)
         score += 1.5 * weight;
+      else if (filling_axis(access, axis))
+        score += 2 * weight / static_cast<double>(*along);
       else if (!access.is_store && loads_whole_vectors(*along, lanes_))
         score += weight / static_cast<double>(std::abs(*along));
       else
@@ -193,6 +223,14 @@ class Mapper {
 
   double lane_use(int64_t axis, int64_t lanes) const {
     return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes));
+  }
+
+  // Of lanes along an inner axis, which after a reduction are combined by halves.
+  double lane_use(const Stage& stage, int64_t axis, int64_t lanes) const {
+    if (stage.kind != StageKind::Reduce) return lane_use(axis, lanes);
+    const int64_t combined = lanes * (std::bit_width(static_cast<uint64_t>(lanes)) - 1);
+    return static_cast<double>(extent(axis)) /
+           static_cast<double>(round_up(extent(axis), lanes) + combined);
   }
 
   // Whether a stage has inner axes that can carry the lanes.
@@ -225,7 +263,7 @@ class Mapper {
       for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
         if (!may_vectorize(kernel_.stages[s])) continue;
         score += vector_score(best[next], static_cast<int>(s));
-        use = std::min(use, lane_use(best[next], lanes));
+        use = std::min(use, lane_use(kernel_.stages[s], best[next], lanes));
         ++next;
       }
       best_score = score > 0 ? score * use : score;
@@ -324,9 +362,10 @@ class Mapper {
 
   void unroll_for_cores(const Ints& vec) {
     if (sequential_) unroll_sequential(vec);
+    const int64_t points = unroll_filling_axes(vec);
     for (const int64_t axis : vec) {
       if (sequential_ || !is_outer(axis)) continue;
-      unroll(axis, fitting(axis, unroll_factor(kernel_.stages.front())));
+      unroll(axis, fitting(axis, unroll_factor(kernel_.stages.front()) / points));
     }
     for (const Stage& stage : kernel_.stages)
       for (const int64_t axis : stage.axes) {
@@ -585,6 +624,10 @@ bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabi
   const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
   return caps.model == ExecutionModel::Grid && op &&
          caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
+}
+
+bool interleaves(int64_t stride, int64_t lanes) {
+  return stride >= 2 && stride <= std::min(kMostStrideOfVectors, lanes);
 }
 
 bool loads_whole_vectors(int64_t stride, int64_t lanes) {

@@ -103,3 +103,31 @@ def test_ufunc(run: Callable[..., Any], ufunc: np.ufunc, dtype: str) -> None:
             expected = every_layout(arguments)
     actual = run(every_layout, arguments)
     assert_matches(actual, expected, _ULPS.get(ufunc.__name__, 8))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "float64"])
+def test_short_rows(run: Callable[..., Any], dtype: str) -> None:
+    """Rows of 2 to 9 elements, fewer than a vector's lanes: read and written by columns."""
+    rng = np.random.default_rng(7)
+    arrays = [
+        rng.integers(0, 2 if dtype == "bool" else 100, (rows, width)).astype(dtype)
+        for width in range(2, 10)
+        for rows in (1, 37, 96)
+    ]
+
+    def by_columns(x: Any) -> list[Any]:
+        columns = [x[:, i] for i in range(x.shape[1])]
+        return [
+            np.stack(columns[::-1], -1),
+            np.stack([columns[0], columns[0] | columns[1] if dtype == "bool" else -columns[1]], 1),
+            columns[0] ^ columns[-1] if dtype == "bool" else columns[0] * columns[-1],
+            x == x.max(-1, keepdims=True),
+            np.repeat(columns[1][:, None], 3, 1),
+            np.where(x[:, ::-1] > x[0], x, columns[1][:, None]),
+            x[1:, 1:],
+        ]
+
+    def every_row(pairs: Any) -> list[Any]:
+        return [by_columns(x) for x in pairs]
+
+    assert_matches(run(every_row, arrays), every_row(arrays), 0)

@@ -263,14 +263,17 @@ class KernelLowerer {
           wanted.push_back({value.value, context_.index_of(stage, value, point.axes), point.mask});
       const std::vector<Var> results = values_.evaluate(wanted);
       size_t i = 0;
-      for (const StageValue& value : stage.values)
+      for (const StageValue& value : stage.values) {
+        std::vector<ValueEmitter::Element> elements;
         for (const Point& point : points) {
           Mask mask = point.mask;
           if (stage.axes.empty() && kernel_.reduce && nest_.threads() > 1)
             require_first_thread(mask);
-          values_.store(value.value, schedule::value_position(stage, value, point.axes),
-                        results[i++], mask, context_.is_nontemporal(value.value));
+          elements.push_back(
+              {schedule::value_position(stage, value, point.axes), results[i++], mask});
         }
+        values_.store(value.value, elements, context_.is_nontemporal(value.value));
+      }
     });
   }
 

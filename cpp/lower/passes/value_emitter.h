@@ -74,6 +74,14 @@ class ValueEmitter {
 
   void store(Value v, const sym::Expr& position, Var value, const sym::Mask& mask,
              bool nontemporal);
+  // As store, of a value's elements at several points. Where they fill what lies between the
+  // elements of each other's neighbouring lanes, they are stored as whole vectors.
+  struct Element {
+    sym::Expr position;
+    Var value;
+    sym::Mask mask;
+  };
+  void store(Value v, const std::vector<Element>& elements, bool nontemporal);
 
   // A scalar index that is data as a position along an axis, negative ones from the end; `valid`
   // says whether it is one.
@@ -158,8 +166,17 @@ class ValueEmitter {
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   // Of neighbouring lanes' elements that are `stride` apart: all that lies between them is loaded.
   Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
+  // The same, of memory that consists of runs of `stride` elements: whole runs are loaded, which
+  // serve the accesses to their other elements, too.
+  Var load_interleaved(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
+  bool is_in_runs(Value v, const sym::Expr& position, int64_t stride) const;
+  std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
+  void store_interleaved(Var memory, const std::vector<Element>& elements,
+                         const std::vector<size_t>& group, bool nontemporal);
   void store_to(Var memory, const sym::Expr& position, Var value, const sym::Mask& mask,
                 bool nontemporal);
+  // Whether the first lane is at a multiple of whole vectors, as stores past the caches must be.
+  bool starts_vector(const sym::Expr& position) const;
   bool is_input(Value v) const { return inputs_.count(v.id) > 0; }
 
   ScopedBuilder& builder_;

@@ -62,8 +62,12 @@ Var ValueEmitter::load(const Access& access) {
     const auto& [memory, layout, origin, depth] = placed->second;
     return load_from(memory, scratch_position(*layout, origin, access.index), access.mask, depth);
   }
-  return load_from(memory_.at(access.value.id),
-                   sym::flatten_index(access.index, graph_[access.value].shape()), access.mask, 0);
+  const Var memory = memory_.at(access.value.id);
+  const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+  const auto along = lane_stride(position);
+  if (along && access.mask.is_true() && is_in_runs(access.value, position, *along))
+    return load_interleaved(memory, position, *along, 0);
+  return load_from(memory, position, access.mask, 0);
 }
 
 Var ValueEmitter::load_from(Var memory, const Expr& position, const Mask& mask, int least_depth) {
@@ -104,6 +108,25 @@ Var ValueEmitter::load_strided(Var memory, const Expr& position, int64_t stride,
   return builder_.gep(std::move(vectors), std::move(indices));
 }
 
+bool ValueEmitter::is_in_runs(Value v, const Expr& position, int64_t stride) const {
+  if (!schedule::interleaves(stride, lanes_) || !vars_.empty()) return false;
+  const Expr start = position - mod(Expr(position.constant()), stride);
+  return num_elements(graph_[v].shape()) % stride == 0 && start.known_divisor() % stride == 0;
+}
+
+Var ValueEmitter::load_interleaved(Var memory, const Expr& position, int64_t stride,
+                                   int least_depth) {
+  const int64_t within = mod(Expr(position.constant()), stride).constant();
+  const Expr start = with_lane(position, Expr(0)) - within;
+  std::vector<Var> vectors;
+  for (int64_t i = 0; i < stride; ++i)
+    vectors.push_back(
+        builder_.load(memory, emit(start + Expr(i * lanes_)), lanes_, {}, least_depth));
+  Ints indices;
+  for (int64_t lane = 0; lane < lanes_; ++lane) indices.push_back(lane * stride + within);
+  return builder_.gep(std::move(vectors), std::move(indices));
+}
+
 ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
   if (!depends_on_lane(position)) return {emit(position), 1, valid, false};
   if (valid.valid()) valid = builder_.splat(valid, lanes_);
@@ -119,6 +142,54 @@ void ValueEmitter::store(Value v, const Expr& position, Var value, const Mask& m
     return store_to(memory, scratch_position(*layout, origin, index), value, mask, false);
   }
   store_to(memory_.at(v.id), position, value, mask, nontemporal);
+}
+
+void ValueEmitter::store(Value v, const std::vector<Element>& elements, bool nontemporal) {
+  std::vector<bool> stored(elements.size(), false);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (stored[i]) continue;
+    const std::vector<size_t> group =
+        placed_.count(v.id) ? std::vector<size_t>{} : interleaved(elements, i);
+    if (group.empty()) {
+      store(v, elements[i].position, elements[i].value, elements[i].mask, nontemporal);
+    } else {
+      store_interleaved(memory_.at(v.id), elements, group, nontemporal);
+    }
+    for (const size_t member : group) stored[member] = true;
+  }
+}
+
+std::vector<size_t> ValueEmitter::interleaved(const std::vector<Element>& elements,
+                                              size_t first) const {
+  const Expr& start = elements[first].position;
+  const auto stride = lane_stride(start);
+  if (!stride || !schedule::interleaves(*stride, lanes_)) return {};
+  std::vector<size_t> group;
+  for (size_t i = first; i < elements.size(); ++i) {
+    const bool is_next = elements[i].position == start + Expr(static_cast<int64_t>(group.size()));
+    if (is_next && elements[i].mask.is_true()) group.push_back(i);
+    if (static_cast<int64_t>(group.size()) == *stride) return group;
+  }
+  return {};
+}
+
+void ValueEmitter::store_interleaved(Var memory, const std::vector<Element>& elements,
+                                     const std::vector<size_t>& group, bool nontemporal) {
+  const auto count = static_cast<int64_t>(group.size());
+  std::vector<Var> vectors;
+  for (const size_t i : group) vectors.push_back(builder_.splat(elements[i].value, lanes_));
+  for (int64_t i = 0; i < count; ++i) {
+    Ints indices;
+    for (int64_t at = i * lanes_; at < (i + 1) * lanes_; ++at)
+      indices.push_back(at % count * lanes_ + at / count);
+    const Expr position = with_lane(elements[group[0]].position, Expr(0)) + Expr(i * lanes_);
+    builder_.store(memory, emit(position), builder_.gep(vectors, std::move(indices)), {},
+                   nontemporal && starts_vector(position));
+  }
+}
+
+bool ValueEmitter::starts_vector(const Expr& position) const {
+  return with_lane(position, Expr(0)).known_divisor() % lanes_ == 0;
 }
 
 const ValueEmitter::Held* ValueEmitter::held(Value v) const {
@@ -150,12 +221,7 @@ void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const M
   const Place place = place_of(position, valid);
   RUNE_CHECK(place.lanes > 1 || builder_.type(value).lanes == 1,
              "a vector is stored to one element");
-  // Stores past the caches must cover whole, aligned vectors.
-  bool streams = nontemporal && place.contiguous && !valid.valid();
-  if (streams) {
-    const int64_t divisor = with_lane(position, Expr(0)).known_divisor();
-    streams = divisor == 0 || divisor % lanes_ == 0;
-  }
+  const bool streams = nontemporal && place.contiguous && !valid.valid() && starts_vector(position);
   builder_.store(memory, place.index, builder_.splat(value, place.lanes), place.valid, streams);
 }
 
