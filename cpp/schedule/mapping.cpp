@@ -36,6 +36,9 @@ constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 
 
 // With longer strides, shuffling takes longer than gathering.
 constexpr int64_t kMostStrideOfVectors = 8;
+// In units of vector_score, of each vector that is loaded and shuffled with others, and of loading
+// one element by element.
+constexpr double kStrideCost = 0.4, kGatherCost = 6;
 
 class Mapper {
  public:
@@ -195,6 +198,28 @@ class Mapper {
     return points;
   }
 
+  // Rows of a contraction's tile, with the lanes along an outer axis, that use each vector it
+  // loads.
+  double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const {
+    if (!is_outer(lanes_axis)) return 1;
+    const std::optional<int64_t> rows = longest_outer_axis_but(lanes_axis);
+    if (!rows || access.position.depends_on(static_cast<uint32_t>(*rows))) return 1;
+    return static_cast<double>(std::min(extent(*rows), most_tile_rows()));
+  }
+
+  std::optional<int64_t> longest_outer_axis_but(int64_t other) const {
+    std::optional<int64_t> longest;
+    for (const int64_t axis : outer_)
+      if (axis != other && (!longest || extent(axis) >= extent(*longest))) longest = axis;
+    return longest;
+  }
+
+  // Of a contraction's load with a stride, in units of vector_score.
+  double strided_cost(int64_t stride) const {
+    const bool whole = loads_whole_vectors(stride, lanes_);
+    return whole ? kStrideCost * static_cast<double>(std::abs(stride)) : kGatherCost;
+  }
+
   // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >=
   // 0.
   double vector_score(int64_t axis, int stage) const {
@@ -213,6 +238,8 @@ class Mapper {
         score += 1.5 * weight;
       else if (filling_axis(access, axis))
         score += 2 * weight / static_cast<double>(*along);
+      else if (contracts_ && !access.is_store)
+        score += weight * (1 - strided_cost(*along) / rows_sharing(access, axis));
       else if (!access.is_store && loads_whole_vectors(*along, lanes_))
         score += weight / static_cast<double>(std::abs(*along));
       else
@@ -391,6 +418,9 @@ class Mapper {
     unroll(axis, fitting(axis, unroll_factor(*sequential_)));
   }
 
+  // Of two vectors each, beside what is being loaded.
+  int64_t most_tile_rows() const { return (caps_.num_vector_registers - 4) / 2; }
+
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
   // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
   // long runs.
@@ -405,7 +435,7 @@ class Mapper {
     if (along_output) {
       const bool one_row = rows.empty() || extent(rows.back()) == 1;
       unroll(vec.front(), one_row ? evenly(vec.front(), registers - 8) : fitting(vec.front(), 2));
-      if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), (registers - 4) / 2));
+      if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), most_tile_rows()));
       return;
     }
     // Lanes along the contracted axis: a tile of dot products.
