@@ -245,7 +245,8 @@ def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
             np.where([], number, np.zeros(0, other.dtype))
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
-    return laid_out_as(make_tracer(trace, trace.builder.where(*operands)), (condition, x, y))
+    chosen = Tracer(trace, trace.builder.where(*operands), scalar=False)
+    return laid_out_as(chosen, (condition, x, y))
 
 
 @implements(np.clip)
@@ -287,8 +288,9 @@ def _round(a: Any, decimals: Any = 0) -> Any:
     if decimals == 0:
         return np.rint(a)
     scale = 10.0 ** abs(decimals)
-    result = np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
-    return result.astype(a.dtype)
+    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    # bfloat16 and a Python float are float64, but NumPy rounds each step to the array's dtype.
+    return back(np.rint(there(a, scale).astype(a.dtype)), scale).astype(a.dtype)
 
 
 @implements(np.fix)

@@ -348,7 +348,9 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 @implements(np.roll)
 def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
-    return call_builder("roll", a, as_ints(shift), as_axes(axis))
+    trace = require_trace()
+    value = trace.builder.roll(trace.operand(a), as_ints(shift), as_axes(axis))
+    return Tracer(trace, value, scalar=False)
 
 
 @implements(np.repeat)
@@ -451,9 +453,8 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
 def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) -> Tracer:
     wanted = list(np.shape(a)) if shape is None else as_shape(shape)
     kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
-    return laid_out_as(
-        make_tracer(trace, trace.builder.full(wanted, trace.operand(fill), kind)), [a]
-    )
+    value = trace.builder.full(wanted, trace.operand(fill), kind)
+    return laid_out_as(Tracer(trace, value, scalar=False), [a])
 
 
 @implements(np.zeros_like, np.empty_like)

@@ -107,6 +107,24 @@ def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:
         np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+def test_arrays_without_axes_are_no_scalars() -> None:
+    """Functions whose result is an array even where it has no axes: views write to it."""
+
+    def function(x: Any) -> Any:
+        results = [
+            np.where(x > 1, x, 0), np.select([x > 1], [x], 0), np.copy(x), np.zeros_like(x),
+            np.roll(x, 1), np.array(x), np.full((), x), np.reshape(x + 1, (1,)).reshape(()),
+        ]  # fmt: skip
+        for result in results:
+            np.add.at(result.reshape(1), np.array([[0], [-1]]), np.ones((2, 1)))
+        return tuple(results)
+
+    x = np.array(2.0)
+    for found, wanted in zip(rune_jit.jit(function, fallback="error")(x), function(x), strict=True):
+        assert type(found) is type(wanted) and found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("narrow", ["int8", "uint8", "int16", "bool"])
 def test_a_rest_of_one_lane_is_one_element(narrow: str, run: Callable[..., Any]) -> None:
     """Columns of 257 end in a vector with one valid lane; what follows is of another column."""
