@@ -401,6 +401,11 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
+            if a.shape[first] != a.shape[second]:
+                raise ValueError(
+                    f"dimensions in single operand for collapsing index '{label}' don't match"
+                    f" ({a.shape[first]} != {a.shape[second]})"
+                )
             diagonal: Any = np.diagonal(a, 0, first, second)
             diagonal._writeable = a._writeable  # unlike np.diagonal's own
             a = diagonal

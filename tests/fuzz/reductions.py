@@ -109,7 +109,8 @@ def _running(g: Generator) -> None:
         return
     if name == "cumsum":
         size = f"np.cumsum(magnitude(v{a}), {axis})"
-        noise = f"eps * {_roundings(value.dtype, count)} * {size} + bounded({size}, out)"
+        # One after the other; those of equal terms all round the same way.
+        noise = f"eps * {count} * {size} + bounded({size}, out)"
     else:
         noise = f"eps * {count} * magnitude(out) + spread_of_product(v{a}, np.cumsum, axis={axis})"
     g.add(f"np.{name}(v{a}, {axis})", noise, zeros=False)
@@ -159,7 +160,7 @@ def _einsum(g: Generator) -> None:
         sizes.update(zip(part, shape, strict=False))
     if "..." not in text and math.prod(sizes.values()) > _MOST_PRODUCTS:
         return
-    if 0 in sizes.values():
+    if any(g.values[i].size == 0 for i in chosen):
         return  # NumPy takes "ii->i" of sizes 0 and 4, and reads four elements
     operands = [f"v{i}" for i in chosen]
     places = ", ".join(f"{{{i}}}" for i in range(len(operands)))
