@@ -188,7 +188,7 @@ double parallel_ns(const Capabilities& caps) {
 double launch_ns() {
   struct Nothing : Program {
     void launch(const LaunchArguments& arguments) override {
-      const FunctionRef<void(int64_t, int64_t)> body = [&](int64_t, int64_t) {
+      const auto body = [&](int64_t, int64_t) {
         touched = arguments.buffers[0];
       };
       parallel_for(1, 0, body);
