@@ -443,8 +443,8 @@ Operand NumpyBuilder::power(const Operands& operands, bool is_operator) {
     }
     if (is_float(dtype) && e == -1) return b_.alu(AluOp::Recip, {x});
     // NumPy takes the root, but for its ufunc on float16: pow differs at -0.0 and -inf.
-    const DType of = this->dtype(base);
-    if (e == 0.5 && (is_operator ? is_float(of) : of == DType::Float32 || of == DType::Float64))
+    const bool is_wide = dtype == DType::Float32 || dtype == DType::Float64;
+    if (e == 0.5 && (is_operator ? is_float(this->dtype(base)) : is_wide))
       return b_.alu(AluOp::Sqrt, {x});
   }
   return arithmetic("power", AluOp::Pow, {x, as(exponent, dtype, "power")}, dtype);

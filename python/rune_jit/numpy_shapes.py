@@ -413,7 +413,7 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer
 @implements(np.diag)
 def _diag(v: Any, k: int = 0) -> Any:
     if v.ndim == 2:
-        return np.diagonal(v, k).copy()
+        return np.diagonal(v, k)
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     size = v.shape[0] + abs(k)

@@ -132,3 +132,15 @@ def test_a_rest_of_one_lane_is_one_element(narrow: str, run: Callable[..., Any])
     for wide in ("int16", "uint16", "int32", "int64"):
         columns = run(lambda v: np.square(v.T).astype(narrow), x.astype(wide))
         np.testing.assert_array_equal(columns, np.square(x.astype(wide).T).astype(narrow))
+
+
+@pytest.mark.parametrize("size", [9, 17, 1001, 65537])
+def test_one_part_of_a_concatenation(size: int, run: Callable[..., Any]) -> None:
+    """The last lane but one is of the part that is read, the next one would be of the other."""
+
+    def function(x: Any, y: Any) -> Any:
+        return np.stack([x, y], 0)[None, 0], np.concatenate([x, y])[:size]
+
+    x, y = np.arange(size, dtype=np.uint8), np.arange(size, dtype=np.uint64) + 7
+    for found, wanted in zip(run(function, x, y), function(x, y), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)

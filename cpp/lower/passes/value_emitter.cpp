@@ -75,9 +75,10 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
-  // With one lane it would be the constant 0, and what depends on it no vector.
-  used = std::max<int64_t>(used, 2);
-  return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), {0, used - 1});
+  // One lane from 0 to 0 would be a constant, and what depends on it no vector. A single lane is that
+  // of an axis's last position: the one before exists, the one behind does not.
+  const sym::Bounds bounds = used == 1 ? sym::Bounds{-1, 0} : sym::Bounds{0, used - 1};
+  return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), bounds);
 }
 
 Expr ValueEmitter::bind(Var value, sym::Bounds bounds) {
