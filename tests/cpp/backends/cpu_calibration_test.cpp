@@ -1,0 +1,46 @@
+#include "backends/cpu/cpu_calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "backends/cpu/cpu_capabilities.h"
+#include "base/error.h"
+
+namespace rune::runtime {
+namespace {
+
+std::map<std::string, double> by_name(CpuFigures figures) {
+  std::map<std::string, double> result;
+  figures.fields([&](const char* name, double value) { result[name] = value; });
+  return result;
+}
+
+TEST(CpuCalibration, MeasuresEachFigureNearWhatIsAssumed) {
+  const Capabilities& caps = cpu_capabilities();
+  const auto assumed = by_name(figures_of(caps)), measured = by_name(measure_cpu(caps));
+  ASSERT_EQ(measured.size(), assumed.size());
+  for (const auto& [name, value] : measured) {
+    // Two digits are kept, so the last step may lead a little beyond.
+    EXPECT_GE(value, assumed.at(name) / 4 * 0.94) << name;
+    EXPECT_LE(value, assumed.at(name) * 4 * 1.06) << name;
+  }
+}
+
+TEST(CpuCalibration, ReplacesFiguresThatAreNumbers) {
+  Capabilities caps = cpu_capabilities();
+  CpuFigures figures = figures_of(caps);
+  figures.launch_ns = 123;
+  set_figures(caps, figures);
+  EXPECT_EQ(figures_of(caps).launch_ns, 123);
+  for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    figures.l2_bytes_per_ns = bad;
+    EXPECT_THROW(set_figures(caps, figures), UserError);
+  }
+}
+
+}  // namespace
+}  // namespace rune::runtime
