@@ -204,8 +204,10 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     """Writes a result of the ufunc to out."""
     if not isinstance(out, Tracer):
         refuse_write_to_numpy("out")
-    if not out._writeable or out._storage.scalar:
+    if not out._writeable:
         raise ValueError("output array is read-only")
+    # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
+    out._storage.scalar = False
     if not _broadcasts(tuple(value.shape), out.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"

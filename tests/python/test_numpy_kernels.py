@@ -205,7 +205,7 @@ def test_arithmetic(dtype: str) -> None:
 
     def of_numbers(x: Any, y: Any) -> list[Any]:
         return [
-            np.cross(x[:, :3], y[:, 3:]), *plane_crosses(x, y),
+            np.cross(x[:, :3], y[:, 3:]), np.cross(x[0, :3], y[1, 1:4]), *plane_crosses(x, y),
             np.cross(x[:3], y[:3], axis=0), np.cross(x[:3], y[:, :3].T[:, :1], 0, 0, 0),
             np.linalg.cross(x[:, :3], y[:, 3:]), np.ediff1d(x), np.ediff1d(x, x[0], y[0, 0]),
             np.gradient(x), np.gradient(x, 2, axis=1), np.gradient(x, [0, 1, 3, 4], axis=0),
