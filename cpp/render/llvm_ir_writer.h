@@ -98,8 +98,7 @@ class Writer {
   Value extract(const Value& vector, int lane);
   Value insert(const Value& vector, const Value& scalar, int lane);
   Value splat(const Value& scalar, int lanes);
-  // Lanes `indices` of a vector.
-  // Lanes of vectors of one type, one after the other.
+  // Lanes `indices` of vectors of one type, counted through all of them.
   Value shuffle(const std::vector<Value>& vectors, const Ints& indices);
 
   // Takes the text written so far, so that what follows can be put behind something else.

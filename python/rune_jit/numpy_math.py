@@ -23,7 +23,7 @@ from rune_jit.numpy_dispatch import (
     refuse,
     refuse_unless,
 )
-from rune_jit.numpy_statistics import masked_mean, masked_variance
+from rune_jit.numpy_statistics import degrees_removed, masked_mean, masked_variance
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.sizes import Size
 from rune_jit.trace import Trace, require_trace
@@ -137,10 +137,7 @@ def _variance(
     mean: Any,
     correction: Any,
 ) -> Tracer:
-    if correction is not NO_VALUE:
-        if ddof != 0:
-            raise ValueError("ddof and correction can't be provided simultaneously.")
-        ddof = correction
+    ddof = degrees_removed(ddof, correction)
     if mean is not NO_VALUE or not (where is NO_VALUE or where is True):
         variance = masked_variance(a, axis, dtype, ddof, keepdims, where, mean)
         return np.sqrt(variance) if root else variance  # type: ignore[no-any-return]

@@ -30,6 +30,16 @@ def _quotient(total: Any, count: Any) -> Any:
     return (total.astype(dtype) / count.astype(dtype)).astype(total.dtype)
 
 
+def degrees_removed(ddof: Any, correction: Any) -> Any:
+    """What numpy.var and its kind subtract from the number of elements: `correction` is the array
+    API's name of `ddof`. ValueError if both are given."""
+    if correction is NO_VALUE:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
 def masked_mean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Any:
     """numpy.mean with where=."""
     a, keepdims = traced(a), as_flag(keepdims)
@@ -179,10 +189,7 @@ def _nanvar(
         options |= _given(mean=mean, correction=correction)
         return np.var(kept, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
     _check_inexact(dtype)
-    if correction is not NO_VALUE:
-        if ddof != 0:
-            raise ValueError("ddof and correction can't be provided simultaneously.")
-        ddof = correction
+    ddof = degrees_removed(ddof, correction)
     present = np.logical_not(missing) & options.get("where", True)
     if mean is NO_VALUE:
         total = np.sum(kept, axis=axis, dtype=dtype, keepdims=True, **options)

@@ -1,8 +1,6 @@
 // Measures this machine for the cost model.
 #pragma once
 
-#include <functional>
-
 #include "types/capabilities.h"
 
 namespace rune::runtime {

@@ -96,7 +96,7 @@ class Marker {
 Kernel eliminate_dead_instructions(const Kernel& kernel, const Capabilities&) {
   Marker marker(kernel);
   marker.run();
-  Kernel result{kernel.name, kernel.grid, kernel.local, {}, kernel.arguments};
+  Kernel result{kernel.name, kernel.grid, kernel.local, {}};
   std::vector<Var> position(kernel.body.size());
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     if (!marker.live[i]) continue;

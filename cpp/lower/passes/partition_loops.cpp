@@ -152,7 +152,7 @@ class Partitioner {
  public:
   explicit Partitioner(const Kernel& kernel)
       : kernel_(kernel), masks_(kernel), moved_(kernel.body.size()) {
-    Kernel empty{kernel.name, kernel.grid, kernel.local, {}, kernel.arguments};
+    Kernel empty{kernel.name, kernel.grid, kernel.local, {}};
     out_ = Builder(std::move(empty));
   }
 
