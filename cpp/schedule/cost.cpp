@@ -5,7 +5,7 @@
 
 #include "alu/alu.h"
 #include "schedule/indexing.h"
-#include "schedule/mapping.h"
+#include "schedule/vector_axis.h"
 
 namespace rune::schedule {
 

@@ -67,6 +67,22 @@ Ints outer_axes(const Kernel& kernel) {
   return result;
 }
 
+bool contracts(const Graph& graph, const Kernel& kernel) {
+  return std::any_of(kernel.ops.begin(), kernel.ops.end(),
+                     [&](Value v) { return graph[v].kind() == graph::NodeKind::Contract; });
+}
+
+bool is_sequential(const Stage& stage) {
+  return stage.kind == StageKind::Scan || stage.kind == StageKind::Scatter;
+}
+
+const Stage* sequential_stage(const Kernel& kernel) {
+  const Stage* last = nullptr;
+  for (const Stage& stage : kernel.stages)
+    if (is_sequential(stage)) last = &stage;
+  return last;
+}
+
 namespace {
 
 using IsInput = std::function<bool(Value)>;

@@ -48,4 +48,12 @@ BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input);
 // Axes in no stage.
 Ints outer_axes(const Kernel& kernel);
 
+// Whether a kernel computes a contraction.
+bool contracts(const Graph& graph, const Kernel& kernel);
+
+// Whether a stage's points must run in order: a Scan or a Scatter.
+bool is_sequential(const Stage& stage);
+// The last such stage of a kernel, or null.
+const Stage* sequential_stage(const Kernel& kernel);
+
 }  // namespace rune::schedule

@@ -1,9 +1,7 @@
 #include "schedule/mapping.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
-#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -14,6 +12,7 @@
 #include "schedule/phases.h"
 #include "schedule/point_cost.h"
 #include "schedule/row_values.h"
+#include "schedule/vector_axis.h"
 
 namespace rune::schedule {
 
@@ -34,12 +33,6 @@ constexpr int64_t kTransposeTile = 64;
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
 
-// With longer strides, shuffling takes longer than gathering.
-constexpr int64_t kMostStrideOfVectors = 8;
-// In units of vector_score, of each vector that is loaded and shuffled with others, and of loading
-// one element by element.
-constexpr double kStrideCost = 0.4, kGatherCost = 6;
-
 class Mapper {
  public:
   Mapper(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel,
@@ -49,12 +42,10 @@ class Mapper {
         work_ns_(work_ns),
         kernel_(kernel),
         around_(around),
-        accesses_(memory_accesses(graph, kernel)),
-        outer_(outer_axes(kernel)) {
-    for (const Value v : kernel.ops) contracts_ |= graph[v].kind() == graph::NodeKind::Contract;
-    for (const Stage& stage : kernel.stages)
-      if (is_sequential(stage)) sequential_ = &stage;
-    lanes_ = choose_lanes();
+        vector_axis_(graph, caps, kernel, around),
+        outer_(outer_axes(kernel)),
+        contracts_(contracts(graph, kernel)),
+        sequential_(sequential_stage(kernel)) {
     step_.assign(kernel.iter.axes.size(), 1);
     block_tile_.assign(kernel.iter.axes.size(), 0);
   }
@@ -101,30 +92,6 @@ class Mapper {
     return copies(outer_axes(kernel_)) * most;
   }
 
-  // As many lanes as a register holds of the widest dtype; in a kernel that is elementwise only, of
-  // the dtype of most operations: rarer wide values take several registers.
-  int64_t choose_lanes() const {
-    int widest = 1;
-    std::map<int, double> operations;  // by size of dtype in bytes
-    for (const Value v : kernel_.ops) {
-      int bytes = size_of(graph_[v].dtype());
-      widest = std::max(widest, bytes);
-      for (const Value input : graph_[v].inputs)
-        bytes = std::max(bytes, size_of(graph_[input].dtype()));
-      operations[bytes] += node_operations(caps_, graph_, graph_[v]);
-    }
-    for (const MemoryAccess& access : accesses_)
-      widest = std::max(widest, size_of(graph_[access.value].dtype()));
-    const bool elementwise = std::all_of(kernel_.stages.begin(), kernel_.stages.end(), [](auto& s) {
-      return s.kind == StageKind::Map && s.axes.empty();
-    });
-    int bytes = widest;
-    if (elementwise && !contracts_)
-      for (const auto& [size, count] : operations)
-        if (size >= 4 && count > operations[bytes]) bytes = size;
-    return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, 64);
-  }
-
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
 
   // Whether the kernel is a phase and this one of the axes that all phases have.
@@ -136,10 +103,6 @@ class Mapper {
     int64_t points = 1;
     for (const int64_t axis : outer_) points *= extent(axis);
     return points;
-  }
-
-  static bool is_sequential(const Stage& stage) {
-    return stage.kind == StageKind::Scan || stage.kind == StageKind::Scatter;
   }
 
   bool has_inner_axes() const { return outer_.size() < kernel_.iter.axes.size(); }
@@ -159,156 +122,17 @@ class Mapper {
 
   // Cores.
 
-  // How often a stage's accesses are made for each of the stage with the most.
-  double share_of(size_t stage) const {
-    const auto points = [&](const Stage& s) {
-      double product = 1;
-      for (const int64_t axis : s.axes) product *= static_cast<double>(extent(axis));
-      return product;
-    };
-    double most = 1;
-    for (const Stage& s : kernel_.stages) most = std::max(most, points(s));
-    return points(kernel_.stages[stage]) / most;
-  }
-
-  // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
-  // these can be accessed together.
-  std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const {
-    const auto stride = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
-    if (around_ || contracts_ || sequential_ || !is_outer(lanes_axis) || !stride ||
-        !interleaves(*stride, lanes_))
-      return std::nullopt;
-    for (int64_t axis = 0; axis < static_cast<int64_t>(kernel_.iter.axes.size()); ++axis)
-      if (!kernel_.iter.axes[axis].sym && extent(axis) == *stride &&
-          access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1)
-        return axis;
-    return std::nullopt;
-  }
-
   // Computes all points of such axes at once; returns how many that are.
   int64_t unroll_filling_axes(const Ints& vec) {
     int64_t points = 1;
-    for (const MemoryAccess& access : accesses_) {
+    for (const MemoryAccess& access : vector_axis_.accesses()) {
       if (vec.size() != 1) break;
-      const std::optional<int64_t> axis = filling_axis(access, vec.front());
+      const std::optional<int64_t> axis = vector_axis_.filling_axis(access, vec.front());
       if (!axis || step_[*axis] > 1) continue;
       unroll(*axis, extent(*axis));
       points *= extent(*axis);
     }
     return points;
-  }
-
-  // Rows of a contraction's tile, with the lanes along an outer axis, that use each vector it
-  // loads.
-  double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const {
-    if (!is_outer(lanes_axis)) return 1;
-    const std::optional<int64_t> rows = longest_outer_axis_but(lanes_axis);
-    if (!rows || access.position.depends_on(static_cast<uint32_t>(*rows))) return 1;
-    return static_cast<double>(std::min(extent(*rows), most_tile_rows()));
-  }
-
-  std::optional<int64_t> longest_outer_axis_but(int64_t other) const {
-    std::optional<int64_t> longest;
-    for (const int64_t axis : outer_)
-      if (axis != other && (!longest || extent(axis) >= extent(*longest))) longest = axis;
-    return longest;
-  }
-
-  // Of a contraction's load with a stride, in units of vector_score.
-  double strided_cost(int64_t stride) const {
-    const bool whole = loads_whole_vectors(stride, lanes_);
-    return whole ? kStrideCost * static_cast<double>(std::abs(stride)) : kGatherCost;
-  }
-
-  // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >=
-  // 0.
-  double vector_score(int64_t axis, int stage) const {
-    double score = 0;
-    for (const MemoryAccess& access : accesses_) {
-      if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
-      const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
-      const double weight = (access.is_store ? 2 : 1) * share_of(access.stage);
-      if (!along)
-        score -= 4 * weight;
-      else if (*along == 1)
-        score += 2 * weight;
-      else if (*along == 0)
-        score += weight;
-      else if (*along == -1)
-        score += 1.5 * weight;
-      else if (filling_axis(access, axis))
-        score += 2 * weight / static_cast<double>(*along);
-      else if (contracts_ && !access.is_store)
-        score += weight * (1 - strided_cost(*along) / rows_sharing(access, axis));
-      else if (!access.is_store && loads_whole_vectors(*along, lanes_))
-        score += weight / static_cast<double>(std::abs(*along));
-      else
-        score -= 4 * weight;
-    }
-    return score;
-  }
-
-  double lane_use(int64_t axis, int64_t lanes) const {
-    return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes));
-  }
-
-  // Of lanes along an inner axis, which after a reduction are combined by halves.
-  double lane_use(const Stage& stage, int64_t axis, int64_t lanes) const {
-    if (stage.kind != StageKind::Reduce) return lane_use(axis, lanes);
-    const int64_t combined = lanes * (std::bit_width(static_cast<uint64_t>(lanes)) - 1);
-    return static_cast<double>(extent(axis)) /
-           static_cast<double>(round_up(extent(axis), lanes) + combined);
-  }
-
-  // Whether a stage has inner axes that can carry the lanes.
-  static bool may_vectorize(const Stage& stage) {
-    return !stage.axes.empty() && !is_sequential(stage);
-  }
-
-  // The axis of each stage that would carry the lanes if they run along inner axes; empty if no
-  // stage has any.
-  Ints inner_vector_axes() const {
-    Ints result;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
-      const Ints& axes = kernel_.stages[s].axes;
-      if (!may_vectorize(kernel_.stages[s])) continue;
-      const auto better = [&](int64_t a, int64_t b) {
-        return vector_score(a, static_cast<int>(s)) < vector_score(b, static_cast<int>(s));
-      };
-      result.push_back(*std::max_element(axes.begin(), axes.end(), better));
-    }
-    return result;
-  }
-
-  // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner
-  // axes.
-  Ints choose_vector_axes(int64_t lanes) const {
-    Ints best = inner_vector_axes();
-    double best_score = -1e30;
-    if (!best.empty()) {
-      double score = 0, use = 1;
-      for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
-        if (!may_vectorize(kernel_.stages[s])) continue;
-        score += vector_score(best[next], static_cast<int>(s));
-        use = std::min(use, lane_use(kernel_.stages[s], best[next], lanes));
-        ++next;
-      }
-      best_score = score > 0 ? score * use : score;
-    }
-    if (sequential_) {
-      if (best_score <= 0) best.clear();
-      best_score = 0;
-    }
-    for (const int64_t axis : outer_) {
-      if (is_shared(axis)) continue;
-      const double score = vector_score(axis, -1);
-      const double scaled = score > 0 ? score * lane_use(axis, lanes) : score;
-      if (scaled > best_score + 1e-9 || (scaled >= best_score && !has_inner_axes())) {
-        best_score = scaled;
-        best = {axis};
-      }
-    }
-    return best;
   }
 
   // Largest factor not above `most` that the axis can fill.
@@ -327,8 +151,8 @@ class Mapper {
   }
 
   void map_to_cores() {
-    const Ints vec = choose_vector_axes(lanes_);
-    for (const int64_t axis : vec) vectorize(axis, lanes_);
+    const Ints vec = vector_axis_.choose();
+    for (const int64_t axis : vec) vectorize(axis, vector_axis_.lanes());
     const std::optional<int64_t> transposed = transposed_axis(vec);
     if (transposed) {
       tile_transpose({vec.front(), *transposed});
@@ -381,7 +205,7 @@ class Mapper {
   // Independent accumulators hide the latency of a reduction's operations; elsewhere, iterations
   // are independent anyway, and copies only make that visible to a core's instruction window.
   int64_t unroll_factor(const Stage& stage) const {
-    const PointCost cost = point_cost(graph_, kernel_, stage, caps_, lanes_);
+    const PointCost cost = point_cost(graph_, kernel_, stage, caps_, vector_axis_.lanes());
     if (stage.kind == StageKind::Reduce)
       return cost.operations <= 8 ? 8 : cost.operations <= 40 ? 4 : 2;
     return interleaved_copies(cost, caps_);
@@ -418,9 +242,6 @@ class Mapper {
     unroll(axis, fitting(axis, unroll_factor(*sequential_)));
   }
 
-  // Of two vectors each, beside what is being loaded.
-  int64_t most_tile_rows() const { return (caps_.num_vector_registers - 4) / 2; }
-
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
   // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
   // long runs.
@@ -435,7 +256,7 @@ class Mapper {
     if (along_output) {
       const bool one_row = rows.empty() || extent(rows.back()) == 1;
       unroll(vec.front(), one_row ? evenly(vec.front(), registers - 8) : fitting(vec.front(), 2));
-      if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), most_tile_rows()));
+      if (!rows.empty()) unroll(rows.back(), fitting(rows.back(), most_tile_rows(caps_)));
       return;
     }
     // Lanes along the contracted axis: a tile of dot products.
@@ -452,7 +273,7 @@ class Mapper {
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
     if (around_ || has_inner_axes() || vec.empty() || extent(vec.front()) <= kTransposeTile)
       return std::nullopt;
-    for (const MemoryAccess& access : accesses_) {
+    for (const MemoryAccess& access : vector_axis_.accesses()) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
       if (!stride || std::abs(*stride) <= 1) continue;
       for (const int64_t axis : outer_)
@@ -639,11 +460,10 @@ class Mapper {
   const double work_ns_;
   Kernel& kernel_;
   const Kernel* const around_;
-  const std::vector<MemoryAccess> accesses_;
+  const VectorAxis vector_axis_;
   const Ints outer_;
-  int64_t lanes_ = 1;
-  bool contracts_ = false;
-  const Stage* sequential_ = nullptr;  // a Scan or Scatter stage, if there is one
+  const bool contracts_;
+  const Stage* const sequential_;
   Ints step_;        // by axis: points that one iteration of its innermost loop covers
   Ints block_tile_;  // by axis: points that one workgroup covers, 0 if not a block axis
 };
@@ -654,15 +474,6 @@ bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabi
   const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
   return caps.model == ExecutionModel::Grid && op &&
          caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
-}
-
-bool interleaves(int64_t stride, int64_t lanes) {
-  return stride >= 2 && stride <= std::min(kMostStrideOfVectors, lanes);
-}
-
-bool loads_whole_vectors(int64_t stride, int64_t lanes) {
-  const int64_t step = std::abs(stride);
-  return step >= 2 && step <= kMostStrideOfVectors && 2 * step <= lanes;
 }
 
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel) {

@@ -9,14 +9,6 @@ namespace rune::schedule {
 // device of many threads that has them.
 bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps);
 
-// Whether neighbouring lanes read elements so few apart that it takes fewer loads to read all that
-// lies between them, a vector at a time, than to read each lane's element. Not of stride 1 or -1.
-bool loads_whole_vectors(int64_t stride, int64_t lanes);
-
-// Whether neighbouring lanes' elements are so few apart that those of `stride` points, which fill
-// what lies between them, are best loaded or stored together: as many whole vectors, shuffled.
-bool interleaves(int64_t stride, int64_t lanes);
-
 // Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
 // set. `work_ns` is the kernel's time on one core; it decides how far to spread the work.
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);

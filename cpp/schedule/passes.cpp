@@ -15,18 +15,16 @@ namespace rune::schedule {
 namespace {
 
 std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
-  bool reduces = false, contracts = false;
-  for (const Value v : kernel.ops) {
-    reduces |= graph[v].kind() == graph::NodeKind::Reduce_Axis;
-    contracts |= graph[v].kind() == graph::NodeKind::Contract;
-  }
+  const bool reduces = std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](Value v) {
+    return graph[v].kind() == graph::NodeKind::Reduce_Axis;
+  });
   const auto has_stage = [&](StageKind kind) {
     return std::any_of(kernel.stages.begin(), kernel.stages.end(),
                        [kind](const Stage& stage) { return stage.kind == kind; });
   };
   return concat(has_stage(StageKind::Scan)      ? "scan"
                 : has_stage(StageKind::Scatter) ? "scatter"
-                : contracts                     ? "contract"
+                : contracts(graph, kernel)      ? "contract"
                 : reduces                       ? "reduce"
                                                 : "map",
                 "_", id);

@@ -4,7 +4,7 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "lower/passes/value_emitter.h"
-#include "schedule/mapping.h"
+#include "schedule/vector_axis.h"
 
 namespace rune::lower {
 
