@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import rune_jit
+
 _FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "ulp.py"
 
 
@@ -79,3 +81,30 @@ def test_errors_are_measured_in_units_of_the_result() -> None:
     worst = ulp.Worst("name", "float32")
     worst.add((true,), got, true)
     assert (worst.ulps, worst.wrong, worst.inputs) == (2, 2, 8)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider type for true values")
+def test_float64_functions_are_within_two_ulp() -> None:
+    rng = np.random.default_rng(3)
+    wide = np.exp(rng.uniform(-700, 700, 20_000))
+    turns = np.r_[rng.uniform(-10, 10, 20_000), 10 ** rng.uniform(0, 300, 5_000)]
+    near = rng.uniform(-2, 2, 20_000)
+    arguments = {
+        "exp": rng.uniform(-700, 700, 20_000),
+        "exp2": rng.uniform(-1000, 1000, 20_000),
+        "expm1": np.r_[near, rng.uniform(-40, 700, 20_000)],
+        "log": np.r_[wide, np.abs(near)],
+        "log2": np.r_[wide, np.abs(near)],
+        "log10": np.r_[wide, np.abs(near)],
+        "log1p": np.r_[wide, near / 2.1],
+        "sin": turns,
+        "cos": turns,
+        "tan": turns,
+        "tanh": np.r_[near, 10 * near],
+    }
+    for name, x in arguments.items():
+        function = getattr(np, name)
+        true = function(x.astype(np.longdouble))
+        unit = np.spacing(np.abs(true.astype(np.float64)))
+        error = np.abs(rune_jit.jit(function)(x) - true) / unit
+        assert error.max() < 2, (name, x[error.argmax()])

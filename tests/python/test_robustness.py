@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
-import os
-import subprocess
-import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -385,13 +380,6 @@ def test_leaked_tracers(jit: Any) -> None:
             use(leaked[0])
 
 
-def test_tracers_do_not_cross_threads(jit: Any) -> None:
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        f = jit(lambda x: pool.submit(lambda: x + 1).result(60))
-        with pytest.raises(TracerLeakError):
-            f(X)
-
-
 # Messages: `op: cannot ...` with both values, or NumPy's own words.
 
 MESSAGES = [
@@ -500,93 +488,6 @@ def test_a_loop_unrolled_2000_times(jit: Any) -> None:
         return total
 
     np.testing.assert_array_equal(_timed(lambda: jit(f)(X), 30), f(X))
-
-
-# Threads and processes.
-
-
-def test_threads_call_one_function(jit: Any) -> None:
-    small = jit.keywords["device"] == "interpreter"
-    x = np.random.default_rng(0).random(3000 if small else 300_000).astype(np.float32)
-
-    def f(v: Any) -> Any:
-        return np.sin(v) * 2, v.max(), (v * v).reshape(100, -1).sum(1)
-
-    jitted, expected = jit(f), f(x)
-    failures: list[Any] = []
-
-    def work(i: int) -> None:
-        try:
-            for _ in range(5 if small else 20):
-                for got, want in zip(jitted(x), expected, strict=True):
-                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
-                jitted(x[: 100 * (i + 1)])  # a signature of its own
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert jitted.cache_info().misses == 11
-
-
-def _run(code: str) -> str:
-    path = os.pathsep.join(p for p in sys.path if p)
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip()
-
-
-def test_the_first_call_of_a_process_from_many_threads() -> None:
-    """What is made once a process is made without deadlock (imports hand the interpreter over)."""
-    code = (
-        "import threading, numpy as np, rune_jit\n"
-        "f = rune_jit.jit(lambda x: x + 1, device='cpu')\n"
-        "results = []\n"
-        "work = lambda: results.append(f(np.ones(8)).sum())\n"
-        "threads = [threading.Thread(target=work) for _ in range(12)]\n"
-        "[t.start() for t in threads]; [t.join() for t in threads]\n"
-        "print(results == [16.0] * 12)"
-    )
-    for _ in range(3):
-        assert _run(code) == "True"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_after_use() -> None:
-    code = (
-        "import os, numpy as np, rune_jit\n"
-        "x = np.random.rand(300_000).astype(np.float32)\n"
-        "f = rune_jit.jit(lambda x: np.sqrt(x) * 2, device='cpu')\n"
-        "f(x)\n"
-        "def ok():\n"
-        "    g = rune_jit.jit(lambda x: np.sqrt(x) + 3, device='cpu')\n"
-        "    return np.array_equal(f(x), np.sqrt(x) * 2) and np.array_equal(g(x), np.sqrt(x) + 3)\n"
-        "pid = os.fork()\n"
-        "if pid == 0: os._exit(0 if ok() else 3)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), ok())"
-    )
-    assert _run(code) == "0 True"
-
-
-def test_a_results_memory_outlives_the_function() -> None:
-    result = rune_jit.jit(lambda x: x + 1)(X)
-    view = result[1:]
-    del result
-    others = [rune_jit.jit(lambda x: x * 3)(X) for _ in range(20)]
-    np.testing.assert_array_equal(view, X[1:] + 1)
-    assert len(others) == 20
 
 
 def test_this_file_is_the_users_line(tmp_path: Path) -> None:

@@ -184,3 +184,13 @@ def test_very_deep_and_cyclic_arguments_are_left_to_python():
     cyclic.append(cyclic)
     with pytest.raises((RecursionError, rune_jit.UnsupportedOpError)):
         jit(lambda tree: np.zeros(1), fallback="error")(cyclic)
+
+
+def test_a_results_memory_outlives_the_function() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    result = rune_jit.jit(lambda x: x + 1)(x)
+    view = result[1:]
+    del result
+    others = [rune_jit.jit(lambda x: x * 3)(x) for _ in range(20)]
+    np.testing.assert_array_equal(view, x[1:] + 1)
+    assert len(others) == 20
