@@ -216,7 +216,12 @@ class Mapper {
     const int64_t points = unroll_filling_axes(vec);
     for (const int64_t axis : vec) {
       if (sequential_ || !is_outer(axis)) continue;
-      unroll(axis, fitting(axis, unroll_factor(kernel_.stages.front()) / points));
+      int64_t copies = unroll_factor(kernel_.stages.front()) / points;
+      if (const std::optional<Block> block = points == 1 ? jammed_rows(axis) : std::nullopt) {
+        unroll(block->axis, block->count);
+        copies /= block->count;
+      }
+      unroll(axis, fitting(axis, copies));
     }
     for (const Stage& stage : kernel_.stages)
       for (const int64_t axis : stage.axes) {
@@ -227,6 +232,14 @@ class Mapper {
     for (const Stage& stage : kernel_.stages)
       if (stage.kind == StageKind::Reduce && !stage.axes.empty())
         unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
+  }
+
+  // Of a kernel of one loop nest, neighbouring rows of vectors that share loads, as a stencil's do.
+  std::optional<Block> jammed_rows(int64_t lanes_axis) const {
+    if (around_ || has_inner_axes() || kernel_.stages.size() > 1) return std::nullopt;
+    Ints axes = outer_;
+    std::erase(axes, lanes_axis);
+    return jammed_block(graph_, kernel_, kernel_.stages.front(), caps_, lanes_, axes);
   }
 
   // Several outer points at once, so that their chains of operations overlap. Updates of single

@@ -21,6 +21,10 @@ constexpr double kIssued = 2;
 constexpr double kCostlyChain = 0.7;
 constexpr double kCostlyRegisters = 3;
 constexpr double kMostCopies = 4;
+// With fewer loads a point, most time goes elsewhere.
+constexpr double kFewestLoads = 4;
+// Of a point's time, what jamming must leave at most.
+constexpr double kWorthJamming = 0.85;
 // In all copies; more code is not worth compiling.
 constexpr double kMostOperations = 1200;
 
@@ -50,18 +54,40 @@ double most_at_once(const std::vector<Lifetime>& lifetimes,
   return most;
 }
 
+std::vector<Seed> block_seeds(const Graph& graph, const Kernel& kernel, const Stage& stage,
+                              const Block& block) {
+  std::vector<sym::Expr> axes = axis_variables(kernel.iter);
+  if (block.count == 1) return stage_seeds(graph, stage, axes);
+  const sym::Expr first = sym::Expr::variable(
+      static_cast<uint32_t>(block.axis), {0, kernel.iter.axes[block.axis].extent() - block.count});
+  std::vector<Seed> seeds;
+  for (int64_t i = 0; i < block.count; ++i) {
+    axes[block.axis] = first + i;
+    for (Seed& seed : stage_seeds(graph, stage, axes)) seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
+// Cycles that each of a block's points takes: most loads cross cache lines and are begun one a
+// cycle; what does not fit the registers is loaded again.
+double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t points) {
+  const double spilled = std::max(0.0, cost.registers - caps.num_vector_registers);
+  return (cost.operations / kIssued + cost.loads + spilled) / static_cast<double>(points);
+}
+
 }  // namespace
 
 PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stage,
-                     const Capabilities& caps, int64_t lanes) {
-  std::set<uint32_t> loaded;
-  for (const BufferInfo& buffer : kernel.inputs) loaded.insert(buffer.buf_var.id);
+                     const Capabilities& caps, int64_t lanes, const std::optional<Block>& block) {
+  std::set<uint32_t> inputs;
+  for (const BufferInfo& buffer : kernel.inputs) inputs.insert(buffer.buf_var.id);
+  std::set<uint32_t> loaded = inputs;
   for (const Stage& other : kernel.stages)
     if (other.kind == StageKind::Reduce)
       for (const StageValue& value : other.values) loaded.insert(value.value.id);
 
   std::map<uint32_t, double> copies;  // by value: positions at which it is computed
-  const std::vector<Seed> seeds = stage_seeds(graph, stage, axis_variables(kernel.iter));
+  const std::vector<Seed> seeds = block_seeds(graph, kernel, stage, block.value_or(Block{}));
   for (const Seed& seed : seeds) copies[seed.value.id] += 1;
   walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
     copies[v.id] += static_cast<double>(demands.size());
@@ -77,7 +103,10 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
   std::map<uint32_t, double> depth, temporary;
   for (const auto& [id, count] : copies) {
     const graph::Node& node = graph.nodes[id];
-    if (loaded.count(id) && depth.try_emplace(id, 0).second) continue;
+    if (loaded.count(id) && depth.try_emplace(id, 0).second) {
+      if (inputs.count(id)) cost.loads += count;
+      continue;
+    }
     const double operations = node_operations(caps, graph, node);
     cost.operations += operations * count;
     double before = 0;
@@ -114,6 +143,25 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
   }
   cost.registers = most_at_once(values, temporary);
   return cost;
+}
+
+std::optional<Block> jammed_block(const Graph& graph, const Kernel& kernel, const Stage& stage,
+                                  const Capabilities& caps, int64_t lanes, const Ints& axes) {
+  const PointCost one = point_cost(graph, kernel, stage, caps, lanes);
+  if (one.loads < kFewestLoads) return std::nullopt;
+  double least = kWorthJamming * cycles_per_point(one, caps, 1);
+  std::optional<Block> best;
+  for (const int64_t axis : axes)
+    for (const int64_t count : {2, 4}) {
+      const bool fits = 2 * count <= kernel.iter.axes[axis].extent() &&
+                        static_cast<double>(count) * one.operations <= kMostOperations;
+      if (!fits) continue;
+      const Block block{axis, count};
+      const PointCost cost = point_cost(graph, kernel, stage, caps, lanes, block);
+      const double cycles = cycles_per_point(cost, caps, count);
+      if (cycles < least) least = cycles, best = block;
+    }
+  return best;
 }
 
 int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps) {

@@ -1,5 +1,6 @@
 // Axes and where they run.
 #include <algorithm>
+#include <optional>
 
 #include "schedule_testing.h"
 
@@ -94,6 +95,39 @@ TEST_F(Map, InterleavedCopiesFitTheRegisters) {
   for (int round = 0; round < 2; ++round)
     for (const Value v : values) sum = b.alu(AluOp::Mul, {sum, v});
   EXPECT_EQ(on_cores({sum}).unroll(0), 2);
+}
+
+// The sum of the nine neighbours of each of `rows` rows of 256 points.
+Value blur(Builder& b, int64_t rows) {
+  const Value x = input(b, {rows + 2, 258});
+  std::optional<Value> sum;
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 3; ++j) {
+      const Value shifted = b.shrink(x, {{i, i + rows}, {j, j + 256}});
+      sum = sum ? b.alu(AluOp::Add, {*sum, shifted}) : shifted;
+    }
+  return *sum;
+}
+
+TEST_F(Map, RowsOfAStencilShareTheirLoads) {
+  const Kernel& k = on_cores({blur(b, 301)});
+  EXPECT_EQ(k.iter.mapping.vec, Ints{1});
+  EXPECT_EQ(k.unroll(0), 4);
+  EXPECT_EQ(k.iter.tiles[0].back(), 4);
+  EXPECT_EQ(k.unroll(1), 1);
+}
+
+TEST_F(Map, RowsThatShareLittleStayApart) {
+  const Value x = input(b, {301, 257});
+  const auto at = [&](int64_t i, int64_t j) { return b.shrink(x, {{i, i + 300}, {j, j + 256}}); };
+  const Value down = b.alu(AluOp::Sub, {at(1, 0), at(0, 0)});
+  EXPECT_EQ(on_cores({b.alu(AluOp::Sub, {down, at(0, 1)})}).unroll(0), 1);
+}
+
+TEST_F(Map, FewRowsStayApart) {
+  EXPECT_EQ(on_cores({blur(b, 7)}).unroll(0), 2);
+  Builder fewer;
+  EXPECT_EQ(kernel_at(schedule_of(fewer, {blur(fewer, 3)}, cores()), 0).unroll(0), 1);
 }
 
 TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
