@@ -231,7 +231,7 @@ Capabilities cuda_capabilities() {
   caps.l2_bytes = 4 << 20;
   caps.last_level_bytes = 4 << 20;
   caps.max_buffers = cuda_dialect().max_parameters - 1;
-  caps.max_grid = (int64_t{1} << 16) - 1;  // of y and z; x allows more
+  caps.max_grid = (int64_t{1} << 31) - 1;
   caps.bandwidth_bytes_per_ns = 600;
   caps.last_level_bytes_per_ns = 2000;
   caps.operations_per_ns = rates_by_size(7500);

@@ -48,7 +48,7 @@ struct Capabilities {
   int64_t l2_bytes = 1 << 20;           // per core
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
-  int64_t max_grid = int64_t{1} << 31;  // groups along one dimension
+  int64_t max_grid = int64_t{1} << 31;  // groups, along the first dimension
 
   // What takes how long. Rates are those of all cores together.
   double bandwidth_bytes_per_ns = 10;       // main memory

@@ -3,6 +3,7 @@ the fewest bytes: each input read once, each result written once, no intermediat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -372,3 +373,11 @@ def test_sums_down_long_rows_go_by_strips():
     total, largest = rune_jit.jit(down, fallback="error")(x)
     assert np.max(np.abs(total - np.sum(x, axis=0, dtype=np.float64))) < 1e-2
     assert np.array_equal(largest, np.max(x, axis=0))
+
+
+def test_large_grids_are_launched_whole() -> None:
+    x = np.empty(1 << 25, np.uint8)
+    for target in ("metal", "cuda"):
+        text = rune_jit.jit(np.negative).lower(x).source(target)
+        (groups,) = re.findall(r"(\d+) x 1 x 1 workgroups", text)
+        assert int(groups) > 1 << 16, target
