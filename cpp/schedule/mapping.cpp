@@ -239,7 +239,7 @@ class Mapper {
     if (around_ || has_inner_axes() || kernel_.stages.size() > 1) return std::nullopt;
     Ints axes = outer_;
     std::erase(axes, lanes_axis);
-    return jammed_block(graph_, kernel_, kernel_.stages.front(), caps_, lanes_, axes);
+    return jammed_block(graph_, kernel_, kernel_.stages.front(), caps_, vector_axis_.lanes(), axes);
   }
 
   // Several outer points at once, so that their chains of operations overlap. Updates of single
