@@ -72,7 +72,7 @@ py::dict to_dict(runtime::CpuFigures figures) {
 
 runtime::CpuFigures measure_cpu() {
   const py::gil_scoped_release release;
-  return runtime::measure_cpu(runtime::cpu_capabilities());
+  return runtime::measure_cpu(runtime::uncalibrated_cpu_capabilities());
 }
 
 void set_cpu_figures(const py::dict& values) {

@@ -1,9 +1,11 @@
 #include "backends/cpu/cpu_calibration.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
 #include "backends/cpu/cpu_device.h"
@@ -22,29 +24,50 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time for one figure; the best of as many rounds as fit counts.
-constexpr auto kTimePerFigure = std::chrono::milliseconds(1);
+// Time for one figure; the best of as many rounds as fit counts. Rounds in which the thread lost
+// its core tell nothing: others take their place, within a limit.
+constexpr auto kTimePerFigure = std::chrono::milliseconds(1), kMostTime = 6 * kTimePerFigure;
 constexpr int kLeastRounds = 3;
+constexpr double kLeastShareOfCore = 0.9;
 // Measured figures stay within this factor of what is assumed without measuring.
 constexpr double kMostDeviation = 4;
 
+using Nanoseconds = std::chrono::duration<double, std::nano>;
+
+// Time that the calling thread ran; without a clock for it, all time.
+double thread_ns() {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+  timespec time{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0)
+    return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
+#endif
+  return Nanoseconds(Clock::now().time_since_epoch()).count();
+}
+
+// Of `run`, each time after `prepare`. With `waits` it may leave its core to wait for other
+// threads.
 template <class F, class Prepare>
-double best_ns(F&& run, Prepare&& prepare) {
+double best_ns(F&& run, Prepare&& prepare, bool waits) {
   double best = 1e30;
-  const auto end = Clock::now() + kTimePerFigure;
-  for (int round = 0; round < kLeastRounds || Clock::now() < end; ++round) {
+  Clock::duration measured{};
+  const auto end = Clock::now() + kMostTime;
+  for (int rounds = 0; rounds < kLeastRounds || measured < kTimePerFigure;) {
     prepare();
+    const double before = thread_ns();
     const auto start = Clock::now();
     run();
-    const std::chrono::duration<double, std::nano> took = Clock::now() - start;
-    best = std::min(best, took.count());
+    const auto took = Clock::now() - start;
+    const double ns = Nanoseconds(took).count();
+    best = std::min(best, ns);
+    if (waits || thread_ns() - before >= kLeastShareOfCore * ns) ++rounds, measured += took;
+    if (Clock::now() > end) break;
   }
   return best;
 }
 
 template <class F>
-double best_ns(F&& run) {
-  return best_ns(run, [] {});
+double best_ns(F&& run, bool waits = false) {
+  return best_ns(run, [] {}, waits);
 }
 
 #if defined(__GNUC__)
@@ -110,12 +133,45 @@ double operations_per_ns(const Capabilities& caps) {
 
 using Word = uint64_t;
 
-// Reads memory as fast as this machine's memcpy does, into the first-level cache.
-void read_words(const Word* words, int64_t count) {
-  constexpr int64_t kBlock = 1024;
-  static thread_local Word block[kBlock];
-  for (int64_t i = 0; i + kBlock <= count; i += kBlock) std::memcpy(block, words + i, sizeof block);
-  volatile Word sink = block[0];
+// Adds up words as fast as they come; their number is a multiple of kWordsPerStep.
+constexpr int64_t kWordsPerStep = 32;
+
+template <int kBytes>
+RUNE_INLINE Word sum_words(const Word* words, int64_t count) {
+#if defined(__GNUC__)
+  typedef Word Vector __attribute__((vector_size(kBytes), aligned(sizeof(Word)), may_alias));
+  constexpr int64_t kLanes = kBytes / sizeof(Word);
+#else
+  using Vector = Word;
+  constexpr int64_t kLanes = 1;
+#endif
+  Vector even{}, odd{};
+  for (int64_t i = 0; i < count; i += 2 * kLanes) {
+    even += *reinterpret_cast<const Vector*>(words + i);
+    odd += *reinterpret_cast<const Vector*>(words + i + kLanes);
+  }
+  even += odd;
+  Word result;
+  std::memcpy(&result, &even, sizeof result);
+  return result;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx512f"))) Word sum_words_512(const Word* words, int64_t count) {
+  return sum_words<64>(words, count);
+}
+__attribute__((target("avx2"))) Word sum_words_256(const Word* words, int64_t count) {
+  return sum_words<32>(words, count);
+}
+#endif
+
+void read_words(const Capabilities& caps, const Word* words, int64_t count) {
+  volatile Word sink;
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (caps.vector_bits == 512) return void(sink = sum_words_512(words, count));
+  if (caps.vector_bits == 256) return void(sink = sum_words_256(words, count));
+#endif
+  sink = sum_words<16>(words, count);
   (void)sink;
 }
 
@@ -151,46 +207,60 @@ double copied_bytes_per_ns(int64_t block) {
 // much.
 constexpr int64_t kLeastMemory = 8 << 20, kMostMemory = kLeastMemory;
 
-void evict(const Memory& memory) {
+void evict(const Word* words, int64_t count) {
   constexpr int64_t kLine = 64 / sizeof(Word);
-  for (int64_t i = 0; i < memory.count; i += kLine) _mm_clflush(memory.words + i);
+  for (int64_t i = 0; i < count; i += kLine) _mm_clflush(words + i);
   _mm_mfence();
 }
 #else
 constexpr int64_t kLeastMemory = 32 << 20, kMostMemory = 64 << 20;
 
-void evict(const Memory&) {}  // more than the caches hold
+void evict(const Word*, int64_t) {}  // more than the caches hold
 #endif
 
-double read_bytes_per_ns(const Memory& memory, int threads) {
-  const int64_t parts = threads == 1 ? 1 : 4 * threads;
-  const auto read = [&] {
+// Returns when so many of the pool's threads run at once, or have not come to it for a while.
+void rally(int threads) {
+  std::atomic<int> here{0};
+  const auto end = Clock::now() + kTimePerFigure;
+  parallel_for(threads, 1e9, [&](int64_t begin, int64_t end_of_range) {
+    here += static_cast<int>(end_of_range - begin);
+    while (here < threads && Clock::now() < end) {
+    }
+  });
+}
+
+double read_bytes_per_ns(const Capabilities& caps, const Memory& memory, int threads) {
+  const int64_t parts = threads == 1 ? 1 : 4 * threads, steps = memory.count / kWordsPerStep;
+  const auto for_each_part = [&](auto&& run) {
     parallel_for(parts, threads == 1 ? 0 : 1e9, [&](int64_t begin, int64_t end) {
-      const int64_t first = memory.count * begin / parts, last = memory.count * end / parts;
-      read_words(memory.words + first, last - first);
+      const int64_t first = steps * begin / parts, last = steps * end / parts;
+      run(memory.words + first * kWordsPerStep, (last - first) * kWordsPerStep);
     });
   };
-  const double ns = best_ns(read, [&] { evict(memory); });
-  return static_cast<double>(memory.bytes) / ns;
+  const auto prepare = [&] {
+    if (threads > 1) rally(threads);
+    for_each_part(evict);
+  };
+  const auto read = [&] {
+    for_each_part([&](const Word* words, int64_t count) { read_words(caps, words, count); });
+  };
+  return static_cast<double>(memory.bytes) / best_ns(read, prepare, threads > 1);
 }
 
 double parallel_ns(const Capabilities& caps) {
   if (caps.num_cores == 1) return caps.parallel_ns;
   constexpr int kTimes = 16;
-  return best_ns([&] {
-           for (int i = 0; i < kTimes; ++i)
-             parallel_for(2 * caps.num_cores, 1e9, [](int64_t, int64_t) {});
-         }) /
-         kTimes;
+  const auto jobs = [&] {
+    for (int i = 0; i < kTimes; ++i) parallel_for(2 * caps.num_cores, 1e9, [](int64_t, int64_t) {});
+  };
+  return best_ns(jobs, true) / kTimes;
 }
 
 // Of one kernel among others of a program.
 double launch_ns() {
   struct Nothing : Program {
     void launch(const LaunchArguments& arguments) override {
-      const auto body = [&](int64_t, int64_t) {
-        touched = arguments.buffers[0];
-      };
+      const auto body = [&](int64_t, int64_t) { touched = arguments.buffers[0]; };
       parallel_for(1, 0, body);
     }
     const volatile void* touched = nullptr;
@@ -249,10 +319,10 @@ CpuFigures measure_cpu(const Capabilities& caps) {
       copied_bytes_per_ns(std::clamp<int64_t>(caps.last_level_bytes / 8, caps.l2_bytes, 4 << 20));
   {
     const Memory memory(std::clamp(3 * caps.last_level_bytes / 2, kLeastMemory, kMostMemory));
-    measured.core_bandwidth_bytes_per_ns = read_bytes_per_ns(memory, 1);
+    measured.core_bandwidth_bytes_per_ns = read_bytes_per_ns(caps, memory, 1);
     // Of cores that other work takes meanwhile nothing is seen.
-    measured.bandwidth_bytes_per_ns =
-        std::max(read_bytes_per_ns(memory, caps.num_cores), measured.core_bandwidth_bytes_per_ns);
+    measured.bandwidth_bytes_per_ns = std::max(read_bytes_per_ns(caps, memory, caps.num_cores),
+                                               measured.core_bandwidth_bytes_per_ns);
   }
   measured.launch_ns = launch_ns();
   measured.parallel_ns = parallel_ns(caps);

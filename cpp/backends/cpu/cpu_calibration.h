@@ -35,8 +35,8 @@ struct CpuFigures {
 // The figures that `caps` has now.
 CpuFigures figures_of(const Capabilities& caps);
 
-// Measures for some 25 ms. A figure deviates by at most a factor of four from that in `caps`, however
-// busy the machine is, and keeps two digits.
+// Measures for some 25 ms. A figure deviates by at most a factor of four from that in `caps`,
+// however busy the machine is, and keeps two digits.
 CpuFigures measure_cpu(const Capabilities& caps);
 
 // Replaces the figures in `caps`. Throws UserError(Value) that names a figure which is not a

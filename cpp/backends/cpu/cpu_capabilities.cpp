@@ -155,10 +155,15 @@ void set_cpu_native_ops(Capabilities& caps) {
 
 namespace {
 Capabilities& capabilities() {
-  static Capabilities caps = read_capabilities();
+  static Capabilities caps = uncalibrated_cpu_capabilities();
   return caps;
 }
 }  // namespace
+
+const Capabilities& uncalibrated_cpu_capabilities() {
+  static const Capabilities caps = read_capabilities();
+  return caps;
+}
 
 const Capabilities& cpu_capabilities() {
   return capabilities();

@@ -11,6 +11,8 @@ struct CpuFigures;
 // process may run on. The cost model's figures are rough, from the number of cores and the width of
 // vectors, until the machine is calibrated.
 const Capabilities& cpu_capabilities();
+// The same with the rough figures.
+const Capabilities& uncalibrated_cpu_capabilities();
 
 // Replaces the cost model's figures; no thread may be scheduling meanwhile. Throws as set_figures.
 void calibrate_cpu(const CpuFigures& figures);
