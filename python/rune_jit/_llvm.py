@@ -9,6 +9,8 @@ program can do without is loaded before: pathlib, for one, takes as long as the 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import hashlib
 import itertools
 import os
@@ -16,16 +18,19 @@ import platform
 import re
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rune_jit import _image
+
+if TYPE_CHECKING:
+    from rune_jit import _llvm_library
 
 __all__ = ["CompiledCode", "clear_cache", "compile_module"]
 
 # Code generation at level 2: level 0 aborts on AVX-512 masks, and 3 adds time but no speed.
 _OPT_LEVEL = 2
 # Part of every cache key: raise when what surrounds the IR in the object changes.
-_FORMAT = b"rune_jit object 2\n"
+_FORMAT = b"rune_jit object 3\n"
 _MAX_CACHE_BYTES = 256 << 20
 # Writes between two looks at the size of the cache.
 _WRITES_PER_TRIM = 128
@@ -44,88 +49,111 @@ if hasattr(os, "register_at_fork"):
 class CompiledCode:
     """Keeps machine code loaded; it is unmapped when this object dies."""
 
-    __slots__ = ("_tracker",)
+    __slots__ = ("_llvm", "_tracker")
 
-    def __init__(self, tracker: Any) -> None:
+    def __init__(self, llvm: _llvm_library.Library, tracker: int) -> None:
+        self._llvm = llvm
         self._tracker = tracker
 
     def __del__(self) -> None:
         # At interpreter shutdown threads may still run the code, and LLVM may be gone.
         if not sys.is_finalizing():
             with _lock:
-                self._tracker.close()
+                self._llvm.call("LLJIT_Dylib_Tracker_Dispose", self._tracker)
 
 
 class _Compiler:
     """The target machine and the linker of this process."""
 
     def __init__(self) -> None:
-        import llvmlite.binding as llvm  # type: ignore[import-untyped]
+        from rune_jit import _llvm_library
 
-        self.llvm = llvm
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        llvm.initialize_native_asmparser()
+        self._llvm = llvm = _llvm_library.Library()
+        llvm.InitializeNativeTarget()
+        llvm.InitializeNativeAsmPrinter()
+        llvm.InitializeNativeAsmParser()
+        # Not the context that all users of LLVM in this process share.
+        self._context = llvm.ContextCreate()
         # The features and not the CPU's name: in virtual machines the name promises too much.
-        self.features = llvm.get_host_cpu_features().flatten()
-        if sys.platform == "linux":
-            # exp and others are looked up in the process, where libm may be private to a module.
-            llvm.load_library_permanently("libm.so.6")
-            # Of processors before 2012: float16 conversions are calls.
-            if platform.machine() == "x86_64" and "+f16c" not in self.features:
-                llvm.load_library_permanently("libgcc_s.so.1")
-        target = llvm.Target.from_default_triple()
+        self._features = llvm.call("GetHostCPUFeatures")[1]
+        triple = llvm.call("GetDefaultTargetTriple")[1].encode()
+        target, message = llvm.call("GetTargetFromTriple", triple)
+        if not target:
+            raise RuntimeError(_describe(message, ""))
         # Position-independent small code: constants are addressed relative to the instruction. The
         # default of a JIT would load each constant's 64-bit address first.
-        self.machine = target.create_target_machine(
-            features=self.features, opt=_OPT_LEVEL, reloc="pic", codemodel="small", jit=True
+        options = (_OPT_LEVEL, b"pic", b"small", False, True, b"")
+        self._machine = llvm.CreateTargetMachine(
+            target, triple, b"", self._features.encode(), *options
         )
-        self.triple = target.triple
-        self.data_layout = str(self.machine.target_data)
-        # JITLink places all sections of an object together, as the small code model needs.
-        self.jit = llvm.create_lljit_compiler(self.machine, use_jit_link=True)
-        version = ".".join(map(str, llvm.llvm_version_info))
-        self.key = "\n".join([version, self.triple, self.features, str(_OPT_LEVEL)]).encode()
+        self._triple = triple
+        data = llvm.CreateTargetMachineData(self._machine)
+        self._data_layout = llvm.call("CopyStringRepOfTargetData", data)[1].encode()
+        llvm.DisposeTargetData(data)
+        version = f"{llvm.GetVersionInfo():x}"
+        parts = [version, triple.decode(), self._features, str(_OPT_LEVEL)]
+        self.key = "\n".join(parts).encode()
 
-    def _parse(self, ir: str) -> Any:
-        try:
-            module = self.llvm.parse_assembly(ir)
-            module.triple = self.triple
-            module.data_layout = self.data_layout
-            module.verify()
-        except RuntimeError as error:
-            raise RuntimeError(_describe(str(error), ir)) from None
-        return module
+    @functools.cached_property
+    def _jit(self) -> int:
+        llvm = self._llvm
+        if sys.platform == "linux":
+            # exp and others are looked up in the process, where libm may be private to a module.
+            llvm.call("LoadLibraryPermanently", b"libm.so.6")
+            # Of processors before 2012: float16 conversions are calls.
+            if platform.machine() == "x86_64" and "+f16c" not in self._features:
+                llvm.call("LoadLibraryPermanently", b"libgcc_s.so.1")
+        # JITLink places all sections of an object together, as the small code model needs.
+        jit, message = llvm.call("CreateLLJITCompiler", self._machine, False, True)
+        if not jit:
+            raise RuntimeError(_describe(message, ""))
+        return int(jit)
 
     def object_code(self, ir: str) -> bytes:
-        with self._parse(ir) as module:
-            return bytes(self.machine.emit_object(module))
+        llvm = self._llvm
+        module, message = llvm.call("ParseAssembly", self._context, ir.encode())
+        try:
+            if not module or message:
+                raise RuntimeError(_describe(message, ir))
+            llvm.SetTarget(module, self._triple)
+            llvm.SetDataLayout(module, self._data_layout)
+            is_invalid, message = llvm.call("VerifyModule", module)
+            if is_invalid:
+                raise RuntimeError(_describe(message, ir))
+            buffer, message = llvm.call("TargetMachineEmitToMemory", self._machine, module, True)
+            if not buffer:
+                raise RuntimeError(_describe(message, ir))
+            try:
+                return ctypes.string_at(llvm.GetBufferStart(buffer), llvm.GetBufferSize(buffer))
+            finally:
+                llvm.DisposeMemoryBuffer(buffer)
+        finally:
+            if module:
+                llvm.DisposeModule(module)
 
     def cached_code(self, ir: str, names: list[str]) -> bytes:
         """What the cache keeps of a module: its image, or its object code if it has no image."""
-        return self._image(ir, names) or self.object_code(ir)
-
-    def _image(self, ir: str, names: list[str]) -> bytes | None:
+        code = self.object_code(ir)
         if not _image.SUPPORTED:
-            return None
-        with self._parse(ir) as module:
-            assembly = self.machine.emit_assembly(module)
-        text = _image.assembly_of_image(assembly, names)
-        if text is None:
-            return None
-        with self.llvm.ObjectFileRef.from_data(self.object_code(text)) as file:
-            sections = {section.name(): bytes(section.data()) for section in file.sections()}
-        return None if b".rela.text" in sections else sections[b".text"]
+            return code
+        from rune_jit import _elf
+
+        return _elf.image_of(code, names) or code
 
     def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
-        builder = self.llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-        for name in names:
-            builder.export_symbol(name)
-        try:
-            tracker = builder.link(self.jit, f"rune_jit_{next(_library_numbers)}")
-        except RuntimeError as error:
-            raise RuntimeError(_describe(str(error), "")) from None
-        return [tracker[name] for name in names], CompiledCode(tracker)
+        from rune_jit._llvm_library import LinkElement, SymbolAddress
+
+        elements = (LinkElement * 2)(
+            LinkElement(LinkElement.OBJECT, code, len(code)),
+            LinkElement(LinkElement.LIBRARY, b"", 0),
+        )
+        exports = (SymbolAddress * len(names))(*(SymbolAddress(n.encode(), 0) for n in names))
+        library = f"rune_jit_{next(_library_numbers)}".encode()
+        linked = (elements, len(elements), None, 0, exports, len(exports))
+        tracker, message = self._llvm.call("LLJIT_Link", self._jit, library, *linked)
+        if not tracker:
+            raise RuntimeError(_describe(message, ""))
+        return [symbol.address for symbol in exports], CompiledCode(self._llvm, tracker)
 
 
 def _describe(message: str, ir: str) -> str:

@@ -84,7 +84,7 @@ def test_second_process_runs_images_without_llvm(tmp_path):
         import rune_jit
         x = np.linspace(-2, 2, 1000, dtype=np.float32)
         f = rune_jit.jit(lambda x: (np.exp(x) * x + np.float32(0.3)).sum(), fallback="error")
-        print(f(x).tobytes().hex(), "llvmlite" in sys.modules)
+        print(f(x).tobytes().hex(), "rune_jit._llvm_library" in sys.modules)
     """
     outputs = []
     for cache in "110":
@@ -167,12 +167,14 @@ def test_addresses_are_in_the_order_of_names():
     assert [result_of(a) for a in addresses] == [3, 1, 2]
 
 
-def test_errors_show_the_line():
+def test_errors_show_the_line(tmp_path):
     ir = "define void @k() {\n  %a = fadd float 1.0, %nonesuch\n  ret void\n}\n"
     with pytest.raises(RuntimeError, match=r"nonesuch(.|\n)*line 2: %a = fadd float 1.0, %none"):
         _llvm.compile_module(ir, ["k"], cache=False)
     with pytest.raises(RuntimeError, match="rune_jit; please report"):
         _llvm.compile_module(add_constant(1), ["other"], cache=False)
+    with pytest.raises(RuntimeError, match="other"):
+        _llvm.compile_module(add_constant(1), ["other"], cache_dir=str(tmp_path))
 
 
 def test_many_kernels_live_and_die(tmp_path):
