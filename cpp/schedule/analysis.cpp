@@ -109,7 +109,9 @@ class OperationCounter {
       for (const Value v : *stage.takes) stops.insert(v.id);
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph_, stage, axes)) {
-      const bool known = stage.kind == StageKind::Map && stops.count(seed.value.id);
+      const bool known =
+          stage.kind == StageKind::Map &&
+          (stops.count(seed.value.id) || evaluation_of(graph_[seed.value]) == Evaluation::Reduction);
       if (stage.kind != StageKind::Reduce) add_store(stage, seed);
       if (!known) seeds.push_back(std::move(seed));
     }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/cost.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/roots.h"
 
 namespace rune::schedule {
@@ -48,6 +49,7 @@ class Fuser {
     const graph::Node& node = graph_[cluster.values.front()];
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
     if (roots_.by_parts[cluster.values.front().id]) return "its parts have kernels of their own";
+    if (cluster.axis_of_groups) return "workgroups combine its results atomically";
     if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
     if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
     return "";
@@ -73,6 +75,8 @@ class Fuser {
     Shape shape = graph_[v].shape();
     if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     cluster.stores_beginning = stores_beginning(v);
+    if (reduces_atomically(graph_, v, caps_))
+      cluster.axis_of_groups = axis_of_groups(reduced_shape(graph_, v), caps_);
     if (roots_.by_parts[v.id]) cluster.parts = cat_parts(graph_, v);
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
@@ -253,7 +257,8 @@ class Fuser {
   bool try_merge_siblings(int a_index, int b_index) {
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
-    const bool beside = reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a);
+    const bool beside =
+        reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a) || combine_alike(a, b);
     if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
     if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
@@ -271,6 +276,14 @@ class Fuser {
     return scatter.stores_beginning &&
            std::all_of(reductions.values.begin(), reductions.values.end(),
                        [&](Value v) { return reduces(v) || graph_[v].as<graph::Contiguous>(); });
+  }
+
+  // Whether the workgroups of both combine atomically what they reduce over the same axes.
+  bool combine_alike(const Cluster& a, const Cluster& b) const {
+    const Value x = a.values.front(), y = b.values.front();
+    return a.axis_of_groups && a.axis_of_groups == b.axis_of_groups &&
+           graph_[x].shape() == graph_[y].shape() &&
+           reduced_shape(graph_, x) == reduced_shape(graph_, y);
   }
 
   bool depends_directly(int consumer, int producer) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "schedule/cat_parts.h"
@@ -22,6 +23,8 @@ struct Cluster {
   std::vector<CatPart> parts;     // of a Cat that is stored by a kernel for each of these
   int64_t num_nodes = 0;          // computed, those shared by several values counted for each
   bool stores_beginning = false;  // of a Scatter: its kernel also stores what it begins with
+  // Of a reduction whose workgroups combine atomically: the reduced axis that is dealt to them.
+  std::optional<size_t> axis_of_groups;
 };
 
 struct Fusion {

@@ -3,6 +3,7 @@
 namespace rune::schedule {
 
 using graph::Builder;
+using graph::Graph;
 using graph::Node;
 using graph::Value;
 
@@ -15,6 +16,17 @@ Value slice_axis(Builder& builder, Value x, int64_t axis, int64_t low, int64_t h
   for (const int64_t size : builder.shape(x)) limits.push_back({0, size});
   limits[axis] = {low, high};
   return builder.shrink(x, std::move(limits));
+}
+
+std::vector<int> live_uses(const Graph& graph) {
+  std::vector<int> uses(graph.size(), 0);
+  for (const Value v : graph.outputs) ++uses[v.id];
+  for (uint32_t id = static_cast<uint32_t>(graph.size()); id-- > 0;) {
+    const Node& node = graph.nodes[id];
+    if (uses[id] == 0 && node.kind() != graph::NodeKind::Sink) continue;
+    for (const Value v : node.inputs) ++uses[v.id];
+  }
+  return uses;
 }
 
 std::optional<int64_t> divisor_near(int64_t n, int64_t wanted) {

@@ -32,6 +32,9 @@ graph::Value copy_node(graph::Builder& builder, const graph::Node& node,
 graph::Value slice_axis(graph::Builder& builder, graph::Value x, int64_t axis, int64_t low,
                         int64_t high);
 
+// How many operands of live nodes, and outputs, each node is.
+std::vector<int> live_uses(const graph::Graph& graph);
+
 // A divisor of n near `wanted` (from half of it to four times), nearest first.
 std::optional<int64_t> divisor_near(int64_t n, int64_t wanted);
 

@@ -101,13 +101,16 @@ std::vector<MemoryAccess> collect_accesses(const Graph& graph, const Kernel& ker
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph, stage, axes)) {
       if (computed) computed->insert(seed.value.id);
-      const bool is_stored_reduction = stage.kind == StageKind::Map && reduced.count(seed.value.id);
+      const bool is_stored_reduction =
+          stage.kind == StageKind::Map && evaluation_of(graph[seed.value]) == Evaluation::Reduction;
       if (stage.kind != StageKind::Reduce) {
         MemoryAccess access{
             seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}};
         access.stage = s;
         if (stage.kind == StageKind::Scatter && !begun.count(seed.value.id)) {
           access.repeats = num_elements(reduced_shape(graph, seed.value));
+          result.push_back(access);
+        } else if (is_stored_reduction && is_input(seed.value)) {
           result.push_back(access);
         }
         access.is_store = true;
@@ -192,14 +195,13 @@ class Former {
     return finish();
   }
 
-  // Stores the operand that a Scatter begins with, in a kernel of its own.
+  // Stores what a Scatter, or reductions whose workgroups combine atomically, begin with: in a
+  // kernel of its own.
   Kernel run_beginning() {
     Stage stage;
-    StageValue value{cluster_.values.front(), {}};
-    const Shape& shape = graph_[value.value].shape();
+    const Shape& shape = graph_[cluster_.values.front()].shape();
     for (const int64_t size : shape) add_axis("o", size, AxisRole::Normal);
-    value.strides = contiguous_strides(shape);
-    stage.values = {std::move(value)};
+    for (const Value v : cluster_.values) stage.values.push_back({v, contiguous_strides(shape)});
     kernel_.stages = {std::move(stage)};
     return finish();
   }
@@ -266,6 +268,7 @@ class Former {
         const int64_t axis = add_axis("r", sizes[i], AxisRole::Reduction);
         stage.axes.push_back(axis);
         for (StageValue& value : stage.values) set_stride(value, axis, strides[i]);
+        if (cluster_.axis_of_groups == i) axis_of_groups_ = axis;
       }
       kernel_.stages.push_back(std::move(stage));
     }
@@ -335,7 +338,8 @@ class Former {
   // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
   // size(b) steps of b.
   bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
-    if (a < cluster_.num_fixed || kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym)
+    if (a < cluster_.num_fixed || a == axis_of_groups_ || b == axis_of_groups_ ||
+        kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym)
       return false;
     const int64_t size = kernel_.iter.axes[b].extent();
     for (const Stage& stage : kernel_.stages)
@@ -363,6 +367,7 @@ class Former {
       std::erase(stage.axes, a);
       for (int64_t& axis : stage.axes) axis -= axis > a;
     }
+    axis_of_groups_ -= axis_of_groups_ > a;
   }
 
   // Returns what the kernel then accesses.
@@ -395,6 +400,8 @@ class Former {
     std::set<uint32_t> read, written;
     for (const MemoryAccess& access : accesses)
       (access.is_store ? written : read).insert(access.value.id);
+    if (axis_of_groups_ >= 0)
+      for (const Value v : cluster_.values) read.insert(v.id);
     for (const uint32_t id : read) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
     for (const uint32_t id : written)
       kernel_.outputs.push_back(whole_buffer(graph_, Value{id}, false));
@@ -407,6 +414,7 @@ class Former {
   const std::set<Value> in_cluster_;
   std::map<uint32_t, int> levels_;
   std::set<uint32_t> computed_;
+  int64_t axis_of_groups_ = -1;  // of a reduction whose workgroups combine atomically
   Kernel kernel_;
 };
 
@@ -433,7 +441,8 @@ std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, con
     if (part.size > 0) kernels.push_back(Former(graph, cluster, fusion).run_part(part));
   if (!cluster.parts.empty()) return kernels;
   const std::optional<Value> sequential = sequential_value(graph, cluster);
-  if (sequential && graph[*sequential].as<graph::Scatter>() && !cluster.stores_beginning)
+  const bool scatters = sequential && graph[*sequential].as<graph::Scatter>();
+  if (cluster.axis_of_groups || (scatters && !cluster.stores_beginning))
     kernels.push_back(Former(graph, cluster, fusion).run_beginning());
   kernels.push_back(Former(graph, cluster, fusion).run());
   return kernels;

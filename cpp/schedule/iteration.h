@@ -37,9 +37,10 @@ std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel);
 
 // Axes and stages of a cluster, adjacent axes collapsed where every access allows it; mapping,
-// hints and buffers' placement are still to be chosen. Sets ops, inputs and outputs. One kernel; of
-// a Scatter two, where the cluster does not store the beginning: the first stores what it begins
-// with, the second brings the updates into that.
+// hints and buffers' placement are still to be chosen. Sets ops, inputs and outputs. One kernel;
+// two of a Scatter where the cluster does not store the beginning, and of a reduction whose
+// workgroups combine atomically: the first stores what it begins with, the second brings the rest
+// into that.
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
 
 // The buffer that holds all of a value, row-major.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "schedule/cost.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/matrix_tiles.h"
 #include "schedule/packing.h"
 #include "schedule/phases.h"
@@ -361,21 +362,24 @@ class Mapper {
     Mapping& mapping = kernel_.iter.mapping;
     const bool by_group = has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
                           (!contracts_ || outer_points() < kContractGroupOutputs);
-    if (is_atomic()) {
+    if (updates_atomically()) {
       deal_to_threads(all_axes());
     } else if (by_group) {
       mapping.block = outer_;
-      for (const int64_t axis : outer_) block_tile_[axis] = 1;
+      if (const auto shared = shared_reduced_axis()) mapping.block.push_back(*shared);
+      int64_t groups = 1;
+      for (const int64_t axis : mapping.block) groups *= extent(axis), block_tile_[axis] = 1;
       int64_t threads = 1;
       for (const Stage& stage : kernel_.stages) {
-        if (stage.axes.empty()) continue;
-        const int64_t axis = stage.axes.back();
-        threads = std::max(threads, group_threads(extent(axis)));
-        mapping.thread.push_back(axis);
-        mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end() - 1);
+        Ints axes = stage.axes;
+        std::erase_if(axes, [&](int64_t axis) { return block_tile_[axis] > 0; });
+        if (axes.empty()) continue;
+        threads = std::max(threads, group_threads(extent(axes.back())));
+        mapping.thread.push_back(axes.back());
+        mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
       }
       kernel_.context.local_dims[0] = threads;
-      kernel_.context.global_dims[0] = outer_points();
+      kernel_.context.global_dims[0] = groups;
     } else {
       deal_to_threads(outer_);
       for (const Stage& stage : kernel_.stages)
@@ -395,11 +399,23 @@ class Mapper {
     kernel_.context.global_dims[0] = ceil_div(points, threads);
   }
 
-  // Whether the kernel's updates are combined by atomic operations.
-  bool is_atomic() const {
+  // The reduced axis that workgroups share, where they combine by atomic operations.
+  std::optional<int64_t> shared_reduced_axis() const {
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce || !begins_earlier(kernel_, stage.values[0].value))
+        continue;
+      Shape sizes;
+      for (const int64_t axis : stage.axes) sizes.push_back(extent(axis));
+      if (const auto i = axis_of_groups(sizes, caps_)) return stage.axes[*i];
+    }
+    return std::nullopt;
+  }
+
+  // Whether a Scatter's updates are combined by atomic operations.
+  bool updates_atomically() const {
     if (!sequential_ || sequential_->kind != StageKind::Scatter) return false;
     const graph::Node& node = graph_[sequential_->values.front().value];
-    return updates_atomically(*node.as<graph::Scatter>(), node.dtype(), caps_);
+    return schedule::updates_atomically(*node.as<graph::Scatter>(), node.dtype(), caps_);
   }
 
   // Updates around the elements of each, which neighbouring threads write to neighbouring places.
@@ -449,9 +465,10 @@ class Mapper {
     plan.intra_thread = across_threads && !sequential_ && shuffles() ? IntraThread::Shfl
                         : several                                    ? IntraThread::Tree
                                                                      : IntraThread::None;
-    plan.inter_thread = !across_threads ? InterThread::None
-                        : sequential_   ? InterThread::Atomic
-                                        : InterThread::SharedTree;
+    plan.inter_thread = sequential_ && across_threads ? InterThread::Atomic
+                        : shared_reduced_axis()       ? InterThread::Atomic
+                        : across_threads              ? InterThread::SharedTree
+                                                      : InterThread::None;
     kernel_.reduce = std::move(plan);
   }
 

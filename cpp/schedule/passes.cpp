@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "schedule/analysis.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/mapping.h"
 #include "schedule/memory_plan.h"
 #include "schedule/tile_fusion.h"
@@ -15,13 +16,14 @@ namespace rune::schedule {
 namespace {
 
 std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
-  const bool reduces = std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](Value v) {
-    return graph[v].kind() == graph::NodeKind::Reduce_Axis;
-  });
   const auto has_stage = [&](StageKind kind) {
     return std::any_of(kernel.stages.begin(), kernel.stages.end(),
                        [kind](const Stage& stage) { return stage.kind == kind; });
   };
+  const bool begins = !has_stage(StageKind::Reduce) && kernel.phases.empty();
+  const bool reduces = !begins && std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](Value v) {
+    return graph[v].kind() == graph::NodeKind::Reduce_Axis;
+  });
   return concat(has_stage(StageKind::Scan)      ? "scan"
                 : has_stage(StageKind::Scatter) ? "scatter"
                 : contracts(graph, kernel)      ? "contract"
@@ -236,6 +238,7 @@ Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
     if (auto* kernel = std::get_if<Kernel>(&item.operation))
       map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
                *kernel);
+  plan_grid_reductions(schedule);
   return analyze_items(std::move(schedule), caps);
 }
 

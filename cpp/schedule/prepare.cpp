@@ -7,6 +7,7 @@
 #include "alu/eval.h"
 #include "graph/symbolic_sizes.h"
 #include "schedule/graph_rewrite.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/indexing.h"
 #include "schedule/mapping.h"
 
@@ -59,9 +60,6 @@ Graph prepare_outputs(const Graph& graph) {
 
 namespace {
 
-// Below this many elements one core or group does it all.
-constexpr int64_t kLongReduction = 1 << 17;
-
 struct Split {
   int64_t axis;   // the reduced axis that is split
   int64_t parts;  // partial results
@@ -92,9 +90,9 @@ std::optional<Split> split_into_strips(const Shape& from, const graph::Reduce_Ax
 std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& reduce,
                                   const Shape& to, const Capabilities& caps,
                                   const std::vector<SymVar>& vars) {
+  if (!leaves_device_idle(from, to, caps)) return std::nullopt;
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
-  if (num_elements(from) < kLongReduction || num_elements(to) >= busy) return std::nullopt;
   const int64_t wanted = grid ? std::max<int64_t>(busy, 64) : 8 * caps.num_cores;
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
@@ -107,18 +105,25 @@ std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& r
   return Split{longest, from[longest]};
 }
 
-// Reduces x (its `axis` long parts * rest) to partial results along the axis, then those.
+// Reduces x (its `axis` long parts * rest) by parts along the axis: to partial results, then those;
+// or where the parts' workgroups combine atomically, at once.
 Value reduce_in_parts(Builder& builder, Value x, const graph::Reduce_Axis& reduce,
-                      const Split& split) {
+                      const Split& split, bool atomic) {
   const Shape from = builder.shape(x);
   Shape shape = from;
   shape[split.axis] = split.parts;
   shape.insert(shape.begin() + split.axis + 1, from[split.axis] / split.parts);
   Ints axes;
   for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
-  const Value partial = builder.reduce(reduce.op, builder.reshape(x, shape), axes);
-  const Value stored = builder.add(graph::Contiguous{}, {partial});
-  const Value total = builder.reduce(reduce.op, stored, {split.axis});
+  const Value parts = builder.reshape(x, shape);
+  Value total;
+  if (atomic) {
+    axes.insert(std::lower_bound(axes.begin(), axes.end(), split.axis), split.axis);
+    total = builder.reduce(reduce.op, parts, axes);
+  } else {
+    const Value stored = builder.add(graph::Contiguous{}, {builder.reduce(reduce.op, parts, axes)});
+    total = builder.reduce(reduce.op, stored, {split.axis});
+  }
   Shape result = from;
   for (const int64_t axis : reduce.axes) result[axis] = 1;
   return builder.reshape(total, result);
@@ -264,24 +269,77 @@ Graph split_scatters(const Graph& graph, const Capabilities& caps) {
   });
 }
 
-Graph split_reductions(const Graph& graph, const Capabilities& caps) {
-  const std::vector<SymVar> vars = graph.symbolic_vars();
-  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+namespace {
+
+class ReductionSplitter {
+ public:
+  ReductionSplitter(const Graph& graph, const Capabilities& caps)
+      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()), splits_(graph.size()) {
+    for (uint32_t id = 0; id < graph.size(); ++id) splits_[id] = choose(graph.nodes[id]);
+    atomic_ = are_atomic();
+  }
+
+  Graph run() const {
+    uint32_t id = 0;
+    Graph result = rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> in) {
+      const auto& split = splits_[id++];
+      if (!split) return copy_node(builder, node, std::move(in));
+      return reduce(builder, *node.as<graph::Reduce_Axis>(), in[0], *split);
+    });
+    for (Value& v : result.outputs)
+      if (atomic_) v = strip_reshapes(result, v);
+    return result;
+  }
+
+ private:
+  std::optional<Split> choose(const Node& node) const {
     const auto* reduce = node.as<graph::Reduce_Axis>();
-    if (!reduce) return copy_node(builder, node, std::move(inputs));
-    const Value x = inputs[0];
-    const Shape from = builder.shape(x);
-    auto split = choose_split(from, *reduce, node.shape(), caps, vars);
-    if (!split) split = split_into_strips(from, *reduce, node.dtype(), caps, vars);
-    if (!split) return copy_node(builder, node, std::move(inputs));
-    const int64_t rest = from[split->axis] % split->parts;
-    const int64_t main = from[split->axis] - rest;
-    const Value head = rest ? slice_axis(builder, x, split->axis, 0, main) : x;
-    const Value total = reduce_in_parts(builder, head, *reduce, *split);
-    if (!rest) return total;
-    const Value tail = slice_axis(builder, x, split->axis, main, from[split->axis]);
-    return builder.alu(alu_of(reduce->op), {total, builder.reduce(reduce->op, tail, reduce->axes)});
-  });
+    if (!reduce) return std::nullopt;
+    const Shape& from = graph_[node.inputs[0]].shape();
+    const auto split = choose_split(from, *reduce, node.shape(), caps_, vars_);
+    return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_, vars_);
+  }
+
+  // Whether the parts are combined by atomic operations: all of them, so that reductions of one
+  // array share a kernel; and outputs, since what is computed from the results joins the kernel
+  // that combines stored ones.
+  bool are_atomic() const {
+    const std::vector<int> uses = live_uses(graph_);
+    const std::set<Value> outputs(graph_.outputs.begin(), graph_.outputs.end());
+    bool any = false;
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      if (!splits_[id] || uses[id] == 0) continue;
+      const Node& node = graph_.nodes[id];
+      const ReduceOp op = node.as<graph::Reduce_Axis>()->op;
+      if (uses[id] != 1 || !outputs.count(Value{id}) ||
+          !combines_atomically(op, node.dtype(), caps_))
+        return false;
+      any = true;
+    }
+    return any;
+  }
+
+  Value reduce(Builder& builder, const graph::Reduce_Axis& reduce, Value x,
+               const Split& split) const {
+    const int64_t size = builder.shape(x)[split.axis], main = size - size % split.parts;
+    const Value head = main < size ? slice_axis(builder, x, split.axis, 0, main) : x;
+    const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
+    if (main == size) return total;
+    const Value tail = slice_axis(builder, x, split.axis, main, size);
+    return builder.alu(alu_of(reduce.op), {total, builder.reduce(reduce.op, tail, reduce.axes)});
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const std::vector<SymVar> vars_;
+  std::vector<std::optional<Split>> splits_;  // by node
+  bool atomic_ = false;
+};
+
+}  // namespace
+
+Graph split_reductions(const Graph& graph, const Capabilities& caps) {
+  return ReductionSplitter(graph, caps).run();
 }
 
 }  // namespace rune::schedule

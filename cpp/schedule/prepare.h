@@ -12,8 +12,9 @@ namespace rune::schedule {
 graph::Graph prepare_outputs(const graph::Graph& graph);
 
 // Splits long reductions with too few results to keep the device busy into partial results, which
-// are stored, and a reduction of those (a second kernel); on cores also those of long rows element
-// by element, in strips of a few rows that are read side by side.
+// are stored, and a reduction of those (a second kernel), or where workgroups combine atomically,
+// into parts for these; on cores also those of long rows element by element, in strips of a few
+// rows that are read side by side.
 graph::Graph split_reductions(const graph::Graph& graph, const Capabilities& caps);
 
 // Splits long Scatters that combine, and whose target is small beside the updates, into copies of

@@ -107,6 +107,8 @@ struct LoopHint {
 // How a reduction's partial results are combined within a thread (several accumulators as a Tree,
 // by Welford's recurrence, by SIMD shuffles, or one accumulator) and between threads (a tree
 // through shared memory, atomics, a second kernel over partial results, or not at all).
+// Atomic and GridReduce are between workgroups; the threads of one combine as by SharedTree first,
+// if they share a reduction. Atomic: into a buffer that an earlier kernel began.
 enum class IntraThread : uint8_t { Tree, Welford, Shfl, None };
 enum class InterThread : uint8_t { SharedTree, Atomic, GridReduce, None };
 const char* name_of(IntraThread plan);
@@ -193,7 +195,8 @@ struct StageValue {
 };
 
 // Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
-// at every point of `axes`; of a Scatter node, its first operand. Scan: carries an accumulator
+// at every point of `axes`; of a Scatter node, its first operand; of a reduction that no stage of
+// the kernel reduces, its identity, for a kernel with the plan Atomic. Scan: carries an accumulator
 // along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
 // its axis, into a buffer that an earlier stage or kernel began, at positions that are data; the
 // updates of one element in order unless the reduction plan says Atomic. Outer axes are those in no

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/verify_kernel.h"
 
 namespace rune::schedule {
@@ -54,6 +55,7 @@ class Verifier {
     if (!violations_.empty()) return std::move(violations_);
     check_data_flow();
     check_outputs();
+    check_grid_reductions();
     if (check_dependency_ends()) {
       check_dependencies();
       check_order();
@@ -93,6 +95,17 @@ class Verifier {
         report(item_text(i), ": another kernel has this name");
       for (const std::string& violation : detail::verify_kernel(graph_, *kernel))
         report(item_text(i), ": ", violation);
+    }
+  }
+
+  void check_grid_reductions() {
+    const std::vector<std::optional<Value>> completing = completing_reductions(graph_);
+    for (int64_t i = 0; i < num_items(); ++i) {
+      const Kernel* kernel = schedule_.items[i].kernel();
+      if (kernel && kernel->reduce && kernel->reduce->inter_thread == InterThread::GridReduce &&
+          !is_completed_elsewhere(*kernel, completing))
+        report(item_text(i), ": the reduction plan says GridReduce, but no other kernel completes ",
+               "the reductions");
     }
   }
 

@@ -128,11 +128,12 @@ class KernelVerifier {
     }
   }
 
-  // Whether workgroups share the axis of a Scatter stage's updates.
+  // Whether workgroups share the axis of a Scatter's updates or of a reduction.
   bool is_atomic(int64_t axis) const {
     return kernel_.reduce && kernel_.reduce->inter_thread == InterThread::Atomic &&
            std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](const Stage& stage) {
-             return stage.kind == StageKind::Scatter && contains(stage.axes, axis);
+             return (stage.kind == StageKind::Scatter || stage.kind == StageKind::Reduce) &&
+                    contains(stage.axes, axis);
            });
   }
 
@@ -264,12 +265,33 @@ class KernelVerifier {
              ", but the stages reduce ", text::to_text(Ints(reduced.begin(), reduced.end())));
     const bool across = std::any_of(plan.axes.begin(), plan.axes.end(),
                                     [&](int64_t axis) { return contains(mapping_.thread, axis); });
-    if (across != (plan.inter_thread != InterThread::None))
+    const bool combines = plan.inter_thread != InterThread::None;
+    if (across != combines && plan.inter_thread != InterThread::GridReduce)
       report("the reduction plan combines threads by ", name_of(plan.inter_thread), ", but ",
              across ? "threads share a reduction" : "each thread has reductions of its own");
-    if (plan.intra_thread == IntraThread::Shfl && plan.inter_thread != InterThread::SharedTree)
+    if (plan.intra_thread == IntraThread::Shfl && (!across || scatters()))
       report("the reduction plan has shuffles, but threads are combined by ",
              name_of(plan.inter_thread));
+    if (plan.inter_thread == InterThread::Atomic) check_atomic_reductions();
+  }
+
+  bool scatters() const {
+    return std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
+                       [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
+  }
+
+  // Workgroups combine nothing but what they store, in a buffer that has been begun.
+  void check_atomic_reductions() {
+    for (const Stage& stage : kernel_.stages)
+      for (const StageValue& value : stage.values) {
+        const bool begun = is_buffer(kernel_.inputs, value.value);
+        if (stage.kind == StageKind::Reduce && (!begun || !is_buffer(kernel_.outputs, value.value)))
+          report("workgroups combine ", text(value.value),
+                 ", which is not both an input, that an earlier kernel began, and an output");
+        if (stage.kind == StageKind::Map && !scatters() && !begun)
+          report("a kernel whose workgroups combine atomically stores ", text(value.value),
+                 ", which it does not reduce");
+      }
   }
 
   // Stages.
@@ -535,7 +557,9 @@ class KernelVerifier {
         if (stage.kind == StageKind::Map) begun.insert(seed.value.id);
         if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
           use_reduction(seed.value);
-        } else {
+          if (inputs.count(seed.value.id)) read.insert(seed.value.id);
+        } else if (stage.kind != StageKind::Map ||
+                   evaluation_of(graph_[seed.value]) != Evaluation::Reduction) {
           seeds.push_back(std::move(seed));
         }
       }

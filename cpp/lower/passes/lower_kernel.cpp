@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "alu/eval.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "lower/passes/kernel_context.h"
@@ -261,7 +262,7 @@ class KernelLowerer {
       for (const StageValue& value : stage.values)
         for (const Point& point : points)
           wanted.push_back({value.value, context_.index_of(stage, value, point.axes), point.mask});
-      const std::vector<Var> results = values_.evaluate(wanted);
+      const std::vector<Var> results = evaluate(wanted);
       size_t i = 0;
       for (const StageValue& value : stage.values) {
         std::vector<ValueEmitter::Element> elements;
@@ -272,9 +273,39 @@ class KernelLowerer {
           elements.push_back(
               {schedule::value_position(stage, value, point.axes), results[i++], mask});
         }
-        values_.store(value.value, elements, context_.is_nontemporal(value.value));
+        if (is_atomic()) {
+          combine_atomically(value.value, elements);
+        } else {
+          values_.store(value.value, elements, context_.is_nontemporal(value.value));
+        }
       }
     });
+  }
+
+  bool is_atomic() const {
+    return kernel_.reduce && kernel_.reduce->inter_thread == schedule::InterThread::Atomic;
+  }
+
+  // What a Map stage stores; of reductions that the kernel does not reduce, the identities.
+  std::vector<Var> evaluate(const std::vector<Access>& wanted) {
+    const auto node = [&](const Access& access) -> const graph::Node& {
+      return context_.graph[access.value];
+    };
+    const bool reduces = std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
+                                     [](auto& s) { return s.kind == StageKind::Reduce; });
+    if (reduces || schedule::evaluation_of(node(wanted.front())) != schedule::Evaluation::Reduction)
+      return values_.evaluate(wanted);
+    std::vector<Var> identities;
+    for (const Access& access : wanted)
+      identities.push_back(
+          builder_.constant(identity(schedule::reduction_op(node(access)), node(access).dtype())));
+    return identities;
+  }
+
+  void combine_atomically(Value v, const std::vector<ValueEmitter::Element>& elements) {
+    for (const ValueEmitter::Element& element : elements)
+      values_.update(v, element.position, element.value, element.mask, {},
+                     {schedule::reduction_op(context_.graph[v]), true});
   }
 
   void reduce_stage(const Stage& stage, const Points& points) {
@@ -284,8 +315,11 @@ class KernelLowerer {
 
   // Where all threads of a group have one result, one stores it.
   void require_first_thread(Mask& mask) {
-    if (kernel_.reduce->inter_thread == schedule::InterThread::SharedTree)
-      mask.require_between(nest_.thread_number(nest_.threads()), 0, 1);
+    const bool share = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](auto& stage) {
+      return stage.kind == StageKind::Reduce && !stage.axes.empty() &&
+             nest_.is_thread(nest_.order_of(stage).back());
+    });
+    if (share) mask.require_between(nest_.thread_number(nest_.threads()), 0, 1);
   }
 
   KernelContext context_;

@@ -32,7 +32,8 @@ class ReduceStage {
         nest_(context.nest) {}
 
   void run(const Points& outer) {
-    const Ints loops = nest_.order_of(stage_);
+    Ints loops = nest_.order_of(stage_);
+    std::erase_if(loops, [&](int64_t axis) { return is_of_groups(axis); });
     int64_t slots = 1;
     bool lanes_inside = false;
     for (const int64_t axis : loops) {
@@ -54,6 +55,12 @@ class ReduceStage {
   }
 
  private:
+  // Whether each workgroup has a point of the axis, at which the outer point is.
+  bool is_of_groups(int64_t axis) const {
+    const Ints& block = context_.kernel.iter.mapping.block;
+    return std::find(block.begin(), block.end(), axis) != block.end();
+  }
+
   ReduceOp reduce_op(Value v) const { return schedule::reduction_op(graph_[v]); }
 
   Var identity_of(Value v, int lanes) {
@@ -151,7 +158,8 @@ class ReduceStage {
     for (const Accumulation& sum : sums)
       for (const Point& point : inner) {
         std::vector<Expr> axes = sum.point->axes;
-        for (const int64_t axis : stage_.axes) axes[axis] = point.axes[axis];
+        for (const int64_t axis : stage_.axes)
+          if (!is_of_groups(axis)) axes[axis] = point.axes[axis];
         Mask mask = sum.point->mask;
         mask.require(point.mask);
         const Value v = sum.value->value;

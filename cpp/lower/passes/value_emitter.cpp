@@ -220,7 +220,7 @@ void ValueEmitter::compute(const Access& access) {
     const Expr position =
         scratch_position(scratch_layout(access.value), from->origin, access.index);
     result = load_from(scratch_.at(access.value.id), position, access.mask, from->depth);
-  } else if (is_input(access.value)) {
+  } else if (is_input(access.value) && !reduced_.count(access.value.id)) {
     result = load(access);
   } else {
     switch (evaluation_of(node)) {

@@ -95,7 +95,7 @@ class ValueEmitter {
     std::optional<ReduceOp> op;
     bool atomic = false;
   };
-  // As store, where `valid` holds too.
+  // As store, where `valid`, if there is one, holds too.
   void update(Value v, const sym::Expr& position, Var value, const sym::Mask& mask, Var valid,
               Combination by);
 

@@ -228,7 +228,7 @@ void ValueEmitter::store_to(Var memory, const Expr& position, Var value, const M
 void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& mask, Var valid,
                           Combination by) {
   const Var memory = memory_.at(v.id);
-  builder_.open_if(valid);
+  if (valid.valid()) builder_.open_if(valid);
   const Place place = place_of(position, emit(mask));
   value = builder_.splat(value, place.lanes);
   std::optional<AluOp> atomic;
@@ -239,7 +239,7 @@ void ValueEmitter::update(Value v, const Expr& position, Var value, const Mask& 
     value = builder_.alu_here(alu_of(*by.op), {old, value});
   }
   builder_.store(memory, place.index, value, place.valid, false, atomic);
-  builder_.close_if();
+  if (valid.valid()) builder_.close_if();
 }
 
 }  // namespace rune::lower

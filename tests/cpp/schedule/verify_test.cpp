@@ -365,6 +365,9 @@ TEST(VerifySchedule, Items) {
 const Case kGridCases[] = {
     {"threads share", [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::None; },
      "but threads share a reduction"},
+    {"completed by none",
+     [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::GridReduce; },
+     "the reduction plan says GridReduce, but no other kernel completes the reductions"},
     {"outer thread without block",
      [](Schedule& s) {
        kernel(s, 0).iter.mapping.block.clear(), kernel(s, 0).iter.mapping.thread = {0, 1};
@@ -391,6 +394,32 @@ const Case kGridCases[] = {
 TEST(VerifySchedule, Threads) {
   const Schedule valid = on_grid();
   for (const Case& c : kGridCases) expect_violation(valid, c);
+}
+
+// The maximum of many integers, which workgroups combine: the second kernel reduces.
+Schedule shared_by_groups() {
+  Builder b;
+  Capabilities caps = grid();
+  caps.atomic_ops[static_cast<size_t>(DType::Int32)].set(static_cast<size_t>(AluOp::Max));
+  const Value x = b.cast(input(b, {1 << 20}), DType::Int32);
+  return schedule_of(b, {b.reduce(ReduceOp::Max, x, {0})}, caps);
+}
+
+const Case kGroupCases[] = {
+    {"not begun", [](Schedule& s) { kernel(s, 1).inputs.pop_back(); },
+     "which is not both an input, that an earlier kernel began, and an output"},
+    {"groups share, but do not combine",
+     [](Schedule& s) { kernel(s, 1).reduce->inter_thread = InterThread::SharedTree; },
+     "is a block axis, but a stage's own"},
+    {"no threads share", [](Schedule& s) { kernel(s, 1).iter.mapping.thread.clear(); },
+     "but each thread has reductions of its own"},
+};
+
+TEST(VerifySchedule, Workgroups) {
+  const Schedule valid = shared_by_groups();
+  ASSERT_EQ(valid.items.size(), 2u) << print(valid);
+  EXPECT_EQ(kernel_at(valid, 1).reduce->inter_thread, InterThread::Atomic);
+  for (const Case& c : kGroupCases) expect_violation(valid, c);
 }
 
 TEST(VerifySchedule, ItemsThatAreNoKernels) {
