@@ -439,10 +439,11 @@ void bind_graph(py::module_& m) {
           [](PyBuilder& b, const std::vector<PyValue>& outputs) {
             std::vector<graph::Value> values;
             for (const PyValue& v : outputs) values.push_back(v.operand.value);
-            b.builder().set_outputs(std::move(values));
-            return std::make_shared<graph::Graph>(b.builder().take());
+            graph::Graph graph = b.builder().graph();
+            graph.outputs = std::move(values);
+            return std::make_shared<graph::Graph>(std::move(graph));
           },
-          "The graph with these outputs; the builder is empty afterwards.");
+          "The graph so far with these outputs.");
   c.def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
         py::arg("results"), py::arg("may_raise"),
         "Values of the results, of these (dtype, shape), of call number `call` to a function. One "

@@ -53,30 +53,36 @@ bool LeafGuard::holds(py::handle value) const {
 Check Check::of(const py::tuple& t) {
   if (t[0].cast<std::string>() == "index")
     return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<std::optional<int64_t>>(), {}};
+  if (t.size() == 1) return {Kind::Assumed, 0, {}, {}};
   return {Kind::Equal, 0, {}, t[1].cast<std::string>()};
 }
 
-void Check::raise_unless_passed(const py::object& computed) const {
+bool Check::passes(const py::object& computed) const {
   const py::object value = to_numpy_result(computed);
   switch (kind) {
     case Kind::Index: {
       const auto numbers = size ? std::vector<uint64_t>{value.cast<uint64_t>(), 0}
                                 : value.cast<std::vector<uint64_t>>();
-      if (numbers[0] == 0) return;
+      if (numbers[0] == 0) return true;
       user_error(ErrorKind::Index, "index ", static_cast<int64_t>(numbers[0]) >> 1,
                  " is out of bounds for axis ", axis, " with size ",
                  size.value_or(static_cast<int64_t>(numbers[1])));
     }
     case Kind::Equal: {
       const auto numbers = value.cast<std::vector<int64_t>>();
-      if (numbers.at(0) == numbers.at(1)) return;
+      if (numbers.at(0) == numbers.at(1)) return true;
       std::string text = message;
       for (const int64_t number : numbers)
         if (const size_t at = text.find("{}"); at != std::string::npos)
           text.replace(at, 2, std::to_string(number));
       user_error(ErrorKind::Value, text);
     }
+    case Kind::Assumed: {
+      const auto numbers = value.cast<std::vector<int64_t>>();
+      return numbers.at(0) == numbers.at(1);
+    }
   }
+  RUNE_UNREACHABLE();
 }
 
 void WriteBack::write(py::handle target, const py::object& value) const {
@@ -167,14 +173,29 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (is_ndarray(arguments[input], false) && !header_of(arguments[input]).contiguous)
         return Status::Unsuitable;
     if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
-    computed = program_->run(arguments);
-    const size_t first_check = computed.size() - checks_.size();
-    for (size_t i = 0; i < checks_.size(); ++i)
-      checks_[i].raise_unless_passed(computed[first_check + i]);
+    try {
+      computed = program_->run(arguments);
+    } catch (const py::error_already_set&) {
+      // Of a function on the host, which may have seen what is computed for other data only.
+      if (!assumes()) throw;
+      return Status::Unsuitable;
+    }
+    if (!passes_checks(std::span(computed).last(checks_.size()))) return Status::Stale;
     for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);
   return Status::Done;
+}
+
+bool CompiledCall::assumes() const {
+  return std::any_of(checks_.begin(), checks_.end(),
+                     [](const Check& check) { return check.kind == Check::Kind::Assumed; });
+}
+
+bool CompiledCall::passes_checks(std::span<const py::object> computed) const {
+  for (size_t i = 0; i < checks_.size(); ++i)
+    if (!checks_[i].passes(computed[i])) return false;
+  return true;
 }
 
 // Whether NumPy would write to these arrays, and each write touches one input only and none that

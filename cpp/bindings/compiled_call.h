@@ -23,15 +23,17 @@ struct LeafGuard {
 // A check made while the program runs, of one of its values.
 struct Check {
   // Index, of a uint64: 0, or 2 * i + 1 for an index i out of bounds; a second one is the size of
-  // the axis if that is not known before. Equal, of two int64: they are equal.
-  enum class Kind : uint8_t { Index, Equal } kind = Kind::Index;
+  // the axis if that is not known before. Equal, of two int64: they are equal. Assumed: so are
+  // these, or the program is not the one for the call's data.
+  enum class Kind : uint8_t { Index, Equal, Assumed } kind = Kind::Index;
   int64_t axis = 0;             // of Index
   std::optional<int64_t> size;  // of Index
   std::string message;          // of Equal: what a ValueError says; the numbers replace each {}
 
-  // ("index", axis, size or None) or ("equal", message).
+  // ("index", axis, size or None), ("equal", message) or ("assumed",).
   static Check of(const py::tuple& t);
-  void raise_unless_passed(const py::object& computed) const;
+  // False if an assumption does not hold; throws UserError if another check fails.
+  bool passes(const py::object& computed) const;
 };
 
 // A write of the traced function to an argument or a captured array, done after the run.
@@ -74,7 +76,8 @@ class CompiledCall {
 
   // Runs the program on the leaves of a call's arguments. Done: `result` is what the function
   // returns. Unsuitable: these arguments must run on NumPy. Stale: the program must not be used
-  // again. Throws what the program throws.
+  // again, as the state or what the trace assumed about data is not what it was. Throws what the
+  // program throws.
   Status call(std::span<const py::handle> leaves, py::object& result);
 
   // Grows with each use of any compiled call.
@@ -83,6 +86,10 @@ class CompiledCall {
 
  private:
   bool may_write(std::span<const py::handle> arguments) const;
+  // Whether the trace assumed something about data.
+  bool assumes() const;
+  // Whether the data is what the trace assumed. Throws UserError for a failed check.
+  bool passes_checks(std::span<const py::object> computed) const;
   py::object one(const Output& output, std::span<const py::handle> leaves,
                  std::span<const py::object> computed) const;
   py::object assemble(std::span<const py::handle> leaves,

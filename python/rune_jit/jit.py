@@ -18,6 +18,7 @@ from rune_jit.device import is_dtype
 from rune_jit.dynamic import DynamicAxes
 from rune_jit.eager import on_host
 from rune_jit.errors import (
+    DataDependentShapeError,
     JitFallbackWarning,
     StateChangedError,
     UnsupportedOpError,
@@ -38,6 +39,10 @@ class CacheInfo(NamedTuple):
     fallbacks: int  # signatures that run on NumPy
     size: int  # signatures known
     evictions: int  # signatures forgotten because there were too many
+
+
+# How often a signature is traced again because a size that depends on data has changed.
+_MOST_REFUTED = 8
 
 
 class _Fallback:
@@ -94,6 +99,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         self._set_parameters(*self._keyed_parameters())
         self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
+        self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
 
@@ -165,6 +171,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         self._cache.clear()
         self._forget()
         self._changed_state.clear()
+        self._refuted.clear()
         self._warned.clear()
 
     # One call.
@@ -205,6 +212,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
             if status == "unsuitable":
                 break
             self._cache.discard(call.key, entry)
+            if entry.is_current():
+                self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
         return self._eager_call(args, kwargs)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -238,7 +247,22 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
         return self._bind(call, traced, executable)
 
     def _trace(self, call: Call) -> Traced:
-        return trace_call(self._fn, self._name, call)
+        def run(traced: Traced) -> Any:
+            compiled = self._bind(call, traced, self._lower(call, traced).compile())
+            status, result = compiled.call(call.leaves)
+            if status != "done":
+                raise DataDependentShapeError(
+                    f"{self._name}: cannot trace a size that depends on arrays of this layout"
+                )
+            return result
+
+        times = self._refuted.get(call.key, 0)
+        if times > _MOST_REFUTED:
+            raise DataDependentShapeError(
+                f"{self._name}: cannot make a program for each size that data may have (another one"
+                f" at {times} calls)\nhint: give np.bincount a minlength that is large enough"
+            )
+        return trace_call(self._fn, self._name, call, run, guesses=times == 0)
 
     def _lower(self, call: Call, traced: Traced) -> Any:
         device = self._device_for(call, traced)

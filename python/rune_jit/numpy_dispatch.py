@@ -559,6 +559,7 @@ _VIEWS = frozenset(
 
 from rune_jit import index_writes as _index_writes  # noqa: E402
 from rune_jit import numpy_compositions as _compositions  # noqa: E402, F401
+from rune_jit import numpy_counting as _counting  # noqa: E402, F401
 from rune_jit import numpy_host as _host  # noqa: E402
 from rune_jit import numpy_shapes as _shapes  # noqa: E402, F401
 from rune_jit import numpy_sources as _sources  # noqa: E402, F401

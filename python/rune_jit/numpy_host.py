@@ -257,16 +257,6 @@ def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) 
     return solution, residuals, rank, values
 
 
-@implements(np.bincount)
-def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    if not contains_traced(x):
-        return call_on_host(np.bincount, (x, weights, minlength), {})
-    raise DataDependentShapeError(
-        "bincount: cannot trace this function (the result's length is the largest element and one)"
-        "\nhint: write np.add.at(counts, x, 1) into zeros of a known length"
-    )
-
-
 for _module, _probe, _names in _FUNCTIONS:
     for _name in _names.split():
         if hasattr(_module, _name):  # in this version of NumPy

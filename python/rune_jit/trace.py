@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,6 +73,7 @@ class Trace:
 
     `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
     it sees the arrays themselves. `leaves` are those of the arguments, `sizes` their dynamic axes.
+    `guesses`: no assumption about the data of calls like this one has proved wrong so far.
     """
 
     def __init__(
@@ -81,8 +82,12 @@ class Trace:
         captured_are_traced: bool = True,
         leaves: Sequence[Any] = (),
         sizes: Sequence[AxisSize] = (),
+        guesses: bool = True,
     ) -> None:
         self.name = name
+        # Finds a traced number for the call that is traced.
+        self.evaluate: Callable[[Any], int] | None = None
+        self._guesses = guesses
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
         self.done = False
@@ -95,6 +100,7 @@ class Trace:
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind = Rebinder(self)
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
+        self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.sizes = TracedSizes(self.builder, leaves, sizes)
 
@@ -170,7 +176,10 @@ class Trace:
         return self._iotas[size]
 
     def checks(self) -> Iterator[tuple[Any, ...]]:
-        """What must hold of the program's values, or the call raises: (value, kind, ...)."""
+        """What must hold of the program's values, or the call raises: (value, kind, ...). First
+        what must hold for the program to be the right one."""
+        for pair in self._assumed:
+            yield pair, "assumed"
         for value, axis, size in self.builder.checks:
             if isinstance(size, Size):
                 now = self.builder.astype(self.sizes.value(size), np.dtype(np.uint64))
@@ -183,8 +192,24 @@ class Trace:
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
         """A call raises ValueError unless these integers are equal; they replace each {} in the
         message."""
-        pair = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
-        self._equal.append((self.builder.stack(pair, 0), message))
+        self._equal.append((self._pair(a, b), message))
+
+    def _pair(self, a: Any, b: Any) -> Any:
+        both = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
+        return self.builder.stack(both, 0)
+
+    def assume(self, value: Any, guess: int | None = None) -> int:
+        """The number that a traced int64 is at this call: the trace is right for calls at which it
+        is the same, and others are traced anew. The program so far finds it, unless there is a
+        guess and none has been wrong yet.
+
+        Raises what the program raises, UnsupportedOpError if it cannot run.
+        """
+        if guess is None or not self._guesses:
+            assert self.evaluate is not None
+            guess = self.evaluate(value)
+        self._assumed.append(self._pair(value, guess))
+        return guess
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
         """Storages of the inputs that are arrays and were read or written, with their positions."""

@@ -38,9 +38,16 @@ class Traced(NamedTuple):
     sizes: TracedSizes
 
 
-def trace_call(fn: Callable[..., Any], name: str, call: Call) -> Traced:
+def trace_call(
+    fn: Callable[..., Any],
+    name: str,
+    call: Call,
+    run: Callable[[Traced], Any],
+    guesses: bool = True,
+) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
-    it was before.
+    it was before. `run` compiles and runs a traced function for this call, for what the trace must
+    know of the data; `guesses` is that of Trace.
 
     Raises UnsupportedOpError (and its kinds), which names `name`, for what has no place in a
     program; and what `fn` raises.
@@ -50,9 +57,9 @@ def trace_call(fn: Callable[..., Any], name: str, call: Call) -> Traced:
     # part of the state that each call checks.
     for captured_are_traced in (True, False):
         state = State(fn, statics, captured_are_traced)
-        trace = Trace(name, captured_are_traced, call.leaves, call.sizes)
+        trace = Trace(name, captured_are_traced, call.leaves, call.sizes, guesses)
         try:
-            return _trace_once(fn, call, trace, state)
+            return _trace_once(fn, call, trace, state, run)
         except Exception as error:
             stood_in = captured_are_traced and bool(trace.stand_ins)
             if stood_in or isinstance(error, UnsupportedOpError):
@@ -62,7 +69,9 @@ def trace_call(fn: Callable[..., Any], name: str, call: Call) -> Traced:
     raise AssertionError("a trace returns or raises")
 
 
-def _trace_once(fn: Callable[..., Any], call: Call, trace: Trace, state: State) -> Traced:
+def _trace_once(
+    fn: Callable[..., Any], call: Call, trace: Trace, state: State, run: Callable[[Traced], Any]
+) -> Traced:
     statics = set(call.static_leaves)
     traced_leaves: list[Any] = []
     input_leaves: list[int] = []
@@ -84,6 +93,13 @@ def _trace_once(fn: Callable[..., Any], call: Call, trace: Trace, state: State) 
             {name: values[name] for name in call.bound.arguments},
         )
         args, kwargs = bound.args, bound.kwargs
+
+    def evaluate(value: Any) -> int:
+        so_far = _finish(trace, call, Tracer(trace, value), input_leaves, [])
+        as_number = ("computed", 0, True, False)
+        return run(so_far._replace(outputs=[as_number], writes=[]))  # type: ignore[no-any-return]
+
+    trace.evaluate = evaluate
     with trace.active():
         try:
             result = trace.rebind(fn)(*args, **kwargs)
