@@ -280,14 +280,14 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
         at = np.minimum(beyond, index(len(a))) - index(1)
         trace.builder.assume_range(trace.array(at), 0, len(a) - 1)
         element = a[at]
-        goes_on = _sorts_before(element, v) if side == "left" else ~_sorts_before(v, element)
+        goes_on = sorts_before(element, v) if side == "left" else ~sorts_before(v, element)
         place = np.where(goes_on & (beyond <= index(len(a))), beyond, place)
         step >>= 1
     place = place.astype(np.intp)
     return place[()] if scalar else place
 
 
-def _sorts_before(x: Any, y: Any) -> Any:
+def sorts_before(x: Any, y: Any) -> Any:
     return x < y if x.dtype.kind != "f" else (x < y) | (np.isnan(y) & ~np.isnan(x))
 
 

@@ -114,7 +114,7 @@ def call_on_host(
             others = optree.tree_leaves(ask(_various))
             depends_on_data = [np.shape(x) for x in others] != [np.shape(x) for x in results]
     if depends_on_data:
-        raise _shape_depends_on_data(name)
+        raise shape_depends_on_data(name)
     for result in results:
         if not _core.is_supported_dtype(np.asarray(result).dtype):
             raise UnsupportedOpError(f"{name}: cannot trace a result of {np.asarray(result).dtype}")
@@ -191,7 +191,7 @@ _DATA_DEPENDENT = (
 )
 
 
-def _shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentShapeError:
+def shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentShapeError:
     if hint is None:
         hint = "pass what its shape depends on as static: jit(static_argnums=...)"
     return DataDependentShapeError(
@@ -201,37 +201,22 @@ def _shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentS
 
 def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
-        raise _shape_depends_on_data(name, f"write {alternative}")
+        raise shape_depends_on_data(name, f"write {alternative}")
 
     return handler
-
-
-def _histogram(function: Any) -> Callable[..., Any]:
-    def handler(a: Any, bins: Any = 10, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(bins, str) or (contains_traced(bins) and np.ndim(bins) == 0):
-            raise _shape_depends_on_data(
-                function.__name__, "write a number of bins, or their edges: histogram(x, edges)"
-            )
-        return call(function, (a, bins, *args), kwargs)
-
-    return handler
-
-
-for _function in (np.histogram, np.histogram_bin_edges):
-    implements(_function)(_histogram(_function))
 
 
 @implements(np.insert)
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if contains_traced(obj) and traced(obj).dtype == bool:
-        raise _shape_depends_on_data("insert", "write the indices themselves instead of a mask")
+        raise shape_depends_on_data("insert", "write the indices themselves instead of a mask")
     return call(np.insert, (arr, obj, values, axis), {})
 
 
 @implements(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
-        raise _shape_depends_on_data(
+        raise shape_depends_on_data(
             "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
         )
     return call(np.delete, (arr, obj, axis), {})
