@@ -55,6 +55,7 @@ class RootFinder {
   // after it, so those of roots that may have done so are found again once the roots are known.
   void run(const std::vector<Value>& outputs) {
     add_costly_shared_roots();
+    add_roots_of_scatters();
     split_long_kernels(graph_, result.is_root);
     find_uses(outputs);
     add_shared_roots();
@@ -106,6 +107,23 @@ class RootFinder {
       const double elements = static_cast<double>(num_elements(node.shape()));
       const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
       if (recompute > boundary_ns(node, false)) result.is_root[id] = true;
+    }
+  }
+
+  // Places and updates that a core computes one after the other for a Scatter, where vectors of
+  // them are so much faster that a kernel of their own pays.
+  void add_roots_of_scatters() {
+    if (caps_.model != ExecutionModel::Cores) return;
+    for (const graph::Node& scatter : graph_.nodes) {
+      if (scatter.kind() != NodeKind::Scatter) continue;
+      for (const Value v : {scatter.inputs[1], scatter.inputs[2]}) {
+        const graph::Node& node = graph_[v];
+        if (evaluation_of(node) == Evaluation::Memory || result.is_root[v.id]) continue;
+        const double operations = static_cast<double>(num_elements(node.shape())) *
+                                  operations_[v.id] * (caps_.lanes(node.dtype()) - 1);
+        if (operations_ns(caps_, operations, node.dtype()) > boundary_ns(node, false))
+          result.is_root[v.id] = true;
+      }
     }
   }
 

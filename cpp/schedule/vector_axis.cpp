@@ -54,6 +54,19 @@ bool VectorAxis::is_outer(int64_t axis) const {
   return std::find(outer_.begin(), outer_.end(), axis) != outer_.end();
 }
 
+// Whether a Scatter's updates go to other places at each point of an axis: a place is that of all
+// lanes.
+bool VectorAxis::decides_places(int64_t axis) const {
+  const Stage* stage = sequential_stage(kernel_);
+  if (!stage || stage->kind != StageKind::Scatter) return false;
+  const StageValue& target = stage->values.front();
+  const graph::Node& node = graph_[target.value];
+  const int64_t batch = node.as<graph::Scatter>()->batch_rank();
+  const Shape& shape = node.shape();
+  return batch > 0 && target.strides[axis] * extent(axis) >
+                          num_elements(Shape(shape.begin() + batch, shape.end()));
+}
+
 // As many lanes as a register holds of the widest dtype; in a kernel that is elementwise only, of
 // the dtype of most operations: rarer wide values take several registers.
 int64_t VectorAxis::choose_lanes() const {
@@ -194,6 +207,7 @@ Ints VectorAxis::choose() const {
   for (const int64_t axis : outer_) {
     // An axis that all phases have is not one phase's to divide.
     if (around_ && axis < static_cast<int64_t>(around_->iter.axes.size())) continue;
+    if (decides_places(axis)) continue;
     const double unscaled = score(axis, -1);
     const double scaled = unscaled > 0 ? unscaled * lane_use(axis) : unscaled;
     if (scaled > best_score + 1e-9 || (scaled >= best_score && !has_inner_axes)) {

@@ -126,7 +126,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
     # Inspection.
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Traces for these arguments and lowers for the device; runs nothing.
+        """Traces for these arguments and lowers for the device. Runs nothing but what a size that
+        depends on data is computed by (docs/numpy.md).
 
         Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
         lacks, and what the function itself raises.

@@ -51,10 +51,10 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         raise shape_depends_on_data("bincount")
     least = plain(minlength)
     of_types = np.bincount(_sample(x), _sample(weights), least)
-    if weights is not None and np.shape(weights) != np.shape(x):
-        raise ValueError("The weights and list don't have the same length.")
     if 0 in np.shape(x):
         return known(of_types)
+    if weights is not None and np.shape(weights) != np.shape(x):
+        raise ValueError("The weights and list don't have the same length.")
     if contains_traced(x) or isinstance(x, _core.ArrayBase):
         x = traced(x).astype(np.int64)
         length = _length_of_counts(x, int(least))
@@ -141,7 +141,8 @@ def _places_in(bins: _Bins, a: Tracer, count: int) -> Any:
 def _places_between(edges: Tracer, a: Tracer) -> tuple[Any, Any]:
     """For each element the last edge that is not above it, and whether there is one and another
     behind. NaN is above all else."""
-    count = len(edges) - 1
+    count, dtype = len(edges) - 1, np.result_type(edges, a)
+    edges, a = edges.astype(dtype), a.astype(dtype)
     at = np.searchsorted(edges[:-1], a, side="right") - 1
     return np.maximum(at, 0), (at >= 0) & ~sorts_before(edges[count], a)
 

@@ -70,7 +70,9 @@ def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
             " one has to specify 'initial'"
         )
     value = require_trace().array(a)
-    return np.where(where, a, value.dtype.type(neutral))
+    is_traced = isinstance(neutral, Tracer)
+    other = neutral.astype(value.dtype) if is_traced else value.dtype.type(neutral)
+    return np.where(where, a, other)
 
 
 def _of_initial(a: Any, axes: Any, initial: Any) -> Any:

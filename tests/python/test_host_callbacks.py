@@ -96,7 +96,7 @@ X, MASK, PLACES = np.arange(5.0), np.arange(5) > 2, np.array([1, 3])
     ("function", "arguments", "alternative"),
     [
         (np.unique, (X,), r"np\.sort"),
-        (np.bincount, (PLACES,), r"np\.add\.at"),
+        (lambda x, n: np.bincount(x, minlength=n), (PLACES, np.int64(3)), "static"),
         (np.nonzero, (X,), r"np\.where"),
         (lambda x: np.histogram(x, bins="auto"), (X,), "a number of bins"),
         (lambda x: np.histogram_bin_edges(x, "fd"), (X,), "a number of bins"),
