@@ -1,9 +1,12 @@
 // Errors, split by who is at fault: the user (bad input) or this library (a broken invariant).
 #pragma once
 
+#include <charconv>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace rune {
 
@@ -32,14 +35,31 @@ namespace detail {
 // Collects a message and throws it; built only after a check has failed.
 [[noreturn]] void throw_internal(const char* file, int line, const char* condition,
                                  const std::string& message);
+
+// Streams are slow to make, and most text is made of these.
+template <class T>
+void append(std::string& out, const T& value) {
+  if constexpr (std::is_same_v<T, char>) {
+    out += value;
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    out += std::string_view(value);
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) > 1) {
+    char digits[24];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  } else {
+    std::ostringstream stream;
+    stream << value;
+    out += stream.str();
+  }
+}
 }  // namespace detail
 
 // Concatenates its arguments as by operator<<.
 template <class... Args>
 std::string concat(const Args&... args) {
-  std::ostringstream out;
-  ((out << args), ...);
-  return out.str();
+  std::string out;
+  (detail::append(out, args), ...);
+  return out;
 }
 
 template <class... Args>
