@@ -84,6 +84,12 @@ struct Operations {
   double ns = 0;     // of all cores
 };
 
+// What a stage asks of all cores, in nanoseconds. Arithmetic and accesses have units of their own.
+struct StageTime {
+  double arithmetic = 0, accesses = 0;
+  double ns() const { return std::max(arithmetic, accesses); }
+};
+
 class OperationCounter {
  public:
   // `around`: the kernel that this is a phase of, if it is one.
@@ -98,7 +104,11 @@ class OperationCounter {
 
   Operations run() {
     const std::vector<sym::Expr> axes = axis_variables(kernel_.iter);
-    for (const Stage& stage : kernel_.stages) add_stage(stage, axes);
+    for (const Stage& stage : kernel_.stages) {
+      time_ = {};
+      add_stage(stage, axes);
+      total_.ns += time_.ns();
+    }
     return total_;
   }
 
@@ -148,13 +158,16 @@ class OperationCounter {
     if (ternary && ternary->op == AluOp::Mulacc) flops = 2;
     total_.flops += nest.points(variables) * repeats * flops;
     if (operations > 0)
-      spend(node.dtype(), nest.elements(variables, node.dtype()) * repeats * operations);
+      time_.arithmetic += operations_ns(
+          caps_, nest.elements(variables, node.dtype()) * repeats * operations, node.dtype());
   }
 
   void add_mask(const LoopNest& nest, const Walk& walked, const Demand& demand) {
-    for (const sym::Expr& condition : demand.mask.conditions())
-      spend(DType::Int32, nest.elements(walked.variables_of({condition}), DType::Int32) *
-                              mask_operations(caps_, condition));
+    for (const sym::Expr& condition : demand.mask.conditions()) {
+      const double elements = nest.elements(walked.variables_of({condition}), DType::Int32);
+      time_.arithmetic +=
+          operations_ns(caps_, elements * mask_operations(caps_, condition), DType::Int32);
+    }
   }
 
   // Of a value in scratch memory, which lies as the loops go through it.
@@ -169,7 +182,7 @@ class OperationCounter {
     const DType dtype = graph_[v].dtype();
     const sym::Expr position = sym::flatten_index(demand.index, graph_[v].shape());
     const double each = scratch ? 1 : access_operations(caps_, kernel_, position, dtype, walked);
-    spend(dtype, nest.elements(walked.variables_of({position}), dtype) * each);
+    add_accesses(dtype, nest.elements(walked.variables_of({position}), dtype) * each);
   }
 
   void add_store(const Stage& stage, const Seed& seed) {
@@ -182,11 +195,13 @@ class OperationCounter {
     const double each = is_scratch(stage, seed.value)
                             ? 1
                             : access_operations(caps_, kernel_, position, dtype, nothing);
-    spend(dtype, nest.elements(variables, dtype) * each);
+    add_accesses(dtype, nest.elements(variables, dtype) * each);
   }
 
-  void spend(DType dtype, double operations) {
-    total_.ns += operations_ns(caps_, operations, dtype);
+  // Cores load as many vectors at once as they add vectors of floats.
+  void add_accesses(DType dtype, double accesses) {
+    const DType as_wide = size_of(dtype) > 4 ? DType::Float64 : DType::Float32;
+    time_.accesses += operations_ns(caps_, accesses, as_wide);
   }
 
   const Graph& graph_;
@@ -194,6 +209,7 @@ class OperationCounter {
   const Kernel& kernel_;
   const Kernel* const around_;
   std::set<uint32_t> stops_;  // inputs and reductions
+  StageTime time_;            // of the stage being added
   Operations total_;
 };
 
@@ -280,9 +296,8 @@ double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAna
   const bool bypasses = std::any_of(kernel.hints.begin(), kernel.hints.end(), [](const auto& hint) {
     return hint.kind == HintKind::Nontemporal;
   });
-  if (caps.model == ExecutionModel::Cores && !bypasses &&
-      read + written > static_cast<double>(caps.last_level_bytes))
-    written *= 2;
+  if (caps.model == ExecutionModel::Cores && !bypasses)
+    written *= 2 - share_held(caps.last_level_bytes, read + written);
   return read + written;
 }
 

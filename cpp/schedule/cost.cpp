@@ -40,6 +40,12 @@ double operations_ns(const Capabilities& caps, double operations, DType dtype) {
   return operations / caps.operations_per_ns[static_cast<int>(dtype)];
 }
 
+double share_held(double cache_bytes, double footprint) {
+  // Other programs, and addresses that meet, take some of a cache; of what is a little larger,
+  // replacement that is not strictly by age keeps a part.
+  return std::clamp(1.5 - footprint / cache_bytes, 0.0, 1.0);
+}
+
 double memory_ns(const Capabilities& caps, double bytes, double footprint, double cores) {
   const double share = cores / caps.num_cores;
   const double main =
@@ -48,13 +54,19 @@ double memory_ns(const Capabilities& caps, double bytes, double footprint, doubl
                                                 : share * caps.bandwidth_bytes_per_ns);
   const double last_level = std::max(main, share * caps.last_level_bytes_per_ns);
   const double l2 = std::max(last_level, share * caps.l2_bytes_per_ns);
-  if (footprint <= cores * static_cast<double>(caps.l2_bytes)) return bytes / l2;
-  if (footprint <= static_cast<double>(caps.last_level_bytes)) return bytes / last_level;
-  return bytes / main;
+  const double in_l2 = share_held(cores * static_cast<double>(caps.l2_bytes), footprint);
+  const double held =
+      std::max(in_l2, share_held(static_cast<double>(caps.last_level_bytes), footprint));
+  return bytes * (in_l2 / l2 + (held - in_l2) / last_level + (1 - held) / main);
 }
 
 double memory_ns(const Capabilities& caps, double bytes, double footprint) {
   return memory_ns(caps, bytes, footprint, caps.num_cores);
+}
+
+double call_ns(size_t arguments) {
+  constexpr double kEachCall = 250, kEachArgument = 45;
+  return kEachCall + kEachArgument * static_cast<double>(arguments);
 }
 
 // Two cores gain half the time, and other programs may have one of them.

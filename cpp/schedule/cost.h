@@ -24,13 +24,20 @@ std::vector<double> tree_operations(const Capabilities& caps, const graph::Graph
 // Operations on elements of this dtype, all cores busy.
 double operations_ns(const Capabilities& caps, double operations, DType dtype);
 
-// Moving bytes between the cores and the smallest memory that holds `footprint` bytes: of all
-// cores, or of `cores` of them.
+// The share of `footprint` bytes, used again and again, that is found in a cache.
+double share_held(double cache_bytes, double footprint);
+
+// Moving bytes between the cores and the memories that hold `footprint` bytes: of all cores, or of
+// `cores` of them.
 double memory_ns(const Capabilities& caps, double bytes, double footprint);
 double memory_ns(const Capabilities& caps, double bytes, double footprint, double cores);
 
 // Storing elements and loading them again, and the kernel that this takes.
 double store_ns(const Capabilities& caps, double bytes);
+
+// A call of a program beside its items: finding it by its arguments, reading them, and making
+// arrays of its results, which `arguments` counts as well. The host does this, whatever the device.
+double call_ns(size_t arguments);
 
 // Whether work that takes one core this long is worth handing over to others; of a grid, always.
 bool is_worth_sharing(const Capabilities& caps, double one_core_ns);

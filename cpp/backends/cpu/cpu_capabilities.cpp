@@ -93,6 +93,8 @@ constexpr AluOp kExpandedInFloat32[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,
 // Additions of vectors that one lane's call of the C library, or division of 64-bit integers, takes
 // as long as.
 constexpr int kCallCost = 64, kDivisionCost = 12;
+// Of vectors: integers are multiplied by fewer or slower units than add them.
+constexpr int kMul32Cost = 2, kMul64Cost = 3;
 
 void set_scalar_costs(Capabilities& caps) {
   for (const DType dtype : {DType::Float32, DType::Float64})
@@ -100,9 +102,13 @@ void set_scalar_costs(Capabilities& caps) {
       set_cost(caps, op, dtype, kCallCost * caps.lanes(dtype));
   for (const AluOp op : kExpandedInFloat32)
     set_cost(caps, op, DType::Float64, kCallCost * caps.lanes(DType::Float64));
-  for (const DType dtype : {DType::Int64, DType::Uint64})
+  for (const DType dtype : {DType::Int32, DType::Uint32})
+    set_cost(caps, AluOp::Mul, dtype, kMul32Cost);
+  for (const DType dtype : {DType::Int64, DType::Uint64}) {
+    set_cost(caps, AluOp::Mul, dtype, kMul64Cost);
     for (const AluOp op : {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod})
       set_cost(caps, op, dtype, kDivisionCost * caps.lanes(dtype));
+  }
 }
 
 Capabilities read_capabilities() {
