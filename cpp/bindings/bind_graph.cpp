@@ -425,6 +425,14 @@ void bind_graph(py::module_& m) {
            })
       .def("value", [](PyBuilder& b, py::handle x) { return wrap(b, b.value_of(to_operand(x))); })
       .def(
+          "python_bool",
+          [](PyBuilder& b, py::handle x) {
+            Operand number = to_operand(x);
+            number.weak = Kind::Bool;
+            return wrap(b, number);
+          },
+          "A 0-d bool as a Python one.")
+      .def(
           "set_location",
           [](PyBuilder& b, std::string location) { b.builder().set_location(std::move(location)); })
       .def_property_readonly(

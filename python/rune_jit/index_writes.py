@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import indexing as _indexing
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import selection as _selection
 from rune_jit import writes as _writes
@@ -23,7 +24,7 @@ def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: s
     """Writes to x[items], in order, where arrays of integers are among the items; `mode` is that of
     the graph's Scatter."""
     builder, old = trace.builder, trace.operand(x)
-    parts = _dispatch.index_items(trace, x, items)
+    parts = _indexing.index_items(trace, x, items)
     shape = tuple(builder.indexed_shape(old, parts))
     text = "shape mismatch: value array of shape {} could not be broadcast to indexing result of"
     new = _writes.converted(trace, value, shape, x.dtype, message=text + " shape {}")
@@ -326,7 +327,7 @@ def write_flat(x: Tracer, index: Any, value: Any) -> None:
     flat = _dispatch.make_tracer(trace, _flat(trace, x))
     flat._storage.scalar = False
     if isinstance(index, slice):
-        target = _dispatch.basic_view(trace, flat, (index,))
+        target = _indexing.basic_view(trace, flat, (index,))
         assert target is not None
         if target.size:
             _writes.write(target, _repeated(trace, value, target.size, x.dtype))

@@ -1,4 +1,5 @@
-"""jit: traces a function once for each signature of its arguments and runs the program."""
+"""jit: traces a function once for each signature of its arguments and runs the program.
+(More than 500 lines: one class, and the documentation of its options.)"""
 
 from __future__ import annotations
 
@@ -126,8 +127,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
     # Inspection.
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Traces for these arguments and lowers for the device. Runs nothing but what a size that
-        depends on data is computed by (docs/numpy.md).
+        """Traces for these arguments and lowers for the device. Runs nothing, except for what
+        computes a size that depends on data (docs/numpy.md).
 
         Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
         lacks, and what the function itself raises.

@@ -17,7 +17,7 @@ from rune_jit.trace import contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
 
-def _counted(at: Tracer, count: int, weights: Any = None) -> Tracer:
+def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
     """How often each of the numbers 0 .. count - 1 is among the int64 `at`, all of which are; with
     weights, the sum of theirs as float64."""
     trace = require_trace()
@@ -64,7 +64,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     return _counted(x, length, weights) if length else known(of_types[:0])
 
 
-def _length_of_counts(x: Tracer, least: int) -> int:
+def _length_of_counts(x: Any, least: int) -> int:
     """The length of numpy.bincount(x, minlength=least), as it is at the call that is traced."""
     trace = require_trace()
     negative = "'list' argument must have no negative elements"
@@ -79,7 +79,7 @@ def _length_of_counts(x: Tracer, least: int) -> int:
 class _Bins(NamedTuple):
     """Bins of equal widths."""
 
-    edges: Tracer
+    edges: Any
     first: Any  # edge, before it was rounded to the dtype of `edges`
     width: Any  # of all bins together
     within: Any  # which elements are in one of them; True: all
@@ -95,7 +95,7 @@ def _width(first: Any, last: Any) -> Any:
     return last - first
 
 
-def _bins_of_range(a: Tracer, bins: Any, limits: Any) -> _Bins:
+def _bins_of_range(a: Any, bins: Any, limits: Any) -> _Bins:
     edges = known(np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits))
     first, last = limits
     if first == last:
@@ -105,7 +105,7 @@ def _bins_of_range(a: Tracer, bins: Any, limits: Any) -> _Bins:
     return _Bins(edges, first, _width(first, last), (a >= first) & (a <= last))
 
 
-def _bins_of_data(a: Tracer, bins: Any) -> _Bins:
+def _bins_of_data(a: Any, bins: Any) -> _Bins:
     count = operator.index(bins)
     least, most = np.min(a), np.max(a)
     dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
@@ -125,7 +125,7 @@ def _bins_of_data(a: Tracer, bins: Any) -> _Bins:
     return _Bins(edges, first, width, True)
 
 
-def _places_in(bins: _Bins, a: Tracer, count: int) -> Any:
+def _places_in(bins: _Bins, a: Any, count: int) -> Any:
     """The bin of each element that is in one. This is NumPy's own algorithm: what rounding may put
     into a neighbouring bin is put right by comparisons with the edges."""
     a = a.astype(bins.edges.dtype, copy=False)
@@ -138,7 +138,7 @@ def _places_in(bins: _Bins, a: Tracer, count: int) -> Any:
     return place - below + (above & ~below)
 
 
-def _places_between(edges: Tracer, a: Tracer) -> tuple[Any, Any]:
+def _places_between(edges: Any, a: Any) -> tuple[Any, Any]:
     """For each element the last edge that is not above it, and whether there is one and another
     behind. NaN is above all else."""
     count, dtype = len(edges) - 1, np.result_type(edges, a)
@@ -153,13 +153,16 @@ def _histogram(
 ) -> Any:
     if isinstance(bins, str) or (contains_traced(bins) and np.ndim(bins) == 0):
         raise shape_depends_on_data("histogram", _BINS)
-    a = np.ravel(traced(a))
+    a = traced(a)
     a = a.astype(np.uint8) if a.dtype == bool else a
-    is_rare = a.dtype.kind not in "iuf" or a.dtype == np.float16 or a.size == 0
+    is_rare = a.dtype.kind not in "iuf" or a.dtype == np.float16 or 0 in a.shape
     refuse_unless(not is_rare and not contains_traced(range), "histogram of this kind")
     if weights is not None:
-        weights = np.ravel(traced(weights))
-        refuse_unless(weights.shape == a.shape, "histogram of these weights")
+        weights = traced(weights)
+        refuse_unless(weights.shape == np.shape(a), "histogram of these weights")
+        weights = np.ravel(weights)
+    a = np.ravel(a)
+    edges: Any
     if np.ndim(bins) == 0:
         # NumPy's errors.
         np.histogram_bin_edges(np.zeros(0, a.dtype), bins, range)
@@ -168,7 +171,8 @@ def _histogram(
         uniform = _bins_of_data(a, bins) if range is None else _bins_of_range(a, bins, range)
         place, within, edges = _places_in(uniform, a, count), uniform.within, uniform.edges
     else:
-        edges, count = traced(bins), len(bins) - 1
+        edges = traced(bins)
+        count = len(bins) - 1
         refuse_unless(weights is None and edges.ndim == 1 and count > 0, "histogram of these bins")
         refuse_unless(np.result_type(a, edges).kind in "iuf", "histogram of these bins")
         trace = require_trace()

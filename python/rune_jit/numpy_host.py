@@ -6,15 +6,15 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import optree
 
 from rune_jit import _core
-from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
-from rune_jit.numpy_dispatch import plain, traced
+from rune_jit.errors import ConcretizationError, DataDependentShapeError, UnsupportedOpError
+from rune_jit.numpy_dispatch import plain, run_known, traced
 from rune_jit.registry import ON_HOST, implements
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
@@ -37,11 +37,19 @@ def _various(value: Any) -> np.ndarray:
     return np.arange(1, math.prod(value.shape) + 1).astype(value.dtype).reshape(value.shape)
 
 
+def _minus_ones(value: Any) -> np.ndarray:
+    return np.full(value.shape, -1 if value.dtype.kind in "if" else 1, value.dtype)
+
+
 def _eye(value: Any) -> np.ndarray:
     """Identity matrices: they can be inverted and decomposed."""
     if value.ndim < 2:
         return _ones(value)
     return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
+
+
+# In this order: the first that the function takes decides.
+_PROBES = (_zeros, _ones, _eye, _various)
 
 
 class _Operand(NamedTuple):
@@ -64,16 +72,20 @@ def call_on_host(
     probe: Callable[[Any], np.ndarray] = _zeros,
     name: str | None = None,
     may_raise: bool = True,
+    others: Sequence[Callable[[Any], np.ndarray]] | None = None,
 ) -> Any:
     """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
 
     A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
-    each traced array; they must not depend on values. Raises what that call raises,
-    DataDependentShapeError if other values give other shapes, and UnsupportedOpError for a result
-    of a dtype that cannot be traced. When the program runs, exceptions of the function end the run
-    and reach the caller; if there may be some, it is called even if nobody uses its results.
+    each traced array; they must not depend on values (`others` are further values to find out by).
+    Raises what that call raises, DataDependentShapeError if other values give other shapes, and
+    UnsupportedOpError for a result of a dtype that cannot be traced or depends on values. When the
+    program runs, exceptions of the function end the run and reach the caller; if there may be some,
+    it is called even if nobody uses its results.
     """
     trace = require_trace()
+    if others is None:
+        others = (_various,) if probe is _zeros else ()
     name = name or f"{function.__module__}.{function.__name__}"
     leaves: list[Any]
     leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
@@ -107,24 +119,54 @@ def call_on_host(
             warnings.simplefilter("ignore")
             return function(*args, **kwargs)
 
-    results, result_treedef = optree.tree_flatten(ask(probe))
-    depends_on_data = False
-    if probe is _zeros:
-        with contextlib.suppress(Exception):  # these values may not suit the function
-            others = optree.tree_leaves(ask(_various))
-            depends_on_data = [np.shape(x) for x in others] != [np.shape(x) for x in results]
-    if depends_on_data:
-        raise shape_depends_on_data(name)
-    for result in results:
-        if not _core.is_supported_dtype(np.asarray(result).dtype):
-            raise UnsupportedOpError(f"{name}: cannot trace a result of {np.asarray(result).dtype}")
-    types = [(np.asarray(result).dtype, np.shape(result)) for result in results]
+    answers = _answers(ask, probe, others)
+    results, result_treedef = optree.tree_flatten(answers[0])
+    types = _types(results)
+    for answer in answers[1:]:
+        other_types = _types(optree.tree_leaves(answer))
+        if [shape for _, shape in other_types] != [shape for _, shape in types]:
+            raise shape_depends_on_data(name)
+        if other_types != types:
+            raise UnsupportedOpError(
+                f"{name}: cannot trace this call (the dtype of the result depends on data)"
+            )
+    for dtype, _ in types:
+        if not _core.is_supported_dtype(dtype):
+            raise UnsupportedOpError(f"{name}: cannot trace a result of {dtype}")
     made = trace.call_host(name, run, values, types, may_raise)
     tracers = [
         Tracer(trace, value, scalar=not isinstance(result, np.ndarray))
         for value, result in zip(made, results, strict=True)
     ]
     return optree.tree_unflatten(result_treedef, tracers)
+
+
+def _answers(
+    ask: Callable[[Any], Any],
+    probe: Callable[[Any], np.ndarray],
+    others: Sequence[Callable[[Any], np.ndarray]],
+) -> list[Any]:
+    """The function's results for this probe or, where it does not suit the function, another, and
+    for the others that suit it. Raises what the first one raises if none does."""
+    answers: list[Any] = []
+    first_error: Exception | None = None
+    for candidate in (probe, *others):
+        try:
+            answers.append(ask(candidate))
+        except Exception as error:
+            first_error = first_error or error
+    for candidate in _PROBES:
+        if not answers and candidate not in (probe, *others):
+            with contextlib.suppress(Exception):
+                answers.append(ask(candidate))
+    if not answers:
+        assert first_error is not None
+        raise first_error
+    return answers
+
+
+def _types(results: Sequence[Any]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    return [(np.asarray(x).dtype, np.shape(x)) for x in results]
 
 
 def _traced_value(trace: Trace, leaf: Any) -> Any:
@@ -222,6 +264,16 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return call(np.delete, (arr, obj, axis), {})
 
 
+@implements(np.polyfit)
+def _polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
+) -> Any:
+    if contains_traced(deg) or full:
+        raise shape_depends_on_data("polyfit", "pass deg as static, and write full=False")
+    # Of points that are not one.
+    return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, _various)
+
+
 @implements(np.linalg.lstsq)
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     rows, columns = np.shape(a)[-2:]
@@ -240,6 +292,32 @@ def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) 
     if has_residuals and residuals.size == 0:
         residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
     return solution, residuals, rank, values
+
+
+class Vectorized:
+    """Stands for a numpy.vectorize in a trace: its function is called when the program runs, with
+    one number of each array at a time, as NumPy does."""
+
+    def __init__(self, vectorize: np.vectorize) -> None:
+        self._vectorize = vectorize
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not contains_traced(args) and not contains_traced(kwargs):
+            result = run_known(self._vectorize, args, kwargs)
+            return self if result is self._vectorize else result  # used as a decorator
+        others = (_ones, _minus_ones, _various)
+        try:
+            return call_on_host(
+                self._vectorize, args, kwargs, name="numpy.vectorize", others=others
+            )
+        except ConcretizationError as error:
+            raise UnsupportedOpError(
+                f"numpy.vectorize: cannot trace a function that uses traced arrays ({error})\n"
+                "hint: pass them as arguments"
+            ) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._vectorize, name)
 
 
 for _module, _probe, _names in _FUNCTIONS:

@@ -307,9 +307,14 @@ def _imag(val: Any) -> Any:
     return np.zeros_like(val)
 
 
+def _python_bool(x: Any) -> Tracer:
+    trace = require_trace()
+    return make_tracer(trace, trace.builder.python_bool(trace.operand(x)))
+
+
 @implements(np.allclose)
 def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    return np.all(np.isclose(a, b, rtol, atol, equal_nan))
+    return _python_bool(np.all(np.isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
@@ -319,7 +324,7 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     equal = np.equal(a1, a2)
     if equal_nan:
         equal = equal | (np.not_equal(a1, a1) & np.not_equal(a2, a2))
-    return np.all(equal)
+    return _python_bool(np.all(equal))
 
 
 @implements(np.array_equiv)
@@ -328,7 +333,7 @@ def _array_equiv(a1: Any, a2: Any) -> Any:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
     except ValueError:
         return False
-    return np.all(np.equal(a1, a2))
+    return _python_bool(np.all(np.equal(a1, a2)))
 
 
 # Products.

@@ -72,13 +72,18 @@ def masked_variance(
 # Functions that ignore NaN. NumPy takes bfloat16 for a dtype without NaN.
 
 
+def without_nan(x: Any, other: float, where: Any = True) -> tuple[Any, Any]:
+    """x with another value where it is NaN or `where` is false, and where that is."""
+    missing = np.isnan(x)
+    if where is not True:
+        missing = np.logical_or(missing, np.logical_not(where))
+    return np.where(missing, x.dtype.type(other), x), missing
+
+
 def _parts(a: Any, neutral: Any) -> tuple[Any, Any]:
     """a with another value for NaN, and where it is NaN: None if its dtype has none."""
     a = traced(a)
-    if a.dtype.kind != "f":
-        return a, None
-    missing = np.isnan(a)
-    return np.where(missing, a.dtype.type(neutral), a), missing
+    return without_nan(a, neutral) if a.dtype.kind == "f" else (a, None)
 
 
 @implements(np.nansum)
@@ -197,7 +202,7 @@ def _nanvar(
     deviation = np.where(present, (kept - mean).astype(kept.dtype), kept.dtype.type(0))
     total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims)
     freedom = _count(present, present, axis, keepdims) - ddof
-    return np.where(freedom <= 0, total.dtype.type(np.nan), _quotient(total, freedom))
+    return np.where(freedom <= 0, total.dtype.type(np.nan), _quotient(total, freedom))[()]
 
 
 @implements(np.nanstd)

@@ -20,6 +20,7 @@ from rune_jit.numpy_dispatch import (
     refuse,
     refuse_unless,
 )
+from rune_jit.numpy_statistics import without_nan
 from rune_jit.trace import Trace, require_trace
 from rune_jit.tracer import Tracer
 
@@ -173,13 +174,12 @@ def _reduce_ignoring_nan(
     of_numbers, neutral = _IGNORING_NAN[ufunc]
     if not is_float(x.dtype):
         return of_numbers.reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
-    missing = np.logical_or(np.isnan(x), np.logical_not(where))
-    kept = np.where(missing, x.dtype.type(neutral), x)
+    kept, missing = without_nan(x, neutral, where)
     no_initial = initial is NO_VALUE or initial is None
     start = {} if no_initial else {"initial": neutral}  # of an empty array, too
     best = of_numbers.reduce(kept, axis=axis, keepdims=keepdims, **start)
     none = np.all(missing, axis=axis, keepdims=keepdims)
-    best = np.where(none, x.dtype.type(np.nan), best)
+    best = np.where(none, x.dtype.type(np.nan), best)[()]
     return best if no_initial else ufunc(best, x.dtype.type(initial))
 
 
@@ -196,8 +196,8 @@ _SCANS: dict[Any, str] = {
 def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
     if ufunc in _IGNORING_NAN and is_float(np.result_type(a)):
         of_numbers, neutral = _IGNORING_NAN[ufunc]
-        some = np.maximum.accumulate(np.logical_not(np.isnan(a)), axis=axis)
-        kept = np.where(np.isnan(a), np.result_type(a).type(neutral), a)
+        kept, missing = without_nan(make_tracer(require_trace(), require_trace().array(a)), neutral)
+        some = np.maximum.accumulate(np.logical_not(missing), axis=axis)
         best: Any = of_numbers.accumulate(kept, axis, dtype)
         return np.where(some, best, best.dtype.type(np.nan))  # type: ignore[no-any-return]
     refuse_unless(ufunc in _SCANS, f"{ufunc.__name__}.accumulate")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import numpy_dispatch as _dispatch
+from rune_jit import indexing as _indexing
 from rune_jit import writes as _writes
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.sizes import same_shape
@@ -174,7 +174,7 @@ def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer
     at = masks[0]
     mask = items[at]
     basic = (*items[:at], *[slice(None)] * np.ndim(mask), *items[at + 1 :])
-    view = _dispatch.basic_view(trace, x, basic)
+    view = _indexing.basic_view(trace, x, basic)
     if view is None or np.ndim(mask) == 0:
         return None
     if Ellipsis in [item for item in items[:at] if not isinstance(item, (Tracer, np.ndarray))]:

@@ -303,6 +303,6 @@ def require_trace() -> Trace:
     return trace
 
 
-from rune_jit.shim import Rebinder  # noqa: E402
+from rune_jit.rebinder import Rebinder  # noqa: E402
 from rune_jit.storage import Storage  # noqa: E402
 from rune_jit.tracer import Tracer  # noqa: E402  (the modules need each other)

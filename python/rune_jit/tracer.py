@@ -1,4 +1,5 @@
-"""Tracer: the array that a traced function sees. It has a shape and a dtype, but no values."""
+"""Tracer: the array that a traced function sees. It has a shape and a dtype, but no values.
+(More than 500 lines: the methods and operators of one class.)"""
 
 from __future__ import annotations
 
@@ -279,7 +280,7 @@ class Tracer(Shaped):
         return _dispatch.call_function(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Tracer:
-        return _dispatch.getitem(self, index)  # type: ignore[no-any-return]
+        return _indexing.getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         _writes.setitem(self, index, value)
@@ -299,11 +300,7 @@ class Tracer(Shaped):
         subok: bool = True,
         copy: bool = True,
     ) -> Tracer:
-        if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
-            raise TypeError(
-                f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to"
-                f" the rule '{casting}'"
-            )
+        _writes.check_casting(self.dtype, np.dtype(dtype), casting)
         if not copy and np.dtype(dtype) == self.dtype:
             return self
         if (array := self._array()) is not None:
@@ -524,5 +521,6 @@ def _refuse_store() -> None:
 
 
 from rune_jit import index_writes as _index_writes  # noqa: E402
+from rune_jit import indexing as _indexing  # noqa: E402
 from rune_jit import numpy_dispatch as _dispatch  # noqa: E402  (these need Tracer)
 from rune_jit import writes as _writes  # noqa: E402

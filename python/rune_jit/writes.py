@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import indexing as _indexing
 from rune_jit import numpy_dispatch as _dispatch
 from rune_jit import selection as _selection
 from rune_jit.errors import UnsupportedOpError
@@ -93,14 +94,14 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         array[_dispatch.plain(index)] = _dispatch.plain(value)
         x._storage.touched()
         return
-    items = _dispatch.items_of(index)
+    items = _indexing.items_of(index)
     masks = [item for item in items if is_mask(item)]
     if contains_traced(masks) or (masks and isinstance(value, _selection.Selection)):
         _set_masked(trace, x, items, value)
         return
     if isinstance(value, _selection.Selection):
         raise value.refusal("setitem")
-    view = _dispatch.basic_view(trace, x, items)
+    view = _indexing.basic_view(trace, x, items)
     if view is None:
         _index_writes.scatter(trace, x, items, value)
         return
@@ -200,12 +201,26 @@ def check_cast(
         ufunc(*[_dummy(trace, x) for x in inputs], out=out, **kwargs)
 
 
-def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
-    """Writes a result of the ufunc to out."""
+def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:
+    """Raises NumPy's TypeError if the rule does not allow the cast."""
+    if not np.can_cast(given, wanted, casting):
+        raise TypeError(
+            f"Cannot cast array data from {given!r} to {wanted!r} according to the rule '{casting}'"
+        )
+
+
+def _output(out: Any, name: str) -> Tracer:
+    """The array of an out= argument."""
     if not isinstance(out, Tracer):
-        refuse_write_to_numpy("out")
+        refuse_write_to_numpy(name)
     if not out._writeable:
         raise ValueError("output array is read-only")
+    return out  # type: ignore[no-any-return]
+
+
+def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
+    """Writes a result of the ufunc to out."""
+    out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
     if not _broadcasts(tuple(value.shape), out.shape):
@@ -230,21 +245,16 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     trace = require_trace()
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
-    if not isinstance(out, Tracer):
-        refuse_write_to_numpy(name)
-    if not out._writeable or out._storage.scalar:
-        raise ValueError("output array is read-only")
+    out = _output(out, name)
+    if out._storage.scalar:
+        raise TypeError("return arrays must be of ArrayType")
     value = trace.array(result)
     if not same_shape(value.shape, out.shape):
         raise ValueError(
             f"{name}: cannot write a result of shape {shape_text(tuple(value.shape))} to an out="
             f" array of shape {shape_text(out.shape)}"
         )
-    if not np.can_cast(value.dtype, out.dtype, casting):  # type: ignore[arg-type]
-        raise TypeError(
-            f"Cannot cast array data from {value.dtype!r} to {out.dtype!r} according to the rule"
-            f" '{casting}'"
-        )
+    check_casting(value.dtype, out.dtype, casting)
     write(out, trace.builder.astype(value, out.dtype))
     return out
 
@@ -256,11 +266,8 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     source = np.asarray(src) if isinstance(src, (list, tuple)) else src
     if isinstance(source, (Tracer, np.ndarray, np.generic)):
         weak = isinstance(source, Tracer) and trace.array(source).weak
-        if not weak and not np.can_cast(source.dtype, x.dtype, casting):  # type: ignore[arg-type]
-            raise TypeError(
-                f"Cannot cast array data from {source.dtype!r} to {x.dtype!r} according to the"
-                f" rule '{casting}'"
-            )
+        if not weak:
+            check_casting(source.dtype, x.dtype, casting)
     new = converted(trace, source, x.shape, x.dtype)
     if where is not True:
         mask = trace.builder.broadcast_to(trace.array(where), list(x.shape))

@@ -1,11 +1,14 @@
 """Calls to NumPy on the host inside compiled programs."""
 
+import math
+
 import numpy as np
 import pytest
+from compare import assert_matches
 from devices import HAS_FLOAT64, devices
 
 import rune_jit
-from rune_jit import ConcretizationError, ir
+from rune_jit import ConcretizationError, UnsupportedOpError, ir
 
 RNG = np.random.default_rng(0)
 
@@ -96,6 +99,7 @@ X, MASK, PLACES = np.arange(5.0), np.arange(5) > 2, np.array([1, 3])
     ("function", "arguments", "alternative"),
     [
         (np.unique, (X,), r"np\.sort"),
+        (lambda x, n: np.polyfit(x, x, n), (X, np.int64(3)), "static"),
         (lambda x, n: np.bincount(x, minlength=n), (PLACES, np.int64(3)), "static"),
         (np.nonzero, (X,), r"np\.where"),
         (lambda x: np.histogram(x, bins="auto"), (X,), "a number of bins"),
@@ -132,6 +136,58 @@ def test_indices_of_known_shape():
             np.testing.assert_array_equal(found, wanted)
     with pytest.raises(IndexError):
         jitted(X, PLACES + 7, edges)
+
+
+def test_probes_that_do_not_suit():
+    """Weights whose sum is zero, matrices without full rank, points that are one."""
+
+    def functions(x, w):
+        return (
+            np.cov(np.outer(x, x) + np.eye(5), aweights=w), np.cov(x, fweights=(w * 2).astype(int)),
+            np.quantile(x, 0.5, weights=w, method="inverted_cdf"), np.polyfit(x, x**2, 2),
+            *np.polyfit(x, x**3, 1, w=w, cov=True), np.average(x, weights=w),
+        )  # fmt: skip
+
+    w = np.array([1.0, 2, 1, 0, 3])
+    for found, wanted in zip(
+        rune_jit.jit(functions, fallback="error")(X, w), functions(X, w), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+HALVES = np.vectorize(lambda t, u=2: math.floor(t) / u if t > 0 else -t * 0.5)
+
+
+def test_vectorize():
+    def function(x):
+        @np.vectorize(otypes=[float])
+        def inverse(t):
+            return 1 / t if t else 0
+
+        doubled = np.fromiter((t * 2 for t in x), float)
+        return (
+            HALVES(x), HALVES(x, u=4.0), HALVES(x[1]), np.vectorize(divmod)(x, 2.0), inverse(x),
+            np.vectorize(np.sum, signature="(n)->()")(x[:, None] + x), doubled,
+        )  # fmt: skip
+
+    jitted = rune_jit.jit(function, fallback="error")
+    for x in (X - 2, X + 0.5):
+        assert_matches(jitted(x), function(x))
+    assert "numpy.vectorize" in jitted.lower(X).explain()
+    assert jitted.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: np.vectorize(lambda t: t if t > 0 else 0)(x), "dtype of the result depends"),
+        (lambda x: np.vectorize(lambda t: t + x.sum())(x), "uses traced arrays"),
+    ],
+)
+def test_what_vectorize_cannot(function, message):
+    with pytest.raises(UnsupportedOpError, match=message):
+        rune_jit.jit(function, fallback="error")(X)
+    np.testing.assert_array_equal(rune_jit.jit(function, fallback="silent")(X), function(X))
 
 
 def test_residuals_that_may_be_missing():
