@@ -10,6 +10,7 @@
 #include <cmath>
 #include <exception>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -80,13 +81,18 @@ int64_t grain_of(int64_t tasks, double estimated_ns, int threads) {
 class Pool {
  public:
   // Starts fewer workers if the system refuses more threads.
-  explicit Pool(int workers) {
+  explicit Pool(int workers) : worker_(std::make_unique<Worker[]>(workers)) {
     // Signals belong to the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      for (; workers_ < workers; ++workers_) std::thread([this] { work(); }).detach();
+      for (; workers_ < workers; ++workers_) {
+        Worker& worker = worker_[workers_];
+        std::thread thread([this, &worker] { work(worker); });
+        worker.thread = thread.native_handle();
+        thread.detach();
+      }
     } catch (const std::system_error&) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -117,6 +123,11 @@ class Pool {
   }
 
  private:
+  struct Worker {
+    pthread_t thread;
+    std::atomic<int> core{-1};  // where it last looked for a job, if it has since it was moved
+  };
+
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
   static constexpr uint64_t kCount = kClosed - 1;
 
@@ -127,6 +138,7 @@ class Pool {
     // Sequentially consistent with the count of parked workers: one that is not counted yet sees
     // this job before it sleeps.
     job_.store(job, std::memory_order_seq_cst);
+    if (helpers > 0 && estimated_ns >= kWakeNs) move_from_this_core();
     const int parked = parked_.load(std::memory_order_seq_cst);
     const int wanted = helpers - (workers_ - parked);
     if (wanted <= 0) return;
@@ -135,6 +147,30 @@ class Pool {
     if (without_help_ns_ < kWakeNs) return;
     without_help_ns_ = 0;
     for (int i = 0; i < wanted; ++i) job_.notify_one();
+  }
+
+  // A worker on the caller's core gets none of the work: it waits for the caller, who waits for
+  // nothing. Systems without an idle core wake workers there, and leave them. Such a worker may run
+  // on any other core of the caller's from now on.
+  void move_from_this_core() {
+#if defined(__linux__)
+    const int here = sched_getcpu();
+    for (int i = 0; i < workers_; ++i) {
+      if (worker_[i].core.load(std::memory_order_relaxed) != here) continue;
+      worker_[i].core.store(-1, std::memory_order_relaxed);
+      cpu_set_t others;
+      if (sched_getaffinity(0, sizeof others, &others) != 0) return;
+      CPU_CLR(here, &others);
+      if (CPU_COUNT(&others)) pthread_setaffinity_np(worker_[i].thread, sizeof others, &others);
+    }
+#endif
+  }
+
+  static void note_core(Worker& worker) {
+#if defined(__linux__)
+    worker.core.store(sched_getcpu(), std::memory_order_relaxed);
+#endif
+    (void)worker;
   }
 
   bool join(uint32_t job) {
@@ -162,13 +198,16 @@ class Pool {
   }
 
   // Waits for a job other than the last one seen.
-  uint32_t wait_for_job(uint32_t last) {
+  uint32_t wait_for_job(uint32_t last, Worker& worker) {
     const auto start = Clock::now();
+    note_core(worker);
     for (int i = 1;; ++i) {
       const uint32_t job = job_.load(std::memory_order_acquire);
       if (job != last) return job;
       pause();
-      if (i % 64 == 0 && Clock::now() - start > kSpin) break;
+      if (i % 64 != 0) continue;
+      note_core(worker);
+      if (Clock::now() - start > kSpin) break;
     }
     parked_.fetch_add(1, std::memory_order_seq_cst);
     job_.wait(last, std::memory_order_seq_cst);
@@ -176,17 +215,18 @@ class Pool {
     return job_.load(std::memory_order_acquire);
   }
 
-  [[noreturn]] void work() {
+  [[noreturn]] void work(Worker& worker) {
     name_this_thread("rune_jit");
     uint32_t last = 0;
     for (;;) {
-      last = wait_for_job(last);
+      last = wait_for_job(last, worker);
       if (!join(last)) continue;
       claim();
       gate_.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
 
+  const std::unique_ptr<Worker[]> worker_;
   int workers_ = 0;
   std::mutex owner_;
   // The owner's: when the last job ended, and the work since parked workers were last woken.

@@ -1,6 +1,7 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,6 +114,37 @@ TEST(ThreadPool, WakesParkedWorkersForMuchWork) {
     EXPECT_EQ(met, num_threads());
   }
 }
+
+#if defined(__linux__)
+TEST(ThreadPool, WorkersLeaveTheCallersCore) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one thread or core";
+  std::atomic<pthread_t> worker{pthread_self()};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  bool has_left = false;
+  while (!has_left && std::chrono::steady_clock::now() < deadline) {
+    Meeting meeting(num_threads());
+    parallel_for(num_threads(), kMuch, [&, caller = pthread_self()](int64_t, int64_t) {
+      if (pthread_self() != caller) worker = pthread_self();
+      meeting.arrive();
+    });
+    const int here = sched_getcpu();
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(here, &only);
+    ASSERT_EQ(pthread_setaffinity_np(worker, sizeof only, &only), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the worker runs there, and parks
+    for (int i = 0; i < 2; ++i) runs_of_each(64, kMuch);
+    cpu_set_t now;
+    ASSERT_EQ(pthread_getaffinity_np(worker, sizeof now, &now), 0);
+    has_left = !CPU_EQUAL(&now, &only);
+    // The system may have moved the caller meanwhile.
+    ASSERT_EQ(pthread_setaffinity_np(worker, sizeof allowed, &allowed), 0);
+  }
+  EXPECT_TRUE(has_left);
+}
+#endif
 
 TEST(ThreadPool, WakesParkedWorkersForManyJobsInARow) {
   if (num_threads() < 2) GTEST_SKIP() << "one thread";
