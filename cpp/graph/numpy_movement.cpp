@@ -228,7 +228,8 @@ Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axe
   if (shifts.size() != along.size() && shifts.size() != 1 && along.size() != 1)
     user_error(ErrorKind::Value, "roll: cannot pair ", shifts.size(), " shifts with ", along.size(),
                " axes");
-  for (size_t i = 0; i < std::max(shifts.size(), along.size()); ++i) {
+  const size_t pairs = shifts.size() == 1 ? along.size() : shifts.size();
+  for (size_t i = 0; i < pairs; ++i) {
     const int64_t axis =
         axis_of("roll", along[along.size() == 1 ? 0 : i], rank_of(b_.shape(value)));
     const int64_t size = b_.shape(value)[axis];

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.numpy_dispatch import as_index, as_ints, call_builder, refuse_unless, traced
+from rune_jit.numpy_dispatch import (
+    as_index,
+    as_ints,
+    call_builder,
+    is_axis_of_scalar,
+    refuse_unless,
+    traced,
+)
 from rune_jit.registry import implements
 from rune_jit.trace import require_trace
 from rune_jit.tracer import Tracer
@@ -16,7 +23,7 @@ from rune_jit.tracer import Tracer
 
 
 def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Any:
-    if axis is None:
+    if axis is None or is_axis_of_scalar(a, axis):
         a, axis = np.ravel(a), 0
     return ufunc.accumulate(a, axis=axis, dtype=dtype)
 

@@ -92,6 +92,11 @@ def as_axis(axis: Any) -> int | None:
     return None if axis is None else as_index(axis)
 
 
+def is_axis_of_scalar(a: Any, axis: Any) -> bool:
+    """Whether this is the axis that NumPy's reductions allow for arrays without any."""
+    return np.ndim(a) == 0 and axis in (0, -1)
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fV"  # bfloat16 has kind V
 

@@ -17,6 +17,7 @@ from rune_jit.numpy_dispatch import (
     as_flag,
     as_index,
     as_ints,
+    is_axis_of_scalar,
     is_float,
     laid_out_as,
     make_tracer,
@@ -47,7 +48,7 @@ def reduce_array(
 ) -> Tracer:
     if where is not NO_VALUE and where is not True:
         a = _where_else_neutral(name, a, initial, where)
-    axes = as_axes(axis)
+    axes = None if is_axis_of_scalar(a, axis) else as_axes(axis)
     if name in ("max", "min") and initial is not NO_VALUE and 0 in np.shape(a):
         a = _of_initial(a, axes, initial)
     trace = require_trace()
@@ -190,7 +191,7 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
 def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
-    along = as_axis(axis)
+    along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
     if along is None and value.ndim == 0:
         value, keepdims = trace.builder.reshape(value, [1]), False
     positions = _positions(trace, value.shape, along)

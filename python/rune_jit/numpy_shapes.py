@@ -17,6 +17,7 @@ from rune_jit.numpy_dispatch import (
     as_ints,
     as_shape,
     call_builder,
+    is_axis_of_scalar,
     laid_out_as,
     make_tracer,
     make_view,
@@ -150,7 +151,7 @@ def _expand_dims(a: Any, axis: Any) -> Tracer:
 
 @implements(np.squeeze)
 def _squeeze(a: Any, axis: Any = None) -> Tracer:
-    if axis is None:
+    if axis is None or is_axis_of_scalar(a, axis):
         axis = tuple(i for i, n in enumerate(np.shape(a)) if n == 1)
     return _resized("squeeze", a, as_axes(axis))
 
@@ -214,6 +215,8 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 def _flipped(m: Any, axes: list[int] | None) -> Tracer:
+    if np.ndim(m) == 0 and not axes:
+        return m[()]  # type: ignore[no-any-return]
     now = None
     if not isinstance(m, Tracer) or m._storage.array is None:
         now = call_builder("flip", m, axes)._value  # checks the axes
@@ -344,9 +347,8 @@ def _triu(m: Any, k: int = 0) -> Any:
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     refuse_unless(mode == "raise", f"take with mode={mode!r}")
     trace = require_trace()
-    return make_tracer(
-        trace, trace.builder.take(trace.operand(a), trace.array(indices), as_axis(axis))
-    )
+    along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
+    return make_tracer(trace, trace.builder.take(trace.operand(a), trace.array(indices), along))
 
 
 # Arrays like another.

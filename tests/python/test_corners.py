@@ -107,6 +107,42 @@ def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:
         np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+def test_axes_of_arrays_without_axes() -> None:
+    functions = (
+        np.sum, np.max, np.any, np.mean, np.argmax, np.count_nonzero, np.ptp, np.cumsum, np.nansum,
+        np.nanmean, np.nanmax, np.nanargmax, np.nancumsum, np.squeeze, np.sort, np.flip,
+        np.add.reduce, np.fmax.reduce, np.maximum.accumulate, np.diff, np.median, np.expand_dims,
+    )  # fmt: skip
+
+    def outcome(function: Callable[..., Any], x: Any) -> Any:
+        try:
+            return function(x)
+        except (TypeError, ValueError):
+            return "an error"
+
+    for function in functions:
+        for axis in (0, -1, (0,), (), 1):
+            call = lambda x, f=function, a=axis: f(x, axis=a)  # noqa: E731
+            found = outcome(rune_jit.jit(call, fallback="error"), np.array(3.0))
+            wanted = outcome(call, np.array(3.0))
+            assert type(found) is type(wanted) and found == wanted, (function, axis)
+
+
+def test_no_axes_and_no_shifts() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+
+    def functions(x: Any) -> Any:
+        return (
+            np.roll(x, 1, axis=()), np.roll(x, (), axis=0), np.roll(x, (), axis=()),
+            np.transpose(x[0, 0].reshape(()), ()), np.moveaxis(x, (), ()), np.squeeze(x, ()),
+            np.expand_dims(x, ()), np.flip(x, ()), np.tile(x, ()),
+            np.sum(x, axis=()), np.take(x, np.zeros(0, int)), np.split(x, []), np.rot90(x, 0),
+            np.einsum("ij", x), np.tensordot(x, x, ((), ())), np.pad(x, 0), x[()], x[[], 0],
+        )  # fmt: skip
+
+    assert_matches(rune_jit.jit(functions, fallback="error")(x), functions(x))
+
+
 def test_arrays_without_axes_are_no_scalars() -> None:
     """Functions whose result is an array even where it has no axes: views write to it."""
 

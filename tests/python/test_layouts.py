@@ -1,5 +1,6 @@
 """Every ufunc on every dtype and memory layout, with special values among the data, on every
-device, against NumPy. One program takes all layouts of a dtype."""
+device, against NumPy. One program takes all layouts of a dtype. And every operation of the table
+(op_cases.py) on other layouts, sizes and values than its own."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from devices import HAS_DENORMALS
-from op_cases import FLOATS, INTS
+from devices import HAS_DENORMALS, devices
+from op_cases import ALL, CASES, FEW, FLOATS, INTS, OpCase
 
+import rune_jit
 from rune_jit import _core
 
 UFUNCS = sorted(
@@ -131,3 +133,80 @@ def test_short_rows(run: Callable[..., Any], dtype: str) -> None:
         return [by_columns(x) for x in pairs]
 
     assert_matches(run(every_row, arrays), every_row(arrays), 0)
+
+
+# The table of operations.
+
+
+def with_steps(x: np.ndarray) -> np.ndarray:
+    wide = np.zeros([2 * n + 1 for n in x.shape], x.dtype)
+    wide[tuple(slice(1, None, 2) for _ in x.shape)] = x
+    return wide[tuple(slice(1, None, 2) for _ in x.shape)]
+
+
+def backwards(x: np.ndarray) -> np.ndarray:
+    return np.flip(np.ascontiguousarray(np.flip(x)))
+
+
+def repeated(x: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(x[:1], x.shape) if x.ndim else x
+
+
+def without_axes(x: np.ndarray) -> np.ndarray:
+    return np.resize(x if x.size else np.ones(1, x.dtype), ())
+
+
+def with_special_values(x: np.ndarray) -> np.ndarray:
+    """Every fifth element is NaN, an infinity, -0 or a limit of the dtype."""
+    values = special(x.dtype)
+    if x.dtype.kind == "f":
+        values = np.array([np.nan, np.inf, -np.inf, -0.0], x.dtype)
+    x = x.copy()
+    places = x.reshape(-1)[::5][: len(values)]
+    places[...] = values[: len(places)]
+    return x
+
+
+VARIANTS = (
+    np.array, with_steps, backwards, np.asfortranarray, repeated, without_axes, with_special_values,
+    lambda x: x[:0], lambda x: x[:1], lambda x: np.resize(x, (13, *x.shape[1:])),
+)  # fmt: skip
+# NaN as an integer is whatever the processor makes of it; of no rows, NumPy returns what lies in
+# the memory behind.
+_NOT_DEFINED = {("astype", with_special_values), ("einsum ii->i", VARIANTS[7])}
+
+
+def table() -> Any:
+    for case in CASES:
+        usual = next((d for d in ("float32", "int8") if d in case.dtypes), case.dtypes[0])
+        for dtype in ALL if case.dtypes == FEW else case.dtypes:
+            marks = () if dtype == usual else (pytest.mark.full,)
+            yield pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks)
+
+
+def outcome(function: Callable[..., Any], arguments: list[Any]) -> Any:
+    with np.errstate(all="ignore"):
+        try:
+            return function(*arguments)
+        except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
+            return error
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+@pytest.mark.parametrize(("case", "dtype"), list(table()))
+def test_operation(case: OpCase, dtype: str, device: str) -> None:
+    own = case.arguments(dtype)
+    if isinstance(outcome(case.function, own), TypeError):
+        pytest.skip("NumPy has no loop for this dtype")
+    jitted = rune_jit.jit(case.function, device=device, fallback="error")
+    for variant in VARIANTS:
+        if (case.name, variant) in _NOT_DEFINED:
+            continue
+        arguments = [variant(x) for x in own]
+        wanted, found = outcome(case.function, arguments), outcome(jitted, arguments)
+        if isinstance(wanted, Exception) or isinstance(found, Exception):
+            # A subclass, such as AxisError, is as good.
+            assert isinstance(found, type(wanted)) or isinstance(wanted, type(found)), found
+        else:
+            assert_matches(found, wanted, case.ulps)
