@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from compare import assert_matches
 from devices import HAS_FLOAT64
 
 import rune_jit
