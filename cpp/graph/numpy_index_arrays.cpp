@@ -155,6 +155,8 @@ Operand NumpyBuilder::index_by_arrays(const Operand& x, const std::vector<IndexI
 
 Operand NumpyBuilder::scatter(const Operand& x, const std::vector<IndexItem>& items,
                               const Operand& updates, ScatterMode mode) {
+  const auto is_array = [](const IndexItem& i) { return i.kind == IndexItem::Kind::Array; };
+  RUNE_CHECK(std::any_of(items.begin(), items.end(), is_array), "scatter: no arrays of indices");
   const ArrayIndex at = array_index(x, items);
   const int64_t count = num_elements(at.shape);
   const Value flat_at = flat_index(at, shape(x));

@@ -148,8 +148,27 @@ _AT: dict[Any, str] = {
 
 def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
     """ufunc.at: unbuffered, so that an index given twice counts twice."""
-    trace = require_trace()
     x = _writes.target(a, f"{ufunc.__name__}.at")
+    try:
+        _scatter_at(ufunc, x, indices, *others)
+    except UnsupportedOpError:
+        _at_on_host(ufunc, x, indices, others)
+
+
+def _at_on_host(ufunc: np.ufunc, x: Tracer, indices: Any, others: tuple[Any, ...]) -> None:
+    from rune_jit.numpy_host import call_on_host
+
+    def after(x: np.ndarray, indices: Any, *others: Any) -> np.ndarray:
+        result = x.copy()
+        ufunc.at(result, indices, *others)
+        return result
+
+    name = f"numpy.{ufunc.__name__}.at"
+    x[...] = call_on_host(after, (x, indices, *others), {}, name=name)
+
+
+def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
+    trace = require_trace()
     mode = _AT.get(ufunc)
     if x.dtype == bool:
         mode = {"add": "max", "max": "max", "prod": "min", "min": "min"}.get(mode or "")
@@ -174,10 +193,12 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
     new = _dispatch.make_tracer(trace, trace.builder.astype(value, x.dtype))
     if x.dtype == bool:  # of numbers that compare as bools do
         numbers = x.astype(np.uint8)
-        ufunc_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
+        _scatter_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
         x[...] = numbers.astype(bool)
         return
     items = tuple(np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items)
+    if all(item is None or item is Ellipsis or isinstance(item, slice) for item in items):
+        raise UnsupportedOpError(f"{ufunc.__name__}.at: cannot trace an index without arrays")
     scatter(trace, x, items, new, mode)
 
 

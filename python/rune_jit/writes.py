@@ -171,8 +171,7 @@ def in_place(ufunc: str, x: Tracer, other: Any) -> Any:
     if x._storage.array is not None and not contains_traced(other):
         return _dispatch.call_ufunc(function, "__call__", (x, other), {"out": (x,)})
     check_cast(trace, function, (x, other), x.dtype)
-    operands = [trace.operand(x), trace.operand(other)]
-    ufunc_write(trace, x, trace.builder.operator(ufunc, operands))
+    ufunc_write(trace, x, trace.operand(_dispatch.operator(ufunc, (x, other))))
     return x
 
 

@@ -3,6 +3,7 @@ scalars."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import ml_dtypes
@@ -113,6 +114,26 @@ def test_ufunc_with_a_python_scalar(ufunc: np.ufunc, scalar: Any) -> None:
         x = np.ones(2, dtype)
         _check(lambda v: ufunc(v, scalar), ufunc.__name__, x)
         _check(lambda v: ufunc(scalar, v), ufunc.__name__, x)
+
+
+_NAMES = (
+    "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne matmul iadd"
+    " isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift"
+)
+OPERATORS = [divmod, *(getattr(operator, name) for name in _NAMES.split())]
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
+def test_operator(function: Any) -> None:
+    """Python's operators, on arrays and numbers in both orders."""
+    for dtype in DTYPES:
+        x = np.ones(2, dtype)
+        for other in [np.ones(2, d) for d in DTYPES]:
+            _check(function, function.__name__, x, other)
+        scalars = (*SCALARS.values(), np.float32(2), np.int8(1))
+        for scalar in scalars if function is not operator.matmul else ():
+            _check(lambda v, s=scalar: function(v, s), function.__name__, x)
+            _check(lambda v, s=scalar: function(s, v), function.__name__, x)
 
 
 @pytest.mark.parametrize("scalar", [2, 2.5])

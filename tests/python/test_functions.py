@@ -122,6 +122,30 @@ def test_every_method(name: str) -> None:
     assert done or name == "ldexp"
 
 
+@pytest.mark.parametrize("name", sorted(n for n, f in UFUNCS.items() if not f.signature))
+def test_every_at(name: str) -> None:
+    """What an index names twice is computed twice; NumPy's errors where it has no loop."""
+    ufunc = UFUNCS[name]
+    at = np.array([0, 2, 0, -1])
+
+    def write(a: Any, values: Any) -> Any:
+        ufunc.at(a, at, *([values] if ufunc.nin == 2 else []))
+        ufunc.at(a, (slice(1, None),), *([values[0]] if ufunc.nin == 2 else []))
+        return a
+
+    for operands in _samples(ufunc):
+        a, values = operands[0].ravel()[:5], np.resize(operands[-1], 4)
+        try:
+            with np.errstate(all="ignore"):
+                expected = write(a.copy(), values)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error).__mro__[-4]):
+                rune_jit.jit(write, fallback="error")(a.copy(), values)
+            continue
+        jitted = rune_jit.jit(write, fallback="error")
+        assert_matches(jitted(a.copy(), values), expected)
+
+
 def test_ufunc_options() -> None:
     def options(x: Any, i: Any, mask: Any) -> list[Any]:
         total = np.zeros(4, np.float32)

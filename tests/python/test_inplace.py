@@ -234,7 +234,6 @@ def test_indices_known_to_be_in_range_are_not_checked() -> None:
 
 
 FALLBACKS = [
-    lambda x: np.negative.at(x, [0, 0]),
     lambda x: x.byteswap(True),
     lambda x: x[x > 0],
     lambda x: x.resize(3, refcheck=False),
