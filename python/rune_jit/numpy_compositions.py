@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
+from rune_jit.errors import DataDependentShapeError
 from rune_jit.numpy_dispatch import (
     as_index,
     as_ints,
     call_builder,
     is_axis_of_scalar,
+    plain,
     refuse_unless,
     traced,
 )
 from rune_jit.registry import implements
-from rune_jit.trace import require_trace
+from rune_jit.trace import contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
 # Cumulative sums and products.
@@ -122,6 +125,29 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         shape[i] = size
         parts.append(indices if i == axis else np.arange(size).reshape(shape))
     return arr[tuple(parts)]
+
+
+@implements(np.compress)
+def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    condition = np.asarray(_known_condition("compress", condition))
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return np.take(a, np.flatnonzero(condition), axis=axis)
+
+
+@implements(np.extract)
+def _extract(condition: Any, arr: Any) -> Any:
+    condition = np.ravel(_known_condition("extract", condition))
+    return np.take(np.ravel(arr), np.flatnonzero(condition), 0)
+
+
+def _known_condition(name: str, condition: Any) -> Any:
+    if contains_traced(condition) or isinstance(condition, _core.ArrayBase):
+        raise DataDependentShapeError(
+            f"{name}: cannot trace this call (the result's shape depends on data)\n"
+            "hint: write np.where(condition, x, 0)"
+        )
+    return plain(condition)
 
 
 @implements(np.select)

@@ -225,7 +225,7 @@ _DATA_DEPENDENT = (
         "np.sort(x), or np.unique outside of the jitted function",
         "unique unique_all unique_counts unique_inverse unique_values",
     ),
-    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero extract compress"),
+    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
     ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
     ("a mask", "trim_zeros"),
     ("np.convolve(a, b)", "polymul"),

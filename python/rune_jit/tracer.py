@@ -330,11 +330,11 @@ class Tracer(Shaped):
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
-    def sort(self, axis: int = -1, **kwargs: Any) -> None:
-        self[...] = np.sort(self, axis=axis, **kwargs)
+    def sort(self, axis: int = -1, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.sort(self, axis, *args, **kwargs)
 
-    def partition(self, kth: Any, axis: int = -1, **kwargs: Any) -> None:
-        self[...] = np.partition(self, kth, axis=axis, **kwargs)
+    def partition(self, kth: Any, axis: int = -1, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.partition(self, kth, axis, *args, **kwargs)
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tracer:
         return np.compress(condition, self, axis, out)  # type: ignore[no-any-return]
@@ -350,11 +350,11 @@ class Tracer(Shaped):
     def flatten(self, order: str = "C") -> Tracer:
         return np.ravel(self, order=order).copy()  # type: ignore[call-overload, no-any-return]
 
-    def dot(self, other: Any) -> Tracer:
-        return np.dot(self, other)  # type: ignore[no-any-return]
+    def dot(self, other: Any, out: Any = None) -> Tracer:
+        return np.dot(self, other, out)  # type: ignore[no-any-return]
 
-    def clip(self, min: Any = None, max: Any = None, **kwargs: Any) -> Tracer:
-        return np.clip(self, min, max, **kwargs)  # type: ignore[no-any-return]
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Tracer:
+        return np.clip(self, min, max, out, **kwargs)  # type: ignore[no-any-return]
 
     def conj(self) -> Tracer:
         return np.conjugate(self)  # type: ignore[return-value]

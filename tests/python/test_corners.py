@@ -131,6 +131,23 @@ def test_axes_of_arrays_without_axes() -> None:
             assert type(found) is type(wanted) and found == wanted, (function, axis)
 
 
+def test_methods_by_position() -> None:
+    def functions(x: Any, out: Any) -> Any:
+        x.clip(0, 2, out)
+        x.sort(0, "stable")
+        x.partition(1, 1, "introselect")
+        total = x.dot(x.T, np.zeros((3, 3)))
+        chosen = np.compress([0, 1], x), np.compress([True, False, True], x, 0)
+        return x.round(1), out, total, chosen, np.extract([[1, 0, 1]], x[:1, :3])
+
+    x = np.linspace(-2, 3, 12).reshape(3, 4)
+    found = rune_jit.jit(functions, fallback="error")(x.copy(), np.zeros((3, 4)))
+    assert_matches(found, functions(x.copy(), np.zeros((3, 4))))
+    for name in ("compress", "extract"):
+        with pytest.raises(rune_jit.ConcretizationError, match=rf"{name}.*\nhint: write np\.where"):
+            rune_jit.jit(getattr(np, name), fallback="error")(x[0] > 0, x[0])
+
+
 def test_no_axes_and_no_shifts() -> None:
     x = np.arange(6.0).reshape(2, 3)
 
