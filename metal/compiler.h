@@ -1,8 +1,10 @@
 // From Metal source text to programs.
 #pragma once
 
+#include <list>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 #include "metal/allocator.h"
@@ -12,8 +14,9 @@
 
 namespace rune::metal {
 
-// Safe math: no reassociation, NaN and infinities kept. Libraries and pipelines are kept by their
-// source, so a text is compiled once; pipelines on disk, too. Thread-safe.
+// Safe math: no reassociation, NaN and infinities kept. Libraries and their pipelines are kept by
+// their source, so that a text is compiled once: those used last, 32 of them; pipelines on disk, too.
+// Programs keep what they run on themselves. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // The capabilities that kernels are lowered and estimated for.
@@ -27,8 +30,8 @@ class Compiler : public runtime::Compiler {
 
  private:
   struct Library {
-    id<MTLLibrary> library;
     std::shared_ptr<const std::string> text;
+    id<MTLLibrary> library;
     Archive archive;
     std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
   };
@@ -41,7 +44,8 @@ class Compiler : public runtime::Compiler {
   Allocator& allocator_;
   const int num_cores_, simd_width_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Library> libraries_;  // by source text
+  std::list<Library> libraries_;  // used last, first
+  std::unordered_map<std::string_view, std::list<Library>::iterator> by_text_;
 };
 
 }  // namespace rune::metal

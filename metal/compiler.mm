@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxSlots = 31;
 constexpr size_t kMaxDirect = kMaxSlots - 2;
 constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
+constexpr size_t kMostLibraries = 32;     // kept for their source
 
 MTLSize to_size(const std::array<int64_t, 3>& size) {
   return MTLSizeMake(static_cast<NSUInteger>(size[0]), static_cast<NSUInteger>(size[1]),
@@ -140,8 +141,10 @@ Compiler::Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
       simd_width_(combines_in_simd_groups(capabilities) ? capabilities.simd_width : 0) {}
 
 Compiler::Library& Compiler::library_of(const std::string& text, const std::string& kernel) {
-  const auto known = libraries_.find(text);
-  if (known != libraries_.end()) return known->second;
+  if (const auto known = by_text_.find(text); known != by_text_.end()) {
+    libraries_.splice(libraries_.begin(), libraries_, known->second);
+    return libraries_.front();
+  }
   std::string message;
   id<MTLLibrary> library = nil;
   @autoreleasepool {
@@ -152,8 +155,14 @@ Compiler::Library& Compiler::library_of(const std::string& text, const std::stri
   if (!library)
     user_error(ErrorKind::Runtime, "metal: cannot compile kernel ", kernel, ": ", message, "\n",
                text);
-  Library entry{library, std::make_shared<const std::string>(text), Archive(device_, text), {}};
-  return libraries_.emplace(text, std::move(entry)).first->second;
+  if (libraries_.size() >= kMostLibraries) {
+    by_text_.erase(*libraries_.back().text);
+    libraries_.pop_back();
+  }
+  libraries_.push_front(
+      {std::make_shared<const std::string>(text), library, Archive(device_, text), {}});
+  by_text_[*libraries_.front().text] = libraries_.begin();
+  return libraries_.front();
 }
 
 id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::string& name) {

@@ -119,9 +119,16 @@ Operand NumpyBuilder::variance(const Operand& x, const Axes& axes, bool keepdims
   const Operand center = mean(value, along, true, compute);
   const Value deviation = elementwise(AluOp::Sub, {value, center.value});
   const Value squares = b_.alu(AluOp::Mul, {deviation, deviation});
-  const Operand sum = reduce("sum", squares, along, keepdims);
+  const Value sum = reduce("sum", squares, along, keepdims).value;
+  // The mean is rounded: what the deviations then add up to is taken out (Chan, Golub and LeVeque
+  // 1983). Of squares that overflow nothing is taken.
+  const Value rest = reduce("sum", deviation, along, keepdims).value;
+  const Value share = elementwise(AluOp::Fdiv, {rest, count_along(shape(x), along, compute)});
+  const Value exact = b_.alu(AluOp::Sub, {sum, b_.alu(AluOp::Mul, {rest, share})});
+  const Value least = elementwise(AluOp::Max, {exact, scalar(compute, 0)});
+  const Value moment = b_.alu(AluOp::Where, {b_.alu(AluOp::Isinf, {sum}), sum, least});
   const Value divisor = count_along(shape(x), along, compute, correction);
-  Value var = elementwise(AluOp::Fdiv, {sum.value, divisor});
+  Value var = elementwise(AluOp::Fdiv, {moment, divisor});
   if (root) var = b_.alu(AluOp::Sqrt, {var});
   return b_.cast(var, result);
 }

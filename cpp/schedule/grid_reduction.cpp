@@ -25,6 +25,10 @@ bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& 
   return num_elements(from) >= kLongReduction && num_elements(to) < busy;
 }
 
+int64_t parts_of_grid(const Capabilities& caps) {
+  return std::max(4 * caps.num_cores, 64);
+}
+
 bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps) {
   const bool exact = !is_float(dtype) || op == ReduceOp::Max || op == ReduceOp::Min;
   return caps.model == ExecutionModel::Grid && exact &&

@@ -13,6 +13,9 @@ namespace rune::schedule {
 // of the device would have nothing to do if each result were one workgroup's.
 bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps);
 
+// Into how many parts a device of many threads best splits such a reduction.
+int64_t parts_of_grid(const Capabilities& caps);
+
 // Whether workgroups may combine partial results by an atomic operation that the device has: on a
 // device of many threads, where the order does not matter, as of integers, which wrap, and of
 // extremes. It does of sums of floats: their error would differ from run to run.

@@ -13,6 +13,7 @@
 #include "schedule/phases.h"
 #include "schedule/point_cost.h"
 #include "schedule/row_values.h"
+#include "schedule/single_pass.h"
 #include "schedule/vector_axis.h"
 
 namespace rune::schedule {
@@ -462,27 +463,17 @@ class Mapper {
     const bool across_threads = std::any_of(plan.axes.begin(), plan.axes.end(), [&](int64_t axis) {
       return std::find(thread.begin(), thread.end(), axis) != thread.end();
     });
-    plan.intra_thread = across_threads && !sequential_ && shuffles() ? IntraThread::Shfl
-                        : several                                    ? IntraThread::Tree
-                                                                     : IntraThread::None;
+    const bool shuffles =
+        across_threads && !sequential_ && combines_by_shuffles(graph_, kernel_, caps_);
+    plan.intra_thread = reduces_moments(graph_, kernel_) ? IntraThread::Welford
+                        : shuffles                       ? IntraThread::Shfl
+                        : several                        ? IntraThread::Tree
+                                                         : IntraThread::None;
     plan.inter_thread = sequential_ && across_threads ? InterThread::Atomic
                         : shared_reduced_axis()       ? InterThread::Atomic
                         : across_threads              ? InterThread::SharedTree
                                                       : InterThread::None;
     kernel_.reduce = std::move(plan);
-  }
-
-  // Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
-  bool shuffles() const {
-    const int64_t threads = kernel_.context.local_dims[0], width = caps_.simd_width;
-    if (threads % width || threads / width > width) return false;
-    for (const Stage& stage : kernel_.stages)
-      for (const StageValue& value : stage.values) {
-        const AluOp op = alu_of(reduction_op(graph_[value.value]));
-        const auto& simd_ops = caps_.simd_ops[static_cast<size_t>(graph_[value.value].dtype())];
-        if (stage.kind == StageKind::Reduce && !simd_ops[static_cast<size_t>(op)]) return false;
-      }
-    return true;
   }
 
   const Graph& graph_;
@@ -499,6 +490,19 @@ class Mapper {
 };
 
 }  // namespace
+
+bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  const int64_t threads = kernel.context.local_dims[0], width = caps.simd_width;
+  if (threads <= 1 || threads % width || threads / width > width) return false;
+  for (const Stage& stage : kernel.stages)
+    for (const StageValue& value : stage.values) {
+      if (stage.kind != StageKind::Reduce) continue;
+      const AluOp op = alu_of(reduction_op(graph[value.value]));
+      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
+      if (!simd_ops[static_cast<size_t>(op)]) return false;
+    }
+  return true;
+}
 
 bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps) {
   const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);

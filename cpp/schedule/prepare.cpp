@@ -93,7 +93,7 @@ std::optional<Split> choose_split(const Shape& from, const graph::Reduce_Axis& r
   if (!leaves_device_idle(from, to, caps)) return std::nullopt;
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
-  const int64_t wanted = grid ? std::max<int64_t>(busy, 64) : 8 * caps.num_cores;
+  const int64_t wanted = grid ? parts_of_grid(caps) : 8 * caps.num_cores;
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
     if (from[axis] >= 2 * wanted && !graph::symbolic_size(vars, from[axis]))

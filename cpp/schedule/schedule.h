@@ -104,11 +104,13 @@ struct LoopHint {
   }
 };
 
-// How a reduction's partial results are combined within a thread (several accumulators as a Tree,
-// by Welford's recurrence, by SIMD shuffles, or one accumulator) and between threads (a tree
-// through shared memory, atomics, a second kernel over partial results, or not at all).
-// Atomic and GridReduce are between workgroups; the threads of one combine as by SharedTree first,
-// if they share a reduction. Atomic: into a buffer that an earlier kernel began.
+// How a reduction's partial results are combined within a thread: several accumulators as a Tree,
+// one (None), those of a SIMD-group by shuffles (Shfl), or with them a mean and the first and
+// second moments about it, from which the moments about the mean of all follow (Welford 1962, in
+// the pairwise form of Chan, Golub and LeVeque 1983). How between threads: as a tree through shared
+// memory, by atomic operations, by a second kernel over partial results, or not at all. Atomic and
+// GridReduce are between workgroups; the threads of one combine as by SharedTree first, if they
+// share a reduction. Atomic is into a buffer that an earlier kernel began.
 enum class IntraThread : uint8_t { Tree, Welford, Shfl, None };
 enum class InterThread : uint8_t { SharedTree, Atomic, GridReduce, None };
 const char* name_of(IntraThread plan);

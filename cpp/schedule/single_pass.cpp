@@ -4,10 +4,12 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "alu/eval.h"
 #include "graph/symbolic_sizes.h"
 #include "schedule/graph_rewrite.h"
+#include "schedule/grid_reduction.h"
 
 namespace rune::schedule {
 
@@ -31,12 +33,17 @@ bool is_alu(const Node& node, AluOp op) {
   return (unary && unary->op == op) || (binop && binop->op == op);
 }
 
-// The sum over x's axes of exp(x - c), where c is x's maximum over them, or of (x - c) * (x - c),
+bool is_square_of_one(const Node& node) {
+  return is_alu(node, AluOp::Mul) && node.inputs[0] == node.inputs[1];
+}
+
+// The sum over x's axes of exp(x - c), where c is x's maximum over them, or of x - c or its square,
 // where c depends on x's sum over them.
+enum class Term { Exponential, Difference, Square };
 struct Dependent {
   Value first;  // the maximum or the sum
   Value centre;
-  bool is_exp;
+  Term term;
 };
 
 class DependentFinder {
@@ -46,11 +53,9 @@ class DependentFinder {
   std::optional<Dependent> find(const Node& node) const {
     const auto* sum = node.as<graph::Reduce_Axis>();
     if (!sum || sum->op != ReduceOp::Add || !is_float(node.dtype())) return std::nullopt;
-    const Node& term = graph_[node.inputs[0]];
-    const bool is_exp = is_alu(term, AluOp::Exp);
-    const bool is_square = is_alu(term, AluOp::Mul) && term.inputs[0] == term.inputs[1];
-    if (!is_exp && !is_square) return std::nullopt;
-    const Node& difference = graph_[term.inputs[0]];
+    const Node& summed = graph_[node.inputs[0]];
+    const bool is_exp = is_alu(summed, AluOp::Exp), is_square = is_square_of_one(summed);
+    const Node& difference = is_exp || is_square ? graph_[summed.inputs[0]] : summed;
     if (!is_alu(difference, AluOp::Sub)) return std::nullopt;
     const Value x = difference.inputs[0];
     const Node& spread = graph_[difference.inputs[1]];
@@ -61,7 +66,8 @@ class DependentFinder {
     const std::optional<Value> first =
         reduction_below(centre, {op, sum->axes}, x, is_exp ? 0 : kMostSteps);
     if (!first) return std::nullopt;
-    return Dependent{*first, centre, is_exp};
+    const Term term = is_exp ? Term::Exponential : is_square ? Term::Square : Term::Difference;
+    return Dependent{*first, centre, term};
   }
 
  private:
@@ -83,9 +89,11 @@ class DependentFinder {
 };
 
 // A share of the elements that are reduced: x with its axis split in two, and over the second one
-// and the other reduced axes the first reduction.
+// and the other reduced axes the first reduction. Where that is a sum: the mean, the elements'
+// differences from it and their sum, which is what rounding the mean has left.
 struct Part {
   Value x, first;
+  Value mean = {}, difference = {}, rest = {};
 };
 
 class SinglePass {
@@ -120,18 +128,21 @@ class SinglePass {
 
  private:
   // Into how many parts the axis `axes[0]` of a reduction is split; nothing if its elements stay in
-  // cache anyway.
+  // cache anyway, or a device of many threads has work enough without. The divisor may be half of
+  // what is wanted, and that many parts need not be split again.
   std::optional<int64_t> split_of(uint32_t id) const {
     const Node& node = graph_.nodes[id];
     const Shape& from = graph_[node.inputs[0]].shape();
     int64_t bytes = size_of(node.dtype());
     for (const int64_t axis : node.as<graph::Reduce_Axis>()->axes) bytes *= from[axis];
     const int64_t size = from[split_axis(node)];
-    if (caps_.model != ExecutionModel::Cores || bytes <= caps_.l2_bytes ||
-        graph::symbolic_size(vars_, size))
-      return std::nullopt;
-    const int64_t wanted =
-        std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes, kPartsPerCore * caps_.num_cores);
+    const bool grid = caps_.model == ExecutionModel::Grid;
+    const bool splits =
+        grid ? leaves_device_idle(from, node.shape(), caps_) : bytes > caps_.l2_bytes;
+    if (!splits || graph::symbolic_size(vars_, size)) return std::nullopt;
+    const int64_t wanted = grid ? 2 * parts_of_grid(caps_)
+                                : std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes,
+                                                    kPartsPerCore * caps_.num_cores);
     if (size < 2 * wanted) return std::nullopt;
     return divisor_near(size, wanted).value_or(wanted);
   }
@@ -179,16 +190,22 @@ class SinglePass {
     return combine(builder, node, reduce.op, results);
   }
 
-  Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre) const {
+  Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre) {
     const auto& reduce = *node.as<graph::Reduce_Axis>();
     Shape shape = builder.shape(centre);
     shape.insert(shape.begin() + reduce.axes[0], 1);
     centre = builder.reshape(centre, shape);
     std::vector<Value> results;
-    for (const Part& part : parts_.at(dependent.first.id)) {
+    for (Part& part : parts_.at(dependent.first.id)) {
       const Value c = builder.expand(centre, builder.shape(part.first));
-      results.push_back(dependent.is_exp ? exponentials(builder, part, c, reduce)
-                                         : squares(builder, part, c, reduce));
+      if (dependent.term == Term::Exponential) {
+        results.push_back(exponentials(builder, part, c, reduce));
+      } else {
+        if (!part.mean.valid()) subtract_mean(builder, part, reduce);
+        const bool squared = dependent.term == Term::Square;
+        results.push_back(squared ? squares(builder, part, c, reduce)
+                                  : differences(builder, part, c));
+      }
     }
     return combine(builder, node, ReduceOp::Add, results);
   }
@@ -217,23 +234,33 @@ class SinglePass {
     return builder.alu(AluOp::Where, {builder.alu(AluOp::Cmpeq, {m, c}), own, rest});
   }
 
-  // sum (x - c)^2 = sum (x - a)^2 + t * (n * t + 2 * sum (x - a)) with t = a - c, for any a: here
-  // the part's own mean (Chan, Golub and LeVeque 1983). The last sum is the rounding of a.
+  static Value full_count(Builder& builder, const Part& part) {
+    const Shape shape = builder.shape(part.first);
+    const int64_t count = num_elements(builder.shape(part.x)) / num_elements(shape);
+    return builder.full(Scalar::of(builder.dtype(part.first), static_cast<double>(count)), shape);
+  }
+
+  static void subtract_mean(Builder& builder, Part& part, const graph::Reduce_Axis& reduce) {
+    part.mean = builder.alu(AluOp::Fdiv, {part.first, full_count(builder, part)});
+    part.difference = difference(builder, part.x, part.mean);
+    part.rest = builder.reduce(ReduceOp::Add, part.difference, inner_axes(reduce));
+  }
+
+  // sum (x - c) = sum (x - a) + n * t with t = a - c, for any a: here the part's own mean.
+  static Value differences(Builder& builder, const Part& part, Value c) {
+    const Value t = builder.alu(AluOp::Sub, {part.mean, c});
+    const Value shift = builder.alu(AluOp::Mul, {full_count(builder, part), t});
+    return builder.alu(AluOp::Add, {part.rest, shift});
+  }
+
+  // sum (x - c)^2 = sum (x - a)^2 + t * (n * t + 2 * sum (x - a)), with the same t and a (Chan,
+  // Golub and LeVeque 1983).
   static Value squares(Builder& builder, const Part& part, Value c,
                        const graph::Reduce_Axis& reduce) {
-    const Shape shape = builder.shape(part.first);
-    const DType dtype = builder.dtype(part.first);
-    const int64_t count = num_elements(builder.shape(part.x)) / num_elements(shape);
-    const Value n = builder.full(Scalar::of(dtype, static_cast<double>(count)), shape);
-    const Value two = builder.full(Scalar::of(dtype, 2.0), shape);
-    const Value a = builder.alu(AluOp::Fdiv, {part.first, n});
-    const Value d = difference(builder, part.x, a);
-    const Value rounding = builder.reduce(ReduceOp::Add, d, inner_axes(reduce));
-    const Value own =
-        builder.reduce(ReduceOp::Add, builder.alu(AluOp::Mul, {d, d}), inner_axes(reduce));
-    const Value t = builder.alu(AluOp::Sub, {a, c});
-    const Value shift = builder.alu(
-        AluOp::Add, {builder.alu(AluOp::Mul, {n, t}), builder.alu(AluOp::Mul, {two, rounding})});
+    const Value square = builder.alu(AluOp::Mul, {part.difference, part.difference});
+    const Value own = builder.reduce(ReduceOp::Add, square, inner_axes(reduce));
+    const Value t = builder.alu(AluOp::Sub, {part.mean, c});
+    const Value shift = builder.alu(AluOp::Add, {differences(builder, part, c), part.rest});
     return builder.alu(AluOp::Add, {own, builder.alu(AluOp::Mul, {t, shift})});
   }
 
@@ -245,6 +272,21 @@ class SinglePass {
 };
 
 }  // namespace
+
+bool reduces_moments(const Graph& graph, const Kernel& kernel) {
+  for (const Stage& stage : kernel.stages) {
+    if (stage.kind != StageKind::Reduce) continue;
+    std::set<Value> sums;  // what the stage adds up
+    for (const StageValue& value : stage.values)
+      if (const auto* reduce = graph[value.value].as<graph::Reduce_Axis>())
+        if (reduce->op == ReduceOp::Add) sums.insert(graph[value.value].inputs[0]);
+    for (const Value v : sums)
+      if (is_square_of_one(graph[v]) && is_alu(graph[graph[v].inputs[0]], AluOp::Sub) &&
+          sums.count(graph[v].inputs[0]))
+        return true;
+  }
+  return false;
+}
 
 Graph reduce_in_single_pass(const Graph& graph, const Capabilities& caps) {
   return SinglePass(graph, caps).run();

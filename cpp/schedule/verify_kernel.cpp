@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "schedule/iteration.h"
 #include "schedule/matrix_tiles.h"
+#include "schedule/single_pass.h"
 
 namespace rune::schedule::detail {
 
@@ -272,6 +273,8 @@ class KernelVerifier {
     if (plan.intra_thread == IntraThread::Shfl && (!across || scatters()))
       report("the reduction plan has shuffles, but threads are combined by ",
              name_of(plan.inter_thread));
+    if (plan.intra_thread == IntraThread::Welford && !reduces_moments(graph_, kernel_))
+      report("the reduction plan says Welford, but no stage reduces deviations and their squares");
     if (plan.inter_thread == InterThread::Atomic) check_atomic_reductions();
   }
 

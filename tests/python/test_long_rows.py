@@ -79,12 +79,42 @@ def test_special_values() -> None:
                 np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-7)
 
 
+def _exact_variance(x: np.ndarray) -> np.ndarray:
+    """From integers: the inputs are multiples of a power of two."""
+    step = np.spacing(np.abs(x).min())
+    deviations = ((x - x.flat[0]) / step).astype(np.int64).astype(object)
+    count = x.shape[-1]
+    moments = count * (deviations**2).sum(-1) - deviations.sum(-1) ** 2
+    return np.array([float(m) for m in moments]) * float(step) ** 2 / count**2
+
+
 def test_variance_far_from_zero() -> None:
-    """The deviations' error is NumPy's, though each part subtracts a mean of its own."""
-    for centre, rtol in ((1e3, 1e-5), (1e5, 1e-2)):
-        x = (_rng.standard_normal(EVEN) + centre).astype(np.float32)
-        exact = np.var(x.astype(np.float64))
-        np.testing.assert_allclose(_compiled(np.var)(x), exact, rtol=rtol)
+    """The mean's rounding is taken out, in which NumPy errs by its square."""
+    cases = [(np.float32, 1e4), (np.float32, 1e6), (np.float64, 1e8), (np.float64, 1e12)]
+    for dtype, centre in cases:
+        for shape in ((40, 1000), (3, 70_001), (1, EVEN)):
+            x = (_rng.standard_normal(shape) + centre).astype(dtype)
+            exact = _exact_variance(x)
+            error = np.abs(_compiled(lambda x: np.var(x, axis=-1))(x) - exact) / exact
+            assert error.max() < 8 * np.finfo(dtype).eps, (dtype, centre, shape)
+    for value in (0.1, 1e4 / 3):
+        assert _compiled(np.std)(np.full(99_991, value, np.float32)) < 1e-6 * value
+
+
+def test_variance_that_overflows() -> None:
+    x = np.where(np.arange(4096) % 2, 1e34, -1e34).astype(np.float32)
+    with np.errstate(all="ignore"):
+        assert _compiled(np.var)(x) == np.var(x) == np.inf
+
+
+@pytest.mark.parametrize("device", ["metal", "cuda"])
+def test_variance_on_many_threads(device: str) -> None:
+    """Workgroups reduce parts, which are merged: the array is read by one kernel of two."""
+    x = np.zeros(1 << 20, np.float32)
+    lowered = rune_jit.jit(lambda x: (x.mean(), x.var()), device=device).lower(x)
+    assert len(lowered.kernels) <= 3
+    assert lowered.explain().count("reads %0:") == 1
+    assert "Welford in a thread" in lowered.explain()
 
 
 def test_several_long_rows() -> None:

@@ -303,6 +303,29 @@ def test_sources_are_compiled_once() -> None:
 
 
 @on_emulator
+def test_few_libraries_are_kept() -> None:
+    """32, those used last; what programs run on stays with them."""
+    x = np.ones(3, np.float32)
+
+    def add(number: int) -> Any:
+        return jit(lambda x: x + np.float32(number))(x)
+
+    before = count("libraries")
+    first = jit(lambda x: x + np.float32(0.5))
+    np.testing.assert_array_equal(first(x), x + np.float32(0.5))
+    for number in range(34):
+        np.testing.assert_array_equal(add(number), x + number)
+        if number == 20:
+            add(2)  # used again
+    gc.collect()
+    assert count("libraries") <= max(before, 32)
+    kept = count("libraries")
+    add(33), add(2)
+    assert count("libraries") == kept
+    np.testing.assert_array_equal(first(x), x + np.float32(0.5))
+
+
+@on_emulator
 def test_pipelines_are_kept_on_disk(tmp_path: Path) -> None:
     program = """
 import ctypes, sys, numpy, rune_jit

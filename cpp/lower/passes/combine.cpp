@@ -1,6 +1,7 @@
 #include "lower/passes/combine.h"
 
 #include "alu/eval.h"
+#include "schedule/mapping.h"
 
 namespace rune::lower {
 
@@ -16,8 +17,7 @@ class Combiner {
         values_(context.values),
         nest_(context.nest),
         threads_(context.nest.threads()),
-        shuffles_(context.kernel.reduce &&
-                  context.kernel.reduce->intra_thread == schedule::IntraThread::Shfl) {}
+        shuffles_(schedule::combines_by_shuffles(context.graph, context.kernel, context.caps)) {}
 
   // A tree over values.
   Var combine_copies(std::vector<Var> values, ReduceOp op) {

@@ -365,6 +365,9 @@ TEST(VerifySchedule, Items) {
 const Case kGridCases[] = {
     {"threads share", [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::None; },
      "but threads share a reduction"},
+    {"moments of none",
+     [](Schedule& s) { kernel(s, 0).reduce->intra_thread = IntraThread::Welford; },
+     "the reduction plan says Welford, but no stage reduces deviations and their squares"},
     {"completed by none",
      [](Schedule& s) { kernel(s, 0).reduce->inter_thread = InterThread::GridReduce; },
      "the reduction plan says GridReduce, but no other kernel completes the reductions"},
