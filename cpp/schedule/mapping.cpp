@@ -55,7 +55,7 @@ class Mapper {
   bool run() {
     if (contracts_ && caps_.model == ExecutionModel::Cores) {
       const bool packed = map_packed_contraction(graph_, caps_, kernel_, around_);
-      if (packed || around_) return packed;
+      if (packed || (around_ && !has_short_contraction(kernel_))) return packed;
     }
     if (contracts_ && map_matrix_contraction(graph_, caps_, kernel_)) return true;
     if (caps_.model == ExecutionModel::Cores) {

@@ -131,7 +131,7 @@ class Packer {
     column_tile_ = kColumnVectors * lanes_;
     const int64_t rows = extent(rows_.axis), columns = extent(columns_.axis);
     const int64_t reduced = extent(reduced_);
-    if (lanes_ < 2 || reduced < kLeastReduced || rows < 2 * row_tile_ ||
+    if (lanes_ < 2 || has_short_contraction(kernel_) || rows < 2 * row_tile_ ||
         columns < (around_ ? 1 : 2) * column_tile_)
       return false;
     double multiplies =
@@ -338,6 +338,11 @@ class Packer {
 };
 
 }  // namespace
+
+bool has_short_contraction(const Kernel& kernel) {
+  const Ints& axes = kernel.stages.front().axes;
+  return axes.size() == 1 && kernel.iter.axes[axes[0]].extent() < kLeastReduced;
+}
 
 int64_t register_tile_rows(const Capabilities& caps) {
   return (caps.num_vector_registers - kOtherRegisters) / kColumnVectors;

@@ -18,6 +18,9 @@ namespace rune::schedule {
 bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
                             const Kernel* around = nullptr);
 
+// Whether a kernel's reduction, a contraction, is too short to repay copies of its operands.
+bool has_short_contraction(const Kernel& kernel);
+
 // Rows of the register tile.
 int64_t register_tile_rows(const Capabilities& caps);
 
