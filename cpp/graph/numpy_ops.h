@@ -140,7 +140,7 @@ class NumpyBuilder {
   Operand variance(const Operand& x, const Axes& axes, bool keepdims, std::optional<DType> dtype,
                    double correction, bool root);
   // argmax or argmin, of the flattened array without an axis. `positions`, which broadcasts to x,
-  // is each element's index.
+  // is each element's index, int32 or int64.
   Operand arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis, bool keepdims,
                      const Operand& positions);
   // 0, 1, ... up to a size.

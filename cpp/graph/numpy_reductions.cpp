@@ -1,8 +1,8 @@
 // NumPy's reductions.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "alu/eval.h"
 #include "graph/numpy_ops.h"
 
 namespace rune::graph {
@@ -146,10 +146,10 @@ Operand NumpyBuilder::arg_reduce(bool largest, const Operand& x, std::optional<i
   Value hit = elementwise(AluOp::Cmpeq, {value, best});
   // The first NaN wins; it equals nothing, and makes the extremum NaN.
   if (is_float(b_.dtype(value))) hit = b_.alu(AluOp::Or, {hit, b_.alu(AluOp::Isnan, {value})});
-  const Value index = b_.cast(value_of(positions), DType::Int64);
-  const Value none = b_.constant(Scalar::of(DType::Int64, std::numeric_limits<int64_t>::max()));
+  const Value index = value_of(positions);
+  const Value none = b_.constant(identity(ReduceOp::Min, b_.dtype(index)));
   const Value candidates = elementwise(AluOp::Where, {hit, index, none});
-  const Value first = b_.reduce(ReduceOp::Min, candidates, along);
+  const Value first = b_.cast(b_.reduce(ReduceOp::Min, candidates, along), DType::Int64);
   return keepdims ? first : drop_axes(first, along);
 }
 

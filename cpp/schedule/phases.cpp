@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kGroupsPerCore = 2;
 constexpr int64_t kCacheLineBytes = 64;
+constexpr int64_t kLongRowLines = 8;
 
 class PhaseMapper {
  public:
@@ -22,7 +23,7 @@ class PhaseMapper {
   bool run() {
     const std::vector<Value> between = values_between_phases(kernel_);
     int64_t bytes = 0;  // of one point of the shared axes
-    for (const Value v : between) bytes += row_elements(v) * size_of(graph_[v].dtype());
+    for (const Value v : between) bytes += row_stride(v) * size_of(graph_[v].dtype());
     if (!choose_tiles(bytes)) return false;
     for (const Value v : between) kernel_.scratch.push_back(scratch(v));
     for (Kernel& phase : kernel_.phases)
@@ -64,13 +65,20 @@ class PhaseMapper {
     return elements;
   }
 
-  // Rows along the tiled axis, each row-major; they fall into different cache sets.
+  // Elements from one row to the next. Long rows that begin whole pages apart would fall into few
+  // cache sets.
+  int64_t row_stride(Value v) const {
+    const int64_t line = kCacheLineBytes / size_of(graph_[v].dtype());
+    const int64_t row = round_up(row_elements(v), line);
+    return row < kLongRowLines * line ? row : row + line;
+  }
+
+  // Rows along the tiled axis, each row-major.
   BufferInfo scratch(Value v) const {
     BufferInfo info = whole_buffer(graph_, v, false);
     info.is_output = false;
     Layout& layout = info.layout;
-    const int64_t line = kCacheLineBytes / size_of(info.dtype);
-    const int64_t row = round_up(row_elements(v), line) + line;
+    const int64_t row = row_stride(v);
     const int64_t rows = kernel_.iter.tiles[tiled_].back();
     const Ints& along = kernel_.stored(v)->strides;
     int64_t inner = 1;

@@ -67,12 +67,23 @@ bool VectorAxis::decides_places(int64_t axis) const {
                           num_elements(Shape(shape.begin() + batch, shape.end()));
 }
 
-// As many lanes as a register holds of the widest dtype; in a kernel that is elementwise only, of
-// the dtype of most operations: rarer wide values take several registers.
+// Whether a value has one element for each outer point, beside stages that have more to do there.
+bool VectorAxis::is_by_outer_point(Value v) const {
+  if (outer_.size() == kernel_.iter.axes.size() || sequential_) return false;
+  int64_t points = 1;
+  for (const int64_t axis : outer_) points *= extent(axis);
+  return evaluation_of(graph_[v]) != Evaluation::Reduction &&
+         num_elements(graph_[v].shape()) <= points;
+}
+
+// As many lanes as a register holds of the widest dtype, but for what is computed at outer points
+// only; in a kernel that is elementwise only, of the dtype of most operations: rarer wide values
+// take several registers.
 int64_t VectorAxis::choose_lanes() const {
   int widest = 1;
   std::map<int, double> operations;  // by size of dtype in bytes
   for (const Value v : kernel_.ops) {
+    if (is_by_outer_point(v)) continue;
     int bytes = size_of(graph_[v].dtype());
     widest = std::max(widest, bytes);
     for (const Value input : graph_[v].inputs)
@@ -80,7 +91,8 @@ int64_t VectorAxis::choose_lanes() const {
     operations[bytes] += node_operations(caps_, graph_, graph_[v]);
   }
   for (const MemoryAccess& access : accesses_)
-    widest = std::max(widest, size_of(graph_[access.value].dtype()));
+    if (!is_by_outer_point(access.value))
+      widest = std::max(widest, size_of(graph_[access.value].dtype()));
   const bool elementwise = std::all_of(kernel_.stages.begin(), kernel_.stages.end(), [](auto& s) {
     return s.kind == StageKind::Map && s.axes.empty();
   });

@@ -42,6 +42,7 @@ class VectorAxis {
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
   bool is_outer(int64_t axis) const;
   bool decides_places(int64_t axis) const;
+  bool is_by_outer_point(Value v) const;
   int64_t choose_lanes() const;
   double share_of(size_t stage) const;
   double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const;

@@ -201,14 +201,18 @@ def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
 
 
 def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
-    """The index of each element along an axis, or flattened, as a value that broadcasts."""
+    """The index of each element along an axis, or flattened, as a value that broadcasts. Of int32,
+    for twice the lanes, where that holds them all, else int64."""
     builder, rank = trace.builder, len(shape)
+    is_static = not any(isinstance(n, Size) for n in shape)
+    dtype = np.int32 if is_static and math.prod(shape) <= np.iinfo(np.int32).max else np.int64
     if axis is not None and -rank <= axis < rank:
-        return builder.reshape(trace.iota(shape[axis]), [-1] + [1] * (rank - 1 - axis % rank))
+        sizes = [-1] + [1] * (rank - 1 - axis % rank)
+        return builder.reshape(trace.iota(shape[axis], dtype), sizes)
     if axis is not None or rank < 2:
-        return trace.iota(shape[0] if axis is None else 1)
-    if not any(isinstance(n, Size) for n in shape):
-        return builder.reshape(trace.iota(math.prod(shape)), list(shape))
+        return trace.iota(shape[0] if axis is None else 1, dtype)
+    if is_static:
+        return builder.reshape(trace.iota(math.prod(shape), dtype), list(shape))
     rows = _positions(trace, shape[:-1], None)
     by_row = builder.ufunc("multiply", [rows, trace.operand(shape[-1])])[0]
     return builder.ufunc("add", [builder.expand_dims(by_row, [-1]), trace.iota(shape[-1])])[0]

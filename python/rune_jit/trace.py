@@ -96,7 +96,7 @@ class Trace:
         self.captured: list[Any] = []
         self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
-        self._iotas: dict[Any, Any] = {}  # by size
+        self._iotas: dict[Any, Any] = {}  # by size and dtype
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind = Rebinder(self)
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
@@ -165,15 +165,16 @@ class Trace:
             name, len(self.functions) - 1, operands, types, may_raise
         )
 
-    def iota(self, size: Any) -> Any:
-        """The int64 numbers 0 .. size - 1."""
-        if size not in self._iotas:
-            self._iotas[size] = (
+    def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
+        """The integers 0 .. size - 1; of a symbolic size, int64."""
+        key = size, dtype
+        if key not in self._iotas:
+            self._iotas[key] = (
                 self.builder.count_to(size)
                 if isinstance(size, Size)
-                else self.constant(np.arange(size))
+                else self.constant(np.arange(size, dtype=dtype))
             )
-        return self._iotas[size]
+        return self._iotas[key]
 
     def checks(self) -> Iterator[tuple[Any, ...]]:
         """What must hold of the program's values, or the call raises: (value, kind, ...). First

@@ -68,6 +68,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], int | None]] 
         (_normal(600, 64), _normal(64, 300)),
         2,
     ),
+    "short sums": (
+        lambda a, b: np.min(a @ b.T, axis=1),
+        (_normal(3001, 5), _normal(17, 5)),
+        2,
+    ),
     "two products": (
         lambda a, b, c: np.tanh(a @ b / 8) @ c / 8,
         (_normal(3000, 64), _normal(64, 300), _normal(300, 70)),
@@ -110,3 +115,30 @@ def test_values_in_between_that_are_needed_elsewhere_are_stored() -> None:
     product, largest = rune_jit.jit(lambda a, b: (a @ b, np.max(a @ b, axis=1)))(a, b)
     np.testing.assert_allclose(product, a @ b, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(largest, np.max(product, axis=1))
+
+
+def test_the_nearest_centres_are_found_without_storing_distances() -> None:
+    x, centres = _normal(20_000, 8), _normal(16, 8)
+    x[7, 3], x[11, 0], x[12] = np.nan, np.inf, -0.0
+
+    def nearest(x: Any, centres: Any) -> Any:
+        squares = np.sum(x * x, axis=1)[:, None] + np.sum(centres * centres, axis=1)
+        distances = squares - 2 * (x @ centres.T)
+        return np.argmin(distances, axis=1), np.min(distances, axis=1)
+
+    compiled = rune_jit.jit(nearest, device="cpu", fallback="error")
+    costs = compiled.lower(x, centres).cost_analysis()
+    assert costs["kernels"] == 2  # one sums the squares of the centres
+    least = x.nbytes + 12 * len(x)
+    assert costs["bytes_read"] + costs["bytes_written"] <= 1.1 * least
+    with np.errstate(invalid="ignore"):
+        first, expected = nearest(x.astype(np.float64), centres.astype(np.float64))
+        index, distance = compiled(x, centres)
+        all_distances = ((x[:, None].astype(np.float64) - centres) ** 2).sum(-1)
+    np.testing.assert_allclose(distance, expected, rtol=1e-4, atol=1e-4)
+    assert index.dtype == np.int64
+    np.testing.assert_array_equal(index[[7, 11]], first[[7, 11]])  # the first NaN
+    rows = np.delete(np.arange(len(x)), [7, 11])
+    np.testing.assert_allclose(
+        all_distances[rows, index[rows]], np.min(all_distances[rows], axis=1), rtol=1e-3, atol=1e-3
+    )
