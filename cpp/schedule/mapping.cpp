@@ -55,7 +55,7 @@ class Mapper {
   bool run() {
     if (contracts_ && caps_.model == ExecutionModel::Cores) {
       const bool packed = map_packed_contraction(graph_, caps_, kernel_, around_);
-      if (packed || (around_ && !has_short_contraction(kernel_))) return packed;
+      if (packed || (around_ && !contracts_unpacked(kernel_))) return packed;
     }
     if (contracts_ && map_matrix_contraction(graph_, caps_, kernel_)) return true;
     if (caps_.model == ExecutionModel::Cores) {
@@ -110,6 +110,9 @@ class Mapper {
   bool has_inner_axes() const { return outer_.size() < kernel_.iter.axes.size(); }
 
   void unroll(int64_t axis, int64_t factor) {
+    // Steps divide the tiles that all phases have.
+    if (is_shared(axis))
+      while (around_->iter.tiles[axis].back() % factor) --factor;
     if (factor <= 1) return;
     kernel_.hints.push_back({HintKind::Unroll, axis, std::nullopt, factor});
     step_[axis] *= factor;

@@ -131,7 +131,7 @@ class Packer {
     column_tile_ = kColumnVectors * lanes_;
     const int64_t rows = extent(rows_.axis), columns = extent(columns_.axis);
     const int64_t reduced = extent(reduced_);
-    if (lanes_ < 2 || has_short_contraction(kernel_) || rows < 2 * row_tile_ ||
+    if (lanes_ < 2 || reduced < kLeastReduced || rows < 2 * row_tile_ ||
         columns < (around_ ? 1 : 2) * column_tile_)
       return false;
     double multiplies =
@@ -339,9 +339,12 @@ class Packer {
 
 }  // namespace
 
-bool has_short_contraction(const Kernel& kernel) {
-  const Ints& axes = kernel.stages.front().axes;
-  return axes.size() == 1 && kernel.iter.axes[axes[0]].extent() < kLeastReduced;
+bool contracts_unpacked(const Kernel& phase) {
+  const Ints& reduced = phase.stages.front().axes;
+  if (reduced.size() != 1 || phase.iter.axes[reduced[0]].extent() >= kLeastReduced) return false;
+  double multiplies = 1;
+  for (const Axis& axis : phase.iter.axes) multiplies *= static_cast<double>(axis.extent());
+  return multiplies >= kLeastMultiplies;
 }
 
 int64_t register_tile_rows(const Capabilities& caps) {

@@ -18,8 +18,8 @@ namespace rune::schedule {
 bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
                             const Kernel* around = nullptr);
 
-// Whether a kernel's reduction, a contraction, is too short to repay copies of its operands.
-bool has_short_contraction(const Kernel& kernel);
+// Whether a phase's contraction is large, but of sums too short to repay copies of its operands.
+bool contracts_unpacked(const Kernel& phase);
 
 // Rows of the register tile.
 int64_t register_tile_rows(const Capabilities& caps);

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], int | None]] 
     ),
     "short sums": (
         lambda a, b: np.min(a @ b.T, axis=1),
-        (_normal(3001, 5), _normal(17, 5)),
+        (_normal(30_001, 5), _normal(17, 5)),
         2,
     ),
     "two products": (
