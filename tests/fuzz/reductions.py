@@ -181,6 +181,22 @@ def _products(g: Generator) -> None:
     _contract(g, g.rng.choice(forms), [f"v{a}", f"v{b}"], x.size)
 
 
+def _counts(g: Generator) -> None:
+    """How often each value is there; what is counted must be exact."""
+    a = g.pick(exact=True)
+    if g.rng.random() < 0.5:
+        length = g.rng.randint(1, 9)
+        places = f"np.isfinite(v{a}) * 2"
+        if not is_float(g.values[a].dtype):
+            places = f"v{a}.astype(np.int64) % {length}"
+        least = g.rng.choice(["", f", minlength={length}", f", minlength={length + 3}"])
+        g.add(f"np.bincount(({places}).ravel(){least})", zeros=False)
+        return
+    bins = g.rng.choice(["5", "1", "[-2, 0, 0.5, 3]"])
+    limits = g.rng.choice(["", ", (-3, 3)", ", (0, 0.7)"]) if bins[0] != "[" else ""
+    g.add(f"np.histogram(v{a}, {bins}{limits})[0]", zeros=False)
+
+
 MAKERS: list[tuple[float, Callable[[Generator], None]]] = [
     (3, _reduction),
     (1.5, _row_wise),
@@ -188,4 +204,5 @@ MAKERS: list[tuple[float, Callable[[Generator], None]]] = [
     (1, _matmul),
     (0.7, _einsum),
     (0.7, _products),
+    (0.4, _counts),
 ]

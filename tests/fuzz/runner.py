@@ -107,7 +107,7 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
     items = re.split(r"\n  item \d+ kernel ", schedule)[1:]
     assert len(items) == len(lowered.kernels)
     for item, kernel in zip(items, lowered.kernels, strict=True):
-        arguments = []
+        arguments: dict[str, np.ndarray] = {}  # one for what is read and written
         pattern = r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]"
         for _, value, dtype, shape in re.findall(pattern, item):
             if value not in memory:
@@ -115,8 +115,8 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
                 constant = re.search(rf"\n    {value} = vconst values=\[([^\]]*)\]", schedule)
                 assert not constant, "a constant array"
                 memory[value] = np.full(size, 7, _NUMPY[dtype])
-            arguments.append(memory[value])
-        _core.interpret(kernel, arguments)
+            arguments[value] = memory[value]
+        _core.interpret(kernel, list(arguments.values()))
     outputs = re.search(r"\n  outputs=\[([^\]]*)\]", schedule)
     assert outputs
     return [memory[v] for v in outputs[1].split(",")]
