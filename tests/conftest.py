@@ -32,7 +32,7 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 def _is_on_device(item: pytest.Item) -> bool:
     device = os.environ["RUNE_TEST_DEVICE"]
-    if item.path.name == f"test_{device}_device.py":
+    if item.path.name.startswith(f"test_{device}_device"):
         return True
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return any(parameters.get(name) == device for name in ("device", "mode"))

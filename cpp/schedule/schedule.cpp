@@ -16,7 +16,7 @@ const char* name_of(AxisRole role) {
   return pick(kNames, role);
 }
 const char* name_of(MemoryScope scope) {
-  static constexpr const char* kNames[] = {"Global", "Shared", "Register"};
+  static constexpr const char* kNames[] = {"Global", "Shared"};
   return pick(kNames, scope);
 }
 const char* name_of(HintKind kind) {

@@ -22,7 +22,8 @@ using graph::Value;
 
 // Buffers.
 
-enum class MemoryScope : uint8_t { Global, Shared, Register };
+// What a thread holds in registers is the lowerer's: values computed in the scopes that are open.
+enum class MemoryScope : uint8_t { Global, Shared };
 const char* name_of(MemoryScope scope);
 
 // Of scratch memory, the shape is that of the part held, and positions count from that part's
@@ -447,7 +448,7 @@ struct Schedule {
 }  // namespace rune::schedule
 
 RUNE_ENUM_CODEC(rune::schedule::AxisRole, 2, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::MemoryScope, 3, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::MemoryScope, 2, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::HintKind, 5, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::IntraThread, 4, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::InterThread, 4, rune::schedule::name_of);

@@ -1,0 +1,421 @@
+"""The Metal device's queue, caches and faults, on the emulator of tests/metal_emulator."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+from metal_testing import (
+    STEPS,
+    chain,
+    count,
+    end_faults,
+    inject,
+    jit,
+    on_emulator,
+    run_program,
+)
+
+import rune_jit
+
+
+@pytest.fixture(autouse=True)
+def faults_end() -> Iterator[None]:
+    yield
+    end_faults()
+
+
+@on_emulator
+def test_launches_share_command_buffers() -> None:
+    function = jit(chain)
+    x = np.full((6, 6), 0.1, np.float32)
+    function(x)
+    launched, committed = count("launched"), count("committed")
+    function(x)
+    assert count("launched") - launched == STEPS
+    assert count("committed") - committed == 2  # 40 launches fill one
+
+
+@on_emulator
+def test_barriers_stand_between_dependent_launches_only() -> None:
+    """The emulator runs launches without a barrier between them in reverse."""
+    x = np.full((6, 6), 0.1, np.float32)
+    barriers = count("barriers")
+    jit(chain)(x)
+    # Not before the first of a command buffer.
+    assert count("barriers") - barriers == STEPS - 2
+    function = jit(lambda *a: [np.tanh(x @ x) for x in a])
+    arrays = [np.full((i, i), 0.1, np.float32) for i in range(2, 7)]
+    assert len(function.lower(*arrays).kernels) == 5
+    barriers = count("barriers")
+    assert_matches(function(*arrays), [np.tanh(x @ x) for x in arrays])
+    assert count("barriers") == barriers
+
+
+@on_emulator
+def test_threads_that_need_no_others_are_dispatched_freely() -> None:
+    x = np.ones(1003, np.float32)
+    for function, free in ((lambda x: x * 29, 1), (lambda x: x.sum() * 29, 0)):
+        before = count("free_dispatches")
+        np.testing.assert_array_equal(jit(function)(x), function(x))
+        assert count("free_dispatches") - before == free
+    assert count("unlabelled") == 0
+
+
+@on_emulator
+def test_commands_are_recorded(tmp_path: Path) -> None:
+    program = """
+import numpy, rune_jit
+function = rune_jit.jit(lambda x: numpy.tanh(x @ x.T) @ x, device="metal", fallback="error")
+try:
+    function(numpy.ones((5, 6), numpy.float32))
+except RuntimeError as error:
+    print(error)
+"""
+    file = tmp_path / "run.gputrace"
+    refused = run_program(program, RUNE_JIT_METAL_CAPTURE=str(file))
+    assert "cannot record commands" in refused and "MTL_CAPTURE_ENABLED=1" in refused
+    assert not file.exists()
+    run_program(program, RUNE_JIT_METAL_CAPTURE=str(file), MTL_CAPTURE_ENABLED="1")
+    assert "contract_0" in file.read_text()
+
+
+@on_emulator
+def test_sources_are_compiled_once() -> None:
+    x = np.ones(77, np.float32)
+    jit(lambda x: x * 3 + 1)(x)
+    libraries, pipelines = count("libraries"), count("pipelines")
+    jit(lambda x: x * 3 + 1)(x)
+    assert (count("libraries"), count("pipelines")) == (libraries, pipelines)
+    jit(lambda x: x * 3 + 2)(x)
+    assert (count("libraries"), count("pipelines")) == (libraries + 1, pipelines + 1)
+
+
+@on_emulator
+def test_few_libraries_are_kept() -> None:
+    """32, those used last; what programs run on stays with them."""
+    x = np.ones(3, np.float32)
+
+    def add(number: int) -> Any:
+        return jit(lambda x: x + np.float32(number))(x)
+
+    before = count("libraries")
+    first = jit(lambda x: x + np.float32(0.5))
+    np.testing.assert_array_equal(first(x), x + np.float32(0.5))
+    for number in range(34):
+        np.testing.assert_array_equal(add(number), x + number)
+        if number == 20:
+            add(2)  # used again
+    gc.collect()
+    assert count("libraries") <= max(before, 32)
+    kept = count("libraries")
+    add(33), add(2)
+    assert count("libraries") == kept
+    np.testing.assert_array_equal(first(x), x + np.float32(0.5))
+
+
+@on_emulator
+def test_pipelines_are_kept_on_disk(tmp_path: Path) -> None:
+    program = """
+import ctypes, sys, numpy, rune_jit
+x = numpy.ones((5, 6), numpy.float32)
+function = rune_jit.jit(lambda x: numpy.tanh(x @ x.T) @ x, device="metal", fallback="error")
+numpy.testing.assert_allclose(function(x), numpy.tanh(x @ x.T) @ x, rtol=1e-6)
+count = ctypes.CDLL(rune_jit._core.__file__).rune_metal_emulator_count
+print(count(b"pipelines"), count(b"archived"), count(b"from_archives"))
+"""
+
+    def run(**environment: str) -> list[int]:
+        output = run_program(program, RUNE_JIT_CACHE_DIR=str(tmp_path), **environment)
+        return [int(n) for n in output.split()]
+
+    assert run(RUNE_JIT_CACHE="0") == [2, 0, 0]
+    assert not list(tmp_path.glob("metal/*"))
+    assert run() == [2, 2, 2]
+    assert run() == [2, 0, 2]  # nothing is compiled
+    (file,) = tmp_path.glob("metal/*")
+    file.write_text("broken")
+    assert run() == [2, 2, 2]
+    assert run() == [2, 0, 2]
+
+
+@on_emulator
+def test_nothing_leaks() -> None:
+    function = jit(lambda x: (x.sum(), np.exp(x)))
+    x = np.ones(5000, np.float32)
+    function(x)
+    gc.collect()
+    before = {what: count(what) for what in ("buffers", "libraries", "pipelines", "archives")}
+    for _ in range(30):
+        function(x)
+    gc.collect()
+    assert {what: count(what) for what in before} == before
+    for what in ("command_buffers", "encoders", "functions", "options"):
+        deadline = time.monotonic() + 5
+        while count(what) and time.monotonic() < deadline:  # the GPU's thread may still hold one
+            time.sleep(0.01)
+        assert count(what) == 0, what
+    assert count("violations") == 0
+
+
+@on_emulator
+def test_buffers_of_similar_sizes_are_reused() -> None:
+    function = jit(lambda x: x * 31)
+    for size in (40_000, 41_000, 5, 63):  # in steps of an eighth of a power of two, from 256 bytes
+        x = np.ones(size, np.float32)
+        np.testing.assert_array_equal(function(x), x * 31)
+        if size in (40_000, 5):
+            gc.collect()
+            buffers = count("buffers")
+    gc.collect()
+    assert count("buffers") == buffers
+
+
+@on_emulator
+def test_the_cache_leaves_room_for_what_is_in_use() -> None:
+    run_program("""
+import ctypes, gc, numpy, rune_jit
+library = ctypes.CDLL(rune_jit._core.__file__)
+library.rune_metal_emulator_count.restype = ctypes.c_long
+library.rune_metal_emulator_inject.argtypes = [ctypes.c_char_p, ctypes.c_long]
+library.rune_metal_emulator_inject(b"working_set", 1 << 20)
+def make(kibibytes):
+    return rune_jit.asarray(numpy.ones(kibibytes << 8, numpy.float32), device="metal")
+def buffers():
+    gc.collect()
+    return library.rune_metal_emulator_count(b"buffers")
+del (old := {0: make(192)})[0]
+assert buffers() == 1  # of the cache
+small = make(64)
+assert buffers() == 2
+large = make(800)
+assert buffers() == 2  # its place was needed
+over = make(2048)  # more than the device recommends
+assert buffers() == 3
+""")
+
+
+@on_emulator
+def test_arrays_may_die_before_the_gpu_is_done() -> None:
+    function = jit(lambda x: np.tanh(x @ x))
+    x = rune_jit.asarray(np.full((6, 6), 0.1, np.float32), device="metal")
+    expected = np.asarray(function(x))
+    before = count("violations")
+    inject("latency_us", 30_000)
+    for _ in range(3):
+        y = function(function(x))
+        z = function(x)
+        del y
+        gc.collect()
+        np.testing.assert_array_equal(np.asarray(z), expected)
+    assert count("violations") == before
+
+
+@on_emulator
+def test_results_wait_for_the_gpu() -> None:
+    function = jit(lambda x: x * 2)
+    x = np.arange(10, dtype=np.float32)
+    function(x)
+    inject("latency_us", 50_000)
+    begin = time.monotonic()
+    for i in range(3):
+        np.testing.assert_array_equal(function(x + i), (x + i) * 2)
+    assert time.monotonic() - begin >= 0.15
+
+
+@on_emulator
+def test_arrays_are_waited_for_when_they_are_read() -> None:
+    function = jit(lambda x: np.tanh(x @ x) @ x)
+    x = rune_jit.asarray(np.full((6, 6), 0.1, np.float32), device="metal")
+    expected = np.asarray(function(x))
+    inject("latency_us", 100_000)
+    begin = time.monotonic()
+    y = function(x)
+    assert time.monotonic() - begin < 0.09
+    np.testing.assert_array_equal(np.asarray(y), expected)
+    assert time.monotonic() - begin >= 0.1
+
+
+@on_emulator
+def test_an_array_that_failed_raises_whenever_it_is_read() -> None:
+    function = jit(lambda x: x * 19)
+    x = rune_jit.asarray(np.ones(9, np.float32), device="metal")
+    np.asarray(function(x))
+    inject("fail_command_buffers", 1)
+    y = function(x)
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*Address Fault(.|\n)*void map_0"):
+        np.asarray(y)
+    z = function(y)  # computed from it
+    for broken in (y, z, y):
+        with pytest.raises(RuntimeError, match="Address Fault"):
+            np.asarray(broken)
+    np.testing.assert_array_equal(np.asarray(function(x)), np.full(9, 19))
+
+
+# --- Faults: an exception each, and the next call works -------------------------------------------
+
+
+@on_emulator
+def test_a_failed_command_buffer() -> None:
+    function = jit(lambda x: x * 5)
+    x = np.ones(9, np.float32)
+    function(x)
+    inject("fail_command_buffers", 1)
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(.*Address Fault(.|\n)*void map_0"):
+        function(x)
+    np.testing.assert_array_equal(function(x), x * 5)
+
+
+@on_emulator
+def test_a_failed_compilation() -> None:
+    function = jit(lambda x: x * 7 + 3)
+    x = np.ones(9, np.float32)
+    inject("fail_libraries", 1)
+    with pytest.raises(
+        RuntimeError, match=r"cannot compile kernel map_0: .*injected(.|\n)*void map_0"
+    ):
+        function(x)
+    np.testing.assert_array_equal(function(x), x * 7 + 3)
+
+
+@on_emulator
+@pytest.mark.parametrize("limit", [1, 16, 100, 64])
+def test_a_pipeline_with_few_threads(limit: int) -> None:
+    """Elementwise kernels run in smaller threadgroups, others are scheduled again for them."""
+    inject("max_threads", limit)
+    x = np.random.default_rng(limit).standard_normal((40, 300)).astype(np.float32)
+    before = count("violations")
+    for number, function in enumerate(
+        [
+            lambda x: x * limit + 3,
+            lambda x: x.sum(-1) + limit,
+            lambda x: (x - x.max()) / limit,
+            lambda x: x[:, :40] @ x[:, 40:80] - limit,
+        ]
+    ):
+        assert_matches(jit(function)(x), function(x), 64 if number else 0)
+    assert count("violations") == before
+
+
+@on_emulator
+def test_a_pipeline_of_other_simd_groups() -> None:
+    x = np.ones(1000, np.float32)
+    inject("simd_width", 64)
+    with pytest.raises(RuntimeError, match=r"kernel reduce_0 in SIMD-groups of 64 .*for 32\)"):
+        jit(lambda x: x.sum() - 41)(x)
+    np.testing.assert_array_equal(jit(lambda x: x * 41)(x), x * 41)
+    inject("simd_width", 32)
+    assert jit(lambda x: x.sum() - 41)(x) == 959
+
+
+@on_emulator
+def test_a_pipeline_without_threads() -> None:
+    inject("max_threads", 0)
+    with pytest.raises(RuntimeError, match=r"kernel reduce_0 with \d+ threads .*allows 0\)"):
+        jit(lambda x: x.sum() - 23)(np.ones(1000, np.float32))
+
+
+@on_emulator
+def test_no_memory() -> None:
+    function = jit(lambda x: x + 13)
+    x = np.ones((1 << 20) + 7, np.float32)
+    # Once: what is cached goes, and the second attempt has room.
+    inject("fail_allocations", 1)
+    np.testing.assert_array_equal(function(x), x + 13)
+    inject("fail_allocations", 1000)
+    y = np.ones((1 << 21) + 7, np.float32)
+    with pytest.raises(MemoryError, match=r"cannot allocate \d+ bytes \(the device has no memory"):
+        function(y)
+    inject("fail_allocations", 0)
+    np.testing.assert_array_equal(function(y), y + 13)
+
+
+@on_emulator
+def test_a_lost_device() -> None:
+    function = jit(lambda x: x - 17)
+    x = np.ones(9, np.float32)
+    function(x)
+    inject("lost", 1)
+    with pytest.raises(RuntimeError, match=r"cannot launch kernel map_0 \(.* may be lost\)"):
+        function(x)
+    inject("lost", 0)
+    np.testing.assert_array_equal(function(x), x - 17)
+
+
+@on_emulator
+def test_a_device_that_is_lost_while_it_runs() -> None:
+    function = jit(lambda x: x - 37)
+    x = rune_jit.asarray(np.ones(9, np.float32), device="metal")
+    np.asarray(function(x))
+    inject("latency_us", 100_000)
+    y = function(x)
+    waits = threading.Timer(0.02, inject, ["lost", 1])
+    waits.start()
+    with pytest.raises(RuntimeError, match=r"kernel map_0 \(Device was removed(.|\n)*void map_0"):
+        np.asarray(y)
+    waits.join()
+    with pytest.raises(RuntimeError, match="may be lost"):
+        function(x)
+    inject("lost", 0)
+    np.testing.assert_array_equal(np.asarray(function(x)), np.full(9, -36))
+
+
+@on_emulator
+def test_a_command_buffer_that_takes_too_long() -> None:
+    """Of several kernels, in one call that waits and in one that does not."""
+    function = jit(lambda x: np.tanh(x @ x) @ x)
+    x = np.full((6, 6), 0.1, np.float32)
+    expected = function(x)
+    inject("time_outs", 1)
+    with pytest.raises(RuntimeError, match=r"one of the kernels \w+, \w+ \(.*GPU Timeout"):
+        function(x)
+    np.testing.assert_array_equal(function(x), expected)
+    z = rune_jit.asarray(x, device="metal")
+    inject("time_outs", 1)
+    late = function(z)
+    good = function(z)  # in the same command buffer
+    for array in (late, good):
+        with pytest.raises(RuntimeError, match=r"GPU Timeout(.|\n)*void contract"):
+            np.asarray(array)
+    np.testing.assert_array_equal(np.asarray(function(z)), expected)
+
+
+@on_emulator
+def test_a_gpu_without_simd_reductions_and_matrix_units() -> None:
+    """Programs are lowered for what the device reports, not for what GPUs can do in general."""
+    program = """
+import ctypes, numpy, rune_jit
+ctypes.CDLL(rune_jit._core.__file__).rune_metal_emulator_inject(b"old_gpu", 1)
+function = rune_jit.jit(lambda x: (x @ x.T).sum(-1) - x.max(), device="metal", fallback="error")
+x = numpy.arange(20 * 100, dtype=numpy.float32).reshape(20, 100) % 7
+assert "simd" in function.lower(x).source("metal")
+numpy.testing.assert_array_equal(function(x), (x @ x.T).sum(-1) - x.max())
+"""
+    run_program(program)
+
+
+@on_emulator
+def test_no_device() -> None:
+    program = """
+import ctypes, numpy, rune_jit
+library = ctypes.CDLL(rune_jit._core.__file__)
+library.rune_metal_emulator_inject(b"no_device", 1)
+function = rune_jit.jit(lambda x: x + 1, device="metal", fallback="error")
+x = numpy.ones(3, numpy.float32)
+try:
+    function(x)
+except RuntimeError as error:
+    assert "cannot open a Metal device" in str(error), error
+else:
+    raise SystemExit("no error")
+library.rune_metal_emulator_inject(b"no_device", 0)
+assert (function(x) == 2).all()
+"""
+    run_program(program)
