@@ -1,6 +1,7 @@
 #include "schedule/mapping.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <optional>
 
@@ -31,6 +32,10 @@ constexpr int64_t kContractGroupOutputs =
 constexpr int64_t kBlockSteps = 64;
 // Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
 constexpr int64_t kTransposeTile = 64;
+// Of squares that are transposed in registers, and of their points: more code is not worth
+// compiling.
+constexpr int64_t kMostSquareRows = 16;
+constexpr double kMostSquareOperations = 25;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
@@ -160,6 +165,7 @@ class Mapper {
     for (const int64_t axis : vec) vectorize(axis, vector_axis_.lanes());
     const std::optional<int64_t> transposed = transposed_axis(vec);
     if (transposed) {
+      if (reads_squares(vec.front(), *transposed)) unroll(*transposed, vector_axis_.lanes());
       tile_transpose({vec.front(), *transposed});
     } else if (contracts_) {
       tile_contraction(vec);
@@ -300,6 +306,22 @@ class Mapper {
           return axis;
     }
     return std::nullopt;
+  }
+
+  // Whether what the lanes read far apart, along an axis on which it is contiguous, consists of
+  // aligned squares of as many rows as a vector has lanes. These are transposed in registers.
+  bool reads_squares(int64_t lanes_axis, int64_t transposed) const {
+    const int64_t lanes = vector_axis_.lanes();
+    if (lanes < 4 || lanes > kMostSquareRows || kernel_.stages.size() > 1) return false;
+    const PointCost cost = point_cost(graph_, kernel_, kernel_.stages.front(), caps_, lanes);
+    if (cost.operations > kMostSquareOperations) return false;
+    const auto& accesses = vector_axis_.accesses();
+    return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+      const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
+      const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
+      return !access.is_store && access.mask.is_true() && along && std::abs(*along) > 1 &&
+             *along % lanes == 0 && across == 1;
+    });
   }
 
   // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
@@ -511,6 +533,16 @@ bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabi
   const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
   return caps.model == ExecutionModel::Grid && op &&
          caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
+}
+
+bool computes_squares(const Kernel& kernel) {
+  const int64_t lanes = kernel.lanes();
+  if (lanes == 1 || kernel.stages.size() != 1 || !kernel.stages.front().axes.empty()) return false;
+  const Ints& vec = kernel.iter.mapping.vec;
+  const Ints axes = outer_axes(kernel);
+  return std::any_of(axes.begin(), axes.end(), [&](int64_t axis) {
+    return kernel.unroll(axis) == lanes && std::find(vec.begin(), vec.end(), axis) == vec.end();
+  });
 }
 
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel) {

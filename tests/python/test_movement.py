@@ -184,3 +184,23 @@ def test_steps_from_lane_to_lane(device: str, dtype: str) -> None:
     for got, want in zip(rune_jit.jit(read, device=device)(x), read(x), strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "float64", "int8"])
+def test_transposes(device: str, dtype: str) -> None:
+    def run(x: Any, y: Any, cube: Any) -> list[Any]:
+        n, m = x.shape
+        parts = [x.T, x[:, 16:].T * 2 - y[16:], x[5:, 3:].T[::-1], x[:, ::-1].T, x[::-1].T + y]
+        parts += [np.where(y > 3, x.T, y), np.pad(x.T, 3), np.roll(x, 5, 1).T]
+        parts += [cube.transpose(0, 2, 1), cube.transpose(2, 1, 0) + 1, cube.transpose(1, 2, 0)]
+        parts += [x.T[: n // 2 + 3], x[: min(n, m)].T[: min(n, m)] + x[: min(n, m), : min(n, m)]]
+        return [np.ascontiguousarray(part) for part in parts]
+
+    jitted = rune_jit.jit(run, device=device, fallback="error")
+    rng = np.random.default_rng(0)
+    for n, m in [(80, 96), (100, 144), (97, 130)] if device == "cpu" else [(80, 96)]:
+        x, y = (rng.integers(0, 9, shape).astype(dtype) for shape in ((n, m), (m, n)))
+        cube = rng.integers(0, 9, (3, 80, m)).astype(dtype)
+        for got, wanted in zip(jitted(x, y, cube), run(x, y, cube), strict=True):
+            np.testing.assert_array_equal(got, wanted)

@@ -169,7 +169,11 @@ class ValueEmitter {
   // The same, of memory that consists of runs of `stride` elements: whole runs are loaded, which
   // serve the accesses to their other elements, too.
   Var load_interleaved(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
-  bool is_in_runs(Value v, const sym::Expr& position, int64_t stride) const;
+  bool is_in_runs(Value v, const sym::Expr& position, int64_t run) const;
+  // Of lanes whose elements are far apart, of as many neighbouring points as there are lanes: for
+  // each lane a vector of their elements is loaded, and the square of these transposed.
+  Var load_transposed(Var memory, const sym::Expr& position, int least_depth);
+  bool is_of_square(Value v, const sym::Expr& position, int64_t stride) const;
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(Var memory, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);

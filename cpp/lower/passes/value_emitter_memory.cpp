@@ -4,6 +4,7 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "lower/passes/value_emitter.h"
+#include "schedule/mapping.h"
 #include "schedule/vector_axis.h"
 
 namespace rune::lower {
@@ -17,6 +18,19 @@ Ints reversed(int lanes) {
   Ints indices;
   for (int i = lanes - 1; i >= 0; --i) indices.push_back(i);
   return indices;
+}
+
+// Row `row` of the transpose of a square of vectors, after the steps that swap halves of up to
+// 2 * `half` elements of neighbouring rows.
+Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half) {
+  if (half == 0) return rows[row];
+  const auto lanes = static_cast<int64_t>(rows.size());
+  const Var upper = transposed(builder, rows, row & ~half, half / 2);
+  const Var lower = transposed(builder, rows, row | half, half / 2);
+  Ints indices;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    indices.push_back(((lane & ~half) | (row & half)) + (lane & half ? lanes : 0));
+  return builder.gep({upper, lower}, std::move(indices));
 }
 
 }  // namespace
@@ -65,8 +79,11 @@ Var ValueEmitter::load(const Access& access) {
   const Var memory = memory_.at(access.value.id);
   const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
   const auto along = lane_stride(position);
-  if (along && access.mask.is_true() && is_in_runs(access.value, position, *along))
-    return load_interleaved(memory, position, *along, 0);
+  if (along && access.mask.is_true()) {
+    if (schedule::interleaves(*along, lanes_) && is_in_runs(access.value, position, *along))
+      return load_interleaved(memory, position, *along, 0);
+    if (is_of_square(access.value, position, *along)) return load_transposed(memory, position, 0);
+  }
   return load_from(memory, position, access.mask, 0);
 }
 
@@ -108,10 +125,10 @@ Var ValueEmitter::load_strided(Var memory, const Expr& position, int64_t stride,
   return builder_.gep(std::move(vectors), std::move(indices));
 }
 
-bool ValueEmitter::is_in_runs(Value v, const Expr& position, int64_t stride) const {
-  if (!schedule::interleaves(stride, lanes_) || !vars_.empty()) return false;
-  const Expr start = position - mod(Expr(position.constant()), stride);
-  return num_elements(graph_[v].shape()) % stride == 0 && start.known_divisor() % stride == 0;
+bool ValueEmitter::is_in_runs(Value v, const Expr& position, int64_t run) const {
+  if (!vars_.empty()) return false;
+  const Expr start = position - mod(Expr(position.constant()), run);
+  return num_elements(graph_[v].shape()) % run == 0 && start.known_divisor() % run == 0;
 }
 
 Var ValueEmitter::load_interleaved(Var memory, const Expr& position, int64_t stride,
@@ -125,6 +142,20 @@ Var ValueEmitter::load_interleaved(Var memory, const Expr& position, int64_t str
   Ints indices;
   for (int64_t lane = 0; lane < lanes_; ++lane) indices.push_back(lane * stride + within);
   return builder_.gep(std::move(vectors), std::move(indices));
+}
+
+bool ValueEmitter::is_of_square(Value v, const Expr& position, int64_t stride) const {
+  return std::abs(stride) > 1 && stride % lanes_ == 0 && is_in_runs(v, position, lanes_) &&
+         schedule::computes_squares(kernel_);
+}
+
+Var ValueEmitter::load_transposed(Var memory, const Expr& position, int least_depth) {
+  const int64_t within = mod(Expr(position.constant()), lanes_).constant();
+  std::vector<Var> rows;
+  for (int64_t lane = 0; lane < lanes_; ++lane)
+    rows.push_back(builder_.load(memory, emit(with_lane(position, Expr(lane)) - within), lanes_, {},
+                                 least_depth));
+  return transposed(builder_, rows, within, lanes_ / 2);
 }
 
 ValueEmitter::Place ValueEmitter::place_of(const Expr& position, Var valid) {
