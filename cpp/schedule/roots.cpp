@@ -58,6 +58,7 @@ class RootFinder {
     add_roots_of_scatters();
     split_long_kernels(graph_, result.is_root);
     find_uses(outputs);
+    drop_cheap_roots();
     add_shared_roots();
     if (added_.empty()) return;
     may_add_ = false;
@@ -98,10 +99,7 @@ class RootFinder {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
       if (above_[id] == kNoRoot || evaluation_of(node) == Evaluation::Memory) continue;
-      operations[id] = node_operations(caps_, graph_, node);
-      for (const Value input : node.inputs)
-        if (!result.is_root[input.id]) operations[id] += operations[input.id];
-      operations[id] = std::min(operations[id], kMaxTreeOperations);
+      operations[id] = operations_now(id, operations);
       if (result.is_root[id] || above_[id] != kSeveralRoots || operations[id] < kCostlyOperations)
         continue;
       const double elements = static_cast<double>(num_elements(node.shape()));
@@ -203,9 +201,11 @@ class RootFinder {
     num_visited_ = 0;
     walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
-      if (may_add_ && !in_memory && !result.is_root[v.id] &&
-          (cheaper_to_store(v, demands) || ends_shared_chain(v)))
-        add_root(v.id);
+      if (may_add_ && !in_memory && !result.is_root[v.id]) {
+        const bool costly = cheaper_to_store(v, demands), copied = is_copied(demands);
+        if (costly && !copied) stored_by_cost_.push_back(v.id);
+        if (costly || copied || ends_shared_chain(v)) add_root(v.id);
+      }
       if (in_memory || result.is_root[v.id]) {
         std::vector<Demand>& known = uses[v.id];
         known.insert(known.end(), demands.begin(), demands.end());
@@ -231,6 +231,70 @@ class RootFinder {
            operations_[v.id] >= kCostlyOperations;
   }
 
+  // What computing a root anew for each of its uses takes.
+  struct Reuse {
+    double evaluations = 0;
+    std::vector<uint32_t> users;  // roots
+    bool may_drop = true;
+  };
+
+  std::map<uint32_t, Reuse> reuse_of_stored() {
+    std::map<uint32_t, Reuse> reuse;
+    for (const uint32_t id : stored_by_cost_) reuse[id];
+    for (uint32_t root = 0; root < graph_.size(); ++root) {
+      if (!result.is_root[root]) continue;
+      bool is_user = false;
+      for (const Use& use : result.uses[root]) is_user |= reuse.count(use.value.id) > 0;
+      if (!is_user) continue;
+      extents_ = graph_.nodes[root].shape();
+      seeds_of(Value{root});
+      for (const Use& use : result.uses[root]) {
+        const auto it = reuse.find(use.value.id);
+        if (it == reuse.end()) continue;
+        it->second.users.push_back(root);
+        it->second.may_drop &= !result.by_parts[root] && !is_copied(use.demands);
+        for (const Demand& demand : use.demands) it->second.evaluations += evaluations(demand);
+      }
+    }
+    return reuse;
+  }
+
+  // Consumers are visited first, so that a value was judged by all that computes it. Where some of
+  // that is stored now, too, the value itself may be cheap: every second step of a chain, say.
+  void drop_cheap_roots() {
+    if (stored_by_cost_.empty()) return;
+    const std::map<uint32_t, Reuse> reuse = reuse_of_stored();
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      operations[id] = operations_now(id, operations);
+      const auto it = reuse.find(id);
+      if (it == reuse.end() || !result.is_root[id] || !it->second.may_drop) continue;
+      const graph::Node& node = graph_.nodes[id];
+      const double again = it->second.evaluations - static_cast<double>(num_elements(node.shape()));
+      const bool fits =
+          std::all_of(it->second.users.begin(), it->second.users.end(), [&](uint32_t user) {
+            return result.num_nodes[user] + result.num_nodes[id] <= kMostNodes;
+          });
+      if (!fits ||
+          operations_ns(caps_, again * operations[id], node.dtype()) > boundary_ns(node, true))
+        continue;
+      result.is_root[id] = false;
+      result.uses[id].clear();
+      for (const uint32_t user : it->second.users) {
+        result.num_nodes[user] += result.num_nodes[id];
+        lowest_[user] = kNeverVisited;
+      }
+    }
+  }
+
+  // Of an element, from what is stored now, given those of the nodes before it.
+  double operations_now(uint32_t id, const std::vector<double>& operations) const {
+    double total = node_operations(caps_, graph_, graph_.nodes[id]);
+    for (const Value input : graph_.nodes[id].inputs)
+      if (!result.is_root[input.id]) total += operations[input.id];
+    return std::min(total, kMaxTreeOperations);
+  }
+
   // Values that several roots compute, each anew: in order, so that what a stored value is made of
   // is not stored as well. Storing one usually also costs a kernel, hence the factor; roots that
   // share one keep rows of the value in cache.
@@ -239,10 +303,7 @@ class RootFinder {
     std::vector<double> operations(graph_.size(), 0);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
-      operations[id] = node_operations(caps_, graph_, node);
-      for (const Value input : node.inputs)
-        if (!result.is_root[input.id]) operations[id] += operations[input.id];
-      operations[id] = std::min(operations[id], kMaxTreeOperations);
+      operations[id] = operations_now(id, operations);
       const double elements = static_cast<double>(num_elements(node.shape()));
       if (result.is_root[id] || operations[id] == 0 || evaluated_[id] <= elements) continue;
       const double recompute =
@@ -276,17 +337,20 @@ class RootFinder {
     return count;
   }
 
+  // Whether gathers, each from a value made of the one before it, ask for it all too often.
+  static bool is_copied(const std::vector<Demand>& demands) {
+    double copies = 0;
+    for (const Demand& demand : demands) copies += demand.copies;
+    return copies > kMostCopies + static_cast<double>(demands.size());
+  }
+
   bool cheaper_to_store(Value v, const std::vector<Demand>& demands) const {
     const double operations = operations_[v.id];
     if (operations == 0) return false;
     const graph::Node& node = graph_[v];
     const double elements = static_cast<double>(num_elements(node.shape()));
-    double total = 0, copies = 0;
-    for (const Demand& demand : demands) {
-      total += evaluations(demand);
-      copies += demand.copies;
-    }
-    if (copies > kMostCopies + static_cast<double>(demands.size())) return true;
+    double total = 0;
+    for (const Demand& demand : demands) total += evaluations(demand);
     if (total <= elements) return false;
     const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
     return recompute > boundary_ns(node, true);
@@ -298,8 +362,9 @@ class RootFinder {
   std::vector<double>
       evaluated_;  // by node: times that all roots together compute an element of it
   std::vector<uint32_t> above_;
-  std::vector<uint32_t> lowest_;  // by root: the last node that its uses go through
-  std::vector<uint32_t> added_;   // roots, since uses are being found
+  std::vector<uint32_t> lowest_;          // by root: the last node that its uses go through
+  std::vector<uint32_t> added_;           // roots, since uses are being found
+  std::vector<uint32_t> stored_by_cost_;  // of these
   bool may_add_ = true;
   int64_t num_visited_ = 0;  // nodes that the visited root computes
   Shape extents_;            // of the visited root's variables
