@@ -27,6 +27,8 @@ def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
     index = trace.array(at)
     if index.ndim and 0 in index.shape:
         return make_tracer(trace, target)
+    if count < 2**31:  # places that a kernel stores take half the memory
+        index = builder.astype(index, np.dtype(np.int32))
     builder.assume_range(index, 0, count - 1)
     what = builder.full(list(index.shape), 1, dtype)
     if weights is not None:
