@@ -183,7 +183,8 @@ def _products(g: Generator) -> None:
 
 def _counts(g: Generator) -> None:
     """How often each value is there; what is counted must be exact."""
-    a = g.pick(exact=True)
+    # Of bfloat16, data decides about the dtype of the edges.
+    a = g.pick(lambda v: v.dtype.kind != "V", exact=True)
     if g.rng.random() < 0.5:
         length = g.rng.randint(1, 9)
         places = f"np.isfinite(v{a}) * 2"
