@@ -22,7 +22,7 @@ from rune_jit import _core, _image
 __all__ = ["Kept", "ensure", "load", "store"]
 
 # Part of the key: raise when a figure's meaning changes, or how it is measured.
-_FORMAT = "rune_jit figures 3"
+_FORMAT = "rune_jit figures 4"
 # In the file, how many processes have measured.
 _COUNT = "measurements"
 # So many processes measure one after the other; after that, one when the file is so old.

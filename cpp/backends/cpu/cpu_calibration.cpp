@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <utility>
 
 #include "backends/cpu/cpu_device.h"
 #include "base/error.h"
@@ -78,14 +79,16 @@ double best_ns(F&& run, bool waits = false) {
 
 // Independent chains, enough to keep a core's vector units busy in spite of their latency.
 constexpr int kChains = 10;
+using Chains = std::make_index_sequence<kChains>;
 constexpr int kSteps = 4096;
 // Of each step of a chain. Only additions of floats: cores that multiply on units of their own are
 // seldom given both in equal numbers.
 template <class T>
 constexpr double kOperations = std::is_floating_point_v<T> ? 1 : 2;
 
-template <class T, int kBytes>
-RUNE_INLINE T run_chains(T seed) {
+// The chains are written out, so that they stay in registers at any level of optimisation.
+template <class T, int kBytes, size_t... kChain>
+RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
 #if defined(__GNUC__)
   typedef T Vector __attribute__((vector_size(kBytes)));
 #else
@@ -94,17 +97,16 @@ RUNE_INLINE T run_chains(T seed) {
   Vector sums[kChains], factor{}, term{};
   factor = factor + seed;
   term = term + seed;
-  for (int c = 0; c < kChains; ++c) sums[c] = factor + static_cast<T>(c);
-  for (int step = 0; step < kSteps; ++step)
-    for (int c = 0; c < kChains; ++c) {
-      if constexpr (std::is_floating_point_v<T>) {
-        sums[c] = sums[c] + term;
-      } else {
-        sums[c] = (sums[c] + factor) ^ term;
-      }
+  ((sums[kChain] = factor + static_cast<T>(kChain)), ...);
+  for (int step = 0; step < kSteps; ++step) {
+    if constexpr (std::is_floating_point_v<T>) {
+      ((sums[kChain] = sums[kChain] + term), ...);
+    } else {
+      ((sums[kChain] = (sums[kChain] + factor) ^ term), ...);
     }
-  Vector total = sums[0];
-  for (int c = 1; c < kChains; ++c) total = total + sums[c];
+  }
+  Vector total{};
+  ((total = total + sums[kChain]), ...);
   T result;
   std::memcpy(&result, &total, sizeof result);
   return result;
@@ -113,11 +115,11 @@ RUNE_INLINE T run_chains(T seed) {
 #if defined(__x86_64__) && defined(__GNUC__)
 template <class T>
 __attribute__((target("avx512f,avx512dq"))) T run_chains_512(T seed) {
-  return run_chains<T, 64>(seed);
+  return run_chains<T, 64>(seed, Chains{});
 }
 template <class T>
 __attribute__((target("avx2"))) T run_chains_256(T seed) {
-  return run_chains<T, 32>(seed);
+  return run_chains<T, 32>(seed, Chains{});
 }
 #endif
 
@@ -129,7 +131,7 @@ double operations_per_ns(const Capabilities& caps) {
     if (caps.vector_bits == 512) return void(sink = run_chains_512<T>(seed));
     if (caps.vector_bits == 256) return void(sink = run_chains_256<T>(seed));
 #endif
-    sink = run_chains<T, 16>(seed);
+    sink = run_chains<T, 16>(seed, Chains{});
   });
   const double lanes = caps.vector_bits / (8.0 * sizeof(T));
   return caps.num_cores * kOperations<T> * kChains * kSteps * lanes / ns;
