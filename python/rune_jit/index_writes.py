@@ -26,6 +26,10 @@ def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: s
     builder, old = trace.builder, trace.operand(x)
     parts = _indexing.index_items(trace, x, items)
     shape = tuple(builder.indexed_shape(old, parts))
+    given = getattr(value, "shape", ())
+    last = given[max(0, len(given) - len(shape)) :]
+    if 0 in shape and 0 in given and _writes.broadcasts(last, shape):
+        return  # NumPy takes no notice of further axes then
     text = "shape mismatch: value array of shape {} could not be broadcast to indexing result of"
     new = _writes.converted(trace, value, shape, x.dtype, message=text + " shape {}")
     _writes.write(x, builder.scatter(old, parts, new, mode))

@@ -154,11 +154,20 @@ def _known_condition(name: str, condition: Any) -> Any:
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [traced(condition) for condition in condlist]
+    for i, condition in enumerate(conditions):
+        if condition.dtype != bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     dtype = np.result_type(*choicelist, default)
-    result = np.where(condlist[-1], choicelist[-1], default)
-    for condition, choice in zip(condlist[-2::-1], choicelist[-2::-1], strict=True):
-        result = np.where(condition, choice, result)
-    return result.astype(dtype, copy=False)
+
+    def converted(x: Any) -> Any:
+        known = type(x) in (bool, int, float)
+        return np.asarray(x).astype(dtype)[()] if known else traced(x).astype(dtype)
+
+    result = converted(default)
+    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
+        result = np.where(condition, converted(choice), result)
+    return result
 
 
 @implements(np.piecewise)

@@ -21,7 +21,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
     return f"({shape[0]},)" if len(shape) == 1 else f"({','.join(map(str, shape))})"
 
 
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(shape) <= len(to) and all(
         same_size(a, 1) or same_size(a, b)
         for a, b in zip(reversed(shape), reversed(to), strict=False)
@@ -49,7 +49,7 @@ def converted(
         kept = kept[1:]
     if not shape and kept:
         raise ValueError("setting an array element with a sequence.")
-    if not _broadcasts(kept, shape):
+    if not broadcasts(kept, shape):
         raise ValueError(message.format(shape_text(given), shape_text(shape)))
     if operand.weak is not None:
         operand = trace.builder.full([], operand, dtype)  # checked to fit
@@ -222,7 +222,7 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
-    if not _broadcasts(tuple(value.shape), out.shape):
+    if not broadcasts(tuple(value.shape), out.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
             f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}"

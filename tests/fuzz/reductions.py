@@ -119,7 +119,12 @@ def _running(g: Generator) -> None:
 def _contract(g: Generator, form: str, operands: list[str], inner: int) -> None:
     """A sum of products. `form` has the operands' places as {0}, {1} ..."""
     sizes = [f"magnitude({x})" for x in operands]
-    dtypes = [eval(x, {}, g.names()).dtype for x in operands]
+    values = [eval(x, {}, g.names()) for x in operands]
+    dtypes = [value.dtype for value in values]
+    by_dot = form.startswith("np.") and "einsum" not in form and "matmul" not in form
+    infinite = any(is_float(v.dtype) and not np.isfinite(v).all() for v in values)
+    if by_dot and infinite and any(1 in v.shape for v in values):
+        return  # NumPy's dot takes the product of an infinity and one 0 for 0, matmul for NaN
     k = max(_roundings(dtype, inner) for dtype in dtypes)
     total = form.format(*sizes)
     g.add(form.format(*operands), f"eps * {k} * {total} + bounded({total}, out)", zeros=False)

@@ -148,6 +148,31 @@ def test_methods_by_position() -> None:
             rune_jit.jit(getattr(np, name), fallback="error")(x[0] > 0, x[0])
 
 
+def test_choices_are_of_one_dtype() -> None:
+    large = np.array([2**64 - 1, 5], np.uint64)
+    mask = np.array([True, False])
+
+    def functions(x: Any, m: Any) -> Any:
+        return np.select([m, ~m], [x, m], 1), np.select([m], [x], 3), np.select([m], [m], 2.5)
+
+    assert_matches(rune_jit.jit(functions, fallback="error")(large, mask), functions(large, mask))
+    with pytest.raises(TypeError, match="invalid entry 0 in condlist"):
+        rune_jit.jit(lambda x, m: np.select([x], [m]), fallback="error")(large, mask)
+
+
+def test_writes_of_nothing_to_nothing() -> None:
+    def write(x: Any, i: Any, value: Any) -> Any:
+        x[i, :0] = value
+        return x
+
+    x, i = np.zeros((4, 5)), np.array([0, 1])
+    for shape in ((2, 3, 1, 0), (1,), (0,), (2, 0)):
+        found = rune_jit.jit(write, fallback="error")(x.copy(), i, np.ones(shape))
+        np.testing.assert_array_equal(found, write(x.copy(), i, np.ones(shape)))
+    with pytest.raises(ValueError, match="shape mismatch"):
+        rune_jit.jit(write, fallback="error")(x.copy(), i, np.ones((3, 0)))
+
+
 def test_no_axes_and_no_shifts() -> None:
     x = np.arange(6.0).reshape(2, 3)
 
