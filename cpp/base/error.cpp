@@ -1,7 +1,5 @@
 #include "base/error.h"
 
-#include <string_view>
-
 namespace rune::detail {
 
 void throw_internal(const char* file, int line, const char* condition, const std::string& message) {
@@ -11,6 +9,10 @@ void throw_internal(const char* file, int line, const char* condition, const std
   throw InternalError(concat("internal error at ", path, ":", line, ": `", condition, "` is false",
                              message.empty() ? "" : ": ", message,
                              "\nhint: this is a bug of rune_jit, please report it"));
+}
+
+void append_text(std::string& out, std::string_view text) {
+  out += text;
 }
 
 }  // namespace rune::detail

@@ -36,20 +36,22 @@ namespace detail {
 [[noreturn]] void throw_internal(const char* file, int line, const char* condition,
                                  const std::string& message);
 
-// Streams are slow to make, and most text is made of these.
+void append_text(std::string& out, std::string_view text);
+
+// Streams are slow to make, and most text is made of characters, strings and integers.
 template <class T>
 void append(std::string& out, const T& value) {
   if constexpr (std::is_same_v<T, char>) {
     out += value;
   } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    out += std::string_view(value);
+    append_text(out, value);
   } else if constexpr (std::is_integral_v<T> && sizeof(T) > 1) {
     char digits[24];
-    out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    append_text(out, {digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
   } else {
     std::ostringstream stream;
     stream << value;
-    out += stream.str();
+    append_text(out, stream.str());
   }
 }
 }  // namespace detail
