@@ -43,6 +43,7 @@ class RootFinder {
   RootFinder(const Graph& graph, const Capabilities& caps, std::vector<bool> is_root,
              std::vector<bool> by_parts)
       : graph_(graph), caps_(caps), operations_(tree_operations(caps, graph, is_root)) {
+    moved_ = find_moved();
     result.is_root = std::move(is_root);
     result.by_parts = std::move(by_parts);
     result.uses.resize(graph.size());
@@ -211,7 +212,7 @@ class RootFinder {
         known.insert(known.end(), demands.begin(), demands.end());
         return true;
       }
-      for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand);
+      for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand, false);
       ++num_visited_;
       lowest_[root.id] = std::min(lowest_[root.id], v.id);
       return false;
@@ -253,7 +254,9 @@ class RootFinder {
         if (it == reuse.end()) continue;
         it->second.users.push_back(root);
         it->second.may_drop &= !result.by_parts[root] && !is_copied(use.demands);
-        for (const Demand& demand : use.demands) it->second.evaluations += evaluations(demand);
+        const bool moves = moves_only(graph_[use.value]);
+        for (const Demand& demand : use.demands)
+          it->second.evaluations += evaluations(demand, moves);
       }
     }
     return reuse;
@@ -323,9 +326,58 @@ class RootFinder {
                         caps_.launch_ns;
   }
 
+  static bool moves_only(const graph::Node& node) {
+    const Evaluation evaluation = evaluation_of(node);
+    return evaluation == Evaluation::Forward || evaluation == Evaluation::Select;
+  }
+
+  // By node: the one computed value whose elements it has, as they are or moved, if there is one.
+  std::vector<uint32_t> find_moved() const {
+    std::vector<uint32_t> result(graph_.size(), kNoRoot);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      if (node.kind() == NodeKind::Sink || !is_computed(node)) continue;
+      if (!moves_only(node)) {
+        result[id] = id;
+        continue;
+      }
+      for (const Value input : node.inputs) {
+        if (evaluation_of(graph_[input]) == Evaluation::Constant) continue;
+        const uint32_t from = result[input.id];
+        result[id] = result[id] == kNoRoot || result[id] == from ? from : kSeveralRoots;
+      }
+    }
+    return result;
+  }
+
+  // Whether rather the value that it is moved from, of about as many elements, is stored.
+  bool is_moved(Value v) const {
+    const uint32_t from = moved_[v.id];
+    return from < kSeveralRoots && from != v.id &&
+           num_elements(graph_.nodes[from].shape()) < 2 * num_elements(graph_[v].shape());
+  }
+
+  // Values of a variable of the loops that conditions on it alone admit.
+  int64_t admitted(const sym::Mask& mask, uint32_t variable) const {
+    int64_t low = 0, high = extents_[variable] - 1;
+    for (const sym::Expr& condition : mask.conditions()) {
+      const auto& terms = condition.terms();
+      if (terms.size() != 1 || terms[0].atom->kind != sym::Atom::Kind::Variable ||
+          terms[0].atom->variable != variable)
+        continue;
+      const int64_t c = terms[0].coefficient, d = condition.constant();  // c * variable + d >= 0
+      if (c > 0)
+        low = std::max(low, -floordiv(sym::Expr(d), c).constant());
+      else
+        high = std::min(high, floordiv(sym::Expr(d), -c).constant());
+    }
+    return std::max<int64_t>(0, high - low + 1);
+  }
+
   // How often the root's loops compute this demand: a value is computed once per point of the
-  // loops down to the innermost one that its index depends on.
-  double evaluations(const Demand& demand) const {
+  // loops down to the innermost one that its index depends on, or only of those where its mask
+  // holds.
+  double evaluations(const Demand& demand, bool where_masked) const {
     int64_t deepest = -1;
     for (const sym::Expr& expr : demand.index)
       for (const uint32_t variable : expr.variables()) {
@@ -333,7 +385,9 @@ class RootFinder {
         deepest = std::max<int64_t>(deepest, variable);
       }
     double count = 1;
-    for (int64_t i = 0; i <= deepest; ++i) count *= static_cast<double>(extents_[i]);
+    for (int64_t i = 0; i <= deepest; ++i)
+      count *= static_cast<double>(where_masked ? admitted(demand.mask, static_cast<uint32_t>(i))
+                                                : extents_[i]);
     return count;
   }
 
@@ -346,11 +400,11 @@ class RootFinder {
 
   bool cheaper_to_store(Value v, const std::vector<Demand>& demands) const {
     const double operations = operations_[v.id];
-    if (operations == 0) return false;
+    if (operations == 0 || is_moved(v)) return false;
     const graph::Node& node = graph_[v];
     const double elements = static_cast<double>(num_elements(node.shape()));
     double total = 0;
-    for (const Demand& demand : demands) total += evaluations(demand);
+    for (const Demand& demand : demands) total += evaluations(demand, moves_only(node));
     if (total <= elements) return false;
     const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
     return recompute > boundary_ns(node, true);
@@ -359,6 +413,7 @@ class RootFinder {
   const Graph& graph_;
   const Capabilities& caps_;
   const std::vector<double> operations_;
+  std::vector<uint32_t> moved_;
   std::vector<double>
       evaluated_;  // by node: times that all roots together compute an element of it
   std::vector<uint32_t> above_;
