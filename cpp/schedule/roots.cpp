@@ -53,16 +53,22 @@ class RootFinder {
   }
 
   // A value found cheaper to store may already have been followed through by the uses of roots
-  // after it, so those of roots that may have done so are found again once the roots are known.
+  // after it, so uses are found again once the roots are known: before they are judged again, and
+  // in the end.
   void run(const std::vector<Value>& outputs) {
     add_costly_shared_roots();
     add_roots_of_scatters();
     split_long_kernels(graph_, result.is_root);
     find_uses(outputs);
-    drop_cheap_roots();
+    may_add_ = false;
+    if (!stored_by_cost_.empty()) {
+      std::fill(evaluated_.begin(), evaluated_.end(), 0);
+      std::fill(lowest_.begin(), lowest_.end(), kNeverVisited);
+      find_uses(outputs);
+      drop_cheap_roots();
+    }
     add_shared_roots();
     if (added_.empty()) return;
-    may_add_ = false;
     std::sort(added_.begin(), added_.end());
     find_uses(outputs);
   }
@@ -265,7 +271,6 @@ class RootFinder {
   // Consumers are visited first, so that a value was judged by all that computes it. Where some of
   // that is stored now, too, the value itself may be cheap: every second step of a chain, say.
   void drop_cheap_roots() {
-    if (stored_by_cost_.empty()) return;
     const std::map<uint32_t, Reuse> reuse = reuse_of_stored();
     std::vector<double> operations(graph_.size(), 0);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
