@@ -210,3 +210,15 @@ def test_integers_never_trap(device: str) -> None:
     left, right = run(lambda x, s: (x << s, x >> s), device, x, shifts)
     np.testing.assert_array_equal(left, np.where(shifts > 31, 0, x << (shifts & 31)))
     np.testing.assert_array_equal(right, np.where(shifts > 31, x >> 31, x >> (shifts & 31)))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_casts_out_of_range(device: str, dtype: str) -> None:
+    """As NumPy casts scalars."""
+    x = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 3e9, -3.5, 300, -129, 65537], dtype)
+    targets = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+    results = run(lambda x: [x.astype(t) for t in targets], device, x)
+    with np.errstate(all="ignore"):
+        for target, result in zip(targets, results, strict=True):
+            np.testing.assert_array_equal(result, [v.astype(target) for v in x], err_msg=target)
