@@ -57,6 +57,7 @@ Capabilities test_cores() {
   caps.launch_ns = 500;
   caps.parallel_ns = 5000;
   caps.has_nontemporal_stores = true;
+  caps.has_prefetch = true;
   return caps;
 }
 

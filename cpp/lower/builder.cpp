@@ -119,6 +119,11 @@ void Builder::store(Var memory, Var index, Var value, Var valid, bool nontempora
   add(Store{nontemporal, atomic}, std::move(args), {});
 }
 
+void Builder::prefetch(Var memory, Var index) {
+  RUNE_CHECK(type(memory).pointer && is_integer(type(index).dtype), "prefetch needs an address");
+  add(Prefetch{}, {memory, index}, {});
+}
+
 Var Builder::alu(AluOp op, std::vector<Var> args) {
   RUNE_CHECK(static_cast<int>(args.size()) == info(op).arity, args.size(), " operands of ",
              name_of(op));

@@ -32,6 +32,7 @@ class Builder {
   Var load(Var memory, Var index, int lanes = 1, Var valid = {});
   void store(Var memory, Var index, Var value, Var valid = {}, bool nontemporal = false,
              std::optional<AluOp> atomic = std::nullopt);
+  void prefetch(Var memory, Var index);
   Var alu(AluOp op, std::vector<Var> args);
   Var cast(Var x, DType dtype);
   Var bitcast(Var x, DType dtype);

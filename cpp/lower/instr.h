@@ -183,6 +183,13 @@ struct Store {
     f("atomic", atomic);
   }
 };
+// Args: (memory, index), as of Load: these elements may be loaded soon. No effect on any value, and
+// none at all where the index is outside of the memory.
+struct Prefetch {
+  bool operator==(const Prefetch&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
 // A scalar operation, lane by lane.
 struct Alu {
   AluOp op = AluOp::Add;
@@ -305,6 +312,7 @@ struct Noop {
   RUNE_INSTR(Unroll, "unroll", 0, 0, true)               \
   RUNE_INSTR(Load, "load", 2, 3, true)                   \
   RUNE_INSTR(Store, "store", 3, 4, false)                \
+  RUNE_INSTR(Prefetch, "prefetch", 2, 2, false)          \
   RUNE_INSTR(Alu, "alu", 1, 3, true)                     \
   RUNE_INSTR(Gep, "gep", 1, -1, true)                    \
   RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)        \

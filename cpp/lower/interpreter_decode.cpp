@@ -165,6 +165,7 @@ class Decoder {
     op.alu = p.op;
     op.extra = static_cast<uint32_t>(p.width);
   }
+  void decode(const Prefetch&) {}
   void decode(const Block&) {}
   void decode(const Noop&) {}
 

@@ -154,6 +154,9 @@ Type ScopedBuilder::load_type(Var memory, int lanes) const {
   return {types_[memory.id].dtype, lanes, false};
 }
 
+void ScopedBuilder::prefetch(Var memory, Var index) {
+  pure(Prefetch{}, {memory, index}, {});
+}
 Var ScopedBuilder::load(Var memory, Var index, int lanes, Var valid, int least_depth) {
   std::vector<Var> args{memory, index};
   if (valid.valid()) args.push_back(valid);

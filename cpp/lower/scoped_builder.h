@@ -44,6 +44,9 @@ class ScopedBuilder {
   // innermost If or Range that may be empty.
   Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);
 
+  // Once for each address.
+  void prefetch(Var memory, Var index);
+
   // In the innermost scope, in order, each time anew.
   Var acc(Var initial);
   void assign(Var acc, Var value);

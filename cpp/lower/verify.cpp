@@ -227,6 +227,11 @@ class Verifier {
     expect(kernel_[instr().args[0]].as<Define_Global>(), "is atomic, but %", instr().args[0].id,
            " is no global memory");
   }
+  void check(const Prefetch&) {
+    expect(arg(0).pointer, "needs memory first");
+    expect(is_integer(arg(1).dtype) && !arg(1).pointer, "needs an integer index, not ",
+           type_text(arg(1)));
+  }
   void combines(AluOp op, DType dtype) {
     expect(info(op).arity == 2 && info(op).accepts(dtype) && info(op).result != AluResult::Bool,
            "cannot combine ", name_of(dtype), " by ", name_of(op));

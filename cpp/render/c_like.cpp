@@ -396,6 +396,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Barrier: return line(dialect_.barrier);
     case InstrKind::Load: return load(id);
     case InstrKind::Store: return store(i);
+    case InstrKind::Prefetch: return;  // threads that wait make room for others
     case InstrKind::Alu:
     case InstrKind::Cast:
     case InstrKind::Bitcast: return define(id, operation(id));

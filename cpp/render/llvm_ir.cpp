@@ -245,6 +245,9 @@ Value KernelRenderer::compute(const Instr& i) {
                  i.as<lower::Store>()->nontemporal);
       return {};
     }
+    case InstrKind::Prefetch:
+      emit_prefetch(w_, memories_[i.args[0].id], instr(i.args[0]).type.dtype, args[0]);
+      return {};
     case InstrKind::Alu: return emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
     case InstrKind::Gep: return w_.shuffle(args, i.as<lower::Gep>()->indices);
     case InstrKind::Vectorize: {
@@ -293,6 +296,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Special:
     case InstrKind::Load:
     case InstrKind::Store:
+    case InstrKind::Prefetch:
     case InstrKind::Alu:
     case InstrKind::Gep:
     case InstrKind::Vectorize:

@@ -204,4 +204,16 @@ void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& 
          streams ? ", !nontemporal !1" : "");
 }
 
+void emit_prefetch(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype,
+                   const Value& index) {
+  if (!has_elements(memory)) return;
+  for (int lane = 0; lane < index.lanes; ++lane) {
+    const Value one = index.lanes > 1 ? w.extract(index, lane) : index;
+    const std::string address = addresses(w, memory, dtype, one);
+    // To be read, into all caches.
+    w.call_raw("llvm.prefetch.p0", "void",
+               {{"ptr", address}, {"i32", "0"}, {"i32", "3"}, {"i32", "1"}});
+  }
+}
+
 }  // namespace rune::render::llvm

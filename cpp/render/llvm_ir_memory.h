@@ -18,5 +18,8 @@ Value emit_load(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, 
 // As lower::Store.
 void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& index, Value value,
                 const Value* valid, bool nontemporal);
+// As lower::Prefetch.
+void emit_prefetch(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype,
+                   const Value& index);
 
 }  // namespace rune::render::llvm

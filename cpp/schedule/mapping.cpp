@@ -13,6 +13,7 @@
 #include "schedule/packing.h"
 #include "schedule/phases.h"
 #include "schedule/point_cost.h"
+#include "schedule/prefetch.h"
 #include "schedule/row_values.h"
 #include "schedule/single_pass.h"
 #include "schedule/vector_axis.h"
@@ -81,6 +82,7 @@ class Mapper {
     }
     plan_reduction();
     if (caps_.model == ExecutionModel::Cores) keep_row_values(graph_, caps_, kernel_);
+    plan_prefetches(graph_, caps_, kernel_);
     if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
     kernel_.context.upcasted = points_at_once();
     return true;

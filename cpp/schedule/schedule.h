@@ -88,8 +88,8 @@ enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontempor
 const char* name_of(HintKind kind);
 
 // Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
-// Prefetch: `var`, `amount` iterations ahead. Pipeline: `axis` in `amount` stages. Nontemporal:
-// `var` is written past the caches.
+// Prefetch: what is gathered from `var`, `amount` elements of the gather's last dimension ahead.
+// Pipeline: `axis` in `amount` stages. Nontemporal: `var` is written past the caches.
 struct LoopHint {
   HintKind kind = HintKind::Unroll;
   std::optional<int64_t> axis;

@@ -61,6 +61,7 @@ struct Capabilities {
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
 
   bool has_nontemporal_stores = false;
+  bool has_prefetch = false;  // loads that are announced some time before are served sooner
   std::vector<std::string> languages;  // of Custom operations' sources, the preferred one first
   std::vector<MatrixOp> matrix_ops;
   std::bitset<16> dtypes;      // storable dtypes, by DType

@@ -395,6 +395,7 @@ _VIEWS = frozenset(
         np.atleast_2d,
         np.atleast_3d,
         np.ix_,
+        np.einsum,
         np.shape,
         np.ndim,
         np.size,

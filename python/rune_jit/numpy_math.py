@@ -23,11 +23,12 @@ from rune_jit.numpy_dispatch import (
     make_tracer,
     refuse,
     refuse_unless,
+    run_known,
 )
 from rune_jit.numpy_statistics import degrees_removed, masked_mean, masked_variance
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.sizes import Size
-from rune_jit.trace import Trace, require_trace
+from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
 # Reductions.
@@ -423,13 +424,15 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
 
 
 @implements(np.einsum)
-def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Tracer:
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Any:
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
     if len(operands) == 1:
         view = _einsum_view(subscripts.replace(" ", ""), operands[0])
         if view is not None:
             return view
+    if not contains_traced(operands):
+        return run_known(np.einsum, (subscripts, *operands), {"optimize": optimize})
     trace = require_trace()
     return make_tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
 

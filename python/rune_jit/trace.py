@@ -88,6 +88,7 @@ class Trace:
         # Finds a traced number for the call that is traced.
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
+        self.has_guessed = False
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
         self.done = False
@@ -209,6 +210,8 @@ class Trace:
         if guess is None or not self._guesses:
             assert self.evaluate is not None
             guess = self.evaluate(value)
+        else:
+            self.has_guessed = True
         self._assumed.append(self._pair(value, guess))
         return guess
 

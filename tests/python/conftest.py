@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from devices import devices
+from devices import devices, run_metal
 from graph_reference import evaluate
 
 import rune_jit
@@ -33,17 +32,6 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     if traced.unflatten is None:
         return results[0]
     return traced.unflatten(results)
-
-
-def run_metal(function: Callable[..., Any], *args: Any) -> Any:
-    """Skips the test if the program needs float64, which Metal does not have: the error must say
-    so, and the same program on the CPU must have it."""
-    try:
-        return rune_jit.jit(function, device="metal", fallback="error")(*args)
-    except rune_jit.DTypeError as error:
-        assert re.search(r"float64(.|\n)*hint: ", str(error)), error
-        assert "f64" in str(rune_jit.jit(function, device="cpu").lower(*args).graph)
-        pytest.skip("Metal has no float64")
 
 
 @pytest.fixture(params=devices("reference", "interpreter", "cpu"))

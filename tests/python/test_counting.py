@@ -117,6 +117,24 @@ def test_captured_arrays_are_counted_as_they_are_now():
         assert_matches(jitted(w), np.bincount(places, w))
 
 
+def test_errors_of_a_wrong_guess_are_not_raised():
+    """minlength is less than what this data needs, and the function an error without it."""
+    wide = np.arange(6.0).reshape(2, 3)
+
+    def product(i, x):
+        return x @ np.bincount(i, minlength=2)
+
+    def write(i, x):
+        counts = np.bincount(i, minlength=2)
+        counts[[0, 1, 2]] = x[0]
+        return counts
+
+    for function in product, write:
+        check(function, np.array([2, 0, 2]), wide)
+    with pytest.raises(ValueError, match="matmul"):
+        rune_jit.jit(product)(np.array([1, 0, 1]), wide)
+
+
 # Histograms.
 
 

@@ -76,6 +76,23 @@ def case_vectors() -> Case:
     return text, [X, np.zeros(4, np.int32), np.zeros(4, np.float32)], {}, [integers, masked]
 
 
+def case_prefetches() -> Case:
+    """Of one element, of lanes, and of what is outside of the memory: no effect."""
+    text = f"""kernel @ahead {ONE_THREAD} {{
+      %0 = define_global index=0 size=8 writable=false : ptr f32
+      %1 = define_global index=1 size=4 writable=true : ptr f32
+      %2 = const i64(0) : i64
+      %3 = const i64(1000000000) : i64
+      %4 = vconst [i64(7),i64(0),i64(-5),i64(8)] : i64x4
+      prefetch %0 %2
+      prefetch %0 %3
+      prefetch %0 %4
+      %8 = load %0 %2 : f32x4
+      store nontemporal=false %1 %2 %8
+    }}"""
+    return text, [X, np.zeros(4, np.float32)], {}, [X[:4]]
+
+
 def case_variables_and_conditions() -> Case:
     """define_var, if, special, const over a grid: y[i] = x[i] + n for i < n; others stay."""
     text = """kernel @conditions grid=[8,1,1] local=[1,1,1] {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from devices import HAS_DENORMALS, devices
+from devices import HAS_DENORMALS, devices, run_metal
 from op_cases import ALL, CASES, FEW, FLOATS, INTS, OpCase
 
 import rune_jit
@@ -199,6 +199,8 @@ def test_operation(case: OpCase, dtype: str, device: str) -> None:
     own = case.arguments(dtype)
     if isinstance(outcome(case.function, own), TypeError):
         pytest.skip("NumPy has no loop for this dtype")
+    if device == "metal":
+        run_metal(case.function, *own)
     jitted = rune_jit.jit(case.function, device=device, fallback="error")
     for variant in VARIANTS:
         if (case.name, variant) in _NOT_DEFINED:

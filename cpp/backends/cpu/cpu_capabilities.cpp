@@ -130,6 +130,7 @@ Capabilities read_capabilities() {
   caps.operations_per_ns = rates_by_size(caps.num_cores * 3.0 * 2 * (unit.bits / 32));
 #if defined(__x86_64__) || defined(__aarch64__)
   caps.has_nontemporal_stores = true;
+  caps.has_prefetch = true;
 #endif
   for (int d = 0; d < kNumDTypes; ++d) {
     const auto dtype = static_cast<DType>(d);

@@ -42,7 +42,7 @@ std::vector<int64_t> scope_parents(const Kernel& kernel) {
 
 bool has_effect(const Instr& instr) {
   const InstrKind kind = instr.kind();
-  return kind == InstrKind::Store || kind == InstrKind::Barrier ||
+  return kind == InstrKind::Store || kind == InstrKind::Prefetch || kind == InstrKind::Barrier ||
          kind == InstrKind::Define_Global || kind == InstrKind::Define_Var ||
          kind == InstrKind::Custom || kind == InstrKind::Block;
 }

@@ -75,8 +75,8 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
-  // One lane from 0 to 0 would be a constant, and what depends on it no vector. A single lane is that
-  // of an axis's last position: the one before exists, the one behind does not.
+  // One lane from 0 to 0 would be a constant, and what depends on it no vector. A single lane is
+  // that of an axis's last position: the one before exists, the one behind does not.
   const sym::Bounds bounds = used == 1 ? sym::Bounds{-1, 0} : sym::Bounds{0, used - 1};
   return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), bounds);
 }
@@ -397,9 +397,27 @@ Var ValueEmitter::compute_gathered(const Access& access) {
       wrapped_position(loaded[0], schedule::gathered_extent(graph_, access.value));
   const Access source =
       with_mask(schedule::gathered_accesses(graph_, access.value, access.index, position)).back();
+  for (const schedule::LoopHint& hint : kernel_.hints)
+    if (hint.kind == schedule::HintKind::Prefetch && hint.var == source.value &&
+        !held(source.value))
+      prefetch_gathered(access, hint.amount);
   const Var value = evaluate_one(source);
   if (loaded.size() == 1) return value;
   return where(loaded[1], value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));
+}
+
+// Negative positions are not wrapped: what they would announce is outside of the memory.
+void ValueEmitter::prefetch_gathered(const Access& access, int64_t ahead) {
+  Index later = access.index;
+  later.back() = later.back() + ahead;
+  Access place = schedule::gathered_accesses(graph_, access.value, later, Expr(0)).front();
+  place.mask.require(access.mask);
+  place.mask.require_between(later.back(), 0, graph_[access.value].shape().back());
+  const Expr position = bind(builder_.cast(evaluate_one(place), index_dtype_),
+                             {0, schedule::gathered_extent(graph_, access.value) - 1});
+  const Access source = schedule::gathered_accesses(graph_, access.value, later, position).back();
+  builder_.prefetch(memory_.at(source.value.id),
+                    emit(sym::flatten_index(source.index, graph_[source.value].shape())));
 }
 
 }  // namespace rune::lower

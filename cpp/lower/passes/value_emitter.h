@@ -153,6 +153,8 @@ class ValueEmitter {
   Var compute_select(const Access& access);
   Var compute_reduction(const Access& access);
   Var compute_gathered(const Access& access);
+  // Of the gathered element, memory's, `ahead` elements of the last dimension further on.
+  void prefetch_gathered(const Access& access, int64_t ahead);
   // The extent of an axis of this size, which may be symbolic.
   sym::Expr extent_of(int64_t size);
   sym::Expr wrapped_position(Var index, int64_t extent);

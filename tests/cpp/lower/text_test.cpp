@@ -40,6 +40,7 @@ Kernel every_kind() {
   const Var scalar = b.cast(bits, DType::Float32);
   const Var tile = b.vectorize({scalar, scalar, scalar, scalar});
   const Var product = b.wmma({2, 2, 2}, tile, tile, tile);
+  b.prefetch(g, zero);
   b.store(g, zero, product, {}, true);
   b.store(buffer, b.cast(group, DType::Int64), b.cast(b.gep(product, {3}), DType::Bfloat16),
           condition);

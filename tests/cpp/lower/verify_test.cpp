@@ -84,6 +84,11 @@ TEST(Verify, TypesOfMemory) {
   expect_after_prefix("%4 = ptrcat %2 : ptr f32", "%4 = ptrcat", "not ptr f32");
 }
 
+TEST(Verify, Prefetches) {
+  expect_after_prefix("prefetch %2 %1", "prefetch %2", "needs memory first");
+  expect_after_prefix("prefetch %0 %3", "prefetch %0", "needs an integer index");
+}
+
 TEST(Verify, TypesOfLeaves) {
   expect_one("%0 = const i64(1) : f32", "%0 = const", "has type f32, not i64");
   expect_one("%0 = vconst [i64(1),i64(2)] : i64", "%0", "has type i64, not i64x2");

@@ -28,6 +28,7 @@ Capabilities cores() {
   caps.operations_per_ns = rates_by_size(50);
   caps.launch_ns = 500;
   caps.has_nontemporal_stores = true;
+  caps.has_prefetch = true;
   return all_dtypes(caps);
 }
 
