@@ -45,18 +45,24 @@ Value NumpyBuilder::reduce_labels(Value x, std::string& labels, const std::strin
 
 Value NumpyBuilder::contract_labels(Value a, std::string la, Value b, std::string lb,
                                     const std::string& out) {
-  // An axis of size 1 broadcasts against the other operand's: without it, it is an outer axis.
+  // An axis of size 1 broadcasts against the other operand's: without it, it is an outer axis. If
+  // it is summed over, the products are those of each element: NaN and infinities may be among
+  // them.
   const auto drop_ones = [&](Value& x, std::string& lx, Value y, const std::string& ly) {
     Ints ones;
+    Shape wide = b_.shape(x);
     std::string kept;
     for (size_t i = 0; i < lx.size(); ++i) {
       const size_t j = ly.find(lx[i]);
-      if (b_.shape(x)[i] == 1 && j != std::string::npos && b_.shape(y)[j] != 1)
+      const bool spreads = wide[i] == 1 && j != std::string::npos && b_.shape(y)[j] != 1;
+      if (spreads && has(out, lx[i])) {
         ones.push_back(static_cast<int64_t>(i));
-      else
-        kept += lx[i];
+        continue;
+      }
+      if (spreads) wide[i] = b_.shape(y)[j];
+      kept += lx[i];
     }
-    x = drop_axes(x, ones);
+    x = drop_axes(b_.expand(x, wide), ones);
     lx = kept;
   };
   drop_ones(a, la, b, lb);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import string
 from collections.abc import Callable
 from typing import Any
 
@@ -423,12 +424,33 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
     return np.transpose(a, [labels.index(label) for label in out])  # type: ignore[return-value]
 
 
+def _with_letters(subscripts: str, operands: tuple[Any, ...]) -> str:
+    """The subscripts with letters instead of ellipses; as they are if that is an error."""
+    left, arrow, out = subscripts.partition("->")
+    terms = left.split(",")
+    wide = [np.ndim(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=False)]
+    most = max((n for t, n in zip(terms, wide, strict=False) if "..." in t), default=0)
+    unused = [c for c in string.ascii_letters if c not in subscripts]
+    fits = len(terms) == len(operands) and min(wide) >= 0 and most <= len(unused)
+    if not fits or (arrow and most and "..." not in out):
+        return subscripts
+    letters = "".join(unused[:most])
+    terms = [t.replace("...", letters[most - n :]) for t, n in zip(terms, wide, strict=True)]
+    if not arrow:
+        once = (c for c in left if c.isalpha() and left.count(c) == 1)
+        out = "..." + "".join(sorted(once))
+    return ",".join(terms) + "->" + out.replace("...", letters)
+
+
 @implements(np.einsum)
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Any:
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
+    subscripts = subscripts.replace(" ", "")
+    if "..." in subscripts:
+        subscripts = _with_letters(subscripts, operands)
     if len(operands) == 1:
-        view = _einsum_view(subscripts.replace(" ", ""), operands[0])
+        view = _einsum_view(subscripts, operands[0])
         if view is not None:
             return view
     if not contains_traced(operands):

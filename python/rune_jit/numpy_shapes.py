@@ -28,7 +28,7 @@ from rune_jit.numpy_dispatch import (
 )
 from rune_jit.registry import FUNCTIONS, implements
 from rune_jit.sizes import broadcast_shapes, same_shape, with_bounds
-from rune_jit.storage import Step, can_view, is_contiguous, permutation
+from rune_jit.storage import Step, can_view, is_contiguous, is_viewed, permutation
 from rune_jit.trace import Trace, contains_traced, require_trace
 from rune_jit.tracer import Tracer
 
@@ -64,7 +64,10 @@ def _reshaped(a: Any, shape: list[int]) -> Tracer:
         return a[...]
     base = a._storage
     base.reshaped.append(base)
-    if not can_view(base.shape, a.dtype, a._steps, wanted):
+    views = can_view(base.shape, a.dtype, a._steps, wanted)
+    if base.array is not None:  # in an order of its own
+        views = is_viewed(plain(a), wanted)
+    if not views:
         result = a.copy().reshape(wanted)
         result._storage.reshaped.append(base)
         return result

@@ -243,10 +243,13 @@ def can_view(
     shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any
 ) -> bool:
     """Whether NumPy reshapes the view through `steps` to the shape `wanted` without a copy."""
-    if not steps:
-        return True
+    return not steps or is_viewed(layout(shape, dtype, steps), wanted)
+
+
+def is_viewed(array: np.ndarray, wanted: Any) -> bool:
+    """Whether NumPy reshapes the array to the shape `wanted` without a copy."""
     try:
-        reshaped_view(layout(shape, dtype, steps), with_bounds(wanted))
+        reshaped_view(array, with_bounds(wanted))
     except (ValueError, AttributeError):
         return False
     return True

@@ -362,3 +362,11 @@ def empty_arrays(x: Any, y: Any) -> Any:
     y[2:2] = 9
     y[3:3] += y[:0]
     return x, y
+
+
+@case(vector())
+def known_arrays_in_other_orders(x: Any) -> Any:
+    columns = np.cumsum(np.ones((3, 4)).T * 2, 0)  # as its operand, in Fortran's order
+    flat, rows = columns.reshape(12), columns.T.reshape(12)
+    flat[0], rows[1] = 50, 60
+    return columns + x[0], flat + x[0], rows

@@ -18,6 +18,7 @@ FLOATS = np.array([4.0, -0.0, -np.inf, 1.5], np.float32)
 HALVES = FLOATS.astype(np.float16)
 BRAIN = np.array([1, -2, 0.5], ml_dtypes.bfloat16)
 EMPTY = np.zeros((0, 3), np.int8)
+INTEGERS = np.arange(24, dtype=np.int32)
 
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "quotients by comparisons with extremes": (
@@ -91,6 +92,26 @@ def test_numbers_of_at() -> None:
     for value in (0.5, 0.3):
         found = any_number(FLOATS.copy(), value)
         np.testing.assert_array_equal(found, add(FLOATS.copy(), value), strict=True)
+
+
+def test_einsum_with_ellipses(run: Callable[..., Any]) -> None:
+    def function(x: Any, y: Any, v: Any) -> Any:
+        return (
+            np.einsum("...ij,...jk->...ik", x, y), np.einsum("...ij,jk", x, y[0]),
+            np.einsum("i...->...", x), np.einsum("...i,...i->...", x, v), np.einsum("...", v),
+            np.einsum("i...,...k->ki...", v, v), np.einsum("...ij->...ji", x),
+            np.einsum("ij...,j...->...", y, y[0]), np.einsum(" ... i -> ... ", x),
+        )  # fmt: skip
+
+    arguments = INTEGERS[:24].reshape(2, 3, 4), INTEGERS[:20].reshape(1, 4, 5), INTEGERS[:4]
+    for found, wanted in zip(run(function, *arguments), function(*arguments), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
+    for subscripts in "...i->i", "...ij->...k", "...ijkl":
+        with pytest.raises(ValueError):
+            run(
+                lambda v, subscripts=subscripts: np.einsum(subscripts, v),
+                INTEGERS[:6].reshape(2, 3),
+            )
 
 
 def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from compare import assert_matches
-from devices import devices
+from devices import HAS_FLOAT64, devices
 
 import rune_jit
 from rune_jit import ConcretizationError, JitFallbackWarning
@@ -37,6 +37,7 @@ def check(function, *arguments, device="cpu"):
 # Counts.
 
 
+@pytest.mark.skipif(not HAS_FLOAT64, reason="the device has no float64")
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_bincount(device):
     def counts(i, w):
@@ -146,6 +147,7 @@ def data(dtype):
     return RNG.integers(0, 2 if dtype is bool else 120, 1201).astype(dtype)
 
 
+@pytest.mark.skipif(not HAS_FLOAT64, reason="the device has no float64")
 @pytest.mark.parametrize("dtype", ["d", "f", "e", "b", "B", "i", "l", "L", bool])
 @pytest.mark.parametrize("device", devices("cpu"))
 def test_histogram(dtype, device):
@@ -162,6 +164,7 @@ def test_histogram(dtype, device):
     check(histograms, data(dtype), RNG.integers(0, 9, 1201), device=device)
 
 
+@pytest.mark.skipif(not HAS_FLOAT64, reason="the device has no float64")
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_histogram_of_special_values(device):
     def in_range(x):
