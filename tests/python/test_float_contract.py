@@ -213,8 +213,8 @@ def test_integers_never_trap(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_casts_out_of_range(device: str, dtype: str) -> None:
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_casts_out_of_range(device: str, dtype: Any) -> None:
     """As NumPy casts scalars."""
     x = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 3e9, -3.5, 300, -129, 65537], dtype)
     targets = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]

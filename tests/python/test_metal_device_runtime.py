@@ -95,9 +95,8 @@ def test_sources_are_compiled_once() -> None:
     jit(lambda x: x * 3 + 1)(x)
     assert (count("libraries"), count("pipelines")) == (libraries, pipelines)
     jit(lambda x: x * 3 + 2)(x)
-    # Another one takes the place of the one used longest ago where as many as are kept are there.
-    assert count("libraries") - libraries == count("pipelines") - pipelines
-    assert count("libraries") - libraries in ((1,) if libraries < 32 else (0, 1))
+    if libraries < 32:  # else it may have taken the place of another one
+        assert (count("libraries"), count("pipelines")) == (libraries + 1, pipelines + 1)
 
 
 @on_emulator
