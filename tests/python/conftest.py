@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from devices import devices, run_metal
 from graph_reference import evaluate
+from metal_testing import end_faults
 
 import rune_jit
 
@@ -32,6 +33,13 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     if traced.unflatten is None:
         return results[0]
     return traced.unflatten(results)
+
+
+@pytest.fixture
+def faults_end() -> Iterator[None]:
+    """Ends the faults of Metal's emulator that a test injects."""
+    yield
+    end_faults()
 
 
 @pytest.fixture(params=devices("reference", "interpreter", "cpu"))

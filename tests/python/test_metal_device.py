@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from metal_testing import (
     STEPS,
     chain,
     count,
-    end_faults,
     inject,
     jit,
     on_emulator,
@@ -30,11 +28,7 @@ from op_cases import SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
 
 import rune_jit
 
-
-@pytest.fixture(autouse=True)
-def faults_end() -> Iterator[None]:
-    yield
-    end_faults()
+pytestmark = pytest.mark.usefixtures("faults_end")
 
 
 def test_without_metal_the_error_says_so() -> None:

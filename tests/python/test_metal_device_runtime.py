@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from metal_testing import (
     STEPS,
     chain,
     count,
-    end_faults,
     inject,
     jit,
     on_emulator,
@@ -25,11 +23,7 @@ from metal_testing import (
 
 import rune_jit
 
-
-@pytest.fixture(autouse=True)
-def faults_end() -> Iterator[None]:
-    yield
-    end_faults()
+pytestmark = pytest.mark.usefixtures("faults_end")
 
 
 @on_emulator
