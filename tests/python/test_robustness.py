@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -426,68 +425,6 @@ def test_messages(case: int) -> None:
     function, error, message = MESSAGES[case]
     with pytest.raises(error, match=message):
         rune_jit.jit(function, fallback="error")(X)
-
-
-# Size.
-
-
-def _timed(function: Callable[[], Any], seconds: float) -> Any:
-    start = time.perf_counter()
-    result = function()
-    took = time.perf_counter() - start
-    assert took < seconds, f"{took:.1f} s"
-    return result
-
-
-@pytest.mark.parametrize("device", ["cpu", "interpreter"])
-def test_a_chain_of_5000_operations(device: str) -> None:
-    def f(x: Any) -> Any:
-        for _ in range(2500):
-            x = x * 0.5 + 1
-        return x
-
-    np.testing.assert_array_equal(_timed(lambda: rune_jit.jit(f, device=device)(X), 60), f(X))
-
-
-def test_deep_movement(jit: Any) -> None:
-    def f(x: Any) -> Any:
-        for _ in range(2000):
-            x = x[::-1].T
-        return x
-
-    np.testing.assert_array_equal(_timed(lambda: jit(f)(X), 30), f(X))
-
-
-def test_sharing_is_not_recomputed_exponentially(jit: Any) -> None:
-    def f(x: Any) -> Any:
-        a, b = x, x + 1
-        for _ in range(100):
-            a, b = b, a + b
-        for _ in range(30):
-            b = np.roll(b, 1, 0) + b
-        for k in range(20):
-            b = np.maximum(b[(np.arange(len(b)) + k) % len(b)], b - 1)
-        return b
-
-    np.testing.assert_array_equal(_timed(lambda: jit(f)(X), 30), f(X))
-
-
-def test_wide_graphs(jit: Any) -> None:
-    def f(x: Any) -> Any:
-        return sum([x * i for i in range(1000)]), np.stack([x[0] * i for i in range(100)])
-
-    for got, want in zip(_timed(lambda: jit(f)(X), 60), f(X), strict=True):
-        np.testing.assert_array_equal(got, want)
-
-
-def test_a_loop_unrolled_2000_times(jit: Any) -> None:
-    def f(x: Any) -> Any:
-        total = 0
-        for i in range(2000):
-            total = total + x[i % 3] * i
-        return total
-
-    np.testing.assert_array_equal(_timed(lambda: jit(f)(X), 30), f(X))
 
 
 def test_this_file_is_the_users_line(tmp_path: Path) -> None:
