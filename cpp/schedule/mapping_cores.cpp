@@ -162,17 +162,31 @@ class CoreMapper {
     s_.unroll(axis, fitting(axis, unroll_factor(*s_.sequential)));
   }
 
+  // Whether what the lanes read side by side is the same at all points of another axis, which that
+  // of a batch is not.
+  bool shares_vectors(int64_t lanes_axis, int64_t axis) const {
+    const auto& accesses = vector_axis_.accesses();
+    return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+      return !access.is_store && access.position.depends_on(static_cast<uint32_t>(lanes_axis)) &&
+             !access.position.depends_on(static_cast<uint32_t>(axis));
+    });
+  }
+
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
   // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
   // long runs.
   void tile_contraction(const Ints& vec) {
     const bool along_output = !vec.empty() && s_.is_outer(vec.front());
     const int64_t registers = s_.caps.num_vector_registers;
-    Ints rows;  // outer axes without lanes, longest last
+    // Outer axes without lanes, longest last; but after all others those at whose points the same
+    // vectors are read.
+    Ints rows;
     for (const int64_t axis : s_.outer)
       if (vec.empty() || axis != vec.front()) rows.push_back(axis);
-    std::sort(rows.begin(), rows.end(),
-              [&](int64_t a, int64_t b) { return s_.extent(a) < s_.extent(b); });
+    const auto rank = [&](int64_t axis) {
+      return std::pair(along_output && shares_vectors(vec.front(), axis), s_.extent(axis));
+    };
+    std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return rank(a) < rank(b); });
     if (along_output) {
       const bool one_row = rows.empty() || s_.extent(rows.back()) == 1;
       s_.unroll(vec.front(),

@@ -55,7 +55,8 @@ _TINY = np.finfo(np.float32).smallest_normal
 class Expectation:
     """NumPy's results of a program, and how far noise moves them."""
 
-    _RUNS = 6
+    _RUNS = 8
+    _UNKNOWN = (np.nan, 0.0, np.inf, -np.inf)
     # So many that two values hardly ever move alike in all runs.
     _SHIFTS = (*range(-8, 0), *range(1, 9))
     _FACTOR = 4.0
@@ -84,8 +85,10 @@ class Expectation:
             shift = rng.choice(self._SHIFTS, size=np.shape(out)) * (-1 if opposite else 1)
             noisy = out + shift * (size + float(info.smallest_subnormal))
             noisy = np.where(np.isfinite(out), noisy, out)  # infinities and NaN stay
-            # Of several kinds, so that no later step makes them all the same.
-            unknown = (np.nan, 0.0, np.inf, -np.inf)[run % 4]
+            # Of several kinds, so that no later step makes them all the same: all of one kind, and
+            # in other runs mixed.
+            kinds = self._UNKNOWN
+            unknown = kinds[run] if run < len(kinds) else rng.choice(kinds, size=np.shape(out))
             noisy = np.where(np.isfinite(size), noisy, unknown).astype(out.dtype)
             if step.writes:
                 out[...] = noisy

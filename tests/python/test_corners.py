@@ -246,3 +246,12 @@ def test_one_part_of_a_concatenation(size: int, run: Callable[..., Any]) -> None
     x, y = np.arange(size, dtype=np.uint8), np.arange(size, dtype=np.uint64) + 7
     for found, wanted in zip(run(function, x, y), function(x, y), strict=True):
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_parts_of_a_concatenation_that_nothing_reads(run: Callable[..., Any]) -> None:
+    def function(x: Any, y: Any, z: Any) -> Any:
+        end = np.concatenate([y, x, y, y], 0)[:-77:-1]
+        return np.concatenate([z, np.pad(end, [(3, 1)], constant_values=7), z, z], 0)
+
+    x, y, z = np.full(4, -2, np.int16), np.arange(64.0), np.arange(76.0) + 100
+    np.testing.assert_array_equal(run(function, x, y, z), function(x, y, z), strict=True)

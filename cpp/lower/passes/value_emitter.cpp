@@ -247,7 +247,10 @@ void ValueEmitter::compute(const Access& access) {
       case Evaluation::Moved:
       case Evaluation::Called:
       case Evaluation::Memory:
-        RUNE_UNREACHABLE(graph::name_of(node.kind()), " is not an input of the kernel");
+        // The schedule, which knows more of the axes, found no point at which the mask holds.
+        RUNE_CHECK(!access.mask.is_true(), graph::name_of(node.kind()), " is not an input of ",
+                   kernel_.kernel_name);
+        result = builder_.constant(Scalar::zero(node.dtype()));
     }
   }
   known_[access] = {result, builder_.scope_id(builder_.depth_of(result))};
