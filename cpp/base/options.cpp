@@ -32,6 +32,8 @@ void read(const char* variable, bool& field) {
   field = view == "1";
 }
 
+}  // namespace
+
 Options read_environment() {
   Options result;
 #define RUNE_OPTION_STRING(field, variable, fallback, meaning) read(variable, result.field);
@@ -43,8 +45,6 @@ Options read_environment() {
 #undef RUNE_OPTION_BOOL
   return result;
 }
-
-}  // namespace
 
 Options& options() {
   static Options instance = read_environment();

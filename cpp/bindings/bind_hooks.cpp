@@ -1,6 +1,8 @@
 // The CPU backend's compiler, which is Python (llvmlite), and entry points for tests: one stage at
 // a time, on IR text.
+#include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "backends/cpu/cpu_calibration.h"
 #include "backends/cpu/cpu_capabilities.h"
@@ -14,6 +16,7 @@
 #include "lower/text.h"
 #include "render/llvm_ir.h"
 #include "render/msl.h"
+#include "runtime/thread_pool.h"
 
 namespace rune::bindings {
 
@@ -81,6 +84,13 @@ void set_cpu_figures(const py::dict& values) {
   runtime::calibrate_cpu(figures);
 }
 
+std::tuple<bool, int, bool, std::string> options_at_import() {
+  const Options now = read_environment();
+  const int cores = runtime::available_cores();
+  return {!now.disable && now.device.substr(0, now.device.find(':')) == "cpu",
+          now.num_threads > 0 ? std::min(now.num_threads, cores) : cores, now.cache, now.cache_dir};
+}
+
 // A graph, schedule or kernels as text: read, verified and printed again.
 std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
   const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities);
@@ -93,6 +103,10 @@ void bind_hooks(py::module_& m) {
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
         "keep_alive), with the options of these names.");
+  m.def("options_at_import", &options_at_import,
+        "Whether functions are compiled for the CPU, on how many cores at once, RUNE_JIT_CACHE and "
+        "RUNE_JIT_CACHE_DIR, as the environment says now: it may change before the first call. "
+        "Raises ValueError for a value that does not parse.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");

@@ -282,6 +282,8 @@ int quota_cores() {
   return 0;
 }
 
+}  // namespace
+
 int available_cores() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
@@ -293,8 +295,6 @@ int available_cores() {
   if (const int quota = quota_cores(); quota > 0) cores = std::min(cores, quota);
   return std::max(1, cores);
 }
-
-}  // namespace
 
 int num_threads() {
   static const int count = options().num_threads > 0 ? options().num_threads : available_cores();

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune_jit import _core
+from rune_jit import _core, _load_ahead  # noqa: F401  (first, so that LLVM is loaded meanwhile)
+
+# isort: split
 from rune_jit.array import Array, array, asarray, device_put, from_dlpack
 from rune_jit.config import options, show_config
 from rune_jit.device import devices

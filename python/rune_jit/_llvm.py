@@ -2,7 +2,8 @@
 
 The IR is meant for code generation alone: no IR optimisation pass runs. All of LLVM is used under
 one lock, which is also held around fork, so that a child never inherits it locked. LLVM is loaded
-by the first module that is not in the cache as an image (`_image.py`). Nothing else that a cached
+by the first module that is not in the cache as an image (`_image.py`), or, where that is likely to
+come, on another core while the package is imported (`_load_ahead.py`). Nothing else that a cached
 program can do without is loaded before: pathlib, for one, takes as long as the program.
 """
 
@@ -25,7 +26,7 @@ from rune_jit import _image
 if TYPE_CHECKING:
     from rune_jit import _llvm_library
 
-__all__ = ["CompiledCode", "clear_cache", "compile_module"]
+__all__ = ["CompiledCode", "clear_cache", "compile_module", "is_filled", "load"]
 
 # Code generation at level 2: level 0 aborts on AVX-512 masks, and 3 adds time but no speed.
 _OPT_LEVEL = 2
@@ -38,6 +39,7 @@ _WRITES_PER_TRIM = 128
 _lock = threading.RLock()
 _library_numbers = itertools.count()
 _writes = itertools.count()
+_has_noted_command = False
 _state: _Compiler | None = None
 
 if hasattr(os, "register_at_fork"):
@@ -66,9 +68,10 @@ class _Compiler:
     """The target machine and the linker of this process."""
 
     def __init__(self) -> None:
-        from rune_jit import _llvm_library
+        # Not `from rune_jit import`, which waits in another thread until the package is imported.
+        from rune_jit._llvm_library import Library
 
-        self._llvm = llvm = _llvm_library.Library()
+        self._llvm = llvm = Library()
         llvm.InitializeNativeTarget()
         llvm.InitializeNativeAsmPrinter()
         llvm.InitializeNativeAsmParser()
@@ -211,6 +214,34 @@ def _write(path: str, code: bytes) -> None:
         pass
 
 
+def _command_path(folder: str) -> str:
+    """The file that says that a process of this command, of this script, has filled the cache."""
+    parts = list(sys.orig_argv)
+    with contextlib.suppress(OSError, AttributeError, IndexError):
+        script = os.stat(sys.argv[0])
+        parts.append(f"{script.st_dev} {script.st_ino} {script.st_mtime_ns}")
+    key = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+    return os.path.join(folder, f"{key}.command")
+
+
+def is_filled(cache_dir: str = "") -> bool:
+    """Whether an earlier process of this command has put what it compiled into the cache."""
+    path = _command_path(_cache_folder(cache_dir))
+    try:
+        os.utime(path)  # or it would be removed as an entry that is not used
+    except OSError:
+        return os.path.exists(path)
+    return True
+
+
+def _note_command(folder: str) -> None:
+    global _has_noted_command
+    if not _has_noted_command:
+        _has_noted_command = True
+        with contextlib.suppress(OSError), open(_command_path(folder), "wb"):
+            pass
+
+
 def _trim(folder: str, max_bytes: int) -> None:
     """Removes the entries used longest ago until a tenth of the limit is free."""
     entries = []
@@ -259,6 +290,7 @@ def compile_module(
         if code is None:
             code = _compiler().cached_code(ir, names)
             _write(path, code)
+            _note_command(os.path.dirname(path))
         if not _image.is_image(code):
             return _link(code, names)
         try:
@@ -266,6 +298,13 @@ def compile_module(
         except OSError:  # LLVM may have other ways to executable memory
             return _link(_compiler().object_code(ir), names)
         return image.addresses, image
+
+
+def load(ir: str) -> None:
+    """Loads LLVM, and compiles a module for the sake of later ones, unless it is loaded."""
+    with _lock:
+        if _state is None:
+            _compiler().object_code(ir)
 
 
 def _compiler() -> _Compiler:

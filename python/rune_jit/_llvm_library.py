@@ -7,6 +7,8 @@ are named and declared as in llvmlite, whose minor version is fixed for their sa
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint8, c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,15 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
+def _open(path: str) -> int | None:
+    """The library's handle; None leaves it to ctypes, which holds the GIL all the while."""
+    if sys.platform == "win32":
+        return None
+    dlopen = ctypes.CDLL(None).dlopen
+    dlopen.restype, dlopen.argtypes = c_void_p, (c_char_p, c_int)
+    return dlopen(os.fsencode(path), os.RTLD_NOW)  # type: ignore[no-any-return]
+
+
 class Library:
     """LLVM's functions as attributes, and those that write a message through `call`."""
 
@@ -71,7 +82,7 @@ class Library:
         path = _image.library_path()
         if path is None:
             raise ImportError("llvm: cannot find the package llvmlite, which brings the compiler")
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path, handle=_open(path))
         for name, (result, *arguments) in _FUNCTIONS.items():
             function = getattr(library, f"LLVMPY_{name}")
             function.restype, function.argtypes = result, arguments
