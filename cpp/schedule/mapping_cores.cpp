@@ -17,9 +17,7 @@ namespace {
 constexpr int64_t kTasksPerCore = 8;
 // Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
 constexpr int64_t kTransposeTile = 64;
-// Of squares that are transposed in registers, and of their points: more code is not worth
-// compiling.
-constexpr int64_t kMostSquareRows = 16;
+// Of points of squares that are transposed in registers: more code is not worth compiling.
 constexpr double kMostSquareOperations = 25;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
 // at most so much.
@@ -204,17 +202,23 @@ class CoreMapper {
   }
 
   // The outer axis along which some array is contiguous that the lanes, on another axis, read with
-  // a stride; nothing if there is none, or few enough to stay in cache.
+  // a stride; nothing if there is none, or if what is read stays in cache: no more than a tile, or
+  // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
-    if (s_.around || s_.has_inner_axes() || vec.empty() || s_.extent(vec.front()) <= kTransposeTile)
+    const int64_t points = num_elements(s_.kernel.outputs.front().layout.shape);
+    if (s_.around || s_.has_inner_axes() || vec.empty() ||
+        points <= kTransposeTile * kTransposeTile)
       return std::nullopt;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
       if (!stride || std::abs(*stride) <= 1) continue;
-      for (const int64_t axis : s_.outer)
-        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1 &&
-            s_.extent(axis) > kTransposeTile)
+      for (const int64_t axis : s_.outer) {
+        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) != 1) continue;
+        const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
+        if (shorter > kTransposeTile ||
+            (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
           return axis;
+      }
     }
     return std::nullopt;
   }

@@ -78,7 +78,7 @@ bool VectorAxis::is_by_outer_point(Value v) const {
 
 // As many lanes as a register holds of the widest dtype, but for what is computed at outer points
 // only; in a kernel that is elementwise only, of the dtype of most operations: rarer wide values
-// take several registers.
+// take several registers, and what is read across is of squares as large as can be transposed.
 int64_t VectorAxis::choose_lanes() const {
   int widest = 1;
   std::map<int, double> operations;  // by size of dtype in bytes
@@ -100,7 +100,30 @@ int64_t VectorAxis::choose_lanes() const {
   if (elementwise && !contracts_)
     for (const auto& [size, count] : operations)
       if (size >= 4 && count > operations[bytes]) bytes = size;
-  return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, 64);
+  const int64_t most = elementwise && reads_across() ? kMostSquareRows : 64;
+  return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, most);
+}
+
+// Whether neighbours along the axis on which results are stored side by side are read far apart,
+// from an array that is contiguous along another axis.
+bool VectorAxis::reads_across() const {
+  const auto steps = [](const MemoryAccess& access, int64_t axis) {
+    return std::abs(access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0));
+  };
+  const auto is_across = [&](const MemoryAccess& access, int64_t stored) {
+    return !access.is_store && steps(access, stored) > kMostSquareRows &&
+           std::any_of(outer_.begin(), outer_.end(),
+                       [&](int64_t axis) { return steps(access, axis) == 1; });
+  };
+  for (const int64_t axis : outer_) {
+    bool stores = false, across = false;
+    for (const MemoryAccess& access : accesses_) {
+      stores |= access.is_store && steps(access, axis) == 1;
+      across |= is_across(access, axis);
+    }
+    if (stores && across) return true;
+  }
+  return false;
 }
 
 // How often a stage's accesses are made for each of the stage with the most.
@@ -131,11 +154,11 @@ std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
 // Rows of a contraction's tile, with the lanes along an outer axis, that use each vector it loads.
 double VectorAxis::rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const {
   if (!is_outer(lanes_axis)) return 1;
-  std::optional<int64_t> rows;  // the longest other axis
+  int64_t longest = 1;
   for (const int64_t axis : outer_)
-    if (axis != lanes_axis && (!rows || extent(axis) >= extent(*rows))) rows = axis;
-  if (!rows || access.position.depends_on(static_cast<uint32_t>(*rows))) return 1;
-  return static_cast<double>(std::min(extent(*rows), most_tile_rows(caps_)));
+    if (axis != lanes_axis && !access.position.depends_on(static_cast<uint32_t>(axis)))
+      longest = std::max(longest, extent(axis));
+  return static_cast<double>(std::min(longest, most_tile_rows(caps_)));
 }
 
 // Of a contraction's load with a stride, in units of a score.

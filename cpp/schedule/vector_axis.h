@@ -17,6 +17,10 @@ bool loads_whole_vectors(int64_t stride, int64_t lanes);
 // what lies between them, are best loaded or stored together: as many whole vectors, shuffled.
 bool interleaves(int64_t stride, int64_t lanes);
 
+// Most rows, and lanes of each, of squares that are transposed in registers: more code is not worth
+// compiling.
+constexpr int64_t kMostSquareRows = 16;
+
 // Most rows of a contraction's register tile of two vectors each, beside what is being loaded.
 int64_t most_tile_rows(const Capabilities& caps);
 
@@ -44,6 +48,7 @@ class VectorAxis {
   bool decides_places(int64_t axis) const;
   bool is_by_outer_point(Value v) const;
   int64_t choose_lanes() const;
+  bool reads_across() const;
   double share_of(size_t stage) const;
   double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const;
   double strided_cost(int64_t stride) const;

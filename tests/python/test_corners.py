@@ -255,3 +255,21 @@ def test_parts_of_a_concatenation_that_nothing_reads(run: Callable[..., Any]) ->
 
     x, y, z = np.full(4, -2, np.int16), np.arange(64.0), np.arange(76.0) + 100
     np.testing.assert_array_equal(run(function, x, y, z), function(x, y, z), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "float32", "int64"])
+def test_transposes_by_squares(dtype: str, run: Callable[..., Any]) -> None:
+    """Sides of whole squares and not, rows that begin at whole vectors and not."""
+    cases = [
+        ((3, 24, 64), (0, 2, 1)), ((5, 32, 30), (2, 0, 1)), ((65, 80), (1, 0)), ((64, 70), (1, 0)),
+        ((2, 17, 6, 32), (0, 2, 3, 1)), ((16, 257), (1, 0)), ((128, 48), (1, 0)),
+    ]  # fmt: skip
+    arrays = [np.arange(np.prod(shape)).reshape(shape).astype(dtype) for shape, _ in cases]
+
+    def function(*arrays: Any) -> Any:
+        results = [np.transpose(x, axes) for x, (_, axes) in zip(arrays, cases, strict=True)]
+        return [r.copy() for r in results], [r[1:, ::-1].astype(np.int32) for r in results]
+
+    for found, wanted in zip(run(function, *arrays), function(*arrays), strict=True):
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
