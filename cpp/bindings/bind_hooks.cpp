@@ -32,23 +32,28 @@ std::shared_ptr<void> keep_alive(py::object object) {
   });
 }
 
-void set_compile_hook(const py::function& compile_module) {
-  const std::shared_ptr<void> function = keep_alive(compile_module);
-  runtime::set_compile_hook(
-      [function](const std::string& ir, const std::vector<std::string>& names) {
-        const py::gil_scoped_acquire gil;
-        runtime::CompiledModule module;
-        try {
-          const py::handle call(static_cast<PyObject*>(function.get()));
-          const py::tuple result = call(ir, names, options().cache, options().cache_dir);
-          for (const py::handle address : result[0])
-            module.entry_points.push_back(reinterpret_cast<void*>(address.cast<uintptr_t>()));
-          module.keep_alive = keep_alive(result[1]);
-        } catch (const py::error_already_set& e) {
-          user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
-        }
-        return module;
-      });
+void set_compile_hook(const py::function& compile_modules) {
+  const std::shared_ptr<void> function = keep_alive(compile_modules);
+  runtime::set_compile_hook([function](const std::vector<runtime::Module>& modules) {
+    const py::gil_scoped_acquire gil;
+    std::vector<runtime::CompiledModule> compiled;
+    try {
+      py::list texts;
+      for (const auto& [text, names] : modules) texts.append(py::make_tuple(text, names));
+      const py::handle call(static_cast<PyObject*>(function.get()));
+      const py::list results = call(texts, options().cache, options().cache_dir);
+      for (const py::handle result : results) {
+        const auto [addresses, code] = result.cast<std::pair<std::vector<uintptr_t>, py::object>>();
+        runtime::CompiledModule& module = compiled.emplace_back();
+        for (const uintptr_t address : addresses)
+          module.entry_points.push_back(reinterpret_cast<void*>(address));
+        module.keep_alive = keep_alive(code);
+      }
+    } catch (const py::error_already_set& e) {
+      user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
+    }
+    return compiled;
+  });
 }
 
 // Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the interpreter finds:
@@ -100,9 +105,9 @@ std::pair<std::string, std::vector<std::string>> reprint(const std::string& text
 }  // namespace
 
 void bind_hooks(py::module_& m) {
-  m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
-        "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
-        "keep_alive), with the options of these names.");
+  m.def("set_compile_hook", &set_compile_hook, py::arg("compile_modules"),
+        "Sets the compiler of LLVM IR: compile_modules([(ir, names)], cache, cache_dir) -> "
+        "[(addresses, keep_alive)], with the options of these names.");
   m.def("options_at_import", &options_at_import,
         "Whether functions are compiled for the CPU, on how many cores at once, RUNE_JIT_CACHE and "
         "RUNE_JIT_CACHE_DIR, as the environment says now: it may change before the first call. "

@@ -154,6 +154,32 @@ struct Programs {
   std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
 };
 
+// With fewer instructions than this a part takes less time to compile than a thread to begin.
+constexpr size_t kLeastPart = 64;
+
+// Runs of kernels that together have about as many instructions each: as many as cores compile.
+std::vector<std::span<const lower::Kernel>> parts_of(std::span<const lower::Kernel> kernels,
+                                                     const Target& target) {
+  size_t total = 0, before = 0, begin = 0;
+  for (const lower::Kernel& kernel : kernels) total += kernel.body.size();
+  const size_t cores = target.compiles_in_parallel ? target.capabilities.num_cores : 1;
+  const size_t count = std::clamp<size_t>(total / kLeastPart, 1, cores);
+  std::vector<std::span<const lower::Kernel>> parts;
+  size_t last = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const size_t size = kernels[i].body.size();
+    const size_t part = (before + size / 2) * count / total;  // that has the kernel's middle
+    if (part != last && i > begin) {
+      parts.push_back(kernels.subspan(begin, i - begin));
+      begin = i;
+    }
+    last = part;
+    before += size;
+  }
+  parts.push_back(kernels.subspan(begin));
+  return parts;
+}
+
 // Those of one device, which are compiled together.
 Programs distinct_programs(const Lowered& lowered, const Devices& devices, int device) {
   Programs programs;
@@ -172,8 +198,10 @@ Programs distinct_programs(const Lowered& lowered, const Devices& devices, int d
     distinct.push_back(code);
     programs.sources.push_back(std::move(source));
   }
-  const std::vector<std::string> texts = lowered.target->render(distinct);
-  for (size_t i = 0; i < texts.size(); ++i) programs.sources[i].text = texts[i];
+  size_t at = 0;
+  for (const auto part : parts_of(distinct, *lowered.target))
+    for (std::string& text : lowered.target->render(part))
+      programs.sources[at++].text = std::move(text);
   return programs;
 }
 

@@ -20,19 +20,19 @@ namespace rune::driver {
 
 namespace {
 
-using Kernels = std::vector<lower::Kernel>;
+using Kernels = std::span<const lower::Kernel>;
 using Texts = std::vector<std::string>;
 
 template <std::string (*render)(const lower::Kernel&)>
-Texts render_each(const Kernels& kernels) {
+Texts render_each(Kernels kernels) {
   Texts texts;
   for (const lower::Kernel& kernel : kernels) texts.push_back(render(kernel));
   return texts;
 }
 
 // One text holds all functions of a program; it stands with the first.
-template <std::string (*render)(std::span<const lower::Kernel>)>
-Texts render_together(const Kernels& kernels) {
+template <std::string (*render)(Kernels)>
+Texts render_together(Kernels kernels) {
   Texts texts(kernels.size());
   if (!kernels.empty()) texts[0] = render(kernels);
   return texts;
@@ -70,7 +70,8 @@ const Capabilities& made_once() {
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>,
-       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
+       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); },
+       /*compiles_in_parallel=*/true},
       {"metal", made_once<render::metal_capabilities>(),
        render_together<render::render_msl_library>, render::msl_function_name,
        [](int) { return metal::make_device(render::metal_capabilities()); }},

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune_jit import _core, _load_ahead  # noqa: F401  (first, so that LLVM is loaded meanwhile)
+from rune_jit import _core, _llvm, _load_ahead  # noqa: F401  (first: LLVM is loaded meanwhile)
 
 # isort: split
 from rune_jit.array import Array, array, asarray, device_put, from_dlpack
@@ -74,11 +74,9 @@ __all__ = [
 ]
 
 
-def _compile_module(ir: str, names: list[str], cache: bool, cache_dir: str) -> Any:
-    from rune_jit import _llvm  # not needed before something is compiled
-
-    return _llvm.compile_module(ir, names, cache=cache, cache_dir=cache_dir)
+def _compile_modules(modules: list[tuple[str, list[str]]], cache: bool, cache_dir: str) -> Any:
+    return _llvm.compile_modules(modules, cache=cache, cache_dir=cache_dir)
 
 
 if hasattr(_core, "set_compile_hook"):
-    _core.set_compile_hook(_compile_module)
+    _core.set_compile_hook(_compile_modules)

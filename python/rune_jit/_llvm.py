@@ -19,14 +19,25 @@ import platform
 import re
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rune_jit import _image
 
 if TYPE_CHECKING:
     from rune_jit import _llvm_library
 
-__all__ = ["CompiledCode", "clear_cache", "compile_module", "is_filled", "load"]
+__all__ = [
+    "CompiledCode",
+    "clear_cache",
+    "compile_module",
+    "compile_modules",
+    "is_filled",
+    "load",
+]
+
+Module = tuple[str, list[str]]  # IR, and the names of the functions that are called
+Compiled = tuple[list[int], "CompiledCode | _image.Image"]
 
 # Code generation at level 2: level 0 aborts on AVX-512 masks, and 3 adds time but no speed.
 _OPT_LEVEL = 2
@@ -64,66 +75,38 @@ class CompiledCode:
                 self._llvm.call("LLJIT_Dylib_Tracker_Dispose", self._tracker)
 
 
-class _Compiler:
-    """The target machine and the linker of this process."""
+class _Generator:
+    """Generates code, in one thread at a time: a context and a target machine."""
 
-    def __init__(self) -> None:
-        # Not `from rune_jit import`, which waits in another thread until the package is imported.
-        from rune_jit._llvm_library import Library
-
-        self._llvm = llvm = Library()
-        llvm.InitializeNativeTarget()
-        llvm.InitializeNativeAsmPrinter()
-        llvm.InitializeNativeAsmParser()
+    def __init__(self, compiler: _Compiler) -> None:
+        self._compiler = compiler
+        self._llvm = llvm = compiler.llvm
         # Not the context that all users of LLVM in this process share.
         self._context = llvm.ContextCreate()
-        # The features and not the CPU's name: in virtual machines the name promises too much.
-        self._features = llvm.call("GetHostCPUFeatures")[1]
-        triple = llvm.call("GetDefaultTargetTriple")[1].encode()
-        target, message = llvm.call("GetTargetFromTriple", triple)
-        if not target:
-            raise RuntimeError(_describe(message, ""))
         # Position-independent small code: constants are addressed relative to the instruction. The
         # default of a JIT would load each constant's 64-bit address first.
         options = (_OPT_LEVEL, b"pic", b"small", False, True, b"")
-        self._machine = llvm.CreateTargetMachine(
-            target, triple, b"", self._features.encode(), *options
+        self.machine = llvm.CreateTargetMachine(
+            compiler.target, compiler.triple, b"", compiler.features.encode(), *options
         )
-        self._triple = triple
-        data = llvm.CreateTargetMachineData(self._machine)
-        self._data_layout = llvm.call("CopyStringRepOfTargetData", data)[1].encode()
-        llvm.DisposeTargetData(data)
-        version = f"{llvm.GetVersionInfo():x}"
-        parts = [version, triple.decode(), self._features, str(_OPT_LEVEL)]
-        self.key = "\n".join(parts).encode()
 
-    @functools.cached_property
-    def _jit(self) -> int:
-        llvm = self._llvm
-        if sys.platform == "linux":
-            # exp and others are looked up in the process, where libm may be private to a module.
-            llvm.call("LoadLibraryPermanently", b"libm.so.6")
-            # Of processors before 2012: float16 conversions are calls.
-            if platform.machine() == "x86_64" and "+f16c" not in self._features:
-                llvm.call("LoadLibraryPermanently", b"libgcc_s.so.1")
-        # JITLink places all sections of an object together, as the small code model needs.
-        jit, message = llvm.call("CreateLLJITCompiler", self._machine, False, True)
-        if not jit:
-            raise RuntimeError(_describe(message, ""))
-        return int(jit)
+    def dispose(self) -> None:
+        self._llvm.DisposeTargetMachine(self.machine)
+        self._llvm.ContextDispose(self._context)
 
-    def object_code(self, ir: str) -> bytes:
+    def object_code(self, module: Module) -> bytes:
+        ir, _ = module
         llvm = self._llvm
-        module, message = llvm.call("ParseAssembly", self._context, ir.encode())
+        parsed, message = llvm.call("ParseAssembly", self._context, ir.encode())
         try:
-            if not module or message:
+            if not parsed or message:
                 raise RuntimeError(_describe(message, ir))
-            llvm.SetTarget(module, self._triple)
-            llvm.SetDataLayout(module, self._data_layout)
-            is_invalid, message = llvm.call("VerifyModule", module)
+            llvm.SetTarget(parsed, self._compiler.triple)
+            llvm.SetDataLayout(parsed, self._compiler.data_layout)
+            is_invalid, message = llvm.call("VerifyModule", parsed)
             if is_invalid:
                 raise RuntimeError(_describe(message, ir))
-            buffer, message = llvm.call("TargetMachineEmitToMemory", self._machine, module, True)
+            buffer, message = llvm.call("TargetMachineEmitToMemory", self.machine, parsed, True)
             if not buffer:
                 raise RuntimeError(_describe(message, ir))
             try:
@@ -131,17 +114,93 @@ class _Compiler:
             finally:
                 llvm.DisposeMemoryBuffer(buffer)
         finally:
-            if module:
-                llvm.DisposeModule(module)
+            if parsed:
+                llvm.DisposeModule(parsed)
 
-    def cached_code(self, ir: str, names: list[str]) -> bytes:
+    def image(self, module: Module) -> bytes:
         """What the cache keeps of a module: its image, or its object code if it has no image."""
-        code = self.object_code(ir)
+        code = self.object_code(module)
         if not _image.SUPPORTED:
             return code
-        from rune_jit import _elf
+        from rune_jit._elf import image_of
 
-        return _elf.image_of(code, names) or code
+        return image_of(code, module[1]) or code
+
+
+class _Compiler:
+    """LLVM in this process: its code generator and its linker."""
+
+    def __init__(self) -> None:
+        # Not `from rune_jit import`, which waits in another thread until the package is imported.
+        from rune_jit._llvm_library import Library
+
+        self.llvm = llvm = Library()
+        llvm.InitializeNativeTarget()
+        llvm.InitializeNativeAsmPrinter()
+        llvm.InitializeNativeAsmParser()
+        # The features and not the CPU's name: in virtual machines the name promises too much.
+        self.features = llvm.call("GetHostCPUFeatures")[1]
+        self.triple = llvm.call("GetDefaultTargetTriple")[1].encode()
+        self.target, message = llvm.call("GetTargetFromTriple", self.triple)
+        if not self.target:
+            raise RuntimeError(_describe(message, ""))
+        self.generator = _Generator(self)
+        data = llvm.CreateTargetMachineData(self.generator.machine)
+        self.data_layout = llvm.call("CopyStringRepOfTargetData", data)[1].encode()
+        llvm.DisposeTargetData(data)
+        version = f"{llvm.GetVersionInfo():x}"
+        parts = [version, self.triple.decode(), self.features, str(_OPT_LEVEL)]
+        self.key = "\n".join(parts).encode()
+
+    @functools.cached_property
+    def _jit(self) -> int:
+        llvm = self.llvm
+        if sys.platform == "linux":
+            # exp and others are looked up in the process, where libm may be private to a module.
+            llvm.call("LoadLibraryPermanently", b"libm.so.6")
+            # Of processors before 2012: float16 conversions are calls.
+            if platform.machine() == "x86_64" and "+f16c" not in self.features:
+                llvm.call("LoadLibraryPermanently", b"libgcc_s.so.1")
+        # JITLink places all sections of an object together, as the small code model needs.
+        jit, message = llvm.call("CreateLLJITCompiler", self.generator.machine, False, True)
+        if not jit:
+            raise RuntimeError(_describe(message, ""))
+        return int(jit)
+
+    def generate(
+        self, generate_one: Callable[[_Generator, Module], bytes], modules: list[Module]
+    ) -> list[bytes]:
+        """What `generate_one` makes of each module, in a thread of its own. Raises the error of the
+        first module that has one, when all threads have ended."""
+        codes = [b""] * len(modules)
+        errors: dict[int, BaseException] = {}
+
+        def run(i: int, generator: _Generator) -> None:
+            try:
+                codes[i] = generate_one(generator, modules[i])
+            except BaseException as error:
+                errors[i] = error
+
+        def run_beside(i: int) -> None:
+            generator = _Generator(self)
+            run(i, generator)
+            generator.dispose()
+
+        threads = []
+        for i in range(1, len(modules)):
+            thread = threading.Thread(target=run_beside, args=(i,))
+            try:
+                thread.start()
+            except RuntimeError:  # no thread can start: too many, or the process ends
+                run_beside(i)
+            else:
+                threads.append(thread)
+        run(0, self.generator)
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[min(errors)]
+        return codes
 
     def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
         from rune_jit._llvm_library import LinkElement, SymbolAddress
@@ -153,10 +212,10 @@ class _Compiler:
         exports = (SymbolAddress * len(names))(*(SymbolAddress(n.encode(), 0) for n in names))
         library = f"rune_jit_{next(_library_numbers)}".encode()
         linked = (elements, len(elements), None, 0, exports, len(exports))
-        tracker, message = self._llvm.call("LLJIT_Link", self._jit, library, *linked)
+        tracker, message = self.llvm.call("LLJIT_Link", self._jit, library, *linked)
         if not tracker:
             raise RuntimeError(_describe(message, ""))
-        return [symbol.address for symbol in exports], CompiledCode(self._llvm, tracker)
+        return [symbol.address for symbol in exports], CompiledCode(self.llvm, tracker)
 
 
 def _describe(message: str, ir: str) -> str:
@@ -271,40 +330,63 @@ def clear_cache(cache_dir: str = "") -> None:
         _trim(folder, -1)
 
 
-def compile_module(
-    ir: str, names: list[str], *, cache: bool = True, cache_dir: str = ""
-) -> tuple[list[int], CompiledCode | _image.Image]:
-    """The addresses of the functions `names` of a module, and what keeps their code loaded.
+def compile_modules(
+    modules: list[Module], *, cache: bool = True, cache_dir: str = ""
+) -> list[Compiled]:
+    """For each module, the addresses of its functions, in order, and what keeps their code loaded.
 
-    With `cache`, object code is kept in `cache_dir`, or in the user's cache folder. Raises
-    RuntimeError with LLVM's message and the line of IR if LLVM rejects the module.
+    Each is compiled in a thread of its own. With `cache`, object code is kept in `cache_dir`, or in
+    the user's cache folder. Raises RuntimeError with LLVM's message and the line of IR if LLVM
+    rejects a module.
     """
     with _lock:
         if not cache:
-            return _link(_compiler().object_code(ir), names)
+            return _linked(modules)
         host = _image.host_key() or _compiler().key
-        parts = [_FORMAT, host, ",".join(names).encode(), ir.encode()]
-        key = hashlib.sha256(b"\0".join(parts)).hexdigest()
-        path = os.path.join(_cache_folder(cache_dir), f"{key}.o")
-        code = _read(path)
-        if code is None:
-            code = _compiler().cached_code(ir, names)
-            _write(path, code)
-            _note_command(os.path.dirname(path))
-        if not _image.is_image(code):
-            return _link(code, names)
-        try:
-            image = _image.Image(code, len(names))
-        except OSError:  # LLVM may have other ways to executable memory
-            return _link(_compiler().object_code(ir), names)
-        return image.addresses, image
+        folder = _cache_folder(cache_dir)
+        paths = []
+        for ir, names in modules:
+            parts = [_FORMAT, host, ",".join(names).encode(), ir.encode()]
+            key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+            paths.append(os.path.join(folder, f"{key}.o"))
+        codes = {i: code for i, path in enumerate(paths) if (code := _read(path)) is not None}
+        missing = [i for i in range(len(modules)) if i not in codes]
+        if missing:
+            made = _compiler().generate(_Generator.image, [modules[i] for i in missing])
+            codes.update(zip(missing, made, strict=True))
+            for i in missing:
+                _write(paths[i], codes[i])
+            _note_command(folder)
+        return [_loaded(codes[i], module) for i, module in enumerate(modules)]
+
+
+def compile_module(ir: str, names: list[str], **options: Any) -> Compiled:
+    """What compile_modules returns of one module."""
+    return compile_modules([(ir, names)], **options)[0]
+
+
+def _loaded(code: bytes, module: Module) -> Compiled:
+    _, names = module
+    if not _image.is_image(code):
+        return _compiler().link(code, names)
+    try:
+        image = _image.Image(code, len(names))
+    except OSError:  # LLVM may have other ways to executable memory
+        return _linked([module])[0]
+    return image.addresses, image
+
+
+def _linked(modules: list[Module]) -> list[Compiled]:
+    compiler = _compiler()
+    codes = compiler.generate(_Generator.object_code, modules)
+    return [compiler.link(code, names) for code, (_, names) in zip(codes, modules, strict=True)]
 
 
 def load(ir: str) -> None:
     """Loads LLVM, and compiles a module for the sake of later ones, unless it is loaded."""
     with _lock:
         if _state is None:
-            _compiler().object_code(ir)
+            _compiler().generator.object_code((ir, []))
 
 
 def _compiler() -> _Compiler:
@@ -312,7 +394,3 @@ def _compiler() -> _Compiler:
     if _state is None:
         _state = _Compiler()
     return _state
-
-
-def _link(code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
-    return _compiler().link(code, names)

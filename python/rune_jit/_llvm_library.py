@@ -32,6 +32,7 @@ _MESSAGE = POINTER(c_char_p)
 # Result, then arguments. What ends with _MESSAGE writes a string there, which the caller owns.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "ContextCreate": (c_void_p,),
+    "ContextDispose": (None, c_void_p),
     "CopyStringRepOfTargetData": (None, c_void_p, _MESSAGE),
     "CreateLLJITCompiler": (c_void_p, c_void_p, c_bool, c_bool, _MESSAGE),
     "CreateTargetMachine": (
@@ -43,6 +44,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "DisposeModule": (None, c_void_p),
     "DisposeString": (None, c_char_p),
     "DisposeTargetData": (None, c_void_p),
+    "DisposeTargetMachine": (None, c_void_p),
     "GetBufferSize": (c_size_t, c_void_p),
     "GetBufferStart": (c_void_p, c_void_p),
     "GetDefaultTargetTriple": (None, _MESSAGE),

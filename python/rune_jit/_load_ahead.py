@@ -55,7 +55,8 @@ def _begin() -> None:
             _llvm.load(_KERNEL)
 
     # No daemon: a process must not end while LLVM runs.
-    threading.Thread(target=load, name="rune_jit: load LLVM").start()
+    with contextlib.suppress(RuntimeError):  # no thread can start: too many, or the process ends
+        threading.Thread(target=load, name="rune_jit: load LLVM").start()
 
 
 _begin()

@@ -176,20 +176,42 @@ def test_temporaries_share_memory() -> None:
 
 def _compiled_functions(
     monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], x: np.ndarray
-) -> tuple[Any, int]:
-    """The result of a call, and of how many functions the program consists."""
+) -> tuple[Any, list[int]]:
+    """The result of a call, and of how many functions each module of the program consists."""
     import rune_jit._llvm as compiler
 
-    compiled: list[str] = []
-    compile_module = compiler.compile_module
+    functions: list[int] = []
+    compile_modules = compiler.compile_modules
 
-    def record(ir: str, names: list[str], **cache: Any) -> Any:
-        compiled.extend(names)
-        return compile_module(ir, names, **cache)
+    def record(modules: list[Any], **cache: Any) -> Any:
+        functions.extend(len(names) for _, names in modules)
+        return compile_modules(modules, **cache)
 
-    monkeypatch.setattr(compiler, "compile_module", record)
+    monkeypatch.setattr(compiler, "compile_modules", record)
     result = rune_jit.jit(function, device="cpu", fallback="error")(x)
-    return result, len(compiled)
+    return result, functions
+
+
+def test_kernels_are_divided_among_the_cores_that_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = (40, 24, 56, 72, 88)
+
+    def layers(x: Any) -> Any:
+        for size in sizes:
+            x = np.maximum(x @ np.ones((x.shape[1], size), np.float32) / 64, 0)
+        return x
+
+    _, cores, *_ = rune_jit._core.options_at_import()
+    x = _array(64, 64)
+    result, functions = _compiled_functions(monkeypatch, layers, x)
+    np.testing.assert_allclose(result, layers(x), rtol=1e-5)
+    costs = rune_jit.jit(layers).lower(x).cost_analysis()
+    assert sum(functions) == costs["programs"]
+    assert len(functions) > 1 or cores == 1
+    assert len(functions) <= cores
+    # A small program is one module.
+    x = _array(2, 3)
+    _, functions = _compiled_functions(monkeypatch, lambda x: (x + 1).sum(0) * 2 + x.sum(), x)
+    assert functions == [2]
 
 
 def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +223,7 @@ def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
     x = _array(64, 64)
     assert rune_jit.jit(steps).lower(x).cost_analysis()["kernels"] == 9
     result, functions = _compiled_functions(monkeypatch, steps, x)
-    assert functions == 1
+    assert functions == [1]
     np.testing.assert_allclose(result, steps(x), rtol=1e-3, atol=1e-30)
 
 
@@ -228,7 +250,7 @@ def test_kernels_that_differ_in_constants_are_compiled_once(
         assert title in lowered.explain()
         np.testing.assert_allclose(lowered.compile()(x), steps(x), rtol=1e-5, atol=1e-6)
     _, functions = _compiled_functions(monkeypatch, steps, x)
-    assert functions <= 8
+    assert sum(functions) <= 8
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint64"])

@@ -41,13 +41,13 @@ def test_cache_is_used_and_survives_damage(tmp_path, monkeypatch):
     compile_one(2)
     assert len(entries(tmp_path)) == 2
     compiled_modules = []
-    original = _llvm._Compiler.cached_code
+    original = _llvm._Generator.image
 
-    def counted(self, ir, names):
-        compiled_modules.append(ir)
-        return original(self, ir, names)
+    def counted(self, module):
+        compiled_modules.append(module)
+        return original(self, module)
 
-    monkeypatch.setattr(_llvm._Compiler, "cached_code", counted)
+    monkeypatch.setattr(_llvm._Generator, "image", counted)
     compile_one(1)
     assert not compiled_modules
     for path in entries(tmp_path):
@@ -177,6 +177,54 @@ def test_errors_show_the_line(tmp_path):
         _llvm.compile_module(add_constant(1), ["other"], cache_dir=str(tmp_path))
 
 
+def test_modules_are_compiled_at_once(tmp_path, monkeypatch):
+    modules = [(add_constant(i, f"k{i}"), [f"k{i}"]) for i in range(1, 5)]
+    # Each waits for the others to have begun.
+    barrier = threading.Barrier(4)
+    original = _llvm._Generator.image
+
+    def meet(self, module):
+        barrier.wait(timeout=60)
+        return original(self, module)
+
+    monkeypatch.setattr(_llvm._Generator, "image", meet)
+    for options in ({"cache": False}, {"cache_dir": str(tmp_path)}, {"cache_dir": str(tmp_path)}):
+        compiled = _llvm.compile_modules(modules, **options)
+        assert [result_of(address) for (address,), _ in compiled] == [1, 2, 3, 4]
+    assert len(entries(tmp_path)) == 4
+    # What is in the cache is not compiled again.
+    monkeypatch.setattr(_llvm._Generator, "image", original)
+    os.unlink(entries(tmp_path)[2])
+    codes = {path: path.read_bytes() for path in entries(tmp_path)}
+    compiled = _llvm.compile_modules(modules, cache_dir=str(tmp_path))
+    assert [result_of(address) for (address,), _ in compiled] == [1, 2, 3, 4]
+    assert len(entries(tmp_path)) == 4
+    assert all(path.read_bytes() == code for path, code in codes.items())
+
+
+def test_errors_of_modules_compiled_at_once(tmp_path):
+    bad = "define void @k() {\n  %a = fadd float 1.0, %nonesuch\n  ret void\n}\n"
+    modules = [(add_constant(i), ["k"]) for i in range(3)]
+    for at in range(3):
+        broken = [*modules[:at], (bad, ["k"]), *modules[at + 1 :]]
+        for options in ({"cache": False}, {"cache_dir": str(tmp_path)}):
+            with pytest.raises(RuntimeError, match=r"line 2: %a = fadd float 1.0, %nonesuch"):
+                _llvm.compile_modules(broken, **options)
+    assert not entries(tmp_path)
+    compiled = _llvm.compile_modules(modules, cache_dir=str(tmp_path))
+    assert [result_of(address) for (address,), _ in compiled] == [0, 1, 2]
+
+
+def test_modules_are_compiled_where_no_thread_can_start(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    modules = [(add_constant(i), ["k"]) for i in range(3)]
+    compiled = _llvm.compile_modules(modules, cache=False)
+    assert [result_of(address) for (address,), _ in compiled] == [0, 1, 2]
+
+
 def test_many_kernels_live_and_die(tmp_path):
     ir = add_constant(5)
     loaded = [_llvm.compile_module(ir, ["k"], cache_dir=str(tmp_path)) for _ in range(1500)]
@@ -209,7 +257,7 @@ def test_fork_while_another_thread_compiles():
 
     def work():
         while not stop.is_set():
-            _llvm.compile_module(add_constant(1), ["k"], cache=False)
+            _llvm.compile_modules([(add_constant(i), ["k"]) for i in range(3)], cache=False)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -219,8 +267,9 @@ def test_fork_while_another_thread_compiles():
             if child == 0:
                 code = 1
                 try:
-                    (address,), _keep = _llvm.compile_module(add_constant(i), ["k"], cache=False)
-                    code = int(result_of(address) != i)
+                    modules = [(add_constant(i + n), ["k"]) for n in range(2)]
+                    loaded = _llvm.compile_modules(modules, cache=False)
+                    code = int([result_of(a) for (a,), _ in loaded] != [i, i + 1])
                 finally:
                     os._exit(code)
             assert os.waitpid(child, 0)[1] == 0
