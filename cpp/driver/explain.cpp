@@ -101,12 +101,7 @@ class Explanation {
            << "]: " << name_of(plan->intra_thread) << " in a thread, "
            << name_of(plan->inter_thread) << " between threads, " << analysis.regs_per_thread
            << " accumulators\n";
-    if (const auto& plan = kernel.matrix)
-      out_ << "    matrix operation " << plan->m << " x " << plan->n << " x " << plan->k << " of "
-           << name_of(plan->operands) << ": rows " << iter.axes[plan->rows].name << ", columns "
-           << iter.axes[plan->columns].name << ", " << text::to_text(plan->tiles)
-           << " tiles of a SIMD-group, " << text::to_text(plan->groups)
-           << " SIMD-groups of a workgroup\n";
+    if (kernel.matrix) add_matrix_plan(kernel, *kernel.matrix);
     for (const schedule::LoopHint& hint : kernel.hints)
       if (hint.var) out_ << "    hint " << name_of(hint.kind) << " %" << hint.var->id << '\n';
     out_ << "    launch " << text::to_text(kernel.context.global_dims) << " of "
@@ -116,6 +111,17 @@ class Explanation {
       add_kernel(phase, analysis);
     }
     if (kernel.phases.empty()) add_nodes(kernel);
+  }
+
+  void add_matrix_plan(const Kernel& kernel, const schedule::MatrixPlan& plan) {
+    const bool by_threads = kernel.context.local_dims[0] == plan.groups[0] * plan.groups[1];
+    const char* group = by_threads ? "thread" : "SIMD-group";
+    const std::vector<Axis>& axes = kernel.iter.axes;
+    out_ << "    " << (by_threads ? "multiply-adds of " : "matrix operation ") << plan.m << " x "
+         << plan.n << " x " << plan.k << " of " << name_of(plan.operands) << ": rows "
+         << axes[plan.rows].name << ", columns " << axes[plan.columns].name << ", "
+         << text::to_text(plan.tiles) << " tiles of a " << group << ", "
+         << text::to_text(plan.groups) << ' ' << group << "s of a workgroup\n";
   }
 
   void add_nodes(const Kernel& kernel) {

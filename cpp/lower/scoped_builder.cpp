@@ -42,26 +42,30 @@ Var ScopedBuilder::here(Payload payload, std::vector<Var> args, Type type) {
   return emit(depth(), std::move(payload), std::move(args), type);
 }
 
-Var ScopedBuilder::open(Payload payload, Var arg, Type type) {
+Var ScopedBuilder::open(Payload payload, std::vector<Var> args, Type type) {
   const Var v{static_cast<uint32_t>(types_.size())};
   types_.push_back(type);
   const int fence = scopes_.back().fence;
   Scope& scope = scopes_.emplace_back();
   depths_.push_back(depth());  // a loop's index exists inside only
-  scope.opener = Pending{v.id, {std::move(payload), {arg}, type}};
+  scope.opener = Pending{v.id, {std::move(payload), std::move(args), type}};
   scope.fence = fence;
   scope.id = ++num_scopes_;
   return v;
 }
 
 Var ScopedBuilder::open_range(Var bound, bool may_be_empty) {
-  const Var index = open(Range{}, bound, types_[bound.id]);
+  const Var index = open(Range{}, {bound}, types_[bound.id]);
   if (may_be_empty) scopes_.back().fence = depth();
   return index;
 }
 
+Var ScopedBuilder::open_unroll(int64_t iterations, DType index) {
+  return open(Unroll{iterations}, {}, {index, 1, false});
+}
+
 void ScopedBuilder::open_if(Var condition) {
-  open(If{}, condition, {});
+  open(If{}, {condition}, {});
   scopes_.back().fence = depth();
 }
 

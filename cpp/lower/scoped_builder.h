@@ -17,6 +17,8 @@ class ScopedBuilder {
   // Returns the loop's index. If the loop may have no iterations, no load leaves it: its element may
   // not exist.
   Var open_range(Var bound, bool may_be_empty = false);
+  // A loop of this many iterations that is copied out.
+  Var open_unroll(int64_t iterations, DType index);
   void close_range() { close(EndRange{}); }
   void open_if(Var condition);
   void close_if() { close(EndIf{}); }
@@ -74,7 +76,7 @@ class ScopedBuilder {
   struct Scope {
     std::vector<Pending> instrs;
     std::vector<std::string> numbered;  // keys to forget when the scope closes
-    std::optional<Pending> opener;  // the Range or If; what is hoisted meanwhile comes before it
+    std::optional<Pending> opener;  // the Range, Unroll or If; what is hoisted meanwhile comes before it
     int fence = 0;                  // loads stay at this depth or deeper
     uint64_t id = 0;
   };
@@ -87,7 +89,7 @@ class ScopedBuilder {
   Type load_type(Var memory, int lanes) const;
 
   // Opens a scope whose first instruction is this one.
-  Var open(Payload payload, Var arg, Type type);
+  Var open(Payload payload, std::vector<Var> args, Type type);
 
   std::vector<Scope> scopes_;
   uint64_t num_scopes_ = 0;

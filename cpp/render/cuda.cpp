@@ -193,7 +193,7 @@ Dialect make_dialect() {
   d.max_parameters = 256;
   d.workgroup_index = "blockIdx.$d";
   d.thread_index = "threadIdx.$d";
-  d.shared = "__shared__ $T $n[$k];";
+  d.shared = "__shared__ __align__(16) $T $n[$k];";  // by vectors
   d.shared_bytes = 48 << 10;
   d.barrier = "__syncthreads();";
   d.unroll = "#pragma unroll";

@@ -11,13 +11,28 @@ namespace rune::schedule {
 
 namespace {
 
-// A SIMD-group's rectangle of tiles: each loaded tile serves this many products, and the
-// accumulators leave enough registers for many threads.
-constexpr int64_t kTiles = 4;
-// SIMD-groups of a workgroup along rows and columns; they share what they load through the caches.
-constexpr int64_t kGroups = 2;
-// SIMD-groups that keep a compute unit busy: rectangles shrink before there are fewer.
-constexpr int64_t kGroupsPerCore = 4;
+// How a contraction is divided: tiles of a SIMD-group (or thread) along rows and columns, so that
+// each loaded tile serves many products and the accumulators leave enough registers for many
+// threads, and SIMD-groups (or threads) of a workgroup, which share what they load. Rectangles
+// shrink to `least_tiles` tiles before fewer SIMD-groups than this keep a compute unit busy.
+struct Division {
+  Ints tiles, groups;
+  int64_t least_tiles, simd_groups_per_core;
+};
+const Division kByMatrixOperations{{4, 4}, {2, 2}, 1, 4};
+const Division kByThreads{{8, 2}, {16, 16}, 4, 8};
+// Elements that a thread's vector multiplies at most.
+constexpr int64_t kMostLanes = 4;
+// Contractions by threads need workgroups for a quarter of the compute units; else single points,
+// which are more, are faster.
+constexpr int64_t kCoresPerWorkgroup = 4;
+// Panels: bytes along the reduced axis, so many that whole sectors of memory are read; sides of a
+// block whose elements are used often enough; and panels along the axis for which it takes long
+// enough that loads are hidden.
+constexpr int64_t kPanelBytes = 64, kLeastPanelBytes = 32;
+constexpr int64_t kLeastSide = 32;
+constexpr int64_t kLeastPanels = 4;
+constexpr int64_t kMostCopies = 2;
 
 class MatrixMapper {
  public:
@@ -25,8 +40,13 @@ class MatrixMapper {
       : graph_(graph), caps_(caps), kernel_(kernel), outer_(outer_axes(kernel)) {}
 
   bool run() {
-    if (!is_contraction() || !choose_operation() || !choose_axes()) return false;
-    choose_rectangles();
+    if (!is_contraction()) return false;
+    if (choose_operation() && choose_axes()) {
+      choose_rectangles(kByMatrixOperations, caps_.simd_width);
+      choose_panels();
+    } else if (!choose_multiply_adds()) {
+      return false;
+    }
     map();
     return true;
   }
@@ -79,6 +99,18 @@ class MatrixMapper {
     return false;
   }
 
+  // Multiply-adds of single threads, where panels in shared memory serve many of them.
+  bool choose_multiply_adds() {
+    const DType result = graph_[kernel_.stages[0].values[0].value].dtype();
+    if (is_bool(result) || !caps_.has_arithmetic(result)) return false;
+    plan_.m = plan_.k = 1;
+    plan_.n = std::min<int64_t>(kMostLanes, caps_.lanes(result));
+    plan_.operands = result;
+    if (!choose_axes()) return false;
+    choose_rectangles(kByThreads, 1);
+    return num_workgroups() * kCoresPerWorkgroup >= caps_.num_cores && choose_panels();
+  }
+
   // An axis of the result that only one operand has: for columns preferably one along which results
   // are adjacent, since a thread holds neighbours of a row; else the longest.
   std::optional<int64_t> longest_axis_of(size_t operand, bool adjacent) const {
@@ -108,31 +140,65 @@ class MatrixMapper {
     return false;
   }
 
-  void choose_rectangles() {
+  // For groups of `width` threads.
+  void choose_rectangles(const Division& division, int64_t width) {
+    width_ = width;
     int64_t others = 1;
     for (const int64_t axis : outer_)
       if (axis != plan_.rows && axis != plan_.columns) others *= extent(axis);
     const Ints counts{ceil_div(extent(plan_.rows), plan_.m),
                       ceil_div(extent(plan_.columns), plan_.n)};
-    plan_.tiles = {std::min(kTiles, counts[0]), std::min(kTiles, counts[1])};
-    const auto groups = [&](int side) { return ceil_div(counts[side], plan_.tiles[side]); };
-    const int64_t wanted = kGroupsPerCore * caps_.num_cores;
-    while (others * groups(0) * groups(1) < wanted &&
-           std::max(plan_.tiles[0], plan_.tiles[1]) > 1) {
-      int64_t& longer = plan_.tiles[plan_.tiles[0] < plan_.tiles[1]];
+    Ints& tiles = plan_.tiles;
+    tiles = {std::min(division.tiles[0], counts[0]), std::min(division.tiles[1], counts[1])};
+    const auto groups = [&](int side) { return ceil_div(counts[side], tiles[side]); };
+    const int64_t wanted = division.simd_groups_per_core * caps_.num_cores * caps_.simd_width;
+    while (others * groups(0) * groups(1) * width < wanted &&
+           tiles[0] * tiles[1] > division.least_tiles) {
+      int64_t& longer = tiles[tiles[0] < tiles[1]];
       longer = ceil_div(longer, 2);
     }
-    plan_.groups = {std::min(kGroups, groups(0)), std::min(kGroups, groups(1))};
-    while (plan_.groups[0] * plan_.groups[1] * caps_.simd_width > caps_.max_threads_per_group)
-      --plan_.groups[plan_.groups[0] < plan_.groups[1]];
+    plan_.groups = {std::min(division.groups[0], groups(0)),
+                    std::min(division.groups[1], groups(1))};
+    while (plan_.groups[0] * plan_.groups[1] * width > caps_.max_threads_per_group) {
+      int64_t& longer = plan_.groups[plan_.groups[0] < plan_.groups[1]];
+      longer = ceil_div(longer, 2);
+    }
+  }
+
+  int64_t num_workgroups() const {
+    int64_t count = 1;
+    for (const int64_t axis : outer_)
+      count *= ceil_div(extent(axis), axis == plan_.rows      ? block_side(plan_, 0)
+                                      : axis == plan_.columns ? block_side(plan_, 1)
+                                                              : 1);
+    return count;
+  }
+
+  // Panels of both operands in shared memory, twice if they fit, so that one is filled while the
+  // other is multiplied. Returns false if they do not pay.
+  bool choose_panels() {
+    if (block_side(plan_, 0) < kLeastSide || block_side(plan_, 1) < kLeastSide) return false;
+    const int64_t element = size_of(plan_.operands);
+    for (int64_t copies = kMostCopies; copies >= 1; --copies)
+      for (int64_t bytes = kPanelBytes; bytes >= kLeastPanelBytes; bytes /= 2) {
+        const int64_t depth = round_up(bytes / element, plan_.k);
+        const std::array<Panel, 2> panels = matrix_panels(plan_, depth);
+        const int64_t elements = panels[0].elements() + panels[1].elements();
+        if (copies * elements * element > caps_.shared_memory_bytes) continue;
+        if (extent(plan_.reduced) < kLeastPanels * depth) return false;
+        depth_ = depth;
+        copies_ = copies;
+        return true;
+      }
+    return false;
   }
 
   void map() {
     IterSpace& iter = kernel_.iter;
     Mapping& mapping = iter.mapping;
     iter.tiles.assign(iter.axes.size(), Ints{1});
-    iter.tiles[plan_.rows] = {plan_.m * plan_.tiles[0] * plan_.groups[0]};
-    iter.tiles[plan_.columns] = {plan_.n * plan_.tiles[1] * plan_.groups[1]};
+    iter.tiles[plan_.rows] = {block_side(plan_, 0)};
+    iter.tiles[plan_.columns] = {block_side(plan_, 1)};
     iter.tiles[plan_.reduced] = {plan_.k};
     mapping.block = outer_;
     mapping.thread = {plan_.rows, plan_.columns};
@@ -141,11 +207,35 @@ class MatrixMapper {
     context.global_dims[0] = 1;
     for (const int64_t axis : outer_)
       context.global_dims[0] *= ceil_div(extent(axis), iter.tiles[axis][0]);
-    context.local_dims[0] = plan_.groups[0] * plan_.groups[1] * caps_.simd_width;
-    context.upcasted = plan_.tiles[0] * plan_.tiles[1] * plan_.m * plan_.n / caps_.simd_width;
+    context.local_dims[0] = plan_.groups[0] * plan_.groups[1] * width_;
+    context.upcasted = plan_.tiles[0] * plan_.tiles[1] * plan_.m * plan_.n / width_;
     if (context.device.empty()) context.device = caps_.name;
     kernel_.reduce = ReductionPlan{{plan_.reduced}};
     kernel_.matrix = plan_;
+    if (depth_ > 0) keep_panels();
+  }
+
+  void keep_panels() {
+    Ints& tiles = kernel_.iter.tiles[plan_.reduced];
+    tiles.insert(tiles.begin(), depth_);
+    if (copies_ > 1)
+      kernel_.hints.push_back({HintKind::Pipeline, plan_.reduced, std::nullopt, copies_});
+    const std::array<Panel, 2> panels = matrix_panels(plan_, depth_);
+    for (size_t side = 0; side < 2; ++side) {
+      const auto operand =
+          static_cast<size_t>(side == 0 ? plan_.row_operand : 1 - plan_.row_operand);
+      BufferInfo info;
+      info.buf_var = multiplied_operand(graph_, values_[operand], plan_);
+      info.dtype = plan_.operands;
+      info.layout.shape = {panels[side].rows, panels[side].columns};
+      info.layout.strides = {panels[side].stride, 1};
+      info.layout.alignment = size_of(info.dtype);
+      info.layout.contiguous_axes = {1};
+      info.alloc.scope = MemoryScope::Shared;
+      info.alloc.size_bytes = copies_ * panels[side].elements() * size_of(info.dtype);
+      info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
+      kernel_.scratch.push_back(std::move(info));
+    }
   }
 
   const Graph& graph_;
@@ -155,14 +245,83 @@ class MatrixMapper {
   std::array<Value, 2> values_;         // operands of the contraction
   std::array<sym::Expr, 2> positions_;  // row-major, of what they read
   MatrixPlan plan_;
+  int64_t width_ = 1;   // threads that compute a tile together
+  int64_t depth_ = 0;   // of panels; 0 without
+  int64_t copies_ = 1;  // of panels
 };
 
 }  // namespace
 
+int64_t block_side(const MatrixPlan& plan, size_t side) {
+  return (side == 0 ? plan.m : plan.n) * plan.tiles[side] * plan.groups[side];
+}
+
+std::array<Panel, 2> matrix_panels(const MatrixPlan& plan, int64_t depth) {
+  const int64_t rows = block_side(plan, 0), columns = block_side(plan, 1);
+  return {Panel{rows, depth, depth + plan.k}, Panel{depth, columns, columns + plan.n}};
+}
+
+Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& plan) {
+  const graph::Node& node = graph[operand];
+  return node.dtype() == plan.operands ? operand : node.inputs[0];
+}
+
+int64_t panel_copies(const Kernel& kernel) {
+  for (const LoopHint& hint : kernel.hints)
+    if (hint.kind == HintKind::Pipeline) return hint.amount;
+  return 1;
+}
+
+std::optional<MatrixOp> planned_operation(const MatrixPlan& plan, DType result,
+                                          const Capabilities& caps) {
+  if (plan.m == 1 && plan.k == 1) {
+    Ints lanes;
+    for (int64_t step = 1; step < plan.n; step *= 2) lanes.push_back(step);
+    return MatrixOp{1, plan.n, 1, result, result, {{}, lanes, lanes}};
+  }
+  for (const MatrixOp& op : caps.matrix_ops)
+    if (op.m == plan.m && op.n == plan.n && op.k == plan.k && op.operands == plan.operands &&
+        op.result == result)
+      return op;
+  return std::nullopt;
+}
+
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   const bool has_groups = caps.max_threads_per_group >= caps.simd_width;
-  return has_groups && !caps.matrix_ops.empty() && MatrixMapper(graph, caps, kernel).run();
+  return has_groups && MatrixMapper(graph, caps, kernel).run();
 }
+
+namespace {
+
+// The panels that a plan keeps in shared memory, and the copies of them that a Pipeline hint asks
+// for.
+void verify_panels(const Kernel& kernel, std::vector<std::string>& violations) {
+  const MatrixPlan& plan = *kernel.matrix;
+  const Ints& tiles = kernel.iter.tiles[plan.reduced];
+  if (kernel.scratch.size() != 2 || tiles.size() != 2 || tiles[1] != plan.k)
+    return violations.push_back(concat(
+        "the matrix plan has ", kernel.scratch.size(), " panels and the tiles ",
+        text::to_text(tiles), " of the reduced axis, not 2 panels and [their depth,", plan.k, "]"));
+  const std::array<Panel, 2> panels = matrix_panels(plan, tiles[0]);
+  const int64_t copies = panel_copies(kernel);
+  for (size_t side = 0; side < 2; ++side) {
+    const BufferInfo& buffer = kernel.scratch[side];
+    const Panel& panel = panels[side];
+    const int64_t needed = copies * panel.elements() * size_of(plan.operands);
+    if (buffer.dtype != plan.operands || buffer.alloc.scope != MemoryScope::Shared ||
+        buffer.layout.shape != Shape{panel.rows, panel.columns} ||
+        buffer.layout.strides != Ints{panel.stride, 1})
+      violations.push_back(concat("panel ", side, " of the matrix plan is not ", panel.rows, " x ",
+                                  panel.columns, " of ", name_of(plan.operands), " in rows of ",
+                                  panel.stride, ", shared by the workgroup"));
+    else if (buffer.alloc.size_bytes < needed)
+      violations.push_back(concat(
+          "panel ", side, " of the matrix plan has ", buffer.alloc.size_bytes, " bytes, but ",
+          copies, copies == 1 ? " copy of it needs " : " copies of it need ", needed));
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& kernel) {
   const MatrixPlan& plan = *kernel.matrix;
@@ -183,9 +342,12 @@ std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& ke
                                   text::to_text(kernel.iter.tiles[axis]),
                                   ", but the matrix plan needs ", size));
   };
-  check(plan.rows, plan.m * plan.tiles[0] * plan.groups[0]);
-  check(plan.columns, plan.n * plan.tiles[1] * plan.groups[1]);
-  check(plan.reduced, plan.k);
+  check(plan.rows, block_side(plan, 0));
+  check(plan.columns, block_side(plan, 1));
+  if (kernel.scratch.empty())
+    check(plan.reduced, plan.k);
+  else
+    verify_panels(kernel, violations);
   const int64_t threads = num_elements(kernel.context.local_dims);
   const int64_t groups = plan.groups[0] * plan.groups[1];
   if (groups < 1 || threads % groups != 0)

@@ -89,7 +89,9 @@ const char* name_of(HintKind kind);
 
 // Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
 // Prefetch: what is gathered from `var`, `amount` elements of the gather's last dimension ahead.
-// Pipeline: `axis` in `amount` stages. Nontemporal: `var` is written past the caches.
+// Pipeline: `axis`, the reduced one of a MatrixPlan, in steps with `amount` copies of the panels;
+// with two, those of the next step are loaded before this step's products. Nontemporal: `var` is
+// written past the caches.
 struct LoopHint {
   HintKind kind = HintKind::Unroll;
   std::optional<int64_t> axis;
@@ -130,11 +132,16 @@ struct ReductionPlan {
   }
 };
 
-// How a kernel's contraction, its only reduction, runs by a device's matrix operation (one of
-// Capabilities::matrix_ops) on tiles of m x n x k. A workgroup's block of the result is a rectangle
-// of `groups` SIMD-groups, each of which computes a rectangle of `tiles` tiles: both along the
-// rows' and the columns' axis, which are the kernel's thread axes. Blocks and tiles may reach
-// beyond the axes' sizes.
+// How a kernel's contraction, its only reduction, runs on tiles of m x n x k, by a device's matrix
+// operation (one of Capabilities::matrix_ops) or, with m and k of 1, by multiply-adds of single
+// threads, which count as SIMD-groups of one. A workgroup's block of the result is a rectangle of
+// `groups` SIMD-groups, each of which computes `tiles` tiles: both along the rows' and the columns'
+// axis, which are the kernel's thread axes. Neighbouring tiles are of neighbouring SIMD-groups.
+// Blocks and tiles may reach beyond the axes' sizes.
+//
+// Where the reduced axis has tiles of [depth, k], the workgroup brings the operands' panels of so
+// many elements into shared memory, step by step: the kernel's two scratch buffers, that of the
+// operand with the rows first (matrix_tiles.h).
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph

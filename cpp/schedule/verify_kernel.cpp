@@ -213,6 +213,7 @@ class KernelVerifier : KernelChecks {
       }
       if (of_axis && !seen.insert({hint.kind, *hint.axis}).second)
         report(axis_text(*hint.axis), " has two ", name, " hints");
+      if (hint.kind == HintKind::Pipeline) check_pipeline(hint);
       if (hint.kind == HintKind::Vectorize) {
         vectorized.insert(*hint.axis);
         if (hint.amount != kernel_.lanes())
@@ -227,6 +228,15 @@ class KernelVerifier : KernelChecks {
     if (vectorized != std::set<int64_t>(mapping_.vec.begin(), mapping_.vec.end()))
       report("the vec mapping ", text::to_text(mapping_.vec),
              " does not match the Vectorize hints");
+  }
+
+  // What is pipelined are the steps through the panels of a matrix plan.
+  void check_pipeline(const LoopHint& hint) {
+    if (!kernel_.matrix || kernel_.scratch.empty())
+      report(axis_text(*hint.axis), " has a Pipeline hint, but the kernel no panels");
+    else if (*hint.axis != kernel_.matrix->reduced || hint.amount > 2)
+      report(axis_text(*hint.axis), " has a Pipeline hint of ", hint.amount,
+             ", not 1 or 2 on the reduced axis of the matrix plan");
   }
 
   void check_reduction_plan() {

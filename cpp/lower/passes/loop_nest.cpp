@@ -114,6 +114,13 @@ void LoopNest::loop(int64_t count, const std::function<void(const Expr&)>& body)
   builder_.close_range();
 }
 
+void LoopNest::unrolled(int64_t count, const std::function<void(const Expr&)>& body) {
+  if (count == 1) return body(Expr(0));
+  const Var i = builder_.open_unroll(count, index_dtype_);
+  body(values_.bind(i, {0, count - 1}));
+  builder_.close_range();
+}
+
 void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& points, bool into_slots,
                           const Body& body) {
   const int64_t size = extent(axis), tile = current.size, width = step(axis);

@@ -63,6 +63,8 @@ class LoopNest {
 
   // A loop of known length; none for one iteration.
   void loop(int64_t count, const std::function<void(const sym::Expr&)>& body);
+  // The same, its iterations copied out.
+  void unrolled(int64_t count, const std::function<void(const sym::Expr&)>& body);
   // All points of an axis.
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body);
   // The points of an axis in a tile, the last tile possibly shorter.

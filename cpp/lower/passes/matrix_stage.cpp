@@ -1,6 +1,7 @@
 #include "lower/passes/matrix_stage.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -14,17 +15,12 @@ using sym::Mask;
 
 namespace {
 
-const MatrixOp& find_operation(const KernelContext& context) {
-  const schedule::MatrixPlan& plan = *context.kernel.matrix;
+MatrixOp find_operation(const KernelContext& context) {
   const DType result = context.graph[context.kernel.stages[0].values[0].value].dtype();
-  const auto& all = context.caps.matrix_ops;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const MatrixOp& op) {
-    return op.m == plan.m && op.n == plan.n && op.k == plan.k && op.operands == plan.operands &&
-           op.result == result;
-  });
-  RUNE_CHECK(found != all.end(), "kernel ", context.kernel.kernel_name, ": ", context.caps.name,
+  auto found = schedule::planned_operation(*context.kernel.matrix, result, context.caps);
+  RUNE_CHECK(found, "kernel ", context.kernel.kernel_name, ": ", context.caps.name,
              " has no matrix operation as planned");
-  return *found;
+  return *std::move(found);
 }
 
 // The sum of steps[i] over the bits i of a number; bits side by side whose steps double count as
@@ -48,18 +44,20 @@ MatrixStage::MatrixStage(KernelContext& context)
       builder_(context.builder),
       values_(context.values),
       plan_(*context.kernel.matrix),
-      op_(find_operation(context)) {
-  const int64_t threads = context.nest.threads(), width = context.caps.simd_width;
+      op_(find_operation(context)),
+      width_(context.nest.threads() / (plan_.groups[0] * plan_.groups[1])) {
+  const int64_t threads = context.nest.threads();
   const Expr thread = context.nest.thread_number(threads);
-  thread_ = values_.emit_and_bind(mod(thread, width), width);
-  simd_ = values_.emit_and_bind(floordiv(thread, width), threads / width);
+  thread_ = values_.emit_and_bind(mod(thread, width_), width_);
+  simd_ = values_.emit_and_bind(floordiv(thread, width_), threads / width_);
+  if (!context.kernel.scratch.empty()) make_panels();
 }
 
 MatrixStage::Place MatrixStage::place_in_tile(size_t tile, int64_t columns) const {
   const Ints& strides = op_.spread[tile];
   Ints row_steps, column_steps;
   size_t i = 0;
-  for (; int64_t{1} << i < context_.caps.simd_width; ++i) {
+  for (; int64_t{1} << i < width_; ++i) {
     row_steps.push_back(strides[i] / columns);
     column_steps.push_back(strides[i] % columns);
   }
@@ -84,23 +82,30 @@ MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64
   return result;
 }
 
-// Of the tiles that the SIMD-group has in its part of the block, along one side of it.
-std::vector<MatrixStage::Position> MatrixStage::along(int64_t axis, size_t side, const Expr& simd,
+// Of the tiles that the SIMD-group has in the block, along one side of it. Neighbouring tiles are
+// of neighbouring SIMD-groups, which so read and write neighbouring elements.
+std::vector<MatrixStage::Position> MatrixStage::along(int64_t axis, size_t side,
                                                       const Expr& place) {
-  const int64_t size = side == 0 ? plan_.m : plan_.n, part = size * plan_.tiles[side];
-  const int64_t block = part * plan_.groups[side], extent = context_.nest.extent(axis);
-  const int64_t reach = round_up(extent, block);
-  const Expr first = group_.axes[axis] * block + simd * part + place;
+  const int64_t block = block_side(plan_, side),
+                reach = round_up(context_.nest.extent(axis), block);
   std::vector<Position> result;
+  for (const Expr& at : in_block(side, place))
+    result.push_back(position(group_.axes[axis] * block + at, reach, axis, side == 1));
+  return result;
+}
+std::vector<Expr> MatrixStage::in_block(size_t side, const Expr& place) const {
+  const int64_t size = side == 0 ? plan_.m : plan_.n;
+  const Expr simd = side == 0 ? floordiv(simd_, plan_.groups[1]) : mod(simd_, plan_.groups[1]);
+  std::vector<Expr> result;
   for (int64_t i = 0; i < plan_.tiles[side]; ++i)
-    result.push_back(position(first + Expr(i * size), reach, axis, side == 1));
+    result.push_back((simd + Expr(i * plan_.groups[side])) * size + place);
   return result;
 }
 std::vector<MatrixStage::Position> MatrixStage::rows(const Expr& place) {
-  return along(plan_.rows, 0, floordiv(simd_, plan_.groups[1]), place);
+  return along(plan_.rows, 0, place);
 }
 std::vector<MatrixStage::Position> MatrixStage::columns(const Expr& place) {
-  return along(plan_.columns, 1, mod(simd_, plan_.groups[1]), place);
+  return along(plan_.columns, 1, place);
 }
 
 Points MatrixStage::points(const Point& group) {
@@ -124,9 +129,10 @@ void MatrixStage::run(const Stage& stage, const Points& points) {
   const Var zero = builder_.constant(Scalar::zero(op_.result), values_.lanes());
   std::vector<Var> sums;
   for (size_t i = 0; i < points.size(); ++i) sums.push_back(builder_.acc(zero));
-  const int64_t k = plan_.k, size = context_.nest.extent(plan_.reduced), steps = size / k;
-  context_.nest.loop(steps, [&](const Expr& i) { accumulate(stage, sums, i * k, steps * k); });
-  if (size % k) accumulate(stage, sums, Expr(steps * k), (steps + 1) * k);
+  if (context_.kernel.scratch.empty())
+    accumulate_directly(stage, sums);
+  else
+    accumulate_by_panels(stage, sums);
   for (size_t i = 0; i < points.size(); ++i)
     values_.define(value.value, schedule::value_position(stage, value, points[i].axes), sums[i]);
 }
@@ -143,12 +149,17 @@ Access MatrixStage::operand(const Stage& stage, size_t number, int64_t axis,
                                            schedule::reduced_shape(context_.graph, value.value));
   Access access = schedule::reduction_accesses(
       context_.graph, value.value, context_.index_of(stage, value, axes), inner)[number];
-  const graph::Node& node = context_.graph[access.value];
-  if (node.dtype() != op_.operands) access.value = node.inputs[0];  // before it is widened
+  access.value = multiplied_operand(context_.graph, access.value, plan_);
   access.mask.require(group_.mask);
   access.mask.require(position.mask);
   access.mask.require(reduced.mask);
   return access;
+}
+
+void MatrixStage::accumulate_directly(const Stage& stage, const std::vector<Var>& sums) {
+  const int64_t k = plan_.k, size = context_.nest.extent(plan_.reduced), steps = size / k;
+  context_.nest.loop(steps, [&](const Expr& i) { accumulate(stage, sums, i * k, steps * k); });
+  if (size % k) accumulate(stage, sums, Expr(steps * k), (steps + 1) * k);
 }
 
 // One step along the reduced axis, from `first` on. Elements beyond the axis's end count as zero in
@@ -156,7 +167,7 @@ Access MatrixStage::operand(const Stage& stage, size_t number, int64_t axis,
 void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, const Expr& first,
                              int64_t reach) {
   const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
-  const Position of_a = position(first + a.column, reach, plan_.reduced, true);
+  const Position of_a = position(first + a.column, reach, plan_.reduced, plan_.k > 1);
   const Position of_b = position(first + b.row, reach, plan_.reduced, false);
   const auto row_operand = static_cast<size_t>(plan_.row_operand);
   std::vector<Access> wanted;
@@ -166,19 +177,142 @@ void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, c
   for (const Position& column : columns(b.column))
     wanted.push_back(operand(stage, 1 - row_operand, plan_.columns, column, of_b));
   std::vector<Var> tiles = values_.evaluate(wanted);
-  const Var zero = builder_.constant(Scalar::zero(op_.operands));
-  for (size_t i = 0; i < tiles.size(); ++i) {
-    const Var inside = values_.emit(i < num_rows ? of_a.mask : of_b.mask);
-    if (inside.valid()) tiles[i] = values_.where(inside, tiles[i], zero);
-    tiles[i] = builder_.splat(tiles[i], values_.lanes());
-  }
+  for (size_t i = 0; i < tiles.size(); ++i)
+    tiles[i] = or_zero(tiles[i], i < num_rows ? of_a.mask : of_b.mask);
+  multiply({tiles.begin(), tiles.begin() + num_rows}, {tiles.begin() + num_rows, tiles.end()},
+           sums);
+}
+
+Var MatrixStage::or_zero(Var value, const Mask& mask) {
+  const Var inside = values_.emit(mask);
+  if (!inside.valid()) return value;
+  return values_.where(inside, value, builder_.constant(Scalar::zero(op_.operands)));
+}
+
+// Adds the products of a column of tiles and a row of tiles to the sums.
+void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
+                           const std::vector<Var>& sums) {
   const Wmma shape{op_.m, op_.n, op_.k, op_.spread};
   size_t next = 0;
-  for (size_t row = 0; row < num_rows; ++row)
-    for (size_t column = num_rows; column < tiles.size(); ++column) {
-      const Var sum = sums[next++];
-      builder_.assign(sum, builder_.wmma(shape, tiles[row], tiles[column], sum));
+  for (const Var row : a)
+    for (const Var column : b) {
+      const Var x = builder_.splat(row, values_.lanes());
+      const Var y = builder_.splat(column, values_.lanes()), sum = sums[next++];
+      builder_.assign(sum, width_ == 1 ? builder_.alu_here(AluOp::Mulacc, {x, y, sum})
+                                       : builder_.wmma(shape, x, y, sum));
     }
+}
+
+// Panels in shared memory.
+
+void MatrixStage::make_panels() {
+  const schedule::Kernel& kernel = context_.kernel;
+  int64_t bytes = 0;
+  for (const schedule::BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
+  RUNE_CHECK(bytes <= context_.caps.shared_memory_bytes, "kernel ", kernel.kernel_name, ": ",
+             context_.caps.name, " has ", context_.caps.shared_memory_bytes,
+             " bytes of shared memory, not ", bytes);
+  depth_ = kernel.iter.tiles[plan_.reduced][0];
+  copies_ = schedule::panel_copies(kernel);
+  const std::array<schedule::Panel, 2> shapes = schedule::matrix_panels(plan_, depth_);
+  const auto reads = schedule::memory_accesses(context_.graph, kernel);
+  for (size_t side = 0; side < 2; ++side) {
+    const auto axis = static_cast<uint32_t>(side == 0 ? plan_.rows : plan_.columns);
+    const auto reduced = static_cast<uint32_t>(plan_.reduced);
+    const bool along_reduced = std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
+      const auto stride = read.position.coefficient_of(reduced);
+      return read.stage == 0 && read.position.depends_on(axis) && stride && std::abs(*stride) == 1;
+    });
+    panels_[side] = {shapes[side], builder_.local(op_.operands, copies_ * shapes[side].elements()),
+                     along_reduced == (side == 0)};
+  }
+}
+
+// The elements of the panels of a step that this thread copies.
+MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& step) {
+  const int64_t threads = context_.nest.threads();
+  const int64_t reach = round_up(context_.nest.extent(plan_.reduced), depth_);
+  const Expr thread = context_.nest.thread_number(threads);
+  Copied copied;
+  std::vector<Access> wanted;
+  std::vector<Mask> inside;
+  for (size_t side = 0; side < 2; ++side) {
+    const auto& [shape, memory, by_rows] = panels_[side];
+    const int64_t axis = side == 0 ? plan_.rows : plan_.columns, block = block_side(plan_, side);
+    const int64_t size = shape.rows * shape.columns, run = by_rows ? shape.columns : shape.rows;
+    for (int64_t first = 0; first < size; first += threads) {
+      Mask exists;
+      if (size - first < threads) exists.require_between(thread, 0, size - first);
+      const Expr number =
+          Expr(first) + context_.nest.thread_number(std::min(threads, size - first));
+      const Expr inner = mod(number, run), outer = floordiv(number, run);
+      const Expr row = by_rows ? outer : inner, column = by_rows ? inner : outer;
+      const Position own = position(group_.axes[axis] * block + (side == 0 ? row : column),
+                                    round_up(context_.nest.extent(axis), block), axis, false);
+      const Position reduced =
+          position(step * depth_ + (side == 0 ? column : row), reach, plan_.reduced, false);
+      const auto operand_number =
+          static_cast<size_t>(side == 0 ? plan_.row_operand : 1 - plan_.row_operand);
+      wanted.push_back(operand(stage, operand_number, axis, own, reduced));
+      wanted.back().mask.require(exists);
+      inside.push_back(reduced.mask);
+      copied.push_back({side, row * shape.stride + column, {}, exists});
+    }
+  }
+  const std::vector<Var> values = values_.evaluate(wanted);
+  for (size_t i = 0; i < values.size(); ++i) copied[i].value = or_zero(values[i], inside[i]);
+  return copied;
+}
+
+void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
+  for (const Element& element : copied) {
+    const Panel& panel = panels_[element.side];
+    builder_.store(panel.memory, values_.emit(copy * panel.shape.elements() + element.position),
+                   element.value, values_.emit(element.exists), false);
+  }
+}
+
+// Tiles come from the panels, which hold zeros beyond the reduced axis's end.
+void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy) {
+  context_.nest.unrolled(depth_ / plan_.k, [&](const Expr& i) {
+    const auto load = [&](size_t side, const Expr& row, const Expr& column, bool in_lanes) {
+      const schedule::Panel& shape = panels_[side].shape;
+      const Expr at = copy * shape.elements() + row * shape.stride + column;
+      return builder_.load_here(panels_[side].memory, values_.emit(at),
+                                in_lanes ? values_.lanes() : 1, {});
+    };
+    const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
+    const Expr first = i * plan_.k;
+    std::vector<Var> rows, columns;
+    for (const Expr& row : in_block(0, a.row))
+      rows.push_back(load(0, row, first + a.column, plan_.k > 1));
+    for (const Expr& column : in_block(1, b.column))
+      columns.push_back(load(1, first + b.row, column, true));
+    multiply(rows, columns, sums);
+  });
+}
+
+// With two copies of the panels, those of the next step are loaded before this step's products and
+// stored behind them: one barrier a step.
+void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var>& sums) {
+  const int64_t steps = ceil_div(context_.nest.extent(plan_.reduced), depth_);
+  const bool pipelined = copies_ > 1;
+  if (!pipelined)
+    return context_.nest.loop(steps, [&](const Expr& step) {
+      store_panels(load_panels(stage, step), Expr(0));
+      builder_.barrier();
+      multiply_panels(sums, Expr(0));
+      builder_.barrier();
+    });
+  store_panels(load_panels(stage, Expr(0)), Expr(0));
+  builder_.barrier();
+  context_.nest.loop(steps - 1, [&](const Expr& step) {
+    const Copied next = load_panels(stage, step + Expr(1));
+    multiply_panels(sums, mod(step, copies_));
+    store_panels(next, mod(step + Expr(1), copies_));
+    builder_.barrier();
+  });
+  multiply_panels(sums, Expr((steps - 1) % copies_));
 }
 
 }  // namespace rune::lower

@@ -1,7 +1,11 @@
-// A contraction by the matrix operation of SIMD-groups (schedule::MatrixPlan).
+// A contraction by the matrix operation of SIMD-groups or the multiply-adds of threads
+// (schedule::MatrixPlan).
 #pragma once
 
+#include <array>
+
 #include "lower/passes/kernel_context.h"
+#include "schedule/matrix_tiles.h"
 
 namespace rune::lower {
 
@@ -12,8 +16,8 @@ class MatrixStage {
   // Throws InternalError if the device has no operation as the kernel's plan wants it.
   explicit MatrixStage(KernelContext& context);
 
-  // The thread's points, row after row of tiles; `group` has the workgroup's axes, of the rows and the
-  // columns the number of its block.
+  // The thread's points, row after row of tiles; `group` has the workgroup's axes, of the rows and
+  // the columns the number of its block.
   Points points(const Point& group);
   // Computes the stage's contraction at these points, which points() gave last.
   void run(const schedule::Stage& stage, const Points& points);
@@ -29,25 +33,56 @@ class MatrixStage {
     sym::Expr row, column;
   };
 
+  // An operand's panels in shared memory, all copies one after the other; by_rows: neighbouring
+  // threads fill neighbouring elements of a row, else of a column, as memory has them.
+  struct Panel {
+    schedule::Panel shape;
+    Var memory;
+    bool by_rows = true;
+  };
+  // What a thread copies to a position of the panel of rows (0) or columns (1), where it exists.
+  struct Element {
+    size_t side;
+    sym::Expr position;
+    Var value;
+    sym::Mask exists;
+  };
+  using Copied = std::vector<Element>;
+
   Place place_in_tile(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
   std::vector<Position> rows(const sym::Expr& place);
   std::vector<Position> columns(const sym::Expr& place);
-  std::vector<Position> along(int64_t axis, size_t side, const sym::Expr& simd,
-                              const sym::Expr& place);
+  // Where the SIMD-group's tiles are along a side of the block.
+  std::vector<sym::Expr> in_block(size_t side, const sym::Expr& place) const;
+  std::vector<Position> along(int64_t axis, size_t side, const sym::Expr& place);
   schedule::Access operand(const schedule::Stage& stage, size_t number, int64_t axis,
                            const Position& position, const Position& reduced) const;
+  Var or_zero(Var value, const sym::Mask& mask);
+  void multiply(const std::vector<Var>& a, const std::vector<Var>& b, const std::vector<Var>& sums);
+
+  void accumulate_directly(const schedule::Stage& stage, const std::vector<Var>& sums);
   void accumulate(const schedule::Stage& stage, const std::vector<Var>& sums,
                   const sym::Expr& first, int64_t reach);
+
+  void make_panels();
+  Copied load_panels(const schedule::Stage& stage, const sym::Expr& step);
+  void store_panels(const Copied& copied, const sym::Expr& copy);
+  void multiply_panels(const std::vector<Var>& sums, const sym::Expr& copy);
+  void accumulate_by_panels(const schedule::Stage& stage, const std::vector<Var>& sums);
 
   KernelContext& context_;
   ScopedBuilder& builder_;
   ValueEmitter& values_;
   const schedule::MatrixPlan& plan_;
-  const MatrixOp& op_;
-  sym::Expr thread_;  // its number in the SIMD-group
-  sym::Expr simd_;    // the SIMD-group's number in the workgroup
+  const MatrixOp op_;
+  const int64_t width_;  // threads of a SIMD-group
+  sym::Expr thread_;     // its number in the SIMD-group
+  sym::Expr simd_;       // the SIMD-group's number in the workgroup
   Point group_;
+  std::array<Panel, 2> panels_;
+  int64_t depth_ = 0;   // of panels
+  int64_t copies_ = 1;  // of each
 };
 
 }  // namespace rune::lower

@@ -69,6 +69,7 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
                                            num_elements(graph_[v].shape()), writable);
   }
   for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
+  if (kernel.matrix) return;  // its panels are MatrixStage's
   for (const auto& buffer : kernel.scratch)
     scratch_[buffer.buf_var.id] =
         builder_.buffer(buffer.dtype, buffer.alloc.size_bytes / size_of(buffer.dtype));

@@ -67,7 +67,7 @@ TEST(Cuda, SymbolicVariablesAreOneStruct) {
   const std::string text = render_cuda(b.take());
   expect_contains(text, "const rune_vars<1> vars");
   expect_contains(text, "= vars.v[0];");
-  expect_contains(text, "__shared__ long long m1[32];");
+  expect_contains(text, "__shared__ __align__(16) long long m1[32];");
   expect_contains(text, "__syncthreads();");
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "schedule/matrix_tiles.h"
 #include "schedule_testing.h"
 
 namespace rune::schedule {
@@ -270,6 +271,27 @@ TEST_F(Map, SoftmaxSharesEveryStageAmongTheThreads) {
   const Kernel& k = on_grid({softmax(b, input(b, {100, 128}), 1)});
   EXPECT_EQ(k.iter.mapping.thread, (Ints{1, 2, 3}));
   EXPECT_EQ(k.context.local_dims, (Ints{128, 1, 1}));
+}
+
+// Of panels of a matrix product on a device with so much shared memory: their depth and how many
+// copies there are.
+TEST_F(Map, SharedMemoryDecidesThePanels) {
+  const auto panels = [](int64_t bytes) {
+    Builder b;
+    Capabilities caps = grid();
+    caps.shared_memory_bytes = bytes;
+    const Value x = input(b, {1024, 256}), y = input(b, {256, 1024});
+    const Schedule s = schedule_of(b, {b.contract(x, y, {{1, 0}}, {})}, caps);
+    const Kernel& k = kernel_at(s, 0);
+    int64_t used = 0;
+    for (const BufferInfo& buffer : k.scratch) used += buffer.alloc.size_bytes;
+    EXPECT_LE(used, bytes);
+    return k.matrix ? Ints{k.iter.tiles[2][0], panel_copies(k)} : Ints{};
+  };
+  EXPECT_EQ(panels(48 << 10), (Ints{16, 2}));
+  EXPECT_EQ(panels(32 << 10), (Ints{8, 2}));
+  EXPECT_EQ(panels(16 << 10), (Ints{8, 1}));
+  EXPECT_EQ(panels(8 << 10), Ints{});
 }
 
 TEST_F(Map, LongReductionsAreSplitOverTheGrid) {

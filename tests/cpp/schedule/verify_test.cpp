@@ -425,6 +425,45 @@ TEST(VerifySchedule, Workgroups) {
   for (const Case& c : kGroupCases) expect_violation(valid, c);
 }
 
+// A matrix product through panels in shared memory.
+Schedule panels() {
+  Builder b;
+  const Value x = input(b, {64, 128}), y = input(b, {128, 256});
+  return schedule_of(b, {b.contract(x, y, {{1, 0}}, {})}, grid());
+}
+
+const Case kPanelCases[] = {
+    {"one panel", [](Schedule& s) { kernel(s, 0).scratch.pop_back(); },
+     "the matrix plan has 1 panels and the tiles [16,1] of the reduced axis"},
+    {"no depth", [](Schedule& s) { kernel(s, 0).iter.tiles[2] = {1}; },
+     "the matrix plan has 2 panels and the tiles [1] of the reduced axis"},
+    {"no panels", [](Schedule& s) { kernel(s, 0).scratch.clear(); },
+     "axis 2 has the tiles [16,1], but the matrix plan needs 1"},
+    {"another shape", [](Schedule& s) { kernel(s, 0).scratch[0].layout.strides[0] -= 1; },
+     "panel 0 of the matrix plan is not 32 x 16 of f32 in rows of 17, shared by the workgroup"},
+    {"another dtype", [](Schedule& s) { kernel(s, 0).scratch[1].dtype = DType::Float64; },
+     "panel 1 of the matrix plan is not 16 x "},
+    {"room for one copy", [](Schedule& s) { kernel(s, 0).scratch[0].alloc.size_bytes /= 2; },
+     "panel 0 of the matrix plan has 2176 bytes, but 2 copies of it need 4352"},
+    {"another axis is pipelined", [](Schedule& s) { kernel(s, 0).hints[0].axis = 0; },
+     "axis 0 (`o0`) has a Pipeline hint of 2, not 1 or 2 on the reduced axis"},
+    {"three copies",
+     [](Schedule& s) {
+       kernel(s, 0).hints[0].amount = 3;
+       for (BufferInfo& buffer : kernel(s, 0).scratch) buffer.alloc.size_bytes *= 2;
+     },
+     "has a Pipeline hint of 3, not 1 or 2"},
+};
+
+TEST(VerifySchedule, Panels) {
+  const Schedule valid = panels();
+  for (const Case& c : kPanelCases) expect_violation(valid, c);
+  Schedule reduction = on_grid();
+  kernel(reduction, 0).hints.push_back({HintKind::Pipeline, 1, std::nullopt, 2});
+  expect_violation(reduction, {"no panels to pipeline", [](Schedule&) {},
+                               "has a Pipeline hint, but the kernel no panels"});
+}
+
 TEST(VerifySchedule, ItemsThatAreNoKernels) {
   Schedule s = three_kernels();
   ScheduleItem item;
