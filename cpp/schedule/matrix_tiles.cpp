@@ -168,8 +168,8 @@ class MatrixMapper {
   int64_t num_workgroups() const {
     int64_t count = 1;
     for (const int64_t axis : outer_)
-      count *= ceil_div(extent(axis), axis == plan_.rows      ? block_side(plan_, 0)
-                                      : axis == plan_.columns ? block_side(plan_, 1)
+      count *= ceil_div(extent(axis), axis == plan_.rows      ? plan_.block_size(0)
+                                      : axis == plan_.columns ? plan_.block_size(1)
                                                               : 1);
     return count;
   }
@@ -177,7 +177,7 @@ class MatrixMapper {
   // Panels of both operands in shared memory, twice if they fit, so that one is filled while the
   // other is multiplied. Returns false if they do not pay.
   bool choose_panels() {
-    if (block_side(plan_, 0) < kLeastSide || block_side(plan_, 1) < kLeastSide) return false;
+    if (plan_.block_size(0) < kLeastSide || plan_.block_size(1) < kLeastSide) return false;
     const int64_t element = size_of(plan_.operands);
     for (int64_t copies = kMostCopies; copies >= 1; --copies)
       for (int64_t bytes = kPanelBytes; bytes >= kLeastPanelBytes; bytes /= 2) {
@@ -197,8 +197,8 @@ class MatrixMapper {
     IterSpace& iter = kernel_.iter;
     Mapping& mapping = iter.mapping;
     iter.tiles.assign(iter.axes.size(), Ints{1});
-    iter.tiles[plan_.rows] = {block_side(plan_, 0)};
-    iter.tiles[plan_.columns] = {block_side(plan_, 1)};
+    iter.tiles[plan_.rows] = {plan_.block_size(0)};
+    iter.tiles[plan_.columns] = {plan_.block_size(1)};
     iter.tiles[plan_.reduced] = {plan_.k};
     mapping.block = outer_;
     mapping.thread = {plan_.rows, plan_.columns};
@@ -222,10 +222,8 @@ class MatrixMapper {
       kernel_.hints.push_back({HintKind::Pipeline, plan_.reduced, std::nullopt, copies_});
     const std::array<Panel, 2> panels = matrix_panels(plan_, depth_);
     for (size_t side = 0; side < 2; ++side) {
-      const auto operand =
-          static_cast<size_t>(side == 0 ? plan_.row_operand : 1 - plan_.row_operand);
       BufferInfo info;
-      info.buf_var = multiplied_operand(graph_, values_[operand], plan_);
+      info.buf_var = multiplied_operand(graph_, values_[plan_.operand(side)], plan_);
       info.dtype = plan_.operands;
       info.layout.shape = {panels[side].rows, panels[side].columns};
       info.layout.strides = {panels[side].stride, 1};
@@ -252,12 +250,8 @@ class MatrixMapper {
 
 }  // namespace
 
-int64_t block_side(const MatrixPlan& plan, size_t side) {
-  return (side == 0 ? plan.m : plan.n) * plan.tiles[side] * plan.groups[side];
-}
-
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan, int64_t depth) {
-  const int64_t rows = block_side(plan, 0), columns = block_side(plan, 1);
+  const int64_t rows = plan.block_size(0), columns = plan.block_size(1);
   return {Panel{rows, depth, depth + plan.k}, Panel{depth, columns, columns + plan.n}};
 }
 
@@ -332,6 +326,8 @@ std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& ke
       stage.axes != Ints{plan.reduced} || stage.values.size() != 1 ||
       graph[stage.values[0].value].kind() != graph::NodeKind::Contract)
     return {"the matrix plan does not match the thread axes and a contraction in stage 0"};
+  if (plan.row_operand != 0 && plan.row_operand != 1)
+    return {concat("the matrix plan takes the rows from operand ", plan.row_operand, " of 2")};
   if (plan.tiles.size() != 2 || plan.groups.size() != 2)
     return {concat("the matrix plan has ", plan.tiles.size(), " and ", plan.groups.size(),
                    " counts of tiles and groups, not 2")};
@@ -342,8 +338,8 @@ std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& ke
                                   text::to_text(kernel.iter.tiles[axis]),
                                   ", but the matrix plan needs ", size));
   };
-  check(plan.rows, block_side(plan, 0));
-  check(plan.columns, block_side(plan, 1));
+  check(plan.rows, plan.block_size(0));
+  check(plan.columns, plan.block_size(1));
   if (kernel.scratch.empty())
     check(plan.reduced, plan.k);
   else

@@ -16,9 +16,6 @@ namespace rune::schedule {
 // contraction or too small.
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
-// Elements of a workgroup's block of the result along its rows' (0) or columns' (1) axis.
-int64_t block_side(const MatrixPlan& plan, size_t side);
-
 // What a workgroup holds in shared memory of an operand at a time: a matrix whose rows are `stride`
 // elements apart, a tile more than they are long, so that they begin in different memory banks.
 struct Panel {

@@ -149,6 +149,11 @@ struct MatrixPlan {
   int64_t row_operand = 0;                     // which of the contraction's operands has the rows
   Ints tiles, groups;
   bool operator==(const MatrixPlan&) const = default;
+  // By side of the block: 0 that of the rows, 1 that of the columns.
+  int64_t axis(size_t side) const { return side == 0 ? rows : columns; }
+  size_t operand(size_t side) const { return static_cast<size_t>(row_operand) ^ side; }
+  int64_t tile_size(size_t side) const { return side == 0 ? m : n; }
+  int64_t block_size(size_t side) const { return tile_size(side) * tiles[side] * groups[side]; }
   template <class F>
   void fields(F&& f) {
     f("m", m);

@@ -84,36 +84,30 @@ MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64
 
 // Of the tiles that the SIMD-group has in the block, along one side of it. Neighbouring tiles are
 // of neighbouring SIMD-groups, which so read and write neighbouring elements.
-std::vector<MatrixStage::Position> MatrixStage::along(int64_t axis, size_t side,
-                                                      const Expr& place) {
-  const int64_t block = block_side(plan_, side),
-                reach = round_up(context_.nest.extent(axis), block);
+std::vector<MatrixStage::Position> MatrixStage::along(size_t side, const Expr& place) {
   std::vector<Position> result;
-  for (const Expr& at : in_block(side, place))
-    result.push_back(position(group_.axes[axis] * block + at, reach, axis, side == 1));
+  for (const Expr& at : in_block(side, place)) result.push_back(of_block(side, at, side == 1));
   return result;
 }
 std::vector<Expr> MatrixStage::in_block(size_t side, const Expr& place) const {
-  const int64_t size = side == 0 ? plan_.m : plan_.n;
   const Expr simd = side == 0 ? floordiv(simd_, plan_.groups[1]) : mod(simd_, plan_.groups[1]);
   std::vector<Expr> result;
   for (int64_t i = 0; i < plan_.tiles[side]; ++i)
-    result.push_back((simd + Expr(i * plan_.groups[side])) * size + place);
+    result.push_back((simd + Expr(i * plan_.groups[side])) * plan_.tile_size(side) + place);
   return result;
 }
-std::vector<MatrixStage::Position> MatrixStage::rows(const Expr& place) {
-  return along(plan_.rows, 0, place);
-}
-std::vector<MatrixStage::Position> MatrixStage::columns(const Expr& place) {
-  return along(plan_.columns, 1, place);
+MatrixStage::Position MatrixStage::of_block(size_t side, const Expr& at, bool in_lanes) {
+  const int64_t axis = plan_.axis(side), block = plan_.block_size(side);
+  const int64_t reach = round_up(context_.nest.extent(axis), block);
+  return position(group_.axes[axis] * block + at, reach, axis, in_lanes);
 }
 
 Points MatrixStage::points(const Point& group) {
   group_ = group;
   const Place place = place_in_tile(2, plan_.n);
   Points points;
-  for (const Position& row : rows(place.row))
-    for (const Position& column : columns(place.column)) {
+  for (const Position& row : along(0, place.row))
+    for (const Position& column : along(1, place.column)) {
       Point point = group;
       point.axes[plan_.rows] = row.at;
       point.axes[plan_.columns] = column.at;
@@ -137,18 +131,19 @@ void MatrixStage::run(const Stage& stage, const Points& points) {
     values_.define(value.value, schedule::value_position(stage, value, points[i].axes), sums[i]);
 }
 
-// An operand at a position along the one axis of the result's tiles that it has.
-Access MatrixStage::operand(const Stage& stage, size_t number, int64_t axis,
-                            const Position& position, const Position& reduced) const {
+// The operand of a side of the block at a position along that side's axis.
+Access MatrixStage::operand(const Stage& stage, size_t side, const Position& position,
+                            const Position& reduced) const {
   const StageValue& value = stage.values[0];
   std::vector<Expr> axes = group_.axes;
   axes[plan_.rows] = axes[plan_.columns] = Expr(0);
-  axes[axis] = position.at;
+  axes[plan_.axis(side)] = position.at;
   axes[plan_.reduced] = reduced.at;
   const Index inner = sym::unflatten_index(schedule::inner_position(stage, value, axes),
                                            schedule::reduced_shape(context_.graph, value.value));
-  Access access = schedule::reduction_accesses(
-      context_.graph, value.value, context_.index_of(stage, value, axes), inner)[number];
+  Access access = schedule::reduction_accesses(context_.graph, value.value,
+                                               context_.index_of(stage, value, axes),
+                                               inner)[plan_.operand(side)];
   access.value = multiplied_operand(context_.graph, access.value, plan_);
   access.mask.require(group_.mask);
   access.mask.require(position.mask);
@@ -169,13 +164,11 @@ void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, c
   const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
   const Position of_a = position(first + a.column, reach, plan_.reduced, plan_.k > 1);
   const Position of_b = position(first + b.row, reach, plan_.reduced, false);
-  const auto row_operand = static_cast<size_t>(plan_.row_operand);
   std::vector<Access> wanted;
-  for (const Position& row : rows(a.row))
-    wanted.push_back(operand(stage, row_operand, plan_.rows, row, of_a));
+  for (const Position& row : along(0, a.row)) wanted.push_back(operand(stage, 0, row, of_a));
   const size_t num_rows = wanted.size();
-  for (const Position& column : columns(b.column))
-    wanted.push_back(operand(stage, 1 - row_operand, plan_.columns, column, of_b));
+  for (const Position& column : along(1, b.column))
+    wanted.push_back(operand(stage, 1, column, of_b));
   std::vector<Var> tiles = values_.evaluate(wanted);
   for (size_t i = 0; i < tiles.size(); ++i)
     tiles[i] = or_zero(tiles[i], i < num_rows ? of_a.mask : of_b.mask);
@@ -217,7 +210,7 @@ void MatrixStage::make_panels() {
   const std::array<schedule::Panel, 2> shapes = schedule::matrix_panels(plan_, depth_);
   const auto reads = schedule::memory_accesses(context_.graph, kernel);
   for (size_t side = 0; side < 2; ++side) {
-    const auto axis = static_cast<uint32_t>(side == 0 ? plan_.rows : plan_.columns);
+    const auto axis = static_cast<uint32_t>(plan_.axis(side));
     const auto reduced = static_cast<uint32_t>(plan_.reduced);
     const bool along_reduced = std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
       const auto stride = read.position.coefficient_of(reduced);
@@ -238,7 +231,6 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
   std::vector<Mask> inside;
   for (size_t side = 0; side < 2; ++side) {
     const auto& [shape, memory, by_rows] = panels_[side];
-    const int64_t axis = side == 0 ? plan_.rows : plan_.columns, block = block_side(plan_, side);
     const int64_t size = shape.rows * shape.columns, run = by_rows ? shape.columns : shape.rows;
     for (int64_t first = 0; first < size; first += threads) {
       Mask exists;
@@ -247,13 +239,10 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
           Expr(first) + context_.nest.thread_number(std::min(threads, size - first));
       const Expr inner = mod(number, run), outer = floordiv(number, run);
       const Expr row = by_rows ? outer : inner, column = by_rows ? inner : outer;
-      const Position own = position(group_.axes[axis] * block + (side == 0 ? row : column),
-                                    round_up(context_.nest.extent(axis), block), axis, false);
+      const Position own = of_block(side, side == 0 ? row : column, false);
       const Position reduced =
           position(step * depth_ + (side == 0 ? column : row), reach, plan_.reduced, false);
-      const auto operand_number =
-          static_cast<size_t>(side == 0 ? plan_.row_operand : 1 - plan_.row_operand);
-      wanted.push_back(operand(stage, operand_number, axis, own, reduced));
+      wanted.push_back(operand(stage, side, own, reduced));
       wanted.back().mask.require(exists);
       inside.push_back(reduced.mask);
       copied.push_back({side, row * shape.stride + column, {}, exists});
@@ -292,18 +281,17 @@ void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy
   });
 }
 
-// With two copies of the panels, those of the next step are loaded before this step's products and
-// stored behind them: one barrier a step.
 void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var>& sums) {
   const int64_t steps = ceil_div(context_.nest.extent(plan_.reduced), depth_);
-  const bool pipelined = copies_ > 1;
-  if (!pipelined)
+  if (copies_ == 1)
     return context_.nest.loop(steps, [&](const Expr& step) {
       store_panels(load_panels(stage, step), Expr(0));
       builder_.barrier();
       multiply_panels(sums, Expr(0));
       builder_.barrier();
     });
+  // The next step's elements are loaded before this step's products, from one copy, and stored to
+  // the other behind them, which no thread has read since the last barrier.
   store_panels(load_panels(stage, Expr(0)), Expr(0));
   builder_.barrier();
   context_.nest.loop(steps - 1, [&](const Expr& step) {

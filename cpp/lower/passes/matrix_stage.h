@@ -40,7 +40,7 @@ class MatrixStage {
     Var memory;
     bool by_rows = true;
   };
-  // What a thread copies to a position of the panel of rows (0) or columns (1), where it exists.
+  // What a thread copies to a position of a side's panel, where it exists.
   struct Element {
     size_t side;
     sym::Expr position;
@@ -51,13 +51,13 @@ class MatrixStage {
 
   Place place_in_tile(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
-  std::vector<Position> rows(const sym::Expr& place);
-  std::vector<Position> columns(const sym::Expr& place);
-  // Where the SIMD-group's tiles are along a side of the block.
+  // Sides of the block are 0, along its rows' axis, and 1, along its columns'. Where the
+  // SIMD-group's tiles are in the block, and positions that these and others are along the axis.
   std::vector<sym::Expr> in_block(size_t side, const sym::Expr& place) const;
-  std::vector<Position> along(int64_t axis, size_t side, const sym::Expr& place);
-  schedule::Access operand(const schedule::Stage& stage, size_t number, int64_t axis,
-                           const Position& position, const Position& reduced) const;
+  Position of_block(size_t side, const sym::Expr& at, bool in_lanes);
+  std::vector<Position> along(size_t side, const sym::Expr& place);
+  schedule::Access operand(const schedule::Stage& stage, size_t side, const Position& position,
+                           const Position& reduced) const;
   Var or_zero(Var value, const sym::Mask& mask);
   void multiply(const std::vector<Var>& a, const std::vector<Var>& b, const std::vector<Var>& sums);
 

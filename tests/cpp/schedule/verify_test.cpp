@@ -433,6 +433,8 @@ Schedule panels() {
 }
 
 const Case kPanelCases[] = {
+    {"a third operand", [](Schedule& s) { kernel(s, 0).matrix->row_operand = 2; },
+     "the matrix plan takes the rows from operand 2 of 2"},
     {"one panel", [](Schedule& s) { kernel(s, 0).scratch.pop_back(); },
      "the matrix plan has 1 panels and the tiles [16,1] of the reduced axis"},
     {"no depth", [](Schedule& s) { kernel(s, 0).iter.tiles[2] = {1}; },
