@@ -1,9 +1,10 @@
 #include "schedule/packing.h"
-#include "base/math.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
+
+#include "base/math.h"
 
 namespace rune::schedule {
 
@@ -282,13 +283,12 @@ class Packer {
     info.layout.alignment = kCacheLineBytes;
     const Shape& shape = graph_[operand.value].shape();
     for (size_t d = 0; d < weights.size(); ++d) {
-      const Weight& w = weights[d];
-      info.layout.shape.push_back(w.axis < 0               ? 1
-                                  : w.axis == operand.axis ? std::min(shape[d], tile)
-                                                           : shape[d]);
-      info.layout.strides.push_back(w.factor * (w.axis < 0               ? 0
-                                                : w.axis == operand.axis ? along_axis
-                                                                         : along_reduced));
+      const auto [axis, factor] = weights[d];
+      const bool in_tile = axis == operand.axis;
+      info.layout.shape.push_back(axis < 0  ? 1
+                                  : in_tile ? std::min(shape[d], ceil_div(tile, factor))
+                                            : shape[d]);
+      info.layout.strides.push_back(axis < 0 ? 0 : factor * (in_tile ? along_axis : along_reduced));
     }
     info.alloc.scope = MemoryScope::Shared;
     info.alloc.size_bytes = elements * size_of(info.dtype);

@@ -64,6 +64,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "slices": (lambda a, b: a[3:, ::2] @ b[::-1, 5:], (_array(150, 280), _array(140, 140))),
     "batch": (lambda a, b: a @ b, (_array(3, 140, 130), _array(3, 130, 150))),
     "batch of rows": (lambda a, b: a @ b, (_array(5, 60, 130), _array(130, 150))),
+    "rows of two axes": (lambda a, b: a @ b, (_array(32, 128, 256), _array(256, 300))),
+    "rows of three axes": (lambda a, b: a @ b + 1, (_array(4, 8, 128, 256), _array(256, 300))),
     "broadcast batch": (lambda a, b: a @ b, (_array(2, 1, 140, 130), _array(3, 130, 150))),
     "with itself": (lambda a: a @ a, (_array(150, 150),)),
     "with its transpose": (lambda a: a @ a.T, (_array(150, 140),)),
