@@ -42,7 +42,8 @@ class KernelRenderer {
       : kernel_(kernel),
         w_(declarations),
         values_(kernel.body.size()),
-        memories_(kernel.body.size()) {}
+        memories_(kernel.body.size()),
+        displaces_(kernel.body.size()) {}
 
   std::string render();
 
@@ -59,6 +60,8 @@ class KernelRenderer {
     std::vector<std::string> entry_values;  // of the accs
   };
 
+  void find_displacements();
+  Value displaced(const Instr& sum) const;
   void prologue();
   void define_memories();
   void task_indices();
@@ -85,6 +88,7 @@ class KernelRenderer {
   Writer w_;
   std::vector<Value> values_;                       // by instruction; of an Acc, its value now
   std::vector<std::vector<MemoryPiece>> memories_;  // by instruction that gives memory
+  std::vector<bool> displaces_;  // by instruction: a sum with a constant that only addresses memory
   std::map<std::string, int64_t> var_slots_;
   std::string task_[3] = {"0", "0", "0"};
   std::vector<Scope> scopes_;
@@ -93,6 +97,7 @@ class KernelRenderer {
 std::string KernelRenderer::render() {
   RUNE_CHECK((kernel_.local == std::array<int64_t, 3>{1, 1, 1}), "llvm_ir: kernel ", kernel_.name,
              " has workgroups of more than one thread");
+  find_displacements();
   prologue();
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     try {
@@ -120,6 +125,26 @@ std::string KernelRenderer::render() {
   const std::string placeholder = "%task.latch";
   text.replace(text.find(placeholder), placeholder.size(), '%' + last);
   return text;
+}
+
+// Indices i + 1, i + 2 ... become displacements from the address of i.
+void KernelRenderer::find_displacements() {
+  for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
+    const Instr& i = kernel_.body[id];
+    const auto* alu = i.as<lower::Alu>();
+    displaces_[id] = alu && alu->op == AluOp::Add && i.type.dtype == DType::Int64 &&
+                     i.type.lanes == 1 && instr(i.args[1]).as<lower::Const>();
+    const bool accesses = i.kind() == InstrKind::Load || i.kind() == InstrKind::Store ||
+                          i.kind() == InstrKind::Prefetch;
+    for (size_t k = 0; k < i.args.size(); ++k)
+      if (!accesses || k != 1) displaces_[i.args[k].id] = false;
+  }
+}
+
+Value KernelRenderer::displaced(const Instr& sum) const {
+  Value index = value(sum.args[0]);
+  index.displacement += instr(sum.args[1]).as<lower::Const>()->value.as_int64();
+  return index;
 }
 
 // What does not depend on the task: pointers, symbolic variables, scratch memory.
@@ -235,9 +260,10 @@ Value KernelRenderer::compute(const Instr& i) {
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
       // LLVM 22 writes a single lane of narrowed integers with the bytes that it had before.
       if (const auto lane = valid ? only_valid_lane(i) : std::nullopt) {
-        const Value offset = constant(args[0].dtype, *lane, 1);
-        args[0] =
-            args[0].lanes > 1 ? w_.extract(args[0], *lane) : w_.binary("add", args[0], offset);
+        if (args[0].lanes > 1)
+          args[0] = w_.extract(args[0], *lane);
+        else
+          args[0].displacement += *lane;
         args[1] = w_.extract(args[1], *lane);
         valid = nullptr;
       }
@@ -290,6 +316,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::If: return open_if(id);
     case InstrKind::EndIf: return close_if();
     case InstrKind::Assign: values_[i.args[0].id] = value(i.args[1]); return;
+    case InstrKind::Alu: values_[id] = displaces_[id] ? displaced(i) : compute(i); return;
     case InstrKind::Acc:
     case InstrKind::Const:
     case InstrKind::Vconst:
@@ -297,7 +324,6 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Load:
     case InstrKind::Store:
     case InstrKind::Prefetch:
-    case InstrKind::Alu:
     case InstrKind::Gep:
     case InstrKind::Vectorize:
     case InstrKind::Wmma:

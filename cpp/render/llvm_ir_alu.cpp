@@ -80,13 +80,17 @@ std::optional<double> constant_of(const Value& x) {
 // `a op b ? a : b` is one instruction on x86, which gives b for NaN and for two zeros, as NumPy
 // does; llvm.maximum would order the zeros at twice the cost. `checked` is the operand returned if
 // it is NaN (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs
-// no check, on whichever side it is, unless it is a zero, whose sign depends on the order.
+// no check, on whichever side it is; to a zero on the right goes what equals it, a zero of any
+// sign.
 Value extremum(Writer& w, AluOp op, const Value& a, const Value& b) {
-  const char* before = op == AluOp::Max || op == AluOp::Fmax ? "fcmp ogt" : "fcmp olt";
+  const bool is_max = op == AluOp::Max || op == AluOp::Fmax;
+  const char* before = is_max ? "fcmp ogt" : "fcmp olt";
   const bool propagates = op == AluOp::Max || op == AluOp::Min;
   const std::optional<double> limit = constant_of(b);
-  if (propagates && limit && *limit == *limit && *limit != 0)
-    return w.select(w.compare(before, b, a), b, a);
+  if (propagates && limit && *limit == *limit) {
+    if (*limit != 0) return w.select(w.compare(before, b, a), b, a);
+    return w.select(w.compare(is_max ? "fcmp ole" : "fcmp oge", a, b), b, a);
+  }
   const Value first = w.select(w.compare(before, a, b), a, b);
   const Value& checked = propagates ? a : b;
   const std::optional<double> known = constant_of(checked);

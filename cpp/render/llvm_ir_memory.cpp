@@ -5,18 +5,33 @@ namespace rune::render::llvm {
 namespace {
 
 Value wide_index(Writer& w, const Value& index) {
-  return size_of(index.dtype) == 8 ? index : emit_cast(w, index, DType::Int64);
+  Value wide = size_of(index.dtype) == 8 ? index : emit_cast(w, index, DType::Int64);
+  wide.dtype = DType::Int64;
+  wide.displacement = index.displacement;
+  return wide;
 }
 
+// The index as a value that more can be done with than to address memory.
+Value whole_index(Writer& w, const Value& index) {
+  Value wide = wide_index(w, index);
+  const int64_t displacement = std::exchange(wide.displacement, 0);
+  if (displacement == 0) return wide;
+  return w.binary("add", wide, constant(DType::Int64, displacement, wide.lanes));
+}
+
+// A displacement is added to the address of the index without it, which neighbours share: LLVM
+// takes a tenth less time for addresses of which it sees the difference.
 std::string offset(Writer& w, const std::string& pointer, DType dtype, const Value& index) {
-  return w.emit("getelementptr ", memory_type_text(dtype), ", ptr ", pointer, ", ",
-                type_text(index), ' ', index.text);
+  const std::string element = memory_type_text(dtype);
+  const std::string address = w.emit_once("getelementptr ", element, ", ptr ", pointer, ", ",
+                                          type_text(index), ' ', index.text);
+  if (index.displacement == 0) return address;
+  return w.emit_once("getelementptr ", element, ", ptr ", address, ", i64 ", index.displacement);
 }
 
 // The address of each index. In several pieces: of the last piece that starts at or before it.
 std::string addresses(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index) {
-  index = wide_index(w, index);
-  index.dtype = DType::Int64;
+  index = memory.size() > 1 ? whole_index(w, index) : wide_index(w, index);
   std::string address = offset(w, memory[0].pointer, dtype, index);
   const std::string type = vector_type("ptr", index.lanes);
   int64_t start = 0;
@@ -62,7 +77,10 @@ std::string alignment(DType dtype) {
 Value load_scalar(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index,
                   const Value* valid) {
   const DType raw_dtype = memory_dtype(dtype);
-  if (valid) index = w.select(*valid, index, zero_of(index.dtype, 1));
+  if (valid) {
+    index = whole_index(w, index);
+    index = w.select(*valid, index, zero_of(index.dtype, 1));
+  }
   const std::string address = addresses(w, memory, dtype, index);
   const Value raw =
       w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
@@ -131,9 +149,7 @@ Value gather(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, con
 Value consecutive(Writer& w, const Value& index, int lanes) {
   std::vector<Scalar> steps;
   for (int lane = 0; lane < lanes; ++lane) steps.push_back(Scalar::of(DType::Int64, lane));
-  Value first = w.splat(wide_index(w, index), lanes);
-  first.dtype = DType::Int64;
-  return w.binary("add", first, vector_constant(steps));
+  return w.binary("add", w.splat(whole_index(w, index), lanes), vector_constant(steps));
 }
 
 void store_scalar(Writer& w, const std::string& address, const Value& raw, const Value* valid) {

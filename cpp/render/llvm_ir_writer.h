@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct Value {
   std::string text;
   DType dtype = DType::Float32;
   int lanes = 1;
+  int64_t displacement = 0;  // of an index that only addresses memory: to be added to it
 };
 
 // `<lanes x element>`, or the element itself for one lane.
@@ -60,6 +62,17 @@ class Writer {
     line(name, " = ", args...);
     return name;
   }
+  // As emit, of what has no effects: once in a block.
+  template <class... Args>
+  std::string emit_once(const Args&... args) {
+    const size_t begin = text_.size();
+    (append(args), ...);
+    const std::string key = text_.substr(begin);
+    text_.resize(begin);
+    const auto [known, added] = known_.try_emplace(key);
+    if (added) known->second = emit(key);
+    return known->second;
+  }
   // As emit, for a value of this type.
   template <class... Args>
   Value value(DType dtype, int lanes, const Args&... args) {
@@ -69,6 +82,7 @@ class Writer {
   void label(const std::string& name) {
     text_ += name + ":\n";
     block_ = name;
+    known_.clear();
   }
   // The block that is being written.
   const std::string& block() const { return block_; }
@@ -114,6 +128,7 @@ class Writer {
   std::set<std::string>& declarations_;
   std::string text_;
   std::string block_;
+  std::map<std::string, std::string> known_;  // of emit_once, in this block
   int next_ = 0;
 };
 

@@ -382,11 +382,11 @@ def _linked(modules: list[Module]) -> list[Compiled]:
     return [compiler.link(code, names) for code, (_, names) in zip(codes, modules, strict=True)]
 
 
-def load(ir: str) -> None:
+def load(ir: str, names: list[str]) -> None:
     """Loads LLVM, and compiles a module for the sake of later ones, unless it is loaded."""
     with _lock:
         if _state is None:
-            _compiler().generator.object_code((ir, []))
+            _compiler().generator.image((ir, names))
 
 
 def _compiler() -> _Compiler:

@@ -80,6 +80,33 @@ TEST(LlvmIr, ReadOnlyMemoryLoadsAreInvariant) {
   expect_lacks(text.substr(second, text.find('\n', second) - second), "!invariant.load");
 }
 
+TEST(LlvmIr, NeighboursAreDisplacementsFromOneAddress) {
+  Builder b = named("k");
+  const Var in = b.define_global(DType::Float32, 0, 64, false);
+  const Var out = b.define_global(DType::Int64, 1, 64, true);
+  const Var i = b.range(i64(b, 8));
+  const auto plus = [&](Var index, int64_t n) { return b.alu(AluOp::Add, {index, i64(b, n)}); };
+  b.load(in, plus(i, 2));
+  b.load(in, plus(i, 5));
+  b.load(in, i);
+  // A sum that is also a value, one of a masked element, and one of two memories are sums.
+  const Var value = plus(i, 7);
+  b.store(out, value, value);
+  b.load(in, plus(i, 11), 1, b.alu(AluOp::Cmplt, {i, i64(b, 3)}));
+  b.load(b.ptrcat({in, in}), plus(i, 13));
+  b.end_range();
+  const std::string text = render_llvm(b.take());
+  const size_t at = text.find(" = getelementptr float, ptr %m0, i64 %i");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string address =
+      text.substr(text.rfind(' ', at - 1) + 1, at - text.rfind(' ', at - 1) - 1);
+  for (const char* n : {"2", "5"})
+    expect_contains(text, "getelementptr float, ptr " + address + ", i64 " + n + "\n");
+  expect_contains(text, "load float, ptr " + address + ",");
+  for (const char* n : {"2", "5"}) expect_lacks(text, concat("add i64 %i3, ", n));
+  for (const char* n : {"7", "11", "13"}) expect_contains(text, concat(", ", n, "\n"));
+}
+
 TEST(LlvmIr, OnlyUnmaskedVectorsStream) {
   for (const bool masked : {false, true}) {
     Builder b = named("stream");
