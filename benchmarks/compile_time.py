@@ -61,6 +61,40 @@ def slices(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return fn, (np.ones(64, np.float32), np.ones((steps, 64), np.float32))
 
 
+def stencil(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Steps of a stencil, each of which writes the inner elements in place."""
+
+    def fn(x):
+        for _ in range(steps):
+            x[1:-1] = (x[:-2] + x[2:]) * np.float32(0.25) + x[1:-1] * np.float32(0.5)
+        return x
+
+    return fn, (np.ones(1 << 12, np.float32),)
+
+
+def rnn(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Steps of a recurrent network: a product of matrices and tanh."""
+
+    def fn(h, w, xs):
+        for i in range(steps):
+            h = np.tanh(h @ w + xs[i])
+        return h
+
+    return fn, (*(np.ones((64, 64), np.float32) for _ in range(2)), np.ones((steps, 64), np.float32))
+
+
+def life(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Steps of Conway's game of life by numpy.roll."""
+
+    def fn(x):
+        for _ in range(steps):
+            n = sum(np.roll(x, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+            x = ((n == 3) | ((x == 1) & (n == 2))).astype(x.dtype)
+        return x
+
+    return fn, (np.ones((64, 64), np.uint8),)
+
+
 def tree(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A balanced sum of many terms."""
 
@@ -101,7 +135,7 @@ def concatenate(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return fn, (np.ones(16, np.float32),)
 
 
-PROGRAMS = {f.__name__: f for f in (chain, loop, slices, tree, outputs, stack, concatenate)}
+PROGRAMS = {f.__name__: f for f in (chain, loop, slices, stencil, rnn, life, tree, outputs, stack, concatenate)}
 
 
 def steps_for(name: str, nodes: int) -> int:
