@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
-#include "lower/text.h"
 #include "schedule/cost.h"
 #include "schedule/indexing.h"
 
@@ -139,16 +138,7 @@ KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem&
   return source;
 }
 
-// All of a kernel but its name and the arguments of its launch.
-std::string code_of(const lower::Kernel& kernel) {
-  const std::string text = lower::print(kernel);
-  std::string code = text.substr(text.find('\n'));  // the first line has them, and the launch
-  for (const auto& dims : {kernel.grid, kernel.local})
-    for (const int64_t dim : dims) code += concat(' ', dim);
-  return code;
-}
-
-// Kernels of one code are one program.
+// Kernels that share a body are one program.
 struct Programs {
   std::vector<KernelSource> sources;
   std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
@@ -184,19 +174,18 @@ std::vector<std::span<const lower::Kernel>> parts_of(std::span<const lower::Kern
 Programs distinct_programs(const Lowered& lowered, const Devices& devices, int device) {
   Programs programs;
   std::vector<lower::Kernel> distinct;
-  std::map<std::string, size_t> known;
+  std::map<const void*, size_t> known;
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (!item.kernel()) continue;
     const size_t number = next++;
     if (devices.number_of(item.kernel()->context.device) != device) continue;
     const lower::Kernel& code = lowered.kernels[number];
-    KernelSource source = kernel_source(lowered, item, code);
-    const auto [at, added] = known.emplace(code_of(code), distinct.size());
+    const auto [at, added] = known.emplace(code.body.identity(), distinct.size());
     programs.of_kernel[number] = at->second;
     if (!added) continue;
     distinct.push_back(code);
-    programs.sources.push_back(std::move(source));
+    programs.sources.push_back(kernel_source(lowered, item, code));
   }
   size_t at = 0;
   for (const auto part : parts_of(distinct, *lowered.target))
@@ -370,9 +359,9 @@ std::string source(const Lowered& lowered, const std::string& target) {
 }
 
 size_t count_programs(const Lowered& lowered) {
-  std::set<std::string> codes;
-  for (const lower::Kernel& kernel : lowered.kernels) codes.insert(code_of(kernel));
-  return codes.size();
+  std::set<const void*> bodies;
+  for (const lower::Kernel& kernel : lowered.kernels) bodies.insert(kernel.body.identity());
+  return bodies.size();
 }
 
 std::map<std::string, double> cost_analysis(const Lowered& lowered) {

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -30,12 +32,14 @@ namespace rune::driver {
 
 namespace {
 
+// Kernels that share a body, and so have equal launches, share what becomes of it.
 template <lower::Kernel (*pass)(const lower::Kernel&, const Capabilities&)>
-void for_each_kernel(State& s) {
+void for_each_body(State& s) {
+  std::map<const void*, std::pair<lower::Instrs, lower::Instrs>> changed;  // from, to
   for (lower::Kernel& kernel : s.kernels) {
-    std::vector<int64_t> arguments = std::move(kernel.arguments);
-    kernel = pass(kernel, *s.capabilities);
-    kernel.arguments = std::move(arguments);
+    const auto [it, is_new] = changed.try_emplace(kernel.body.identity());
+    if (is_new) it->second = {kernel.body, pass(kernel, *s.capabilities).body};
+    kernel.body = it->second.second;
   }
 }
 
@@ -95,11 +99,11 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.schedule = schedule::plan_memory_of_items(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
      [](State& s) { s.kernels = lower::lower_schedule(s.schedule, *s.capabilities); }},
-    {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
-    {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
-    {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
+    {"partition_loops", kLowered, kLowered, for_each_body<lower::partition_loops>},
+    {"widen_narrow_floats", kLowered, kLowered, for_each_body<lower::widen_narrow_floats>},
+    {"decompose", kLowered, kLowered, for_each_body<lower::decompose>},
     {"eliminate_dead_instructions", kLowered, kLowered,
-     for_each_kernel<lower::eliminate_dead_instructions>},
+     for_each_body<lower::eliminate_dead_instructions>},
     {"parameterize_constants", kLowered, kLowered,
      [](State& s) { lower::parameterize_constants(s.kernels); }},
 };
@@ -179,8 +183,10 @@ std::vector<std::string> verify(const State& state) {
     case Stage::Schedule: return schedule::verify(state.schedule);
     case Stage::Lowered: {
       std::vector<std::string> all;
+      std::set<const void*> known;
       for (const lower::Kernel& kernel : state.kernels)
-        for (std::string& violation : lower::verify(kernel)) all.push_back(std::move(violation));
+        if (known.insert(kernel.body.identity()).second)
+          for (std::string& violation : lower::verify(kernel)) all.push_back(std::move(violation));
       return all;
     }
   }

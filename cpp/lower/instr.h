@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -366,11 +367,34 @@ struct Instr {
 // Whether all threads of a workgroup execute the instruction together.
 bool is_collective(const Instr& instr);
 
+// Instructions, which copies of a kernel share until one of them is changed.
+class Instrs {
+ public:
+  Instrs() : Instrs(std::vector<Instr>{}) {}
+  Instrs(std::vector<Instr> instrs)
+      : instrs_(std::make_shared<std::vector<Instr>>(std::move(instrs))) {}
+
+  size_t size() const { return instrs_->size(); }
+  const Instr& operator[](size_t i) const { return (*instrs_)[i]; }
+  auto begin() const { return instrs_->cbegin(); }
+  auto end() const { return instrs_->cend(); }
+  void push_back(Instr instr) {
+    if (instrs_.use_count() > 1) instrs_ = std::make_shared<std::vector<Instr>>(*instrs_);
+    instrs_->push_back(std::move(instr));
+  }
+  // Equal where they are shared, for as long as both live.
+  const void* identity() const { return instrs_.get(); }
+  bool operator==(const Instrs& o) const { return instrs_ == o.instrs_ || *instrs_ == *o.instrs_; }
+
+ private:
+  std::shared_ptr<std::vector<Instr>> instrs_;
+};
+
 struct Kernel {
   std::string name;
   std::array<int64_t, 3> grid{1, 1, 1};   // workgroups along x, y, z
   std::array<int64_t, 3> local{1, 1, 1};  // threads of a workgroup
-  std::vector<Instr> body;
+  Instrs body;
   std::vector<int64_t> arguments{};  // values of the last Define_Vars, which each launch has its own
   bool operator==(const Kernel&) const = default;
   const Instr& operator[](Var v) const { return body[v.id]; }

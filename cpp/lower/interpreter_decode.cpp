@@ -28,7 +28,7 @@ class Decoder {
   }
 
  private:
-  const std::vector<Instr>& body() const { return program_.kernel.body; }
+  const Instrs& body() const { return program_.kernel.body; }
   const Instr& instr() const { return body()[id_]; }
   Var arg(size_t i) const { return instr().args[i]; }
   const Type& type_of(Var v) const { return program_.kernel[v].type; }

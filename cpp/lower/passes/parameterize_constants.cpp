@@ -63,10 +63,10 @@ std::string code_key(const Kernel& kernel) {
   return key;
 }
 
-// Constants of a group of kernels that differ, but all by the same steps from kernel to kernel: an
+// Constants of a group of bodies that differ, but all by the same steps from body to body: an
 // argument and, for each constant, what is added to it.
 struct Argument {
-  std::vector<int64_t> values;  // by kernel
+  std::vector<int64_t> values;  // by body
   DType dtype;
 };
 struct Use {
@@ -94,28 +94,50 @@ DType bits_dtype(DType dtype) {
   }
 }
 
+// Kernels that share a body.
+using Sharers = std::vector<Kernel*>;
+
+// Bodies of one key.
 class Group {
  public:
-  explicit Group(std::vector<Kernel*> kernels) : kernels_(std::move(kernels)) {}
+  void add(Sharers kernels) {
+    std::vector<int64_t> constants;
+    for (const Instr& instr : kernels[0]->body)
+      if (instr.as<Const>()) constants.push_back(value_of(instr));
+    const auto [it, added] = known_.insert({std::move(constants), members_.size()});
+    if (added) return members_.push_back(std::move(kernels));
+    Sharers& equal = members_[it->second];
+    for (Kernel* kernel : kernels) {
+      kernel->body = equal[0]->body;
+      equal.push_back(kernel);
+    }
+  }
 
+  // Makes it one body, if that takes few arguments.
   void run() {
-    if (!find_arguments() || arguments_.empty()) return;
-    for (size_t k = 0; k < kernels_.size(); ++k) rewrite(k);
+    if (members_.size() == 1 || !find_arguments()) return;
+    const Instrs body = rewritten();
+    for (size_t m = 0; m < members_.size(); ++m)
+      for (Kernel* kernel : members_[m]) {
+        for (const Argument& argument : arguments_)
+          kernel->arguments.push_back(argument.values[m]);
+        kernel->body = body;
+      }
   }
 
  private:
   // False if there are too many.
   bool find_arguments() {
-    const Kernel& first = *kernels_[0];
-    uses_.resize(first.body.size());
+    const Instrs& first = members_[0][0]->body;
+    uses_.resize(first.size());
     std::map<std::pair<DType, std::vector<int64_t>>, size_t> known;
-    for (size_t i = 0; i < first.body.size(); ++i) {
-      if (!first.body[i].as<Const>()) continue;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (!first[i].as<Const>()) continue;
       std::vector<int64_t> values;
-      for (const Kernel* kernel : kernels_) values.push_back(value_of(kernel->body[i]));
+      for (const Sharers& member : members_) values.push_back(value_of(member[0]->body[i]));
       if (std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; }))
         continue;
-      const DType dtype = first.body[i].type.dtype;
+      const DType dtype = first[i].type.dtype;
       const bool shifts = dtype == DType::Int64 || dtype == DType::Int32;
       std::vector<int64_t> steps = values;
       if (shifts)
@@ -133,11 +155,11 @@ class Group {
   SymVar variable(size_t argument) const {
     const auto [low, high] =
         std::minmax_element(arguments_[argument].values.begin(), arguments_[argument].values.end());
-    return {concat("launch.", argument), *low, *high};
+    return {concat("launch.", members_[0][0]->arguments.size() + argument), *low, *high};
   }
 
-  void rewrite(size_t k) {
-    Kernel& kernel = *kernels_[k];
+  Instrs rewritten() const {
+    const Instrs& first = members_[0][0]->body;
     std::vector<Instr> body;
     const auto add = [&](Payload payload, std::vector<Var> args, DType dtype) {
       body.push_back({std::move(payload), std::move(args), {dtype, 1, false}});
@@ -145,16 +167,14 @@ class Group {
     };
     // Kernels take the program's variables first.
     size_t start = 0;
-    for (size_t i = 0; i < kernel.body.size(); ++i)
-      if (kernel.body[i].as<Define_Var>()) start = i + 1;
-    std::vector<Var> map(kernel.body.size()), variables;
-    for (size_t i = 0; i < kernel.body.size(); ++i) {
+    for (size_t i = 0; i < first.size(); ++i)
+      if (first[i].as<Define_Var>()) start = i + 1;
+    std::vector<Var> map(first.size()), variables;
+    for (size_t i = 0; i < first.size(); ++i) {
       if (i == start)
-        for (size_t a = 0; a < arguments_.size(); ++a) {
+        for (size_t a = 0; a < arguments_.size(); ++a)
           variables.push_back(add(Define_Var{variable(a)}, {}, DType::Int64));
-          kernel.arguments.push_back(arguments_[a].values[k]);
-        }
-      Instr& instr = kernel.body[i];
+      Instr instr = first[i];
       for (Var& arg : instr.args) arg = map[arg.id];
       if (!uses_[i]) {
         map[i] = Var{static_cast<uint32_t>(body.size())};
@@ -168,10 +188,11 @@ class Group {
         v = add(Alu{AluOp::Add}, {v, add(Const{Scalar::of(bits, added)}, {}, bits)}, bits);
       map[i] = bits == dtype ? v : add(Bitcast{}, {v}, dtype);
     }
-    kernel.body = std::move(body);
+    return Instrs(std::move(body));
   }
 
-  const std::vector<Kernel*> kernels_;
+  std::vector<Sharers> members_;
+  std::map<std::vector<int64_t>, size_t> known_;  // by constants
   std::vector<Argument> arguments_;
   std::vector<std::optional<Use>> uses_;  // by instruction: a constant that becomes an argument
 };
@@ -180,10 +201,16 @@ class Group {
 
 void parameterize_constants(std::vector<Kernel>& kernels) {
   if (kernels.size() < 2) return;
-  std::map<std::string, std::vector<Kernel*>> groups;
-  for (Kernel& kernel : kernels) groups[code_key(kernel)].push_back(&kernel);
-  for (auto& [key, group] : groups)
-    if (group.size() > 1) Group(std::move(group)).run();
+  std::map<const void*, Sharers> sharers;
+  for (Kernel& kernel : kernels) sharers[kernel.body.identity()].push_back(&kernel);
+  std::map<std::string, Group> groups;
+  for (const Kernel& kernel : kernels) {
+    const auto shared = sharers.find(kernel.body.identity());
+    if (shared == sharers.end()) continue;
+    groups[code_key(kernel)].add(std::move(shared->second));
+    sharers.erase(shared);
+  }
+  for (auto& [key, group] : groups) group.run();
 }
 
 }  // namespace rune::lower
