@@ -390,6 +390,9 @@ class Instrs {
   std::shared_ptr<std::vector<Instr>> instrs_;
 };
 
+// Arguments of a launch that are integers: each takes a register.
+inline constexpr size_t kMostIntegerArguments = 4;
+
 struct Kernel {
   std::string name;
   std::array<int64_t, 3> grid{1, 1, 1};   // workgroups along x, y, z

@@ -9,6 +9,7 @@
 #include "schedule/grid_reduction.h"
 #include "schedule/mapping.h"
 #include "schedule/memory_plan.h"
+#include "schedule/structure.h"
 #include "schedule/tile_fusion.h"
 
 namespace rune::schedule {
@@ -214,8 +215,7 @@ Schedule find_dependencies(Schedule schedule) {
 
 namespace {
 
-ItemAnalysis analyze_item(const Graph& graph, const Capabilities& caps, const ScheduleItem& item) {
-  if (const Kernel* kernel = item.kernel()) return analyze(graph, caps, *kernel);
+ItemAnalysis analyze_other(const Capabilities& caps, const ScheduleItem& item) {
   if (const Host_Callback* callback = item.callback()) return analyze(caps, *callback);
   const auto* transfer = std::get_if<Memory_Transfer>(&item.operation);
   return transfer ? analyze(caps, *transfer) : ItemAnalysis{};
@@ -225,8 +225,16 @@ ItemAnalysis analyze_item(const Graph& graph, const Capabilities& caps, const Sc
 
 Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
   schedule.analysis.clear();
+  StructureTable structures(schedule.graph);
+  std::vector<ItemAnalysis> known;  // by structure
   for (const ScheduleItem& item : schedule.items) {
-    schedule.analysis.push_back(analyze_item(schedule.graph, caps, item));
+    if (const Kernel* kernel = item.kernel()) {
+      const size_t structure = structures.add(*kernel);
+      if (structure == known.size()) known.push_back(analyze(schedule.graph, caps, *kernel));
+      schedule.analysis.push_back(known[structure]);
+    } else {
+      schedule.analysis.push_back(analyze_other(caps, item));
+    }
     schedule.analysis.back().item_id = item.item_id;
   }
   find_critical_path(schedule);
@@ -234,10 +242,20 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
 }
 
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
-  for (ScheduleItem& item : schedule.items)
-    if (auto* kernel = std::get_if<Kernel>(&item.operation))
-      map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
-               *kernel);
+  StructureTable structures(schedule.graph);
+  std::vector<const Kernel*> mapped;  // by structure
+  for (ScheduleItem& item : schedule.items) {
+    auto* kernel = std::get_if<Kernel>(&item.operation);
+    if (!kernel) continue;
+    const size_t structure = structures.add(*kernel);
+    if (structure < mapped.size()) {
+      *kernel = with_values_of(*kernel, *mapped[structure]);
+      continue;
+    }
+    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
+             *kernel);
+    mapped.push_back(kernel);
+  }
   plan_grid_reductions(schedule);
   return analyze_items(std::move(schedule), caps);
 }

@@ -1,6 +1,7 @@
 #include "lower/passes/lower_kernel.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "lower/passes/matrix_stage.h"
 #include "lower/passes/reduce_stage.h"
 #include "lower/passes/sequential_stages.h"
+#include "schedule/structure.h"
 
 namespace rune::lower {
 
@@ -335,16 +337,83 @@ class KernelLowerer {
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
 
+// Kernels of one structure, in order, lowered once.
+class Alike {
+ public:
+  void add(size_t number, const schedule::Kernel& kernel, std::vector<Ints> origins) {
+    members_.push_back({number, &kernel, std::move(origins)});
+  }
+
+  void lower(const schedule::Graph& graph, const std::vector<SymVar>& vars,
+             const Capabilities& caps, std::vector<Kernel>& result) const {
+    const schedule::Kernel& first = *members_[0].kernel;
+    Launch launch(graph, first, vars, caps);
+    std::vector<Ints> steps;  // by argument and member
+    for (size_t i = 0; i < first.inputs.size(); ++i)
+      for (size_t axis = 0; axis < members_[0].origins[i].size(); ++axis) {
+        const Ints from_first = steps_of(i, axis);
+        if (std::all_of(from_first.begin(), from_first.end(), [](int64_t n) { return n == 0; }))
+          continue;
+        const auto known = std::find(steps.begin(), steps.end(), from_first);
+        launch.shifts.push_back({first.inputs[i].buf_var, static_cast<int64_t>(axis),
+                                 static_cast<size_t>(known - steps.begin())});
+        if (known == steps.end()) steps.push_back(from_first);
+      }
+    if (steps.size() > kMostIntegerArguments) return lower_by_origin(graph, vars, caps, result);
+    for (const Ints& step : steps) {
+      const auto [low, high] = std::minmax_element(step.begin(), step.end());
+      launch.arguments.push_back({concat("launch.", launch.arguments.size()), *low, *high});
+    }
+    const Kernel lowered = KernelLowerer(launch, first).run();
+    for (size_t m = 0; m < members_.size(); ++m) {
+      Kernel& kernel = result[members_[m].number];
+      kernel = lowered;
+      kernel.name = members_[m].kernel->kernel_name;
+      for (const Ints& step : steps) kernel.arguments.push_back(step[m]);
+    }
+  }
+
+ private:
+  struct Member {
+    size_t number;  // among all kernels
+    const schedule::Kernel* kernel;
+    std::vector<Ints> origins;
+  };
+
+  // How much further along the axis than the first each member's origin is.
+  Ints steps_of(size_t input, size_t axis) const {
+    Ints steps;
+    for (const Member& member : members_)
+      steps.push_back(member.origins[input][axis] - members_[0].origins[input][axis]);
+    return steps;
+  }
+
+  void lower_by_origin(const schedule::Graph& graph, const std::vector<SymVar>& vars,
+                       const Capabilities& caps, std::vector<Kernel>& result) const {
+    std::map<std::vector<Ints>, Alike> parts;
+    for (const Member& member : members_)
+      parts[member.origins].add(member.number, *member.kernel, member.origins);
+    for (const auto& [origins, part] : parts) part.lower(graph, vars, caps, result);
+  }
+
+  std::vector<Member> members_;
+};
+
 }  // namespace
 
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
   const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
-  std::vector<Kernel> result;
+  schedule::StructureTable structures(schedule.graph);
+  std::vector<Alike> alike;  // by structure
+  size_t kernels = 0;
   for (const auto& item : schedule.items)
     if (const schedule::Kernel* kernel = item.kernel()) {
-      Launch launch(schedule.graph, *kernel, vars, caps);
-      result.push_back(KernelLowerer(launch, *kernel).run());
+      const size_t structure = structures.add(*kernel);
+      if (structure == alike.size()) alike.emplace_back();
+      alike[structure].add(kernels++, *kernel, schedule::origins_of(schedule.graph, *kernel));
     }
+  std::vector<Kernel> result(kernels);
+  for (const Alike& kernels_alike : alike) kernels_alike.lower(schedule.graph, vars, caps, result);
   return result;
 }
 

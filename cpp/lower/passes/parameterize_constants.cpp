@@ -12,7 +12,6 @@ namespace {
 
 // Each argument is loaded when the kernel starts, and takes a register.
 constexpr size_t kMostArguments = 64;
-constexpr size_t kMostIntegerArguments = 4;
 
 bool needs_constant(const Instr& instr) {
   const auto* alu = instr.as<Alu>();

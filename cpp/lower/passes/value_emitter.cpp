@@ -61,6 +61,15 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
   // All kernels take all variables, in the graph's order.
   for (const SymVar& var : vars_)
     symbols_[var.name] = bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val});
+  std::vector<Expr> arguments;
+  for (const SymVar& var : launch.arguments)
+    arguments.push_back(
+        bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val}));
+  for (const Shift& shift : launch.shifts) {
+    const int64_t stride = contiguous_strides(graph_[shift.input].shape())[shift.axis];
+    Expr& total = shifts_[shift.input.id];
+    total = total + arguments[shift.argument] * stride;
+  }
   int64_t index = 0;
   for (const Value v : kernel_arguments(launch.kernel)) {
     bool writable = false;
@@ -420,8 +429,7 @@ void ValueEmitter::prefetch_gathered(const Access& access, int64_t ahead) {
   const Expr position = bind(builder_.cast(evaluate_one(place), index_dtype_),
                              {0, schedule::gathered_extent(graph_, access.value) - 1});
   const Access source = schedule::gathered_accesses(graph_, access.value, later, position).back();
-  builder_.prefetch(memory_.at(source.value.id),
-                    emit(sym::flatten_index(source.index, graph_[source.value].shape())));
+  builder_.prefetch(memory_.at(source.value.id), emit(position_in_memory(source)));
 }
 
 }  // namespace rune::lower

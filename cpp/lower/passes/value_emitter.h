@@ -16,6 +16,14 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
+// What distinguishes launches of one code: how much further along an axis than in the kernel lowered
+// the elements lie that the code reads of an input.
+struct Shift {
+  Value input;
+  int64_t axis = 0;
+  size_t argument = 0;
+};
+
 // What a kernel and its phases share: the kernel whose arguments are the globals, the graph's
 // variables, and the code that they become. All that it refers to must outlive it.
 struct Launch {
@@ -27,6 +35,8 @@ struct Launch {
   const std::vector<SymVar>& vars;
   const Capabilities& caps;
   const DType index_dtype;
+  std::vector<SymVar> arguments;  // of the launch
+  std::vector<Shift> shifts;
   ScopedBuilder builder;
 };
 
@@ -145,6 +155,8 @@ class ValueEmitter {
     uint64_t scope;
   };
 
+  // Of an input's element, in the buffer.
+  sym::Expr position_in_memory(const Access& access) const;
   const Var* find(const Access& access) const;
   Var known_value(const Access& access);
   void compute(const Access& access);
@@ -196,7 +208,8 @@ class ValueEmitter {
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
   uint32_t next_vector_variable_ = kFirstVectorVariable;
-  std::map<uint32_t, Var> memory_;  // by buffer
+  std::map<uint32_t, Var> memory_;        // by buffer
+  std::map<uint32_t, sym::Expr> shifts_;  // by input, in elements
   std::map<uint32_t, bool> inputs_;
   std::map<uint32_t, Var> scratch_;  // by value that is kept
   std::map<uint32_t, Held> held_;

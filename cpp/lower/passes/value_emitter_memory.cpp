@@ -71,13 +71,19 @@ Var ValueEmitter::load_uniform(Var memory, const Expr& position, const Mask& mas
   return builder_.load(memory, emit(position), 1, emit(any), least_depth);
 }
 
+Expr ValueEmitter::position_in_memory(const Access& access) const {
+  const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+  const auto shift = shifts_.find(access.value.id);
+  return shift == shifts_.end() ? position : position + shift->second;
+}
+
 Var ValueEmitter::load(const Access& access) {
   if (const auto placed = placed_.find(access.value.id); placed != placed_.end()) {
     const auto& [memory, layout, origin, depth] = placed->second;
     return load_from(memory, scratch_position(*layout, origin, access.index), access.mask, depth);
   }
   const Var memory = memory_.at(access.value.id);
-  const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+  const Expr position = position_in_memory(access);
   const auto along = lane_stride(position);
   if (along && access.mask.is_true()) {
     if (schedule::interleaves(*along, lanes_) && is_in_runs(access.value, position, *along))

@@ -1,0 +1,197 @@
+#include "schedule/structure.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/field_hash.h"
+#include "schedule/indexing.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Calls f with each Value among the fields.
+template <class F>
+class ValueVisitor {
+ public:
+  explicit ValueVisitor(F f) : f_(std::move(f)) {}
+  void operator()(const char*, auto& member) { visit(member); }
+  void visit(Value& v) { f_(v); }
+  template <text::Reflected T>
+  void visit(T& record) {
+    record.fields(*this);
+  }
+  template <class T>
+  void visit(std::vector<T>& list) {
+    for (T& entry : list) visit(entry);
+  }
+  template <class T>
+  void visit(std::optional<T>& member) {
+    if (member) visit(*member);
+  }
+  void visit(const std::string&) {}
+  void visit(const std::pair<int64_t, int64_t>&) {}
+  template <class T>
+    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+  void visit(const T&) {}
+
+ private:
+  F f_;
+};
+
+void collect_values(const Kernel& kernel, std::vector<Value>& values) {
+  values.insert(values.end(), kernel.ops.begin(), kernel.ops.end());
+  for (const auto* buffers : {&kernel.inputs, &kernel.outputs})
+    for (const BufferInfo& buffer : *buffers) values.push_back(buffer.buf_var);
+  for (const Kernel& phase : kernel.phases) collect_values(phase, values);
+}
+
+// All that the kernel is about, ascending: walks over the graph go by this order.
+std::vector<Value> values_of(const Kernel& kernel) {
+  std::vector<Value> values;
+  collect_values(kernel, values);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+// values.size() if it is not among them.
+size_t rank(const std::vector<Value>& values, Value v) {
+  const auto it = std::lower_bound(values.begin(), values.end(), v);
+  return it != values.end() && *it == v ? static_cast<size_t>(it - values.begin()) : values.size();
+}
+
+// Without what tells it from others of its structure.
+void remove_place(Kernel& kernel) {
+  kernel.kernel_id = 0;
+  kernel.kernel_name.clear();
+  for (auto* buffers : {&kernel.inputs, &kernel.outputs, &kernel.scratch})
+    for (BufferInfo& buffer : *buffers) {
+      buffer.alloc.lifetime = {0, 0};
+      buffer.alloc.alias_group.reset();
+      buffer.alloc.offset.reset();
+    }
+  for (Kernel& phase : kernel.phases) remove_place(phase);
+}
+
+void set_place(Kernel& kernel, const Kernel& of) {
+  kernel.kernel_id = of.kernel_id;
+  kernel.kernel_name = of.kernel_name;
+  for (BufferInfo& buffer : kernel.scratch)
+    buffer.alloc.lifetime = {of.kernel_id, of.kernel_id};
+  for (size_t i = 0; i < kernel.phases.size(); ++i) set_place(kernel.phases[i], of.phases[i]);
+}
+
+size_t input_number(const Kernel& kernel, Value v) {
+  const auto is_it = [v](const BufferInfo& buffer) { return buffer.buf_var == v; };
+  return std::find_if(kernel.inputs.begin(), kernel.inputs.end(), is_it) - kernel.inputs.begin();
+}
+
+// The limits of a Shrink on an input with an origin, from there on; nothing of other nodes. The
+// kernel names its values by their ranks.
+std::optional<graph::Pairs> limits_from_origin(const graph::Node& node, const Kernel& kernel,
+                                               const std::vector<Ints>& origins,
+                                               const std::vector<Value>& values) {
+  const auto* shrink = node.as<graph::Shrink>();
+  if (!shrink) return std::nullopt;
+  const auto operand = static_cast<uint32_t>(rank(values, node.inputs[0]));
+  const size_t input = input_number(kernel, Value{operand});
+  if (input == origins.size() || origins[input].empty()) return std::nullopt;
+  graph::Pairs limits = shrink->limits;
+  for (size_t d = 0; d < limits.size(); ++d) {
+    limits[d].first -= origins[input][d];
+    limits[d].second -= origins[input][d];
+  }
+  return limits;
+}
+
+}  // namespace
+
+std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
+  std::vector<Ints> origins(kernel.inputs.size());
+  if (!kernel.phases.empty() || kernel.matrix) return origins;
+  std::vector<bool> whole(kernel.inputs.size(), false);  // read otherwise, too
+  for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+    const Value v = kernel.inputs[i].buf_var;
+    whole[i] = std::binary_search(kernel.ops.begin(), kernel.ops.end(), v) || kernel.stored(v);
+  }
+  for (const Value v : kernel.ops)
+    for (const Value operand : graph[v].inputs) {
+      const size_t i = input_number(kernel, operand);
+      if (i == kernel.inputs.size()) continue;
+      const auto* shrink = graph[v].as<graph::Shrink>();
+      if (!shrink) {
+        whole[i] = true;
+        continue;
+      }
+      const bool first = origins[i].empty();
+      origins[i].resize(shrink->limits.size());
+      for (size_t d = 0; d < shrink->limits.size(); ++d) {
+        const int64_t low = shrink->limits[d].first;
+        origins[i][d] = first ? low : std::min(origins[i][d], low);
+      }
+    }
+  for (size_t i = 0; i < origins.size(); ++i)
+    if (whole[i]) origins[i].clear();
+  return origins;
+}
+
+uint64_t StructureTable::hash_of(const Entry& entry) const {
+  graph::FieldHash hash;
+  hash.add(entry.kernel);
+  for (const Value v : entry.values) {
+    const graph::Node& node = graph_[v];
+    hash.add(node.kind());
+    hash.add(node.meta.dtype);
+    hash.add(node.meta.shape);
+    if (evaluation_of(node) == Evaluation::Memory) continue;
+    for (const Value operand : node.inputs) hash.add(rank(entry.values, operand));
+    if (!node.as<graph::Shrink>())
+      std::visit([&](const auto& payload) { hash.add(payload); }, node.payload);
+  }
+  return hash.value();
+}
+
+bool StructureTable::equal(const Entry& a, const Entry& b) const {
+  if (a.values.size() != b.values.size() || !(a.kernel == b.kernel)) return false;
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const graph::Node& x = graph_[a.values[i]];
+    const graph::Node& y = graph_[b.values[i]];
+    if (x.kind() != y.kind() || x.meta != y.meta || x.inputs.size() != y.inputs.size())
+      return false;
+    if (evaluation_of(x) == Evaluation::Memory) continue;
+    for (size_t k = 0; k < x.inputs.size(); ++k) {
+      if (rank(a.values, x.inputs[k]) != rank(b.values, y.inputs[k])) return false;
+      // Of operands that no element is read of, the shape counts.
+      if (graph_[x.inputs[k]].meta != graph_[y.inputs[k]].meta) return false;
+    }
+    const auto limits = limits_from_origin(x, a.kernel, a.origins, a.values);
+    if (limits != limits_from_origin(y, b.kernel, b.origins, b.values)) return false;
+    if (!limits && !(x.payload == y.payload)) return false;
+  }
+  return true;
+}
+
+size_t StructureTable::add(const Kernel& kernel) {
+  Entry entry{kernel, values_of(kernel), origins_of(graph_, kernel)};
+  remove_place(entry.kernel);
+  ValueVisitor([&](Value& v) { v.id = static_cast<uint32_t>(rank(entry.values, v)); })
+      .visit(entry.kernel);
+  const uint64_t hash = hash_of(entry);
+  const auto [first, last] = known_.equal_range(hash);
+  for (auto it = first; it != last; ++it)
+    if (equal(entries_[it->second], entry)) return it->second;
+  known_.emplace(hash, entries_.size());
+  entries_.push_back(std::move(entry));
+  return entries_.size() - 1;
+}
+
+Kernel with_values_of(const Kernel& kernel, Kernel like) {
+  const std::vector<Value> from = values_of(like), to = values_of(kernel);
+  RUNE_CHECK(from.size() == to.size(), "kernels differ in structure");
+  ValueVisitor([&](Value& v) { v = to.at(rank(from, v)); }).visit(like);
+  set_place(like, kernel);
+  return like;
+}
+
+}  // namespace rune::schedule
