@@ -80,7 +80,10 @@ def rnn(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             h = np.tanh(h @ w + xs[i])
         return h
 
-    return fn, (*(np.ones((64, 64), np.float32) for _ in range(2)), np.ones((steps, 64), np.float32))
+    return fn, (
+        *(np.ones((64, 64), np.float32) for _ in range(2)),
+        np.ones((steps, 64), np.float32),
+    )
 
 
 def life(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -135,7 +138,10 @@ def concatenate(steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return fn, (np.ones(16, np.float32),)
 
 
-PROGRAMS = {f.__name__: f for f in (chain, loop, slices, stencil, rnn, life, tree, outputs, stack, concatenate)}
+PROGRAMS = {
+    f.__name__: f
+    for f in (chain, loop, slices, stencil, rnn, life, tree, outputs, stack, concatenate)
+}
 
 
 def steps_for(name: str, nodes: int) -> int:

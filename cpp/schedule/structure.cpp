@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "graph/field_hash.h"
-#include "schedule/indexing.h"
 
 namespace rune::schedule {
 
@@ -39,28 +38,6 @@ class ValueVisitor {
   F f_;
 };
 
-void collect_values(const Kernel& kernel, std::vector<Value>& values) {
-  values.insert(values.end(), kernel.ops.begin(), kernel.ops.end());
-  for (const auto* buffers : {&kernel.inputs, &kernel.outputs})
-    for (const BufferInfo& buffer : *buffers) values.push_back(buffer.buf_var);
-  for (const Kernel& phase : kernel.phases) collect_values(phase, values);
-}
-
-// All that the kernel is about, ascending: walks over the graph go by this order.
-std::vector<Value> values_of(const Kernel& kernel) {
-  std::vector<Value> values;
-  collect_values(kernel, values);
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
-}
-
-// values.size() if it is not among them.
-size_t rank(const std::vector<Value>& values, Value v) {
-  const auto it = std::lower_bound(values.begin(), values.end(), v);
-  return it != values.end() && *it == v ? static_cast<size_t>(it - values.begin()) : values.size();
-}
-
 // Without what tells it from others of its structure.
 void remove_place(Kernel& kernel) {
   kernel.kernel_id = 0;
@@ -77,8 +54,7 @@ void remove_place(Kernel& kernel) {
 void set_place(Kernel& kernel, const Kernel& of) {
   kernel.kernel_id = of.kernel_id;
   kernel.kernel_name = of.kernel_name;
-  for (BufferInfo& buffer : kernel.scratch)
-    buffer.alloc.lifetime = {of.kernel_id, of.kernel_id};
+  for (BufferInfo& buffer : kernel.scratch) buffer.alloc.lifetime = {of.kernel_id, of.kernel_id};
   for (size_t i = 0; i < kernel.phases.size(); ++i) set_place(kernel.phases[i], of.phases[i]);
 }
 
@@ -88,13 +64,13 @@ size_t input_number(const Kernel& kernel, Value v) {
 }
 
 // The limits of a Shrink on an input with an origin, from there on; nothing of other nodes. The
-// kernel names its values by their ranks.
+// kernel has its values by number.
 std::optional<graph::Pairs> limits_from_origin(const graph::Node& node, const Kernel& kernel,
                                                const std::vector<Ints>& origins,
-                                               const std::vector<Value>& values) {
+                                               const KernelValues& values) {
   const auto* shrink = node.as<graph::Shrink>();
   if (!shrink) return std::nullopt;
-  const auto operand = static_cast<uint32_t>(rank(values, node.inputs[0]));
+  const auto operand = static_cast<uint32_t>(values.number_of(node.inputs[0]));
   const size_t input = input_number(kernel, Value{operand});
   if (input == origins.size() || origins[input].empty()) return std::nullopt;
   graph::Pairs limits = shrink->limits;
@@ -106,6 +82,26 @@ std::optional<graph::Pairs> limits_from_origin(const graph::Node& node, const Ke
 }
 
 }  // namespace
+
+KernelValues::KernelValues(const Kernel& kernel) {
+  const auto& ops = kernel.ops;  // ascending
+  for (size_t i = 0; i < ops.size(); ++i) by_id_.push_back({ops[i], i});
+  for (const BufferInfo& buffer : kernel.inputs)
+    if (!std::binary_search(ops.begin(), ops.end(), buffer.buf_var))
+      by_id_.push_back({buffer.buf_var, by_id_.size()});
+  std::sort(by_id_.begin(), by_id_.end());
+}
+
+size_t KernelValues::number_of(Value v) const {
+  const auto it = std::lower_bound(by_id_.begin(), by_id_.end(), std::pair{v, size_t{0}});
+  return it != by_id_.end() && it->first == v ? it->second : size();
+}
+
+std::vector<Value> KernelValues::by_number() const {
+  std::vector<Value> values(size());
+  for (const auto& [v, number] : by_id_) values[number] = v;
+  return values;
+}
 
 std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
   std::vector<Ints> origins(kernel.inputs.size());
@@ -139,13 +135,12 @@ std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
 uint64_t StructureTable::hash_of(const Entry& entry) const {
   graph::FieldHash hash;
   hash.add(entry.kernel);
-  for (const Value v : entry.values) {
-    const graph::Node& node = graph_[v];
+  for (const Value op : entry.ops) {
+    const graph::Node& node = graph_[op];
     hash.add(node.kind());
     hash.add(node.meta.dtype);
     hash.add(node.meta.shape);
-    if (evaluation_of(node) == Evaluation::Memory) continue;
-    for (const Value operand : node.inputs) hash.add(rank(entry.values, operand));
+    for (const Value operand : node.inputs) hash.add(entry.values.number_of(operand));
     if (!node.as<graph::Shrink>())
       std::visit([&](const auto& payload) { hash.add(payload); }, node.payload);
   }
@@ -154,29 +149,33 @@ uint64_t StructureTable::hash_of(const Entry& entry) const {
 
 bool StructureTable::equal(const Entry& a, const Entry& b) const {
   if (a.values.size() != b.values.size() || !(a.kernel == b.kernel)) return false;
-  for (size_t i = 0; i < a.values.size(); ++i) {
-    const graph::Node& x = graph_[a.values[i]];
-    const graph::Node& y = graph_[b.values[i]];
-    if (x.kind() != y.kind() || x.meta != y.meta || x.inputs.size() != y.inputs.size())
-      return false;
-    if (evaluation_of(x) == Evaluation::Memory) continue;
-    for (size_t k = 0; k < x.inputs.size(); ++k) {
-      if (rank(a.values, x.inputs[k]) != rank(b.values, y.inputs[k])) return false;
-      // Of operands that no element is read of, the shape counts.
-      if (graph_[x.inputs[k]].meta != graph_[y.inputs[k]].meta) return false;
-    }
-    const auto limits = limits_from_origin(x, a.kernel, a.origins, a.values);
-    if (limits != limits_from_origin(y, b.kernel, b.origins, b.values)) return false;
-    if (!limits && !(x.payload == y.payload)) return false;
-  }
+  for (size_t op = 0; op < a.ops.size(); ++op)
+    if (!computes_alike(op, a, b)) return false;
   return true;
 }
 
+bool StructureTable::computes_alike(size_t op, const Entry& a, const Entry& b) const {
+  const graph::Node& x = graph_[a.ops[op]];
+  const graph::Node& y = graph_[b.ops[op]];
+  if (x.kind() != y.kind() || x.meta != y.meta || x.inputs.size() != y.inputs.size()) return false;
+  for (size_t i = 0; i < x.inputs.size(); ++i) {
+    const size_t operand = a.values.number_of(x.inputs[i]);
+    if (operand != b.values.number_of(y.inputs[i])) return false;
+    // Of operands that no element is read of, the shape counts.
+    if (operand == a.values.size() && graph_[x.inputs[i]].meta != graph_[y.inputs[i]].meta)
+      return false;
+  }
+  const auto limits = limits_from_origin(x, a.kernel, a.origins, a.values);
+  if (limits != limits_from_origin(y, b.kernel, b.origins, b.values)) return false;
+  return limits || x.payload == y.payload;
+}
+
 size_t StructureTable::add(const Kernel& kernel) {
-  Entry entry{kernel, values_of(kernel), origins_of(graph_, kernel)};
+  Entry entry{kernel.ops, kernel, KernelValues(kernel), origins_of(graph_, kernel)};
   remove_place(entry.kernel);
-  ValueVisitor([&](Value& v) { v.id = static_cast<uint32_t>(rank(entry.values, v)); })
-      .visit(entry.kernel);
+  ValueVisitor([&](Value& v) {
+    v.id = static_cast<uint32_t>(entry.values.number_of(v));
+  }).visit(entry.kernel);
   const uint64_t hash = hash_of(entry);
   const auto [first, last] = known_.equal_range(hash);
   for (auto it = first; it != last; ++it)
@@ -187,9 +186,10 @@ size_t StructureTable::add(const Kernel& kernel) {
 }
 
 Kernel with_values_of(const Kernel& kernel, Kernel like) {
-  const std::vector<Value> from = values_of(like), to = values_of(kernel);
+  const KernelValues from(like);
+  const std::vector<Value> to = KernelValues(kernel).by_number();
   RUNE_CHECK(from.size() == to.size(), "kernels differ in structure");
-  ValueVisitor([&](Value& v) { v = to.at(rank(from, v)); }).visit(like);
+  ValueVisitor([&](Value& v) { v = to.at(from.number_of(v)); }).visit(like);
   set_place(like, kernel);
   return like;
 }

@@ -253,6 +253,49 @@ def test_kernels_that_differ_in_constants_are_compiled_once(
     assert sum(functions) <= 8
 
 
+def _rows_of_one_input(x: Any, a: Any) -> Any:
+    for i in (3, 9, 0, 5):
+        x = np.tanh(x @ x * np.float32(0.1) + a[i, :8] * a[i + 2, 3:11])
+    return x
+
+
+def _rows_and_columns(x: Any, a: Any) -> Any:
+    for i in range(6):
+        x = x @ a[i : i + 8, 2 * i : 2 * i + 8] * np.float32(0.2)
+    return x
+
+
+def _many_steps(x: Any, a: Any) -> Any:
+    for i in range(5):
+        y = a[i, :8] + a.T[2 * i, :8] + a[:8, i * i] * a[7 - i : 15 - i, 3 * i]
+        x = np.tanh(x @ x * np.float32(0.1) + y)
+    return x
+
+
+def _distances_that_differ(x: Any, a: Any) -> Any:
+    for i in range(4):
+        x = np.tanh(x @ x * np.float32(0.1) + a[i, :8] * a[i * i, 8:16])
+    return x
+
+
+@pytest.mark.parametrize(
+    ("steps", "programs"),
+    [
+        (_rows_of_one_input, 3),
+        (_rows_and_columns, 3),
+        (_many_steps, 5),
+        (_distances_that_differ, 3),
+    ],
+)
+def test_kernels_that_read_other_parts_of_inputs(steps: Any, programs: int) -> None:
+    """Where parts lie is an argument, if all parts of an input move alike."""
+    x, a = _array(8, 8), _array(24, 24)
+    for device in ("cpu", "interpreter"):
+        lowered = rune_jit.jit(steps, device=device, fallback="error").lower(x, a)
+        assert lowered.cost_analysis()["programs"] <= programs
+        np.testing.assert_allclose(lowered.compile()(x, a), steps(x, a), rtol=2e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint64"])
 def test_constants_of_launches_of_every_size(dtype: str) -> None:
     large = 100 if dtype == "int8" else 1000

@@ -118,8 +118,7 @@ class Group {
     const Instrs body = rewritten();
     for (size_t m = 0; m < members_.size(); ++m)
       for (Kernel* kernel : members_[m]) {
-        for (const Argument& argument : arguments_)
-          kernel->arguments.push_back(argument.values[m]);
+        for (const Argument& argument : arguments_) kernel->arguments.push_back(argument.values[m]);
         kernel->body = body;
       }
   }

@@ -63,8 +63,7 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
     symbols_[var.name] = bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val});
   std::vector<Expr> arguments;
   for (const SymVar& var : launch.arguments)
-    arguments.push_back(
-        bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val}));
+    arguments.push_back(bind(builder_.define_var(var, index_dtype_), {var.min_val, var.max_val}));
   for (const Shift& shift : launch.shifts) {
     const int64_t stride = contiguous_strides(graph_[shift.input].shape())[shift.axis];
     Expr& total = shifts_[shift.input.id];

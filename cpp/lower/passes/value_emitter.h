@@ -16,8 +16,8 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
-// What distinguishes launches of one code: how much further along an axis than in the kernel lowered
-// the elements lie that the code reads of an input.
+// What distinguishes launches of one code: how much further along an axis than in the kernel
+// lowered the elements lie that the code reads of an input.
 struct Shift {
   Value input;
   int64_t axis = 0;
