@@ -213,7 +213,8 @@ class CoreMapper {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
       if (!stride || std::abs(*stride) <= 1) continue;
       for (const int64_t axis : s_.outer) {
-        if (access.position.coefficient_of(static_cast<uint32_t>(axis)) != 1) continue;
+        const auto across = access.position.coefficient_of(static_cast<uint32_t>(axis));
+        if (!across || std::abs(*across) != 1) continue;
         const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
         if (shorter > kTransposeTile ||
             (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
@@ -236,7 +237,7 @@ class CoreMapper {
       const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
       const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
       return !access.is_store && access.mask.is_true() && along && std::abs(*along) > 1 &&
-             *along % lanes == 0 && across == 1;
+             *along % lanes == 0 && across && std::abs(*across) == 1;
     });
   }
 

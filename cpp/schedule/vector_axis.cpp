@@ -13,7 +13,7 @@ namespace rune::schedule {
 namespace {
 
 // With longer strides, shuffling takes longer than gathering.
-constexpr int64_t kMostStrideOfVectors = 8;
+constexpr int64_t kMostStrideOfVectors = 16;
 // In units of a score, of each vector that is loaded and shuffled with others, and of loading one
 // element by element.
 constexpr double kStrideCost = 0.4, kGatherCost = 6;
@@ -167,6 +167,15 @@ double VectorAxis::strided_cost(int64_t stride) const {
   return whole ? kStrideCost * static_cast<double>(std::abs(stride)) : kGatherCost;
 }
 
+// Whether an access is made at some points of an axis only, so that vectors along it compute for
+// all lanes what some of them need.
+bool VectorAxis::is_for_some(const MemoryAccess& access, int64_t axis) const {
+  const auto& conditions = access.mask.conditions();
+  return std::any_of(conditions.begin(), conditions.end(), [&](const sym::Expr& condition) {
+    return condition.depends_on(static_cast<uint32_t>(axis));
+  });
+}
+
 // How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >= 0.
 double VectorAxis::score(int64_t axis, int stage) const {
   double score = 0;
@@ -179,7 +188,7 @@ double VectorAxis::score(int64_t axis, int stage) const {
     else if (*along == 1)
       score += 2 * weight;
     else if (*along == 0)
-      score += weight;
+      score += is_for_some(access, axis) ? 0 : weight;
     else if (*along == -1)
       score += 1.5 * weight;
     else if (filling_axis(access, axis))

@@ -52,6 +52,7 @@ class VectorAxis {
   double share_of(size_t stage) const;
   double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const;
   double strided_cost(int64_t stride) const;
+  bool is_for_some(const MemoryAccess& access, int64_t axis) const;
   double score(int64_t axis, int stage) const;
   double lane_use(int64_t axis) const;
   double lane_use(const Stage& stage, int64_t axis) const;
