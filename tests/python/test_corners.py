@@ -259,7 +259,7 @@ def test_parts_of_a_concatenation_that_nothing_reads(run: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "float32", "int64"])
 def test_transposes_by_squares(dtype: str, run: Callable[..., Any]) -> None:
-    """Sides of whole squares and not, rows that begin at whole vectors and not."""
+    """Sides of whole squares and not, rows that begin at whole vectors and not, backwards."""
     cases = [
         ((3, 24, 64), (0, 2, 1)), ((5, 32, 30), (2, 0, 1)), ((65, 80), (1, 0)), ((64, 70), (1, 0)),
         ((2, 17, 6, 32), (0, 2, 3, 1)), ((16, 257), (1, 0)), ((128, 48), (1, 0)),
@@ -268,8 +268,20 @@ def test_transposes_by_squares(dtype: str, run: Callable[..., Any]) -> None:
 
     def function(*arrays: Any) -> Any:
         results = [np.transpose(x, axes) for x, (_, axes) in zip(arrays, cases, strict=True)]
-        return [r.copy() for r in results], [r[1:, ::-1].astype(np.int32) for r in results]
+        turned = [r[::-1].copy() for r in results], [r[..., ::-1].copy() for r in results]
+        parts = [r[1:, ::-1].astype(np.int32) for r in results]
+        return [r.copy() for r in results], *turned, parts
 
     for found, wanted in zip(run(function, *arrays), function(*arrays), strict=True):
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(a, b, strict=True)
+
+
+def test_columns_that_are_computed_apart(run: Callable[..., Any]) -> None:
+    def function(a: Any, b: Any) -> Any:
+        first, second = a[:, 0] * b[:, 1] - a[:, 1], a[:, 2] + b[:, 3]
+        return np.stack([first, second, a[:, 3] * 2, -b[:, 0]], -1), np.hypot(a[:, 9], a[:, 4])
+
+    a, b = (np.arange(10070.0).reshape(1007, 10) % m for m in (13, 17))
+    for found, wanted in zip(run(function, a, b), function(a, b), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
