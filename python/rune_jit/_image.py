@@ -8,6 +8,7 @@ of each function from the start, as int32.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import mmap
 import os
@@ -29,6 +30,7 @@ def is_image(code: bytes) -> bool:
     return code.startswith(MAGIC)
 
 
+@functools.cache
 def library_path() -> str | None:
     """Where LLVM is: the library in the package llvmlite; None if that is not installed."""
     package = importlib.util.find_spec("llvmlite")
@@ -39,6 +41,7 @@ def library_path() -> str | None:
     return os.path.join(os.path.dirname(package.origin), "binding", name)
 
 
+@functools.cache
 def host_key() -> bytes | None:
     """What machine code depends on besides its IR: the processor and the LLVM that is installed.
 
@@ -56,6 +59,7 @@ def host_key() -> bytes | None:
     return "\n".join([*key, *lines]).encode() if lines else None
 
 
+@functools.cache
 def processor() -> list[str] | None:
     """What the system says the first processor is; None if it does not say."""
     lines = []

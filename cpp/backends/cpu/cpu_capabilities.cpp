@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "alu/alu.h"
 #include "backends/cpu/cpu_calibration.h"
@@ -44,30 +45,36 @@ int64_t system_value(const char* name, int64_t fallback) {
 #endif
 
 #if defined(__linux__)
-// A data cache of the first core by level, bytes; the fallback if the system does not tell.
-int64_t linux_cache_bytes(int level, int64_t fallback) {
+// The data caches of the first core by level, bytes; without those that the system does not tell.
+std::map<int, int64_t> linux_cache_bytes() {
+  std::map<int, int64_t> bytes;
   for (int index = 0; index < 8; ++index) {
     const std::string folder =
         "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + '/';
-    int found = 0;
+    int level = 0;
     std::string type, size;
-    std::ifstream(folder + "level") >> found;
+    if (!(std::ifstream(folder + "level") >> level)) break;
     std::ifstream(folder + "type") >> type;
     std::ifstream(folder + "size") >> size;
-    if (found != level || type == "Instruction" || size.empty()) continue;
+    if (type == "Instruction" || size.empty()) continue;
     const int64_t number = std::strtoll(size.c_str(), nullptr, 10);
     const int64_t unit = size.back() == 'K' ? 1 << 10 : size.back() == 'M' ? 1 << 20 : 1;
-    if (number > 0) return number * unit;
+    if (number > 0) bytes.emplace(level, number * unit);
   }
-  return fallback;
+  return bytes;
 }
 #endif
 
 void read_caches(Capabilities& caps) {
 #if defined(__linux__)
-  caps.l1_bytes = linux_cache_bytes(1, caps.l1_bytes);
-  caps.l2_bytes = linux_cache_bytes(2, caps.l2_bytes);
-  caps.last_level_bytes = linux_cache_bytes(3, std::max(caps.last_level_bytes, caps.l2_bytes));
+  const std::map<int, int64_t> bytes = linux_cache_bytes();
+  const auto of_level = [&](int level, int64_t fallback) {
+    const auto found = bytes.find(level);
+    return found == bytes.end() ? fallback : found->second;
+  };
+  caps.l1_bytes = of_level(1, caps.l1_bytes);
+  caps.l2_bytes = of_level(2, caps.l2_bytes);
+  caps.last_level_bytes = of_level(3, std::max(caps.last_level_bytes, caps.l2_bytes));
 #elif defined(__APPLE__)
   caps.l1_bytes =
       system_value("hw.perflevel0.l1dcachesize", system_value("hw.l1dcachesize", caps.l1_bytes));
