@@ -20,7 +20,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rune_jit import _image
 
@@ -36,6 +36,7 @@ __all__ = [
     "load",
 ]
 
+T = TypeVar("T")
 Module = tuple[str, list[str]]  # IR, and the names of the functions that are called
 Compiled = tuple[list[int], "CompiledCode | _image.Image"]
 
@@ -168,7 +169,7 @@ class _Compiler:
         return int(jit)
 
     def generate(
-        self, generate_one: Callable[[_Generator, Module], bytes], modules: list[Module]
+        self, generate_one: Callable[[_Generator, T], bytes], modules: list[T]
     ) -> list[bytes]:
         """What `generate_one` makes of each module, in a thread of its own. Raises the error of the
         first module that has one, when all threads have ended."""
@@ -352,10 +353,8 @@ def compile_modules(
         codes = {i: code for i, path in enumerate(paths) if (code := _read(path)) is not None}
         missing = [i for i in range(len(modules)) if i not in codes]
         if missing:
-            made = _compiler().generate(_Generator.image, [modules[i] for i in missing])
+            made = _compiler().generate(_made, [(modules[i], paths[i]) for i in missing])
             codes.update(zip(missing, made, strict=True))
-            for i in missing:
-                _write(paths[i], codes[i])
             _note_command(folder)
         return [_loaded(codes[i], module) for i, module in enumerate(modules)]
 
@@ -363,6 +362,14 @@ def compile_modules(
 def compile_module(ir: str, names: list[str], **options: Any) -> Compiled:
     """What compile_modules returns of one module."""
     return compile_modules([(ir, names)], **options)[0]
+
+
+def _made(generator: _Generator, entry: tuple[Module, str]) -> bytes:
+    """What the cache keeps of a module, now also under the path of its entry."""
+    module, path = entry
+    code = generator.image(module)
+    _write(path, code)
+    return code
 
 
 def _loaded(code: bytes, module: Module) -> Compiled:
@@ -385,6 +392,7 @@ def _linked(modules: list[Module]) -> list[Compiled]:
 def load(ir: str, names: list[str]) -> None:
     """Loads LLVM, and compiles a module for the sake of later ones, unless it is loaded."""
     with _lock:
+        _image.host_key()  # remembers it
         if _state is None:
             _compiler().generator.image((ir, names))
 

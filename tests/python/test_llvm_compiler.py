@@ -210,7 +210,8 @@ def test_errors_of_modules_compiled_at_once(tmp_path):
         for options in ({"cache": False}, {"cache_dir": str(tmp_path)}):
             with pytest.raises(RuntimeError, match=r"line 2: %a = fadd float 1.0, %nonesuch"):
                 _llvm.compile_modules(broken, **options)
-    assert not entries(tmp_path)
+    # What has been compiled beside them is in the cache.
+    assert len(entries(tmp_path)) == 3
     compiled = _llvm.compile_modules(modules, cache_dir=str(tmp_path))
     assert [result_of(address) for (address,), _ in compiled] == [0, 1, 2]
 
