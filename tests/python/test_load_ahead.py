@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("RUNE_JIT_DEVICE", "cpu") != "cpu" or os.cpu_count() == 1,
-    reason="LLVM is not loaded ahead here",
-)
+from rune_jit import _core
+
+_, CORES, *_ = _core.options_at_import()
+pytestmark = pytest.mark.skipif(CORES == 1, reason="LLVM is not loaded ahead on one core")
 
 IS_LOADED = """
     import threading
@@ -39,6 +39,7 @@ def run(program, cache_dir, *folders, **options):
             "PYTHONPATH": os.pathsep.join([*folders, *sys.path]),
             "RUNE_JIT_CACHE_DIR": str(cache_dir),
             "RUNE_JIT_NUM_THREADS": "2",
+            "RUNE_JIT_DEVICE": "cpu",
             **options,
         },
         timeout=60,
