@@ -61,11 +61,11 @@ std::vector<bool> stored_by_parts(const Graph& graph) {
   return result;
 }
 
-Graph nest_long_cats(const Graph& graph) {
-  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+Graph nest_long_cats(Graph graph) {
+  const auto is_long = [](const Node& node) {
     return node.as<Cat>() && node.inputs.size() > kMostParts;
-  });
-  if (!any) return graph;
+  };
+  if (!any_node(graph, is_long)) return graph;
   return rebuild(graph, [](Builder& builder, const Node& node, std::vector<Value> inputs) {
     while (node.as<Cat>() && inputs.size() > kMostParts) {
       std::vector<Value> outer;

@@ -27,6 +27,6 @@ std::vector<CatPart> cat_parts(const graph::Graph& graph, graph::Value v);
 std::vector<bool> stored_by_parts(const graph::Graph& graph);
 
 // A Cat of many operands as Cats of Cats.
-graph::Graph nest_long_cats(const graph::Graph& graph);
+graph::Graph nest_long_cats(graph::Graph graph);
 
 }  // namespace rune::schedule

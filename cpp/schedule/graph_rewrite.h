@@ -1,6 +1,7 @@
 // What the scheduler's rewrites of graphs share.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,11 @@ graph::Graph rebuild(const graph::Graph& graph, F&& replace) {
   for (const graph::Value v : graph.outputs) outputs.push_back(map[v.id]);
   builder.set_outputs(std::move(outputs));
   return builder.take();
+}
+
+template <class F>
+bool any_node(const graph::Graph& graph, F&& holds) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), holds);
 }
 
 graph::Value copy_node(graph::Builder& builder, const graph::Node& node,

@@ -118,9 +118,10 @@ std::pair<std::set<Value>, std::set<Value>> accesses_of(const ScheduleItem& item
 
 }  // namespace
 
-Schedule fuse_kernels(const Graph& graph, const Capabilities& caps) {
+Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
   Schedule schedule;
-  schedule.graph = graph;
+  schedule.graph = std::move(whole);
+  const Graph& graph = schedule.graph;
   schedule.outputs = graph.outputs;
   std::vector<Value> outputs = graph.outputs;
   // What a Sink keeps alive is computed like an output, into memory of the program's own.

@@ -33,10 +33,13 @@ Value strip_reshapes(const Graph& graph, Value v) {
   return v;
 }
 
-}  // namespace
-
-Graph prepare_outputs(const Graph& graph) {
-  Graph result = rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+// What reads no element or calls the host becomes what kernels and callbacks can take.
+Graph prepare_operands(Graph graph) {
+  const auto is_concerned = [&](const Node& node) {
+    return node.kind() == NodeKind::Host_Callback || reduces_nothing(graph, node);
+  };
+  if (!any_node(graph, is_concerned)) return graph;
+  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     if (node.kind() == NodeKind::Host_Callback)
       for (Value& v : inputs)
         if (!is_computed(builder[v]) && evaluation_of(builder[v]) != Evaluation::Memory)
@@ -46,8 +49,13 @@ Graph prepare_outputs(const Graph& graph) {
     const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
     return builder.full(identity(op, node.dtype()), node.shape());
   });
+}
+
+}  // namespace
+
+Graph prepare_outputs(Graph graph) {
   std::set<Value> taken;
-  Builder builder(std::move(result));
+  Builder builder(prepare_operands(std::move(graph)));
   std::vector<Value> outputs;
   for (const Value v : builder.graph().outputs) {
     const Value stripped = strip_reshapes(builder.graph(), v);
@@ -169,7 +177,9 @@ Value scan_in_blocks(Builder& builder, Value x, Value initial, const graph::Scan
 
 }  // namespace
 
-Graph split_scans(const Graph& graph, const Capabilities& caps) {
+Graph split_scans(Graph graph, const Capabilities& caps) {
+  if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scan; }))
+    return graph;
   const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* scan = node.as<graph::Scan>();
@@ -240,7 +250,9 @@ Value scatter_in_copies(Builder& builder, const graph::Scatter& scatter, Value t
 
 }  // namespace
 
-Graph split_scatters(const Graph& graph, const Capabilities& caps) {
+Graph split_scatters(Graph graph, const Capabilities& caps) {
+  if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scatter; }))
+    return graph;
   const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* scatter = node.as<graph::Scatter>();
@@ -277,6 +289,10 @@ class ReductionSplitter {
       : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()), splits_(graph.size()) {
     for (uint32_t id = 0; id < graph.size(); ++id) splits_[id] = choose(graph.nodes[id]);
     atomic_ = are_atomic();
+  }
+
+  bool changes_nothing() const {
+    return std::none_of(splits_.begin(), splits_.end(), [](const auto& split) { return split; });
   }
 
   Graph run() const {
@@ -338,8 +354,9 @@ class ReductionSplitter {
 
 }  // namespace
 
-Graph split_reductions(const Graph& graph, const Capabilities& caps) {
-  return ReductionSplitter(graph, caps).run();
+Graph split_reductions(Graph graph, const Capabilities& caps) {
+  const ReductionSplitter splitter(graph, caps);
+  return splitter.changes_nothing() ? std::move(graph) : splitter.run();
 }
 
 }  // namespace rune::schedule

@@ -9,25 +9,25 @@ namespace rune::schedule {
 // Gives every output a buffer of its own: an output that is an argument, a constant, or an earlier
 // output again becomes a copy; a reshape of a computed value is dropped, since the buffer is the
 // same. A reduction of no elements becomes its identity.
-graph::Graph prepare_outputs(const graph::Graph& graph);
+graph::Graph prepare_outputs(graph::Graph graph);
 
 // Splits long reductions with too few results to keep the device busy into partial results, which
 // are stored, and a reduction of those (a second kernel), or where workgroups combine atomically,
 // into parts for these; on cores also those of long rows element by element, in strips of a few
 // rows that are read side by side.
-graph::Graph split_reductions(const graph::Graph& graph, const Capabilities& caps);
+graph::Graph split_reductions(graph::Graph graph, const Capabilities& caps);
 
 // Splits long Scatters that combine, and whose target is small beside the updates, into copies of
 // the target, each with its share of the updates, and their combination: cores then work side by
 // side, without atomic operations. Floats are then added in another order, that depends on the
 // device and not on the threads that run.
-graph::Graph split_scatters(const graph::Graph& graph, const Capabilities& caps);
+graph::Graph split_scatters(graph::Graph graph, const Capabilities& caps);
 
 // Splits long scans with too few lines to keep the device busy into blocks along their axis: the
 // blocks' reductions, a scan of those, and scans of the blocks that begin with its values. A sum of
 // floats is then rounded otherwise than one that runs from end to end, with a smaller bound on its
 // error, and where only -0.0 came before a block, the block begins with 0.0. To run before
 // prepare_outputs, since an output may end in a reshape.
-graph::Graph split_scans(const graph::Graph& graph, const Capabilities& caps);
+graph::Graph split_scans(graph::Graph graph, const Capabilities& caps);
 
 }  // namespace rune::schedule

@@ -99,16 +99,18 @@ struct Part {
 class SinglePass {
  public:
   SinglePass(const Graph& graph, const Capabilities& caps)
-      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()) {}
-
-  Graph run() {
+      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()) {
     const DependentFinder finder(graph_);
     for (uint32_t id = 0; id < graph_.size(); ++id)
       if (const auto dependent = finder.find(graph_.nodes[id]); dependent && split_of(id)) {
         dependents_[id] = *dependent;
         parts_[dependent->first.id] = {};
       }
-    if (dependents_.empty()) return graph_;
+  }
+
+  bool changes_nothing() const { return dependents_.empty(); }
+
+  Graph run() {
     uint32_t id = 0;
     std::vector<Value> map;
     return rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
@@ -288,8 +290,9 @@ bool reduces_moments(const Graph& graph, const Kernel& kernel) {
   return false;
 }
 
-Graph reduce_in_single_pass(const Graph& graph, const Capabilities& caps) {
-  return SinglePass(graph, caps).run();
+Graph reduce_in_single_pass(Graph graph, const Capabilities& caps) {
+  SinglePass pass(graph, caps);
+  return pass.changes_nothing() ? std::move(graph) : pass.run();
 }
 
 }  // namespace rune::schedule

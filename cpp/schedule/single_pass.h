@@ -11,7 +11,7 @@ namespace rune::schedule {
 // reductions are taken of parts that do, and their results merged: by a factor between
 // exponentials, and by the moments' identity. Maxima, and sums of x, are what they were but for the
 // order of additions. On a device of many threads the parts are those of its workgroups.
-graph::Graph reduce_in_single_pass(const graph::Graph& graph, const Capabilities& caps);
+graph::Graph reduce_in_single_pass(graph::Graph graph, const Capabilities& caps);
 
 // Whether a stage of the kernel reduces both deviations and their squares: the second moment about
 // the exact mean follows, and moments of parts merge without loss (the plan Welford).
