@@ -25,10 +25,11 @@ class Walker {
     Demand demand{std::move(access.index), std::move(access.mask)};
     demand.mask.require(outer);
     if (demand.mask.is_false()) return;
-    for (const sym::Expr& expr : demand.index)
-      for (const uint32_t variable : expr.variables())
-        if (const auto it = copies_.find(variable); it != copies_.end())
-          demand.copies = std::max(demand.copies, it->second);
+    if (!copies_.empty())
+      for (const sym::Expr& expr : demand.index)
+        for (const uint32_t variable : expr.variables())
+          if (const auto it = copies_.find(variable); it != copies_.end())
+            demand.copies = std::max(demand.copies, it->second);
     std::vector<Demand>& known = result.demands[access.value.id];
     if (std::find(known.begin(), known.end(), demand) == known.end())
       known.push_back(std::move(demand));

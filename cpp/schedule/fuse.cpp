@@ -1,6 +1,7 @@
 #include "schedule/fuse.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <queue>
 #include <set>
@@ -44,6 +45,17 @@ class Fuser {
   }
 
  private:
+  // A value that a cluster reads, and by dimension of it the outer axis that gives the index.
+  struct Read {
+    Value value;
+    std::vector<int> axes;
+    auto operator<=>(const Read&) const = default;
+  };
+  struct Sibling {
+    int cluster = kNone;
+    std::vector<Read> reads;  // sorted
+  };
+
   // Why the cluster is on its own whatever its neighbours are, or "".
   std::string refusal_of(const Cluster& cluster) const {
     const graph::Node& node = graph_[cluster.values.front()];
@@ -243,27 +255,33 @@ class Fuser {
 
   // Clusters over the same outer axes that read the same data at the same indices run as one.
   void merge_siblings() {
-    std::map<Shape, std::vector<int>> by_outer;
+    std::map<Shape, std::deque<Sibling>> by_outer;  // the last ones
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       if (clusters_[c].values.empty()) continue;
-      std::vector<int>& siblings = by_outer[clusters_[c].outer];
+      std::deque<Sibling>& siblings = by_outer[clusters_[c].outer];
+      Sibling added{c, reads_of(clusters_[c])};
       bool merged = false;
-      for (size_t i = siblings.size(); i-- > 0 && siblings.size() - i <= kMaxSiblings && !merged;)
-        merged = try_merge_siblings(siblings[i], c);
-      if (!merged) siblings.push_back(c);
+      for (size_t i = siblings.size(); i-- > 0 && !merged;) {
+        merged = try_merge_siblings(siblings[i], added);
+        if (merged) siblings[i].reads = reads_of(clusters_[siblings[i].cluster]);
+      }
+      if (merged) continue;
+      if (siblings.size() == kMaxSiblings) siblings.pop_front();
+      siblings.push_back(std::move(added));
     }
   }
 
-  bool try_merge_siblings(int a_index, int b_index) {
+  bool try_merge_siblings(const Sibling& into, const Sibling& added) {
+    const int a_index = into.cluster, b_index = added.cluster;
     const Cluster& a = clusters_[a_index];
     const Cluster& b = clusters_[b_index];
     const bool beside =
         reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a) || combine_alike(a, b);
     if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
     if (a.values.size() + b.values.size() > kMostValues) return false;
-    if (is_elementwise(a) != is_elementwise(b) || !reads_alike(a, b)) return false;
-    if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
+    if (is_elementwise(a) != is_elementwise(b) || !reads_alike(into, added)) return false;
     if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;
+    if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
     record(b.values.front(), a.values.front(), "");
     opportunities_.back().reason = "siblings that read the same data";
     absorb(b_index, a_index, Shape(a.outer));
@@ -293,32 +311,29 @@ class Fuser {
     return false;
   }
 
-  // Whether both read one value in memory, with the same outer axes on the same dimensions.
-  bool reads_alike(const Cluster& a, const Cluster& b) const {
-    const auto patterns = [&](const Cluster& cluster) {
-      std::map<uint32_t, std::vector<std::vector<int>>> result;
-      for (const Value w : cluster.values)
-        for (const Use& use : roots_.uses[w.id])
-          for (const Demand& demand : use.demands) {
-            std::vector<int> pattern;
-            for (const sym::Expr& expr : demand.index) {
-              const std::optional<uint32_t> variable = expr.as_variable();
-              const bool own = variable && *variable < graph_[w].shape().size();
-              pattern.push_back(own ? cluster.axes.at(w.id)[*variable] : kNone);
-            }
-            result[use.value.id].push_back(std::move(pattern));
+  std::vector<Read> reads_of(const Cluster& cluster) const {
+    std::vector<Read> reads;
+    for (const Value w : cluster.values)
+      for (const Use& use : roots_.uses[w.id])
+        for (const Demand& demand : use.demands) {
+          std::vector<int> axes;
+          for (const sym::Expr& expr : demand.index) {
+            const std::optional<uint32_t> variable = expr.as_variable();
+            const bool own = variable && *variable < graph_[w].shape().size();
+            axes.push_back(own ? cluster.axes.at(w.id)[*variable] : kNone);
           }
-      return result;
-    };
-    const auto of_a = patterns(a), of_b = patterns(b);
-    for (const auto& [id, list] : of_a) {
-      const auto other = of_b.find(id);
-      if (other == of_b.end()) continue;
-      for (const auto& pattern : list)
-        if (std::find(other->second.begin(), other->second.end(), pattern) != other->second.end())
-          return true;
-    }
-    return false;
+          reads.push_back({use.value, std::move(axes)});
+        }
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    return reads;
+  }
+
+  // Whether both read one value in memory, with the same outer axes on the same dimensions.
+  static bool reads_alike(const Sibling& a, const Sibling& b) {
+    return std::any_of(a.reads.begin(), a.reads.end(), [&](const Read& read) {
+      return std::binary_search(b.reads.begin(), b.reads.end(), read);
+    });
   }
 
   std::vector<bool> stored_roots(const std::vector<Value>& outputs) const {

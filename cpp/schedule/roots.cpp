@@ -1,6 +1,7 @@
 #include "schedule/roots.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -36,6 +37,16 @@ std::vector<bool> required_roots(const Graph& graph, const std::vector<Value>& o
       is_root[node.inputs[0].id] = true;
   for (const Value v : outputs) is_root[v.id] = true;
   return is_root;
+}
+
+// The greatest variable of an expression, or -1.
+int64_t last_variable(const sym::Expr& expr) {
+  int64_t last = -1;
+  for (const sym::Expr::Term& term : expr.terms())
+    last = std::max(last, term.atom->kind == sym::Atom::Kind::Variable
+                              ? int64_t{term.atom->variable}
+                              : last_variable(term.atom->inner));
+  return last;
 }
 
 class RootFinder {
@@ -180,6 +191,7 @@ class RootFinder {
     }
     if (!result.by_parts[root.id]) follow(root, seeds_of(root), uses);
     result.uses[root.id].clear();
+    result.uses[root.id].reserve(uses.size());
     for (auto& [id, demands] : uses)
       result.uses[root.id].push_back({Value{id}, std::move(demands)});
   }
@@ -206,24 +218,25 @@ class RootFinder {
   void follow(Value root, const std::vector<Seed>& seeds,
               std::map<uint32_t, std::vector<Demand>, std::greater<>>& uses) {
     num_visited_ = 0;
-    walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
+    Walk walked = walk(graph_, seeds, [&](Value v, const std::vector<Demand>& demands) {
       const bool in_memory = evaluation_of(graph_[v]) == Evaluation::Memory;
       if (may_add_ && !in_memory && !result.is_root[v.id]) {
         const bool costly = cheaper_to_store(v, demands), copied = is_copied(demands);
         if (costly && !copied) stored_by_cost_.push_back(v.id);
         if (costly || copied || ends_shared_chain(v)) add_root(v.id);
       }
-      if (in_memory || result.is_root[v.id]) {
-        std::vector<Demand>& known = uses[v.id];
-        known.insert(known.end(), demands.begin(), demands.end());
-        return true;
-      }
+      if (in_memory || result.is_root[v.id]) return true;
       for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand, false);
       ++num_visited_;
       lowest_[root.id] = std::min(lowest_[root.id], v.id);
       return false;
     });
     result.num_nodes[root.id] += num_visited_;
+    for (auto& [id, demands] : walked.demands) {
+      if (!result.is_root[id] && evaluation_of(graph_.nodes[id]) != Evaluation::Memory) continue;
+      std::vector<Demand>& known = uses[id];
+      std::move(demands.begin(), demands.end(), std::back_inserter(known));
+    }
   }
 
   void add_root(uint32_t id) {
@@ -384,11 +397,9 @@ class RootFinder {
   // holds.
   double evaluations(const Demand& demand, bool where_masked) const {
     int64_t deepest = -1;
-    for (const sym::Expr& expr : demand.index)
-      for (const uint32_t variable : expr.variables()) {
-        if (variable >= extents_.size()) return 0;  // inside a fused reduction: once per element
-        deepest = std::max<int64_t>(deepest, variable);
-      }
+    for (const sym::Expr& expr : demand.index) deepest = std::max(deepest, last_variable(expr));
+    // Inside a fused reduction: once per element.
+    if (deepest >= static_cast<int64_t>(extents_.size())) return 0;
     double count = 1;
     for (int64_t i = 0; i <= deepest; ++i)
       count *= static_cast<double>(where_masked ? admitted(demand.mask, static_cast<uint32_t>(i))
