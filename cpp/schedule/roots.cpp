@@ -60,7 +60,8 @@ class RootFinder {
     result.uses.resize(graph.size());
     result.num_nodes.resize(graph.size(), 0);
     evaluated_.resize(graph.size(), 0);
-    lowest_.resize(graph.size(), kNeverVisited);
+    visits_.resize(graph.size());
+    is_known_.resize(graph.size(), false);
   }
 
   // A value found cheaper to store may already have been followed through by the uses of roots
@@ -73,14 +74,10 @@ class RootFinder {
     find_uses(outputs);
     may_add_ = false;
     if (!stored_by_cost_.empty()) {
-      std::fill(evaluated_.begin(), evaluated_.end(), 0);
-      std::fill(lowest_.begin(), lowest_.end(), kNeverVisited);
       find_uses(outputs);
       drop_cheap_roots();
     }
     add_shared_roots();
-    if (added_.empty()) return;
-    std::sort(added_.begin(), added_.end());
     find_uses(outputs);
   }
 
@@ -89,7 +86,11 @@ class RootFinder {
  private:
   // By node: the one root that computes elements of it, or that there is none, or several.
   static constexpr uint32_t kNoRoot = ~uint32_t{0}, kSeveralRoots = kNoRoot - 1;
-  static constexpr uint32_t kNeverVisited = ~uint32_t{0};
+  // A value that a root computes, and how often.
+  struct Visit {
+    uint32_t id;
+    double evaluations;
+  };
   // Simple operations from which on a value may be costly to compute anew.
   static constexpr double kCostlyOperations = 128;
   // Times that a kernel computes a value because what gathers from it is computed several times:
@@ -150,22 +151,30 @@ class RootFinder {
     for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
       if (!wanted[id] || evaluation_of(graph_.nodes[id]) == Evaluation::Memory) {
         result.is_root[id] = false;
+        forget(id);
         continue;
       }
-      visit(Value{id});
+      if (is_outdated(id)) visit(Value{id});
       for (const Use& use : result.uses[id]) wanted[use.value.id] = true;
     }
   }
 
-  // Whether the root's uses may go through a value that has become a root since.
-  bool is_outdated(Value root) const {
-    if (may_add_ || lowest_[root.id] == kNeverVisited) return true;
-    const auto first = std::lower_bound(added_.begin(), added_.end(), lowest_[root.id]);
-    return first != added_.end() && *first < root.id;
+  // Whether the root's uses are not known, or go through a value that has become a root since.
+  bool is_outdated(uint32_t root) const {
+    return !is_known_[root] ||
+           std::any_of(visits_[root].begin(), visits_[root].end(),
+                       [&](const Visit& visit) { return result.is_root[visit.id]; });
+  }
+
+  void forget(uint32_t root) {
+    for (const Visit& visit : visits_[root]) evaluated_[visit.id] -= visit.evaluations;
+    visits_[root].clear();
+    is_known_[root] = false;
   }
 
   void visit(Value root) {
-    if (!is_outdated(root)) return;
+    forget(root.id);
+    is_known_[root.id] = true;
     const graph::Node& node = graph_[root];
     extents_ = node.shape();
     const Evaluation evaluation = evaluation_of(node);
@@ -179,7 +188,6 @@ class RootFinder {
       return;
     }
     std::map<uint32_t, std::vector<Demand>, std::greater<>> uses;
-    lowest_[root.id] = root.id;
     result.num_nodes[root.id] = 0;
     for (const CatPart& part :
          result.by_parts[root.id] ? cat_parts(graph_, root) : std::vector<CatPart>{}) {
@@ -223,12 +231,14 @@ class RootFinder {
       if (may_add_ && !in_memory && !result.is_root[v.id]) {
         const bool costly = cheaper_to_store(v, demands), copied = is_copied(demands);
         if (costly && !copied) stored_by_cost_.push_back(v.id);
-        if (costly || copied || ends_shared_chain(v)) add_root(v.id);
+        if (costly || copied || ends_shared_chain(v)) result.is_root[v.id] = true;
       }
       if (in_memory || result.is_root[v.id]) return true;
-      for (const Demand& demand : demands) evaluated_[v.id] += evaluations(demand, false);
+      double count = 0;
+      for (const Demand& demand : demands) count += evaluations(demand, false);
+      evaluated_[v.id] += count;
+      visits_[root.id].push_back({v.id, count});
       ++num_visited_;
-      lowest_[root.id] = std::min(lowest_[root.id], v.id);
       return false;
     });
     result.num_nodes[root.id] += num_visited_;
@@ -237,11 +247,6 @@ class RootFinder {
       std::vector<Demand>& known = uses[id];
       std::move(demands.begin(), demands.end(), std::back_inserter(known));
     }
-  }
-
-  void add_root(uint32_t id) {
-    result.is_root[id] = true;
-    added_.push_back(id);
   }
 
   // Many roots that share a long chain would each follow it to its beginning.
@@ -303,7 +308,7 @@ class RootFinder {
       result.uses[id].clear();
       for (const uint32_t user : it->second.users) {
         result.num_nodes[user] += result.num_nodes[id];
-        lowest_[user] = kNeverVisited;
+        is_known_[user] = false;
       }
     }
   }
@@ -329,7 +334,7 @@ class RootFinder {
       if (result.is_root[id] || operations[id] == 0 || evaluated_[id] <= elements) continue;
       const double recompute =
           operations_ns(caps_, (evaluated_[id] - elements) * operations[id], node.dtype());
-      if (recompute > kKernelBoundary * boundary_ns(node, false)) add_root(id);
+      if (recompute > kKernelBoundary * boundary_ns(node, false)) result.is_root[id] = true;
     }
   }
 
@@ -433,9 +438,9 @@ class RootFinder {
   std::vector<double>
       evaluated_;  // by node: times that all roots together compute an element of it
   std::vector<uint32_t> above_;
-  std::vector<uint32_t> lowest_;          // by root: the last node that its uses go through
-  std::vector<uint32_t> added_;           // roots, since uses are being found
-  std::vector<uint32_t> stored_by_cost_;  // of these
+  std::vector<std::vector<Visit>> visits_;  // by root
+  std::vector<bool> is_known_;              // by root: its uses
+  std::vector<uint32_t> stored_by_cost_;    // roots that are for this reason
   bool may_add_ = true;
   int64_t num_visited_ = 0;  // nodes that the visited root computes
   Shape extents_;            // of the visited root's variables

@@ -89,7 +89,9 @@ KernelValues::KernelValues(const Kernel& kernel) {
   for (const BufferInfo& buffer : kernel.inputs)
     if (!std::binary_search(ops.begin(), ops.end(), buffer.buf_var))
       by_id_.push_back({buffer.buf_var, by_id_.size()});
-  std::sort(by_id_.begin(), by_id_.end());
+  const auto inputs = by_id_.begin() + static_cast<std::ptrdiff_t>(ops.size());
+  std::sort(inputs, by_id_.end());
+  std::inplace_merge(by_id_.begin(), inputs, by_id_.end());
 }
 
 size_t KernelValues::number_of(Value v) const {
