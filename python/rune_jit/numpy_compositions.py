@@ -299,6 +299,10 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 # Places in sorted arrays.
 
 
+# Of so few elements all are compared, in vectors, sooner than some are gathered.
+_MOST_COUNTED = 32
+
+
 @implements(np.searchsorted)
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if side not in ("left", "right"):
@@ -312,6 +316,11 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
     dtype = np.result_type(a, v)
     refuse_unless(dtype.kind != "V", "searchsorted of bfloat16")
     a, v = a.astype(dtype), v.astype(dtype)
+    if len(a) <= _MOST_COUNTED:
+        v = v[..., np.newaxis]
+        before = sorts_before(a, v) if side == "left" else ~sorts_before(v, a)
+        count = np.count_nonzero(before, axis=-1)
+        return count[()] if scalar else count
     # Each step of the search halves what is left, whatever the values are: no branches.
     index: Any = np.int32 if len(a) < 2**30 else np.int64
     place: Any = np.zeros_like(v, dtype=index)
@@ -331,6 +340,32 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
 
 def sorts_before(x: Any, y: Any) -> Any:
     return x < y if x.dtype.kind != "f" else (x < y) | (np.isnan(y) & ~np.isnan(x))
+
+
+@implements(np.isin)
+def _isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> Any:
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    shape = np.shape(element)
+    element, known = np.ravel(traced(element)), np.ravel(traced(test_elements))
+    dtype = np.result_type(element, known)
+    refuse_unless(dtype.kind != "V", "isin of bfloat16")
+    exact = dtype.kind != "f" or "f" in (element.dtype.kind, known.dtype.kind)
+    refuse_unless(exact, "isin of int64 and uint64")
+    if len(known) <= _MOST_COUNTED:
+        found = np.any(element[:, np.newaxis] == known, axis=1)
+    else:
+        element, known = element.astype(dtype), np.sort(known.astype(dtype))
+        at = np.minimum(np.searchsorted(known, element), len(known) - 1)
+        found = known[at] == element
+    return (~found if invert else found).reshape(shape)
 
 
 # Interpolation.

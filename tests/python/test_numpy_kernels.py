@@ -148,6 +148,23 @@ def test_places_in_sorted_arrays(dtype: str) -> None:
     check(functions, a, holes(dtype, 4, 5), np.arange(a.size)[::-1].copy())
 
 
+@pytest.mark.parametrize("dtype", ("bool", "uint8", "int64", "uint64", *FLOATS))
+def test_membership(dtype: str) -> None:
+    """Among few elements, which are all compared, and many, which are sorted and searched."""
+
+    def functions(x: Any, few: Any, many: Any) -> list[Any]:
+        results: list[Any] = []
+        for known in (few, few[:0], few[0], many, many.reshape(2, -1), [1, 2.5], 3):
+            results += [np.isin(x, known), np.isin(x, known, invert=True), np.isin(x[0, 0], known)]
+        return [*results, np.isin(x[:0], many), np.isin(3, many), np.isin([2, 7], few)]
+
+    x = holes(dtype, 4, 5)
+    arguments = x, x[0, ::-1].copy(), np.arange(40).astype(dtype)
+    assert_matches(rune_jit.jit(functions, fallback="error")(*arguments), functions(*arguments))
+    with pytest.raises(ValueError, match="Invalid kind"):
+        rune_jit.jit(lambda x: np.isin(x, x, kind="hash"), fallback="error")(x)
+
+
 def test_interpolation() -> None:
     x = np.array([-np.inf, np.inf, np.nan, 0, 1, 2, 3, 0.5, 1.5, -0.0, 2.25, -1, 4])
     xp = np.array([0, 1, 1, 2, 3.0])
