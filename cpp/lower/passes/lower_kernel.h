@@ -11,8 +11,8 @@ namespace rune::lower {
 
 // Lowers the kernels of a schedule, in item order. Global `i` is kernel.inputs[i], then the outputs
 // that are not inputs. Kernels of one structure (schedule/structure.h) are lowered once and share
-// their body; what they read further along an input is an argument of their launches. All scalar operations of alu.def may occur; `decompose` removes those that
-// the target lacks.
+// their body; how much further along an input each of them reads is an argument of its launch. All
+// scalar operations of alu.def may occur; `decompose` removes those that the target lacks.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
 
 // The buffers behind a lowered kernel's globals, by index.
