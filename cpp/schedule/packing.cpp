@@ -78,7 +78,6 @@ class Packer {
     reduced_ = stages[0].axes[0];
     const std::vector<Seed> seeds = stage_seeds(graph_, stages[0], axis_variables(kernel_.iter));
     std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
-    if (accesses[0].value == accesses[1].value) return false;
     for (int i = 0; i < 2; ++i) {
       operands_[i].value = accesses[i].value;
       operands_[i].position =

@@ -33,10 +33,16 @@ Value strip_reshapes(const Graph& graph, Value v) {
   return v;
 }
 
-// What reads no element or calls the host becomes what kernels and callbacks can take.
+bool multiplies_with_itself(const Node& node) {
+  return node.kind() == NodeKind::Contract && node.inputs[0] == node.inputs[1];
+}
+
+// What reads no element or calls the host becomes what kernels and callbacks can take, and the
+// operands of a contraction two values, of which each can be kept in its own layout.
 Graph prepare_operands(Graph graph) {
   const auto is_concerned = [&](const Node& node) {
-    return node.kind() == NodeKind::Host_Callback || reduces_nothing(graph, node);
+    return node.kind() == NodeKind::Host_Callback || multiplies_with_itself(node) ||
+           reduces_nothing(graph, node);
   };
   if (!any_node(graph, is_concerned)) return graph;
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
@@ -44,6 +50,8 @@ Graph prepare_operands(Graph graph) {
       for (Value& v : inputs)
         if (!is_computed(builder[v]) && evaluation_of(builder[v]) != Evaluation::Memory)
           v = builder.contiguous(v);
+    if (multiplies_with_itself(node))
+      inputs[1] = builder.add(graph::Reshape{builder[inputs[1]].shape()}, {inputs[1]});
     if (!reduces_nothing(graph, node)) return copy_node(builder, node, std::move(inputs));
     const auto* reduce = node.as<graph::Reduce_Axis>();
     const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;

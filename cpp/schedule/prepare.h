@@ -8,7 +8,8 @@ namespace rune::schedule {
 
 // Gives every output a buffer of its own: an output that is an argument, a constant, or an earlier
 // output again becomes a copy; a reshape of a computed value is dropped, since the buffer is the
-// same. A reduction of no elements becomes its identity.
+// same. A reduction of no elements becomes its identity, and the operands of a contraction are two
+// values.
 graph::Graph prepare_outputs(graph::Graph graph);
 
 // Splits long reductions with too few results to keep the device busy into partial results, which

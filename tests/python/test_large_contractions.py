@@ -51,6 +51,12 @@ def test_sizes(dtype: Any) -> None:
         assert _is_packed(product, a, b)
 
 
+def test_products_with_itself() -> None:
+    for function in (lambda a: a @ a, lambda a: a.T @ a, lambda a: a @ a.T):
+        _check(function, _array(150, 150))
+        assert _is_packed(function, _array(150, 150))
+
+
 def test_rows_that_need_several_blocks() -> None:
     _check(product, _array(700, 2100), _array(2100, 333))
     _check(product, _array(90, 9000), _array(9000, 70))
