@@ -402,7 +402,13 @@ class Former {
       (access.is_store ? written : read).insert(access.value.id);
     if (axis_of_groups_ >= 0)
       for (const Value v : cluster_.values) read.insert(v.id);
-    for (const uint32_t id : read) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
+    // In the order of their use, which steps of a loop have in common.
+    const auto add_input = [&](uint32_t id) {
+      if (read.erase(id)) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
+    };
+    for (const uint32_t id : computed_)
+      for (const Value v : graph_.nodes[id].inputs) add_input(v.id);
+    while (!read.empty()) add_input(*read.begin());
     for (const uint32_t id : written)
       kernel_.outputs.push_back(whole_buffer(graph_, Value{id}, false));
     for (const uint32_t id : computed_) kernel_.ops.push_back(Value{id});
