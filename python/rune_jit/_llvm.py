@@ -9,6 +9,7 @@ program can do without is loaded before: pathlib, for one, takes as long as the 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -53,6 +54,8 @@ _library_numbers = itertools.count()
 _writes = itertools.count()
 _has_noted_command = False
 _state: _Compiler | None = None
+# Trackers of code that died while the lock was taken.
+_unused: collections.deque[int] = collections.deque()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -71,9 +74,20 @@ class CompiledCode:
 
     def __del__(self) -> None:
         # At interpreter shutdown threads may still run the code, and LLVM may be gone.
-        if not sys.is_finalizing():
-            with _lock:
-                self._llvm.call("LLJIT_Dylib_Tracker_Dispose", self._tracker)
+        if sys.is_finalizing():
+            return
+        _unused.append(self._tracker)
+        # Garbage is collected in any thread, also in one that the lock's owner waits for.
+        if _lock.acquire(blocking=False):
+            try:
+                _unmap_unused(self._llvm)
+            finally:
+                _lock.release()
+
+
+def _unmap_unused(llvm: _llvm_library.Library) -> None:
+    while _unused:
+        llvm.call("LLJIT_Dylib_Tracker_Dispose", _unused.popleft())
 
 
 class _Generator:
@@ -216,6 +230,7 @@ class _Compiler:
         tracker, message = self.llvm.call("LLJIT_Link", self._jit, library, *linked)
         if not tracker:
             raise RuntimeError(_describe(message, ""))
+        _unmap_unused(self.llvm)
         return [symbol.address for symbol in exports], CompiledCode(self.llvm, tracker)
 
 

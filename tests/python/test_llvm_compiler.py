@@ -216,6 +216,28 @@ def test_errors_of_modules_compiled_at_once(tmp_path):
     assert [result_of(address) for (address,), _ in compiled] == [0, 1, 2]
 
 
+def test_code_that_dies_in_a_thread_that_compiles(monkeypatch):
+    """The garbage collector may run there, while the thread that waits for it has the lock."""
+    dying = [_llvm.compile_module(add_constant(1), ["k"], cache=False)]
+    original, compiled = _llvm._Generator.object_code, []
+
+    def drop(self, module):
+        if module is modules[1]:
+            dying.clear()
+            assert len(_llvm._unused) == 1
+        return original(self, module)
+
+    monkeypatch.setattr(_llvm._Generator, "object_code", drop)
+    modules = [(add_constant(i), ["k"]) for i in range(2)]
+    thread = threading.Thread(
+        target=lambda: compiled.extend(_llvm.compile_modules(modules, cache=False)), daemon=True
+    )
+    thread.start()
+    thread.join(60)
+    assert [result_of(address) for (address,), _ in compiled] == [0, 1]
+    assert not dying and not _llvm._unused
+
+
 def test_modules_are_compiled_where_no_thread_can_start(monkeypatch):
     def refuse(self):
         raise RuntimeError("can't start new thread")
