@@ -158,4 +158,8 @@ def getitem(x: Tracer, index: Any) -> Any:
         if masked is not None and masked[2]:
             return _selection.select(trace, masked[0], masked[1])
     parts = index_items(trace, x, items)
-    return _dispatch.make_tracer(trace, trace.builder.index(trace.operand(x), parts))
+    result = _dispatch.make_tracer(trace, trace.builder.index(trace.operand(x), parts))
+    # Index arrays behind slices: NumPy lays their axes out before the slices'.
+    selects = [not isinstance(part, slice) for part in parts]
+    result._storage.order_known = selects == sorted(selects, reverse=True)
+    return _dispatch.laid_out_as(result, (x,))

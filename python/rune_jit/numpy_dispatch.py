@@ -106,9 +106,30 @@ def as_flag(keepdims: Any) -> bool:
 
 
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:
-    """The result of an elementwise function, which NumPy lays out in memory as its operands."""
+    """A result that NumPy may lay out in memory as its operands."""
     if result.ndim > 1:
         result._storage.order_from = tuple(x for x in operands if isinstance(x, Tracer) and x.ndim)
+    return result
+
+
+# What NumPy lays out in C order, whatever its operands.
+_IN_C_ORDER = {
+    *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.pad, np.tensordot),
+    *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
+}
+_IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
+
+
+def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
+    """What a function returns: new arrays are noted to be laid out as its operands."""
+    arrays = [x for x in _leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
+    if arrays and function not in _IN_C_ORDER:
+        known = {id(x._storage) for x in arrays}
+        for x in _leaves(result):
+            if not isinstance(x, Tracer) or x._storage.value is None or id(x._storage) in known:
+                continue
+            laid_out_as(x, (*x._storage.order_from, *arrays))
+            x._storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
     return result
 
 
@@ -307,7 +328,7 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         else:
             raise
     if out is None:
-        return result
+        return as_laid_out(func, result, args)
     return _writes.into(func.__name__, out, result, _CASTING_OF_OUT.get(func, "same_kind"))
 
 

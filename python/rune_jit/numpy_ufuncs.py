@@ -14,8 +14,8 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.numpy_dispatch import (
     NO_VALUE,
     as_index,
+    as_laid_out,
     is_float,
-    laid_out_as,
     make_tracer,
     refuse,
     refuse_unless,
@@ -33,9 +33,12 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
     try:
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
-        return native(ufunc, *inputs, **kwargs)
+        result = native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError:
-        return on_host(ufunc, method, inputs, kwargs)
+        result = on_host(ufunc, method, inputs, kwargs)
+    # Products of matrices are in C order, batches of them as their operands.
+    least = 1 if ufunc.signature is None else 3
+    return as_laid_out(ufunc, result, [x for x in inputs if np.ndim(x) >= least])
 
 
 def on_host(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -86,9 +89,7 @@ def _elementwise(
         return _math.generalized(ufunc.__name__, *inputs)
     else:
         results = trace.builder.ufunc(ufunc.__name__, operands)
-    tracers = tuple(
-        laid_out_as(_masked(make_tracer(trace, value), where), inputs) for value in results
-    )
+    tracers = tuple(_masked(make_tracer(trace, value), where) for value in results)
     return tracers[0] if len(tracers) == 1 else tracers
 
 

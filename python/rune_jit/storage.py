@@ -113,6 +113,7 @@ class Storage:
         "layout_used",
         "leaf",
         "order_from",
+        "order_known",
         "original",
         "reshaped",
         "scalar",
@@ -134,8 +135,9 @@ class Storage:
         self.original = value  # of an input: its value at the start
         self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
         self.layout_used = False  # whether the trace is right for a C-contiguous array only
-        # NumPy lays the array out as these ones are (empty: in C order).
+        # NumPy lays the array out as these ones are (empty: in C order), if that is known.
         self.order_from: tuple[Tracer, ...] = ()
+        self.order_known = True
         # Whose layouts decided whether a reshaped array is a view of this one or a copy.
         self.reshaped: list[Storage] = []
         self.fill: Any = None  # what all elements of `array` are, where known
@@ -190,6 +192,7 @@ class Storage:
             storage.layout_used = storage.leaf is not None
             captured = storage.captured
             is_c = not isinstance(captured, np.ndarray) or captured.flags.c_contiguous
+            is_c &= storage.order_known
             for tracer in storage.order_from:
                 base = tracer._storage
                 is_c &= is_contiguous(base.shape, tracer.dtype, tracer._steps)

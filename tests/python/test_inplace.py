@@ -407,3 +407,41 @@ def test_methods_that_write_run_on_numpy(function: Function) -> None:
     function(expected)
     rune_jit.jit(function, fallback="silent")(actual)
     assert_same(actual, expected)
+
+
+_NEW_ARRAYS: dict[str, Any] = {
+    "sum": lambda x: x.sum(1, keepdims=True), "mean": lambda x: x.mean(1),
+    "var": lambda x: x.var(0), "any": lambda x: np.any(x > 2, 1), "cumsum": lambda x: x.cumsum(1),
+    "sort": lambda x: np.sort(x, 1), "accumulate": lambda x: np.maximum.accumulate(x, 1),
+    "outer": lambda x: np.add.outer(x, x[0, 0]), "index": lambda x: x[[0, 2]],
+    "reduceat": lambda x: np.add.reduceat(x, [0, 1], 1), "elementwise": lambda x: x * 2,
+    "where": lambda x: np.where(x > 3, x, 0), "take": lambda x: x.take([0], 1),
+    "concatenate": lambda x: np.concatenate([x, x]),
+    "argmax": lambda x: x.argmax(1, keepdims=True), "matmul": lambda x: x[0] @ x[0].T,
+    "batch": lambda x: x @ x.swapaxes(1, 2), "columns": lambda x: x[:, [0, 1]],
+    "einsum": lambda x: np.einsum("abc,adc->dba", x, x),
+    "apply": lambda x: np.apply_along_axis(lambda v: v * 2, 0, x),
+}  # fmt: skip
+_REFUSED_OF_C_ORDER = {"batch", "einsum", "columns", "apply"}
+
+
+@pytest.mark.parametrize("name", _NEW_ARRAYS)
+def test_writes_to_reshaped_results(name: str) -> None:
+    """A reshaped array is a view of a result that NumPy has laid out in C order, else a copy."""
+    x = np.arange(60.0).reshape(3, 4, 5)
+    for axes in ((0, 1, 2), (2, 0, 1), (1, 0, 2)):
+
+        def function(x: Any, axes: Any = axes) -> Any:
+            result = _NEW_ARRAYS[name](x.transpose(axes))
+            flat = result.ravel()
+            flat[0] = 77
+            return result, flat
+
+        try:
+            found = rune_jit.jit(function, fallback="error")(x)
+        except rune_jit.UnsupportedOpError as error:
+            assert "NumPy lays it out in another order" in str(error)
+            assert axes != (0, 1, 2) or name in _REFUSED_OF_C_ORDER
+            continue
+        for f, w in zip(found, function(x), strict=True):
+            np.testing.assert_array_equal(f, w)
