@@ -185,13 +185,17 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
     wraps = x.dtype.kind in "iu" and given.kind in "iub" and rounds
     wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # which NumPy adds as float64
     common = trace.builder.result_type([trace.operand(x), value])
-    if rounds and x.dtype != bool and _is_python_number(value) and not _holds(x.dtype, value):
+    # The greater of floats is the same before rounding and after.
+    in_common = (rounds or x.dtype.kind in "iu") and x.dtype != bool
+    if in_common and _is_python_number(value) and not _holds(x.dtype, value):
         common = np.result_type(x.dtype, given)
     if not wraps and common != x.dtype:
         raise UnsupportedOpError(
             f"{ufunc.__name__}.at: cannot trace values of {given} for an array"
             f" of {x.dtype} (NumPy rounds after each)\nhint: cast them with astype first"
         )
+    if wraps and type(others[0]) is int:
+        value = trace.operand(np.int64(others[0]))
     if ufunc is np.subtract:
         value = trace.builder.ufunc("negative", [trace.builder.astype(value, x.dtype)])[0]
     new = _dispatch.make_tracer(trace, trace.builder.astype(value, x.dtype))

@@ -94,6 +94,30 @@ def test_numbers_of_at() -> None:
         np.testing.assert_array_equal(found, add(FLOATS.copy(), value), strict=True)
 
 
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.subtract, np.maximum, np.minimum])
+def test_integers_and_numbers_of_at(ufunc: np.ufunc) -> None:
+    """Numbers out of bounds wrap; uint64 and a number are float64; fractions cannot be cast."""
+    for dtype in ("int8", "uint8", "int64", "uint64"):
+        x = np.array([0, 5, 100, 2]).astype(dtype)
+        if dtype == "uint64":
+            x[1:3] = 2**53 + 1, 2**64 - 2
+        for value in (0, -1, 300, 2**40, True, 0.5):
+
+            def at(x: Any, value: Any = value) -> Any:
+                ufunc.at(x, np.array([0, 1, 2, 2, -1]), value)
+                return x
+
+            with np.errstate(all="ignore"):
+                try:
+                    wanted = at(x.copy())
+                except TypeError as error:
+                    with pytest.raises(type(error)):
+                        rune_jit.jit(at, fallback="error")(x.copy())
+                    continue
+                found = rune_jit.jit(at, fallback="error")(x.copy())
+            np.testing.assert_array_equal(found, wanted, strict=True)
+
+
 def test_einsum_with_ellipses(run: Callable[..., Any]) -> None:
     def function(x: Any, y: Any, v: Any) -> Any:
         return (
