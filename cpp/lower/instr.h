@@ -398,8 +398,7 @@ struct Kernel {
   std::array<int64_t, 3> grid{1, 1, 1};   // workgroups along x, y, z
   std::array<int64_t, 3> local{1, 1, 1};  // threads of a workgroup
   Instrs body;
-  std::vector<int64_t>
-      arguments{};  // values of the last Define_Vars, which each launch has its own
+  std::vector<int64_t> arguments{};  // of this launch: values of the last Define_Vars
   bool operator==(const Kernel&) const = default;
   const Instr& operator[](Var v) const { return body[v.id]; }
   // The Define_Global instructions, ordered by index.
