@@ -96,9 +96,11 @@ class Expectation:
             else:
                 values[f"v{step.target}"] = noisy if np.ndim(out) else noisy[()]
 
-        values = self._program.execute(None if run is None else add_noise)
-        if run is None and ON_METAL:
-            self._has_denormals = any(_has_denormals(np.asarray(v)) for v in values.values())
+        def note_denormals(step: Step, values: dict[str, Any], _: np.ndarray | None) -> None:
+            self._has_denormals |= _has_denormals(np.asarray(values[f"v{step.target}"]))
+
+        noting = note_denormals if ON_METAL else None
+        values = self._program.execute(noting if run is None else add_noise)
         return [values[f"v{i}"] for i in self._program.observed]
 
     def mismatch(self, actual: Sequence[Any]) -> str | None:
