@@ -24,7 +24,8 @@ Operand NumpyBuilder::weak_operator(std::string_view name, const Operands& opera
   const bool shift = name == "left_shift" || name == "right_shift";
   if (shift)
     user_error(ErrorKind::Unsupported, name, ": cannot shift Python integers of unknown size");
-  if (widest == Kind::Float && name == "power" && !operands[1].literal)
+  const bool has_positive_base = operands[0].literal && operands[0].literal->real > 0;
+  if (widest == Kind::Float && name == "power" && !operands[1].literal && !has_positive_base)
     user_error(ErrorKind::Unsupported,
                "power: cannot raise a Python float to a traced one (the result may be complex)");
   // Python gives a float for an int to a negative power.

@@ -309,3 +309,19 @@ def test_columns_that_are_computed_apart(run: Callable[..., Any]) -> None:
     a, b = (np.arange(10070.0).reshape(1007, 10) % m for m in (13, 17))
     for found, wanted in zip(run(function, a, b), function(a, b), strict=True):
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_powers_of_numbers_to_arguments(run: Callable[..., Any]) -> None:
+    """As in Adam's correction of its moments; of a negative number they may be complex."""
+
+    def function(x: Any, step: float) -> Any:
+        return x / (1 - 0.9**step), 2.5**step * x, x * np.float32(0.999) ** step, 0.5**step
+
+    x = np.arange(1, 5, dtype=np.float32)
+    for step in (1, 7, 2.5, -3):
+        for found, wanted in zip(run(function, x, step), function(x, step), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+            assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    for bad in (lambda x, step: x * (-0.9) ** step, lambda x, step: x * step**step):
+        with pytest.raises(rune_jit.UnsupportedOpError, match="complex"):
+            run(bad, x, 2.5)
