@@ -68,8 +68,19 @@ def write(x: Tracer, value: Any) -> None:
 def _check_writeable(x: Tracer, message: str) -> None:
     if x._storage.scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
-    if not x._writeable:
-        raise ValueError(message)
+    _refuse_read_only(x, message)
+
+
+def _refuse_read_only(x: Tracer, message: str) -> None:
+    if x._writeable:
+        return
+    if any(step.kind == "reshape" for step in x._steps):
+        raise UnsupportedOpError(
+            "reshape: cannot trace a write to an array that was reshaped from a read-only one"
+            " (whether NumPy copies it depends on its layout)\nhint: reshape a copy:"
+            " x.copy().reshape(...)"
+        )
+    raise ValueError(message)
 
 
 def target(x: Any, name: str) -> Tracer:
@@ -212,8 +223,7 @@ def _output(out: Any, name: str) -> Tracer:
     """The array of an out= argument."""
     if not isinstance(out, Tracer):
         refuse_write_to_numpy(name)
-    if not out._writeable:
-        raise ValueError("output array is read-only")
+    _refuse_read_only(out, "output array is read-only")
     return out  # type: ignore[no-any-return]
 
 

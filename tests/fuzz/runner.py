@@ -155,6 +155,8 @@ def smallest(program: Program, mode: str, problem: str) -> tuple[Program, str]:
 
     def fails(candidate: Program) -> str | None:
         try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                candidate.execute()
             found = failure(candidate, mode)
         except Exception:  # NumPy refuses it, or we do
             return None

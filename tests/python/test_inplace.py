@@ -445,3 +445,22 @@ def test_writes_to_reshaped_results(name: str) -> None:
             continue
         for f, w in zip(found, function(x), strict=True):
             np.testing.assert_array_equal(f, w)
+
+
+def test_writes_to_what_was_reshaped_from_a_read_only_array() -> None:
+    """Whether NumPy makes a copy, which can be written to, depends on the argument's layout."""
+
+    def function(x: Any) -> Any:
+        reshaped = np.broadcast_to(x, (4, 2)).reshape(2, 4)
+        reshaped += 2
+        return reshaped
+
+    jitted = rune_jit.jit(function, fallback="error")
+    x = np.arange(8.0).reshape(4, 2)
+    for given in (x, np.broadcast_to(x[:1], (4, 2))):
+        with pytest.raises(rune_jit.UnsupportedOpError, match="read-only"):
+            jitted(given)
+    with pytest.warns(rune_jit.JitFallbackWarning):
+        np.testing.assert_array_equal(rune_jit.jit(function)(given), function(given))
+    with pytest.raises(ValueError, match="read-only"), pytest.warns(rune_jit.JitFallbackWarning):
+        rune_jit.jit(function)(x)
