@@ -121,7 +121,8 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
-    """What a function returns: new arrays are noted to be laid out as its operands."""
+    """What a function returns: new arrays are noted to be laid out as its operands, of which those
+    of one dimension do not count."""
     arrays = [x for x in _leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
     if arrays and function not in _IN_C_ORDER:
         known = {id(x._storage) for x in arrays}
@@ -151,8 +152,8 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     except UnsupportedOpError:
         if all(type(v) in (bool, int, float) or v.weak for v in values):
             raise  # Python's own arithmetic
-        return _ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
-    return laid_out_as(result, operands)
+        result = _ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
+    return as_laid_out(ufunc, result, operands)
 
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:
@@ -328,7 +329,7 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         else:
             raise
     if out is None:
-        return as_laid_out(func, result, args)
+        return as_laid_out(func, result, (args, kwargs))
     return _writes.into(func.__name__, out, result, _CASTING_OF_OUT.get(func, "same_kind"))
 
 

@@ -20,7 +20,6 @@ from rune_jit.numpy_dispatch import (
     as_ints,
     is_axis_of_scalar,
     is_float,
-    laid_out_as,
     make_tracer,
     refuse,
     refuse_unless,
@@ -251,8 +250,7 @@ def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
             np.where([], number, np.zeros(0, other.dtype))
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
-    chosen = Tracer(trace, trace.builder.where(*operands), scalar=False)
-    return laid_out_as(chosen, (condition, x, y))
+    return Tracer(trace, trace.builder.where(*operands), scalar=False)
 
 
 @implements(np.clip)

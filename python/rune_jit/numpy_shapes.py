@@ -18,7 +18,6 @@ from rune_jit.numpy_dispatch import (
     as_shape,
     call_builder,
     is_axis_of_scalar,
-    laid_out_as,
     make_tracer,
     make_view,
     plain,
@@ -361,7 +360,7 @@ def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) ->
     wanted = list(np.shape(a)) if shape is None else as_shape(shape)
     kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
     value = trace.builder.full(wanted, trace.operand(fill), kind)
-    return laid_out_as(Tracer(trace, value, scalar=False), [a])
+    return Tracer(trace, value, scalar=False)
 
 
 @implements(np.zeros_like, np.empty_like)
