@@ -317,7 +317,7 @@ def markdown(host: Host, rows: list[Row], stages: dict[str, dict[str, float]]) -
         "## Goals\n",
         "\n".join(f"- {line}" for line in summary(host, rows, stages)) + "\n",
         "## Warm calls\n",
-        "Times are the best of interleaved rounds, results checked first. `of peer`: time over the"
+        "Times are the best of several turns, results checked first. `of peer`: time over the"
         " best peer's (below 1 is faster). `of copy`: time of copying as many bytes over the time."
         " `of limit`: the same for the slower of that copy and the multiply-adds. `bytes/least`:"
         " bytes moved by the kernels over inputs and outputs touched once.\n",

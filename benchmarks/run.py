@@ -4,7 +4,7 @@
     python benchmarks/run.py --quick --no-peers --workload softmax --workload chain_f32
 
 Results are checked against NumPy before anything is timed; all contestants of a workload are timed
-in interleaved rounds in this process, with a plain copy of as many bytes among them.
+in turns in this process, with a plain copy of as many bytes among them.
 """
 
 from __future__ import annotations

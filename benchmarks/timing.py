@@ -1,4 +1,4 @@
-"""Times several contestants in interleaved rounds, so that noise hits all alike."""
+"""Times several contestants in turns, so that noise hits all alike."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Any
 
 _SAMPLE_SECONDS = 5e-4  # shorter calls are repeated within a sample
 _LEAST_ROUNDS = 3
+_TURN_SECONDS = 0.03  # samples of one contestant taken in succession
+_WARM_SECONDS = 0.005  # calls before them that do not count
+_POLL_SECONDS = 0.02  # several of the clock ticks by which Linux accounts a thread's time
+_MOST_POLLS = 25
 
 
 @dataclass
@@ -35,12 +39,31 @@ def once(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def _sample(call: Callable[[], Any], repeats: int) -> float:
-    call()  # lets another library's threads fall asleep, and warms the caches for this one
-    start = time.perf_counter()
-    for _ in range(repeats):
+def _wait_until_idle() -> None:
+    """Returns once no thread of this process runs: another library's spin for more work for up to
+    0.1 s after its last call (OpenBLAS)."""
+    for _ in range(_MOST_POLLS):
+        before = time.process_time()
+        time.sleep(_POLL_SECONDS)
+        if time.process_time() - before < _POLL_SECONDS / 10:
+            return
+
+
+def _turn(call: Callable[[], Any], repeats: int, seconds: float) -> list[float]:
+    """Seconds of one call, by sample; at least one."""
+    _wait_until_idle()
+    end = time.perf_counter() + _WARM_SECONDS
+    call()
+    while time.perf_counter() < end:
         call()
-    return (time.perf_counter() - start) / repeats
+    end = time.perf_counter() + seconds
+    samples = []
+    while not samples or time.perf_counter() < end:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        samples.append((time.perf_counter() - start) / repeats)
+    return samples
 
 
 def _repeats(call: Callable[[], Any]) -> int:
@@ -52,8 +75,9 @@ def _repeats(call: Callable[[], Any]) -> int:
 def interleave(
     calls: dict[str, Callable[[], Any]], times: dict[str, Times], seconds: float
 ) -> None:
-    """Adds samples in rounds until `seconds` for each contestant are spent. Those that have used up
-    twice their share sit out, once they have a few samples."""
+    """Adds samples in rounds of one turn each until `seconds` for each contestant are spent. Those
+    that have used up twice their share sit out, once they had a few turns."""
+    turn = min(_TURN_SECONDS, seconds / 4)
     repeats = {name: _repeats(call) for name, call in calls.items()}
     spent = dict.fromkeys(calls, 0.0)
     was_enabled = gc.isenabled()
@@ -67,7 +91,7 @@ def interleave(
                 if rounds > _LEAST_ROUNDS and spent[name] > 2 * seconds:
                     continue
                 start = time.perf_counter()
-                times[name].samples.append(_sample(call, repeats[name]))
+                times[name].samples += _turn(call, repeats[name], turn)
                 spent[name] += time.perf_counter() - start
     finally:
         if was_enabled:
