@@ -19,13 +19,7 @@ std::vector<Expr> axis_variables(const IterSpace& iter) {
   return axes;
 }
 
-namespace {
-
-bool contains(const Ints& list, int64_t item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Expr value_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
   Expr position(value.offset.value_or(0));

@@ -1,4 +1,4 @@
-// Which gathers announce their loads.
+// Which loads are announced some time before.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -6,9 +6,10 @@
 
 namespace rune::schedule {
 
-// Adds Prefetch hints to a mapped kernel: for buffers that the last-level cache does not hold,
-// single elements of which are gathered from places that lie in memory, where the device has
-// prefetches.
+// Adds Prefetch hints to a mapped kernel, where the device has prefetches: for buffers that the
+// last-level cache does not hold, single elements of which are gathered from places that lie in
+// memory; and for the rows of buffers that the second-level cache does not hold, which the first of
+// several stages reads.
 void plan_prefetches(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 }  // namespace rune::schedule

@@ -88,10 +88,11 @@ enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontempor
 const char* name_of(HintKind kind);
 
 // Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
-// Prefetch: what is gathered from `var`, `amount` elements of the gather's last dimension ahead.
-// Pipeline: `axis`, the reduced one of a MatrixPlan, in steps with `amount` copies of the panels;
-// with two, those of the next step are loaded before this step's products. Nontemporal: `var` is
-// written past the caches.
+// Prefetch: what is gathered from `var`, `amount` elements of the gather's last dimension ahead;
+// with an axis, what its stage loads from `var`, `amount` elements further on in memory. Pipeline:
+// `axis`, the reduced one of a MatrixPlan, in steps with `amount` copies of the panels; with two,
+// those of the next step are loaded before this step's products. Nontemporal: `var` is written past
+// the caches.
 struct LoopHint {
   HintKind kind = HintKind::Unroll;
   std::optional<int64_t> axis;

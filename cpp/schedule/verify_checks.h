@@ -12,10 +12,6 @@
 
 namespace rune::schedule::detail {
 
-inline bool contains(const Ints& list, int64_t item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 class KernelChecks {
  protected:
   KernelChecks(const Graph& graph, const Kernel& kernel, std::vector<std::string>& violations)

@@ -207,6 +207,10 @@ class KernelVerifier : KernelChecks {
       const bool of_axis = hint.kind == HintKind::Vectorize || hint.kind == HintKind::Unroll ||
                            hint.kind == HintKind::Pipeline;
       if (hint.amount < 1) report("a ", name, " hint has the amount ", hint.amount);
+      if (hint.kind == HintKind::Prefetch && hint.axis && hint.var) {
+        check_row_prefetch(hint);
+        continue;
+      }
       if (of_axis != hint.axis.has_value() || of_axis == hint.var.has_value()) {
         report("a ", name, " hint needs ", of_axis ? "an axis" : "a value", " and nothing else");
         continue;
@@ -231,6 +235,14 @@ class KernelVerifier : KernelChecks {
   }
 
   // What is pipelined are the steps through the panels of a matrix plan.
+  void check_row_prefetch(const LoopHint& hint) {
+    if (!is_buffer(kernel_.inputs, *hint.var))
+      report("a Prefetch hint names ", text(*hint.var), ", which is no input");
+    const auto reduces = [&](const Stage& stage) { return contains(stage.axes, *hint.axis); };
+    if (std::none_of(kernel_.stages.begin(), kernel_.stages.end(), reduces))
+      report("a Prefetch hint names ", axis_text(*hint.axis), ", which is no stage's");
+  }
+
   void check_pipeline(const LoopHint& hint) {
     if (!kernel_.matrix || kernel_.scratch.empty())
       report(axis_text(*hint.axis), " has a Pipeline hint, but the kernel no panels");

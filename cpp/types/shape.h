@@ -1,6 +1,7 @@
 // Shapes, strides and symbolic sizes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@ namespace rune {
 
 using Ints = std::vector<int64_t>;
 using Shape = Ints;  // non-negative sizes; {} is 0-d
+
+inline bool contains(const Ints& list, int64_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 
 // A named size that is bound when a program runs, within [min_val, max_val].
 struct SymVar {

@@ -8,13 +8,7 @@ namespace rune::lower {
 using sym::Expr;
 using sym::Mask;
 
-namespace {
-
-bool contains(const Ints& list, int64_t item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 LoopNest::LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule::Kernel& kernel,
                    DType index_dtype)

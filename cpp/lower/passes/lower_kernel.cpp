@@ -33,10 +33,6 @@ std::vector<Value> kernel_arguments(const schedule::Kernel& kernel) {
 
 namespace {
 
-bool contains(const Ints& list, int64_t item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 // The loops over a kernel's outer axes, and what runs inside them.
 class KernelLowerer {
  public:
@@ -249,6 +245,7 @@ class KernelLowerer {
     for (const Stage& stage : kernel_.stages) {
       if (stage.depth) continue;
       values_.take(stage.takes.value_or(std::vector<Value>{}));
+      values_.prefetch_for(stage);
       switch (stage.kind) {
         case StageKind::Reduce: reduce_stage(stage, points); break;
         case StageKind::Map: map_stage(stage, points); break;

@@ -119,6 +119,8 @@ class ValueEmitter {
   void place_in_scratch(Value v, const ValueEmitter& owner, const Index& origin);
   // The values that are taken from scratch instead of being computed.
   void take(std::vector<Value> values) { taken_ = std::move(values); }
+  // From now on, what is loaded is announced as the kernel's hints for the stage say.
+  void prefetch_for(const schedule::Stage& stage);
 
  private:
   // Where an access to all lanes of a position goes.
@@ -178,6 +180,8 @@ class ValueEmitter {
   const Held* held(Value v) const;
   const schedule::Layout& scratch_layout(Value v) const { return kernel_.scratch_of(v)->layout; }
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
+  // What the stage is going to load after the vector, or element, at this position.
+  void prefetch_following(const Access& access, const sym::Expr& position);
   // Of neighbouring lanes' elements that are `stride` apart: all that lies between them is loaded.
   Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
   // The same, of memory that consists of runs of `stride` elements: whole runs are loaded, which
@@ -215,6 +219,7 @@ class ValueEmitter {
   std::map<uint32_t, Held> held_;
   std::map<uint32_t, Placed> placed_;
   std::vector<Value> taken_;
+  std::map<uint32_t, int64_t> ahead_;  // by input, in elements
   std::map<uint32_t, std::vector<std::pair<sym::Expr, Var>>> reduced_;
   std::unordered_map<Access, Known, Hash, Equal> known_;
 };

@@ -85,12 +85,27 @@ Var ValueEmitter::load(const Access& access) {
   const Var memory = memory_.at(access.value.id);
   const Expr position = position_in_memory(access);
   const auto along = lane_stride(position);
+  prefetch_following(access, position);
   if (along && access.mask.is_true()) {
     if (schedule::interleaves(*along, lanes_) && is_in_runs(access.value, position, *along))
       return load_interleaved(memory, position, *along, 0);
     if (is_of_square(access.value, position, *along)) return load_transposed(memory, position, 0);
   }
   return load_from(memory, position, access.mask, 0);
+}
+
+void ValueEmitter::prefetch_for(const schedule::Stage& stage) {
+  ahead_.clear();
+  for (const schedule::LoopHint& hint : kernel_.hints)
+    if (hint.kind == schedule::HintKind::Prefetch && hint.axis && contains(stage.axes, *hint.axis))
+      ahead_[hint.var->id] = hint.amount;
+}
+
+void ValueEmitter::prefetch_following(const Access& access, const Expr& position) {
+  const auto ahead = ahead_.find(access.value.id);
+  if (ahead == ahead_.end()) return;
+  const Expr first = depends_on_lane(position) ? with_lane(position, Expr(0)) : position;
+  builder_.prefetch(memory_.at(access.value.id), emit(first + Expr(ahead->second)));
 }
 
 Var ValueEmitter::load_from(Var memory, const Expr& position, const Mask& mask, int least_depth) {

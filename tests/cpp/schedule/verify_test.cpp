@@ -117,6 +117,18 @@ const Case kKernelCases[] = {
     {"hint without value",
      [](Schedule& s) { kernel(s, 0).hints.push_back({HintKind::Prefetch, 0, std::nullopt, 2}); },
      "needs a value and nothing else"},
+    {"prefetch of a result",
+     [](Schedule& s) {
+       const Value result = kernel(s, 0).outputs[0].buf_var;
+       kernel(s, 0).hints.push_back({HintKind::Prefetch, 1, result, 2});
+     },
+     "which is no input"},
+    {"prefetch outside of the stages",
+     [](Schedule& s) {
+       const Value input = kernel(s, 0).inputs[0].buf_var;
+       kernel(s, 0).hints.push_back({HintKind::Prefetch, 0, input, 2});
+     },
+     "a Prefetch hint names axis 0 (`o0`), which is no stage's"},
     {"hint twice",
      [](Schedule& s) {
        kernel(s, 0).hints.push_back({HintKind::Pipeline, 0, std::nullopt, 2});
