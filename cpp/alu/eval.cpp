@@ -183,6 +183,10 @@ double float_binary(AluOp op, DType dtype, double a, double b) {
     case AluOp::Atan2: return std::atan2(a, b);
     case AluOp::Copysign: return std::copysign(a, b);
     case AluOp::Hypot: return std::hypot(a, b);
+    case AluOp::Ldexp:
+      return std::isnan(a) || std::isnan(b)
+                 ? a + b
+                 : std::ldexp(a, static_cast<int>(std::clamp(b, -1e5, 1e5)));
     default: RUNE_UNREACHABLE(name_of(op));
   }
 }

@@ -86,30 +86,12 @@ Operands FloatBits::ldexp(NumpyBuilder& n, const Operands& xs) {
   Value exponent = n.as(xs[1], wide ? DType::Int64 : DType::Int32, "ldexp");
   const auto values =
       n.broadcast_all("ldexp", {b.cast(n.as(xs[0], result, "ldexp"), dtype), exponent});
-  const int limit = 4 * f.bias();
-  const auto clamped = [&](Value v, int low, int high) {
-    const DType d = b.dtype(v);
-    v = n.elementwise(AluOp::Max, {v, b.constant(Scalar::of(d, low))});
-    return n.elementwise(AluOp::Min, {v, b.constant(Scalar::of(d, high))});
-  };
-  exponent = b.cast(clamped(values[1], -limit, limit), f.bits);
-  const auto constant = [&](int value) { return b.constant(Scalar::of(f.bits, value)); };
-  // 2^e is a number for lowest <= e <= bias only. A smaller exponent is split so that what comes
-  // before the last product is a normal number if the result is not zero: that one rounds alone.
-  const int lowest = 1 - f.bias();
-  Value x = values[0];
-  const auto scale = [&](Value by) {
-    const Value biased = n.elementwise(AluOp::Add, {by, constant(f.bias())});
-    const Value power = n.elementwise(AluOp::Shl, {biased, constant(f.mantissa_bits)});
-    x = b.alu(AluOp::Mul, {x, b.bitcast(power, dtype)});
-    exponent = b.alu(AluOp::Sub, {exponent, by});
-  };
-  for (int i = 0; i < 2; ++i) {
-    const Value below = n.elementwise(AluOp::Cmplt, {exponent, constant(lowest)});
-    const Value high = n.elementwise(AluOp::Min, {exponent, constant(f.bias())});
-    scale(n.elementwise(AluOp::Where, {below, constant(lowest + f.mantissa_bits + 1), high}));
-  }
-  scale(clamped(exponent, lowest, f.bias()));
+  // Beyond, every result is 0 or infinite.
+  const DType integer = b.dtype(values[1]);
+  const auto limit = [&](int sign) { return b.constant(Scalar::of(integer, sign * 4 * f.bias())); };
+  const Value above = n.elementwise(AluOp::Max, {values[1], limit(-1)});
+  const Value bounded = n.elementwise(AluOp::Min, {above, limit(1)});
+  const Value x = b.alu(AluOp::Ldexp, {values[0], b.cast(bounded, dtype)});
   return {b.cast(x, result)};
 }
 

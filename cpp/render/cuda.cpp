@@ -135,6 +135,7 @@ void set_literals_and_casts(Dialect& d) {
 // The math library has a float function of every double function, with an f behind its name.
 void set_spellings(Dialect& d) {
   for (const auto& [op, name] : {std::pair{AluOp::Hypot, "hypot($0, $1)"},
+                                 {AluOp::Ldexp, "ldexp($0, (int)$1)"},
                                  {AluOp::Cbrt, "cbrt($0)"},
                                  {AluOp::Expm1, "expm1($0)"},
                                  {AluOp::Log1p, "log1p($0)"},

@@ -197,6 +197,16 @@ Value float_sign(Writer& w, const Value& x) {
   return w.select(w.compare("fcmp ogt", x, zero), constant(x.dtype, 1, x.lanes), below);
 }
 
+Value ldexp(Writer& w, const Value& x, const Value& exponent) {
+  const Value integer = w.convert("fptosi", exponent, DType::Int32);
+  // Of NaN it is poison; what a NaN is scaled by does not matter, but it has to be some number.
+  const Value power =
+      w.value(DType::Int32, x.lanes, "freeze ", type_text(integer), ' ', integer.text);
+  const std::string name =
+      concat("llvm.ldexp.", mangled(x.dtype, x.lanes), '.', mangled(power.dtype, power.lanes));
+  return w.call(name, x.dtype, x.lanes, {x, power});
+}
+
 Value floating(Writer& w, AluOp op, const std::vector<Value>& args) {
   const Value& a = args[0];
   const Value& b = args.back();
@@ -216,6 +226,7 @@ Value floating(Writer& w, AluOp op, const std::vector<Value>& args) {
     case AluOp::Cmpeq: return w.compare("fcmp oeq", a, b);
     case AluOp::Cmpne: return w.compare("fcmp une", a, b);
     case AluOp::Copysign: return intrinsic(w, "copysign", args);
+    case AluOp::Ldexp: return ldexp(w, a, b);
     case AluOp::Neg: return w.value(a.dtype, a.lanes, "fneg ", type_text(a), ' ', a.text);
     case AluOp::Abs: return intrinsic(w, "fabs", args);
     case AluOp::Sqrt: return intrinsic(w, "sqrt", args);

@@ -111,7 +111,7 @@ class CoreMapper {
   int64_t unroll_factor(const Stage& stage) const {
     const PointCost cost = point_cost(s_.graph, s_.kernel, stage, s_.caps, vector_axis_.lanes());
     if (stage.kind == StageKind::Reduce)
-      return cost.operations <= 8 ? 8 : cost.operations <= 40 ? 4 : 2;
+      return cost.operations <= 8 ? 8 : cost.operations <= 12 ? 4 : 2;
     return interleaved_copies(cost, s_.caps);
   }
 

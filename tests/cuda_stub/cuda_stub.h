@@ -30,6 +30,8 @@ RUNE_UNARY(tan) RUNE_UNARY(tanh) RUNE_UNARY(trunc)
 RUNE_BINARY(atan2) RUNE_BINARY(copysign) RUNE_BINARY(fmod) RUNE_BINARY(hypot) RUNE_BINARY(pow)
 extern "C" __device__ double fma(double, double, double);
 extern "C" __device__ float fmaf(float, float, float);
+extern "C" __device__ double ldexp(double, int);
+extern "C" __device__ float ldexpf(float, int);
 #define RUNE_TEST(name)          \
   __device__ bool name(double); \
   __device__ bool name(float);

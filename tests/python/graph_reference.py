@@ -44,6 +44,8 @@ def _alu(name: str, xs: list[np.ndarray]) -> np.ndarray:
         return np.where(*xs)
     if name == "mulacc":
         return xs[0] * xs[1] + xs[2]
+    if name == "ldexp":
+        return np.ldexp(xs[0], xs[1].astype(np.int32))
     if name == "recip":
         return (1 / xs[0]).astype(xs[0].dtype)
     if name == "pow":  # of one exponent for all, NumPy may take roots instead

@@ -299,7 +299,7 @@ BOTH = ["add", "sub", "mul", "max", "min", "neg", "abs", "sign", "mulacc"]
 BITWISE = ["xor", "or", "and", "not"]
 COMPARE = ["cmplt", "cmple", "cmpeq", "cmpne"]
 FLOAT_ONLY = ["fdiv", "fmod", "fmax", "fmin", "copysign", "recip", "sqrt", "floor", "ceil", "trunc"]
-FLOAT_ONLY += ["rint", "isnan", "isinf", "isfinite", "signbit"]
+FLOAT_ONLY += ["ldexp", "rint", "isnan", "isinf", "isfinite", "signbit"]
 LIBM = ["pow", "atan2", "hypot", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"]
 LIBM += ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"]
 LIBM += ["atanh", "erf"]
@@ -331,6 +331,9 @@ def columns_of(op, dtype):
         keep = (b != 0) & ~((a == lowest) & (b.astype(np.int64) == -1) & (lowest < 0))
     if op in ("shl", "shr"):
         keep = (b >= 0) & (b.astype(np.float64) < 8 * b.itemsize)
+    if op == "ldexp":
+        with np.errstate(invalid="ignore"):
+            keep = np.isnan(a) | ((np.trunc(b) == b) & (np.abs(b).astype(np.float64) < 2**31))
     return [a[keep], b[keep]]
 
 

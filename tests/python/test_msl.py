@@ -27,7 +27,7 @@ KINDS = {
 }
 ALL = [*KINDS, "bf16"]
 # What Metal has no function for, and integer operations that need guards.
-DECOMPOSED = {"idiv", "mod", "hypot", "cbrt", "expm1", "log1p", "erf"}
+DECOMPOSED = {"idiv", "mod", "hypot", "ldexp", "cbrt", "expm1", "log1p", "erf"}
 
 
 class Text:

@@ -157,8 +157,10 @@ void set_cpu_native_ops(Capabilities& caps) {
     const auto dtype = static_cast<DType>(d);
     if (is_integer(dtype))
       for (const AluOp op : kNotNativeOnIntegers) set_native(caps, op, dtype, false);
-    if (is_float(dtype))
-      for (const AluOp op : kNotNativeOnFloats) set_native(caps, op, dtype, false);
+    if (!is_float(dtype)) continue;
+    for (const AluOp op : kNotNativeOnFloats) set_native(caps, op, dtype, false);
+    // AVX-512 scales by powers of two; elsewhere LLVM calls the C library for each lane.
+    if (caps.vector_bits < 512) set_native(caps, AluOp::Ldexp, dtype, false);
   }
   for (const AluOp op : kExpandedInFloat32) set_native(caps, op, DType::Float32, false);
   for (const AluOp op : kExpandedInFloats) {

@@ -135,7 +135,7 @@ Value polynomial(Value x, std::span<const double> coefficients) {
 
 Value clamp(Value x, double lo, double hi) {
   const Value above = where(less(x, lo), lo, x);
-  return where(less(hi, x), hi, above);
+  return where(less(hi, above), hi, above);
 }
 
 Value any_greater(Value integers, Literal bound) {
@@ -212,6 +212,12 @@ Rounded round_number(Value x) {
 }
 Rounded round_product(Value x, double factor) {
   return rounded_from(mulacc(x, factor, format_of(x).rounder()));
+}
+
+Value scale_by_power_of_two(Value x, const Rounded& n) {
+  if (is_native(x.emitter->caps(), AluOp::Ldexp, x.dtype()))
+    return apply(AluOp::Ldexp, {x, n.number});
+  return scale_by_power_of_two(x, n.integer);
 }
 
 }  // namespace rune::lower::decomposition

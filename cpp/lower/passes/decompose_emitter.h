@@ -196,7 +196,8 @@ Value flip_sign(Value x, Value integer);
 // Of the integer n, only the low mantissa - 1 bits count in these two.
 // The float 2^n, for n in the range of normal exponents.
 Value power_of_two(Value n, DType dtype);
-// x * 2^n with one rounding, for n that is at most twice a normal exponent.
+// x * 2^n for n that is at most twice a normal exponent, with one rounding if x * 2^(n / 2) is
+// normal.
 Value scale_by_power_of_two(Value x, Value n);
 
 // The integer nearest to a number below 2^(mantissa - 1): as a float, and as an integer of which
@@ -208,5 +209,7 @@ struct Rounded {
 Rounded round_number(Value x);
 // Of x * factor, rounded once.
 Rounded round_product(Value x, double factor);
+// The other scale_by_power_of_two, or the target's own operation.
+Value scale_by_power_of_two(Value x, const Rounded& n);
 
 }  // namespace rune::lower::decomposition

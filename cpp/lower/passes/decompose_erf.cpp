@@ -16,7 +16,7 @@ Value erf(Operands x) {
   // -erf(|x|) both times.
   const Value small = mulacc(minus, polynomial(size * size, kSmall), minus);
   const ScaledExp e = exp_scaled(mulacc(minus, polynomial(size, kLarge), minus));
-  const Value large = mulacc(e.factor, power_of_two(e.power, x[0].dtype()), -1.0);
+  const Value large = mulacc(e.factor, power_of_two(e.power.integer, x[0].dtype()), -1.0);
   return flip_sign(where(less(size, 0.92), small, large), !bits(x[0]));
 }
 

@@ -70,7 +70,7 @@ Value expm1_reduced(Value r) {
 
 ScaledExp exp_scaled(Value x) {
   const Reduced reduced = reduce(x);
-  return {polynomial(reduced.rest, table_of(x).exp), reduced.power.integer};
+  return {polynomial(reduced.rest, table_of(x).exp), reduced.power};
 }
 
 Value expm1_in_range(Value x) {
@@ -85,7 +85,7 @@ Value exp2_sum(Value high, Value low) {
   const Value bounded = clamp(high, t.lowest2, t.highest2);
   const Rounded n = round_number(bounded);
   const Value r = (bounded - n.number) + low;
-  return scale_by_power_of_two(polynomial(r, t.exp2), n.integer);
+  return scale_by_power_of_two(polynomial(r, t.exp2), n);
 }
 
 Value exp(Operands x) {
@@ -98,7 +98,7 @@ Value exp2(Operands x) {
   const ExpTable& t = table_of(x[0]);
   const Value bounded = clamp(x[0], t.lowest2, t.highest2);
   const Rounded n = round_number(bounded);
-  return scale_by_power_of_two(polynomial(bounded - n.number, t.exp2), n.integer);
+  return scale_by_power_of_two(polynomial(bounded - n.number, t.exp2), n);
 }
 
 // 2^n (e^r - 1) + (2^n - 1), computed at half scale since 2^n may overflow where the result does

@@ -84,6 +84,22 @@ Value reciprocal(Operands x) {
   return 1.0 / x[0];
 }
 
+Value ldexp(Operands x) {
+  const Format& f = format_of(x[0]);
+  // 2^n is a number for lowest <= n <= bias only. A smaller exponent is split so that what comes
+  // before the last product is a normal number if the result is not zero: that one rounds alone.
+  const int lowest = 1 - f.bias;
+  Value result = x[0], n = clamp(x[1], -4.0 * f.bias, 4.0 * f.bias);
+  const auto scale = [&](Value by) {
+    result = result * power_of_two(cast(by, f.integer), x[0].dtype());
+    n = n - by;
+  };
+  for (int i = 0; i < 2; ++i)
+    scale(where(less(n, lowest), lowest + f.mantissa + 1, clamp(n, lowest, f.bias)));
+  scale(clamp(n, lowest, f.bias));
+  return result;
+}
+
 namespace {
 
 // One step of the long division: subtracts from `a` the largest multiple of b * 2^j that it holds,

@@ -21,7 +21,7 @@ Value odd_polynomial(Value x, std::span<const double> coefficients) {
 // e^x / 2 for x >= 0; infinity only where the result of sinh and cosh is.
 Value half_exp(Value x) {
   const ScaledExp e = exp_scaled(where(less(90.0, x), 90.0, x));
-  return scale_by_power_of_two(e.factor, e.power - 1);
+  return scale_by_power_of_two(e.factor * 0.5, e.power);
 }
 
 // log(a + sqrt(a^2 + c)) for a >= 0.6 where a^2 + c is at least 1, the rounding errors of sum and
@@ -69,7 +69,8 @@ Value tanh_of_float32(Value size) {
                                      -0.333333164};
   const Value bounded = where(less(10.0, size), 10.0, size);
   const ScaledExp e = exp_scaled(bounded + bounded);
-  const Value large = 1.0 - 2.0 / mulacc(e.factor, power_of_two(e.power, size.dtype()), 1.0);
+  const Value large =
+      1.0 - 2.0 / mulacc(e.factor, power_of_two(e.power.integer, size.dtype()), 1.0);
   return where(less(size, 0.55), odd_polynomial(size, kTanh), large);
 }
 

@@ -10,7 +10,7 @@ namespace rune::lower::decomposition {
 // e^x = factor * 2^power, for |x| below the bounds of exp; NaN of NaN.
 struct ScaledExp {
   Value factor;  // in [0.7, 1.42]
-  Value power;   // an integer
+  Rounded power;
 };
 ScaledExp exp_scaled(Value x);
 // e^x - 1 for |x| small enough that 2^(x / ln 2) is a normal number.

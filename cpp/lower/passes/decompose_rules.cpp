@@ -32,6 +32,7 @@ constexpr RuleRow kRows[] = {
     {AluOp::Atan2, nullptr, nullptr, atan2, nullptr},
     {AluOp::Copysign, nullptr, nullptr, copy_sign, copy_sign},
     {AluOp::Hypot, nullptr, nullptr, hypot, hypot},
+    {AluOp::Ldexp, nullptr, nullptr, ldexp, ldexp},
     {AluOp::Neg, nullptr, negate_integer, negate, negate},
     {AluOp::Abs, nullptr, magnitude_of_integer, absolute, absolute},
     {AluOp::Sign, nullptr, sign_of_integer, sign, sign},

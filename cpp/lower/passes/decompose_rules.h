@@ -51,6 +51,7 @@ Value round_down(Operands x);
 Value round_up(Operands x);
 Value round_to_zero(Operands x);
 Value reciprocal(Operands x);
+Value ldexp(Operands x);
 Value fmod(Operands x);
 Value floor_divide(Operands x);
 Value floor_remainder(Operands x);

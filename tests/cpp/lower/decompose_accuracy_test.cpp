@@ -125,6 +125,29 @@ TEST(Accuracy, OfBinaryFunctions) {
                   random_pairs(DType::Float64, 1000));
 }
 
+// Everything from 0 to infinity, each result rounded once.
+TEST(Accuracy, ScalingByPowersOfTwo) {
+  for (const DType dtype : {DType::Float32, DType::Float64}) {
+    std::vector<std::vector<Scalar>> operands(2);
+    for (const Scalar& x : samples(dtype, 300))
+      for (const int n :
+           {0, 1, -1, 24, -24, 126, -127, 128, -149, 255, -280, 1023, -1074, 2100, -2100}) {
+        operands[0].push_back(x);
+        operands[1].push_back(Scalar::of(dtype, n));
+      }
+    const std::vector<Scalar> found = decomposed(AluOp::Ldexp, dtype, basic_target(), 8, operands);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const Scalar &x = operands[0][i], &n = operands[1][i];
+      const double exact = std::ldexp(x.as_double(), static_cast<int>(n.as_double()));
+      const Scalar wanted = Scalar::of(dtype, exact);
+      if (!std::isnan(exact))
+        ASSERT_EQ(found[i], wanted) << x.text() << " times 2 to the power of " << n.text();
+      else
+        ASSERT_TRUE(std::isnan(found[i].as_double()));
+    }
+  }
+}
+
 // Powers of ordinary size: the exponent is the logarithm of the result over that of the base.
 TEST(Accuracy, OfPowersInRange) {
   std::mt19937 random(5);
