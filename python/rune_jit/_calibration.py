@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rune_jit import _core, _image
+from rune_jit import _core, _files, _image
 
 __all__ = ["Kept", "ensure", "load", "store"]
 
@@ -132,19 +132,10 @@ def load(path: Path, key: str) -> Kept | None:
 
 def store(path: Path, key: str, kept: Kept) -> None:
     """Writes a file of figures, all of it at once."""
-    import tempfile
-
     values = {**kept.figures, _COUNT: kept.measurements}
     text = "\n".join([key, *(f"{name}={value!r}" for name, value in values.items())]) + "\n"
     with contextlib.suppress(OSError):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        _files.replace(str(path), text.encode())
 
 
 def _is_writable(folder: Path) -> bool:

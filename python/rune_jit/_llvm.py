@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rune_jit import _image
+from rune_jit import _files, _image
 
 if TYPE_CHECKING:
     from rune_jit import _llvm_library
@@ -269,20 +269,11 @@ def _read(path: str) -> bytes | None:
 
 def _write(path: str, code: bytes) -> None:
     """Adds an entry. A cache that cannot be written is no error."""
-    import tempfile  # takes longer to load than a cached program
-
     try:
         # Objects are code that will run: only the user may put them here.
         folder = os.path.dirname(path)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        _files.replace(path, hashlib.sha256(code).digest() + code)
         if next(_writes) % _WRITES_PER_TRIM == 0:
             _trim(folder, _MAX_CACHE_BYTES)
     except OSError:
