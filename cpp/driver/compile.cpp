@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
+#include "runtime/memory_warmer.h"
 #include "schedule/cost.h"
 #include "schedule/indexing.h"
 
@@ -206,6 +207,24 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
   return programs;
 }
 
+// What the program's first run, which is likely to follow, allocates: results and temporaries.
+std::vector<size_t> allocations(const Lowered& lowered) {
+  std::vector<size_t> sizes{static_cast<size_t>(lowered.schedule.arena_bytes)};
+  for (const schedule::Value v : lowered.schedule.outputs) {
+    const graph::Node& node = lowered.schedule.graph[v];
+    sizes.push_back(static_cast<size_t>(num_elements(node.shape())) * size_of(node.dtype()));
+  }
+  return sizes;
+}
+
+std::vector<std::shared_ptr<runtime::Program>> compile_and_warm(const Lowered& lowered,
+                                                                const Devices& devices) {
+  const bool on_host = devices[0].addresses_host_memory();
+  const runtime::MemoryWarmer warmer(devices[0].allocator(),
+                                     on_host ? allocations(lowered) : std::vector<size_t>{});
+  return compile_kernels(lowered, devices);
+}
+
 // The step of an item that is no kernel.
 runtime::Step other_step(const schedule::ScheduleItem& item, const SlotTable& slots,
                          const Devices& devices) {
@@ -318,7 +337,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
   executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
-  const auto programs = compile_kernels(lowered, devices);
+  const auto programs = compile_and_warm(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
