@@ -190,7 +190,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(workloads.names()))
         return 0
     names = options.workload or workloads.names()
-    seconds = 0.0 if options.tiny else 0.1 if options.quick else 0.4
+    seconds = 0.0 if options.tiny else 0.2 if options.quick else 0.8
     rune = peers.RuneJit()
     others, missing = ([], {}) if options.no_peers else peers.available()
     load_before = machine.load()
