@@ -24,8 +24,11 @@ const BufferInfo* find_input(const Kernel& kernel, Value v) {
   return found == kernel.inputs.end() ? nullptr : &*found;
 }
 
+// One for each buffer, so that nothing is announced twice.
 void add_hint(Kernel& kernel, const LoopHint& hint) {
-  if (std::find(kernel.hints.begin(), kernel.hints.end(), hint) == kernel.hints.end())
+  if (std::none_of(kernel.hints.begin(), kernel.hints.end(), [&](const LoopHint& other) {
+        return other.kind == hint.kind && other.var == hint.var;
+      }))
     kernel.hints.push_back(hint);
 }
 
