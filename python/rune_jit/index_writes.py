@@ -45,6 +45,7 @@ _WRONG_COUNT = (
 
 def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
     """x[mask] = value; the mask's axes are the first ones of x."""
+    _writes.refuse_other_view("setitem", x, mask)
     where = _writes.aligned_mask(trace, x, mask)
     if isinstance(value, _selection.Selection):
         new = value.spread_over(trace, x, where, np.shape(mask))
@@ -56,7 +57,7 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
         while len(given) > len(rest) and same_size(given[0], 1):
             given = given[1:]
         if len(given) > len(rest):
-            _refuse_itself("setitem", x, value)
+            _writes.refuse_itself("setitem", x, value)
             new = _spread(trace, x, mask, value)
         else:
             converted = _writes.converted(trace, value, rest, x.dtype)
@@ -277,7 +278,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> None:
 @implements(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     x = _writes.target(arr, "place")
-    _refuse_itself("place", x, vals)
+    _writes.refuse_itself("place", x, vals)
     trace = require_trace()
     builder = trace.builder
     if np.size(mask) != x.size:
@@ -335,22 +336,13 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     write_flat(x, slice(None, end, step), val)
 
 
-def _refuse_itself(what: str, x: Tracer, value: Any) -> None:
-    """Raises UnsupportedOpError where NumPy reads elements that it has just written."""
-    if isinstance(value, Tracer) and value._storage is x._storage:
-        raise UnsupportedOpError(
-            f"{what}: cannot trace a write of an array to itself (NumPy reads what it has written)"
-            "\nhint: write a copy of it"
-        )
-
-
 # ndarray.flat.
 
 
 def write_flat(x: Tracer, index: Any, value: Any) -> None:
     """x.flat[index] = value: the value is repeated as often as needed."""
     trace = require_trace()
-    _refuse_itself("flat", x, value)
+    _writes.refuse_itself("flat", x, value)
     if np.size(value) == 0:
         return
     flat = _dispatch.make_tracer(trace, _flat(trace, x))

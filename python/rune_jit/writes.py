@@ -268,6 +268,22 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     return out
 
 
+def refuse_itself(what: str, x: Tracer, value: Any) -> None:
+    """Raises UnsupportedOpError where NumPy reads elements that it has just written."""
+    if isinstance(value, Tracer) and value._storage is x._storage:
+        raise UnsupportedOpError(
+            f"{what}: cannot trace a write of an array to itself (NumPy reads what it has written)"
+            "\nhint: write a copy of it"
+        )
+
+
+def refuse_other_view(what: str, x: Tracer, mask: Any) -> None:
+    """The same for a mask, of which NumPy reads an element just before it writes that of x: it may
+    be x itself."""
+    if isinstance(mask, Tracer) and mask._steps != x._steps:
+        refuse_itself(what, x, mask)
+
+
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     x = target(dst, "copyto")
@@ -279,6 +295,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
             check_casting(source.dtype, x.dtype, casting)
     new = converted(trace, source, x.shape, x.dtype)
     if where is not True:
+        refuse_other_view("copyto", x, where)
         mask = trace.builder.broadcast_to(trace.array(where), list(x.shape))
         new = trace.builder.where(mask, new, trace.operand(x))
     write(x, new)

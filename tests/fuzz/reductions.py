@@ -125,6 +125,8 @@ def _contract(g: Generator, form: str, operands: list[str], inner: int) -> None:
     infinite = any(is_float(v.dtype) and not np.isfinite(v).all() for v in values)
     if by_dot and infinite and any(1 in v.shape for v in values):
         return  # NumPy's dot takes the product of an infinity and one 0 for 0, matmul for NaN
+    if infinite and "einsum" in form and any(0 in v.strides for v in values):
+        return  # NumPy multiplies a repeated operand with the sum of the other one
     k = max(_roundings(dtype, inner) for dtype in dtypes)
     total = form.format(*sizes)
     g.add(form.format(*operands), f"eps * {k} * {total} + bounded({total}, out)", zeros=False)

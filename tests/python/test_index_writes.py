@@ -287,3 +287,26 @@ def test_which_indices_are_in_range(dtype: str, size: int) -> None:
         if low <= value <= high:
             i = np.array([0, 0, value, 0], dtype)
             assert outcome(jitted, i) == outcome(lambda x, i: x[i], i), (dtype, size, value)
+
+
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize(
+    "write", [lambda x, m: x.__setitem__(m, False), lambda x, m: np.copyto(x, False, where=m)]
+)
+def test_an_array_is_its_own_mask(write: Any, flips: bool) -> None:
+    """Of another view NumPy reads elements that it has just written: that is left to it."""
+
+    def fn(x):
+        write(x, np.flip(x) if flips else x)
+        return x
+
+    x = np.random.default_rng(0).random((64, 2)) < 0.5
+    expected = fn(x.copy())
+    if flips:
+        with pytest.raises(rune_jit.UnsupportedOpError, match="of an array to itself"):
+            rune_jit.jit(fn, fallback="error")(x.copy())
+        with pytest.warns(rune_jit.JitFallbackWarning):
+            found = rune_jit.jit(fn)(x.copy())
+    else:
+        found = rune_jit.jit(fn, fallback="error")(x.copy())
+    np.testing.assert_array_equal(found, expected)
