@@ -69,7 +69,7 @@ class LoopNest {
   }
   bool is_vector(int64_t axis) const {
     const Ints& vec = kernel_.iter.mapping.vec;
-    return std::find(vec.begin(), vec.end(), axis) != vec.end();
+    return contains(vec, axis);
   }
 
   const Capabilities& caps_;
@@ -119,9 +119,9 @@ class OperationCounter {
       for (const Value v : *stage.takes) stops.insert(v.id);
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph_, stage, axes)) {
-      const bool known =
-          stage.kind == StageKind::Map &&
-          (stops.count(seed.value.id) || evaluation_of(graph_[seed.value]) == Evaluation::Reduction);
+      const bool known = stage.kind == StageKind::Map &&
+                         (stops.count(seed.value.id) ||
+                          evaluation_of(graph_[seed.value]) == Evaluation::Reduction);
       if (stage.kind != StageKind::Reduce) add_store(stage, seed);
       if (!known) seeds.push_back(std::move(seed));
     }

@@ -27,7 +27,7 @@ MappingState::MappingState(const Graph& graph, const Capabilities& caps, double 
       block_tile(kernel.iter.axes.size(), 0) {}
 
 bool MappingState::is_outer(int64_t axis) const {
-  return std::find(outer.begin(), outer.end(), axis) != outer.end();
+  return contains(outer, axis);
 }
 
 bool MappingState::is_shared(int64_t axis) const {
@@ -171,7 +171,7 @@ bool computes_squares(const Kernel& kernel) {
   const Ints& vec = kernel.iter.mapping.vec;
   const Ints axes = outer_axes(kernel);
   return std::any_of(axes.begin(), axes.end(), [&](int64_t axis) {
-    return kernel.unroll(axis) == lanes && std::find(vec.begin(), vec.end(), axis) == vec.end();
+    return kernel.unroll(axis) == lanes && !contains(vec, axis);
   });
 }
 

@@ -50,7 +50,7 @@ class CoreMapper {
     }
     for (const int64_t axis : s_.outer) {
       const bool done = s_.is_shared(axis) && s_.around->iter.tiles[axis].back() == 1;
-      if (!done && std::find(vec.begin(), vec.end(), axis) == vec.end()) serial.push_back(axis);
+      if (!done && !contains(vec, axis)) serial.push_back(axis);
     }
     for (const int64_t axis : vec)
       if (s_.is_outer(axis)) serial.push_back(axis);
@@ -129,7 +129,7 @@ class CoreMapper {
     }
     for (const Stage& stage : s_.kernel.stages)
       for (const int64_t axis : stage.axes) {
-        if (std::find(vec.begin(), vec.end(), axis) == vec.end()) continue;
+        if (!contains(vec, axis)) continue;
         s_.unroll(axis, fitting(axis, stage.kind == StageKind::Reduce ? unroll_factor(stage) : 2));
       }
     if (!vec.empty()) return;

@@ -138,8 +138,7 @@ class RowKeeper {
     for (size_t d = shape.size(); d-- > 0;) {
       size_t inner = 0;
       const std::vector<uint32_t> variables = row.index[d].variables();
-      for (const uint32_t variable : variables)
-        inner += std::find(stage.axes.begin(), stage.axes.end(), variable) != stage.axes.end();
+      for (const uint32_t variable : variables) inner += contains(stage.axes, variable);
       if (inner == 0) continue;
       if (inner != variables.size()) return std::nullopt;
       info.layout.shape[d] = shape[d];

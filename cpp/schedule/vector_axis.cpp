@@ -51,7 +51,7 @@ VectorAxis::VectorAxis(const Graph& graph, const Capabilities& caps, const Kerne
       lanes_(choose_lanes()) {}
 
 bool VectorAxis::is_outer(int64_t axis) const {
-  return std::find(outer_.begin(), outer_.end(), axis) != outer_.end();
+  return contains(outer_, axis);
 }
 
 // Whether a Scatter's updates go to other places at each point of an axis: a place is that of all

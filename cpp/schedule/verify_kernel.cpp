@@ -234,7 +234,6 @@ class KernelVerifier : KernelChecks {
              " does not match the Vectorize hints");
   }
 
-  // What is pipelined are the steps through the panels of a matrix plan.
   void check_row_prefetch(const LoopHint& hint) {
     if (!is_buffer(kernel_.inputs, *hint.var))
       report("a Prefetch hint names ", text(*hint.var), ", which is no input");
@@ -243,6 +242,7 @@ class KernelVerifier : KernelChecks {
       report("a Prefetch hint names ", axis_text(*hint.axis), ", which is no stage's");
   }
 
+  // What is pipelined are the steps through the panels of a matrix plan.
   void check_pipeline(const LoopHint& hint) {
     if (!kernel_.matrix || kernel_.scratch.empty())
       report(axis_text(*hint.axis), " has a Pipeline hint, but the kernel no panels");

@@ -182,8 +182,7 @@ class ReduceStage {
     Points points = inner;
     for (Point& point : points) {
       for (int64_t i = 0; i < static_cast<int64_t>(point.axes.size()); ++i)
-        if (std::find(stage_.axes.begin(), stage_.axes.end(), i) == stage_.axes.end())
-          point.axes[i] = outer.axes[i];
+        if (!contains(stage_.axes, i)) point.axes[i] = outer.axes[i];
       point.mask.require(outer.mask);
     }
     context_.keep_points(stage_, context_.kept_index(*stage_.keeps, outer.axes), points);
