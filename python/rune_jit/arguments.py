@@ -75,8 +75,8 @@ def take_apart(
                 f"{name}: cannot use {static} as a static argument ({type(value).__name__}"
                 " is not hashable)"
             ) from error
-    key = (treedef, leaf_key, tuple(static_keys), tuple(static_values), sizes)
     names = tuple(arguments)
+    key = (names, treedef, leaf_key, tuple(static_keys), tuple(static_values), sizes)
     return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
 
 

@@ -142,6 +142,7 @@ class _Collector:
             for value in function.__defaults__:
                 self.value(value, direct)
         if function.__kwdefaults__:
+            self.guard("attribute", function, "__kwdefaults__", function.__kwdefaults__)
             for name, value in function.__kwdefaults__.items():
                 self.guard("item", function.__kwdefaults__, name, value)
                 self.value(value, direct)
