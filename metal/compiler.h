@@ -15,8 +15,8 @@
 namespace rune::metal {
 
 // Safe math: no reassociation, NaN and infinities kept. Libraries and their pipelines are kept by
-// their source, so that a text is compiled once: those used last, 32 of them; pipelines on disk, too.
-// Programs keep what they run on themselves. Thread-safe.
+// their source, so that a text is compiled once: those used last, 32 of them; pipelines on disk,
+// too. Programs keep what they run on themselves. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // The capabilities that kernels are lowered and estimated for.

@@ -15,7 +15,8 @@ Scalar evaluate(AluOp op, std::span<const Scalar> operands);
 
 // What a reduction of no elements gives: 0, 1, or the dtype's lowest or highest value.
 Scalar identity(ReduceOp op, DType dtype);
-// What leaves every operand as it is, to the sign of zero: the identity, but -0.0 for sums of floats.
+// The value that leaves every operand unchanged, signed zeros included: the identity, except for
+// sums of floats, where it is -0.0.
 Scalar neutral(ReduceOp op, DType dtype);
 
 }  // namespace rune

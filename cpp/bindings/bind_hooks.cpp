@@ -56,8 +56,8 @@ void set_compile_hook(const py::function& compile_modules) {
   });
 }
 
-// Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the interpreter finds:
-// accesses out of bounds, races, barriers not reached by all.
+// Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the
+// interpreter finds: accesses out of bounds, races, barriers not reached by all.
 void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
   const lower::Kernel kernel = lower::parse(text);
   std::vector<lower::Memory> globals;

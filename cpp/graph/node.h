@@ -1,8 +1,8 @@
 // The high-level graph IR: arrays as values, one node per value.
 //
 // Every node kind is a struct that lists its attributes; operands are kept beside it, in order. A
-// node is immutable once built, and operands come before their users, so node ids are a topological
-// order. What each kind means, and the shape and dtype it infers, is in docs/dev/ir.md and infer.cpp.
+// node is immutable once built. Operands come before their users, so node ids are a topological
+// order. docs/dev/ir.md says what each kind means; infer.cpp gives its shape and dtype.
 #pragma once
 
 #include <optional>
@@ -105,7 +105,8 @@ RUNE_NODE_2(Reduce_Axis, ReduceOp, op, "", Ints, axes, "axes")
 // order, onto `initial` (of size 1 along the axis) if it is given.
 RUNE_NODE_2(Scan, ReduceOp, op, "", int64_t, axis, "axis")
 
-// True where the tracker's mask is; bool, the tracker's shape. The operand gives the buffer's shape.
+// True where the tracker's mask is true. The result is bool and has the tracker's shape. The
+// operand gives the shape of the buffer that the tracker's views index.
 RUNE_NODE_1(Valid, ShapeTracker, tracker, "")
 // Operands (in, idx[, valid]): in.ravel()[idx], 0 where valid is false. The shape is idx's.
 RUNE_NODE_EMPTY(Index)
@@ -132,8 +133,8 @@ RUNE_NODE_1(Bitcast, DType, target, "")
 // Stored in memory, row-major.
 RUNE_NODE_EMPTY(Contiguous)
 RUNE_NODE_2(Copy, std::string, device, "device", bool, clone, "clone")
-// Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis; empty
-// means all) of the target, in order. The result is the target after the writes.
+// Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis;
+// empty means all) of the target, in order. The result is the target after the writes.
 RUNE_NODE_1(Assign, std::vector<Pairs>, boxes, "boxes")
 
 // A 0-d int64 whose value is bound when the program runs.
@@ -177,9 +178,10 @@ RUNE_NODE_1(Cat, int64_t, axis, "axis")
 RUNE_NODE_EMPTY(Threefry)
 // Operands (source, indices): source.take(indices, axis).
 RUNE_NODE_1(Gather, int64_t, axis, "axis")
-// Operands (target, indices, updates): target with updates at indices of `axis`, in the order of the
-// indices. Negative indices count from the end; an index out of range writes nothing. The operands
-// share their first `batch` axes (none if it is absent), each point of which has indices of its own.
+// Operands (target, indices, updates): target with updates at indices of `axis`, in the order of
+// the indices. Negative indices count from the end; an index out of range writes nothing. The
+// operands share their first `batch` axes (none if it is absent), each point of which has indices
+// of its own.
 struct Scatter {
   ScatterMode mode{};
   int64_t axis = 0;
@@ -193,8 +195,8 @@ struct Scatter {
   }
   int64_t batch_rank() const { return batch.value_or(0); }
 };
-// An operation given by the user, element by element: operands have the result's shape, its dtype is
-// declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
+// An operation given by the user, element by element: operands have the result's shape, its dtype
+// is declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
 // language) are its source: see lower::Custom. An integer "reference" is the number of a call to
 // a function of the host, as Host_Callback's: what computes it where it has no source.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
@@ -219,52 +221,52 @@ RUNE_NODE_EMPTY(Noop)
 #undef RUNE_NODE_2
 
 // RUNE_NODE(Kind, text, fewest operands, most operands; -1: any number)
-#define RUNE_GRAPH_NODES(RUNE_NODE)                     \
-  RUNE_NODE(Buffer, "buffer", 0, 0)                     \
-  RUNE_NODE(Buffer_View, "buffer_view", 1, 1)           \
-  RUNE_NODE(Placeholder, "placeholder", 0, 0)           \
-  RUNE_NODE(Const_Scalar, "const_scalar", 0, 0)         \
-  RUNE_NODE(Vconst, "vconst", 0, 0)                     \
-  RUNE_NODE(Binop, "binop", 2, 2)                       \
-  RUNE_NODE(Unary, "unary", 1, 1)                       \
-  RUNE_NODE(Ternary, "ternary", 3, 3)                   \
-  RUNE_NODE(View, "view", 1, 1)                         \
-  RUNE_NODE(Reshape, "reshape", 1, 1)                   \
-  RUNE_NODE(Permute, "permute", 1, 1)                   \
-  RUNE_NODE(Expand, "expand", 1, 1)                     \
-  RUNE_NODE(Pad, "pad", 1, 1)                           \
-  RUNE_NODE(Shrink, "shrink", 1, 1)                     \
-  RUNE_NODE(Flip, "flip", 1, 1)                         \
-  RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1)           \
-  RUNE_NODE(Scan, "scan", 1, 2)                         \
-  RUNE_NODE(Valid, "valid", 1, 1)                       \
-  RUNE_NODE(Index, "index", 2, 3)                       \
-  RUNE_NODE(Gep, "gep", 1, 1)                           \
-  RUNE_NODE(Vectorize, "vectorize", 1, -1)              \
-  RUNE_NODE(Wmma, "wmma", 3, 3)                         \
-  RUNE_NODE(Cast, "cast", 1, 1)                         \
-  RUNE_NODE(Bitcast, "bitcast", 1, 1)                   \
-  RUNE_NODE(Contiguous, "contiguous", 1, 1)             \
-  RUNE_NODE(Copy, "copy", 1, 1)                         \
-  RUNE_NODE(Assign, "assign", 2, -1)                    \
-  RUNE_NODE(Define_Var, "define_var", 0, 0)             \
-  RUNE_NODE(Bind, "bind", 1, 1)                         \
-  RUNE_NODE(Detach, "detach", 1, 1)                     \
+#define RUNE_GRAPH_NODES(RUNE_NODE)                           \
+  RUNE_NODE(Buffer, "buffer", 0, 0)                           \
+  RUNE_NODE(Buffer_View, "buffer_view", 1, 1)                 \
+  RUNE_NODE(Placeholder, "placeholder", 0, 0)                 \
+  RUNE_NODE(Const_Scalar, "const_scalar", 0, 0)               \
+  RUNE_NODE(Vconst, "vconst", 0, 0)                           \
+  RUNE_NODE(Binop, "binop", 2, 2)                             \
+  RUNE_NODE(Unary, "unary", 1, 1)                             \
+  RUNE_NODE(Ternary, "ternary", 3, 3)                         \
+  RUNE_NODE(View, "view", 1, 1)                               \
+  RUNE_NODE(Reshape, "reshape", 1, 1)                         \
+  RUNE_NODE(Permute, "permute", 1, 1)                         \
+  RUNE_NODE(Expand, "expand", 1, 1)                           \
+  RUNE_NODE(Pad, "pad", 1, 1)                                 \
+  RUNE_NODE(Shrink, "shrink", 1, 1)                           \
+  RUNE_NODE(Flip, "flip", 1, 1)                               \
+  RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1)                 \
+  RUNE_NODE(Scan, "scan", 1, 2)                               \
+  RUNE_NODE(Valid, "valid", 1, 1)                             \
+  RUNE_NODE(Index, "index", 2, 3)                             \
+  RUNE_NODE(Gep, "gep", 1, 1)                                 \
+  RUNE_NODE(Vectorize, "vectorize", 1, -1)                    \
+  RUNE_NODE(Wmma, "wmma", 3, 3)                               \
+  RUNE_NODE(Cast, "cast", 1, 1)                               \
+  RUNE_NODE(Bitcast, "bitcast", 1, 1)                         \
+  RUNE_NODE(Contiguous, "contiguous", 1, 1)                   \
+  RUNE_NODE(Copy, "copy", 1, 1)                               \
+  RUNE_NODE(Assign, "assign", 2, -1)                          \
+  RUNE_NODE(Define_Var, "define_var", 0, 0)                   \
+  RUNE_NODE(Bind, "bind", 1, 1)                               \
+  RUNE_NODE(Detach, "detach", 1, 1)                           \
   RUNE_NODE(Contiguous_Backward, "contiguous_backward", 1, 1) \
-  RUNE_NODE(Sink, "sink", 0, -1)                        \
-  RUNE_NODE(Kernel, "kernel", 1, -1)                    \
-  RUNE_NODE(Unique, "unique", 0, 0)                     \
-  RUNE_NODE(Device, "device", 0, 0)                     \
-  RUNE_NODE(Multi, "multi", 1, -1)                      \
-  RUNE_NODE(Fuse, "fuse", 1, 1)                         \
-  RUNE_NODE(Unroll, "unroll", 1, 1)                     \
-  RUNE_NODE(Contract, "contract", 2, 2)                 \
-  RUNE_NODE(Cat, "cat", 1, -1)                          \
-  RUNE_NODE(Threefry, "threefry", 2, 2)                 \
-  RUNE_NODE(Gather, "gather", 2, 2)                     \
-  RUNE_NODE(Scatter, "scatter", 3, 3)                   \
-  RUNE_NODE(Custom, "custom", 0, -1)                    \
-  RUNE_NODE(Host_Callback, "host_callback", 0, -1)      \
+  RUNE_NODE(Sink, "sink", 0, -1)                              \
+  RUNE_NODE(Kernel, "kernel", 1, -1)                          \
+  RUNE_NODE(Unique, "unique", 0, 0)                           \
+  RUNE_NODE(Device, "device", 0, 0)                           \
+  RUNE_NODE(Multi, "multi", 1, -1)                            \
+  RUNE_NODE(Fuse, "fuse", 1, 1)                               \
+  RUNE_NODE(Unroll, "unroll", 1, 1)                           \
+  RUNE_NODE(Contract, "contract", 2, 2)                       \
+  RUNE_NODE(Cat, "cat", 1, -1)                                \
+  RUNE_NODE(Threefry, "threefry", 2, 2)                       \
+  RUNE_NODE(Gather, "gather", 2, 2)                           \
+  RUNE_NODE(Scatter, "scatter", 3, 3)                         \
+  RUNE_NODE(Custom, "custom", 0, -1)                          \
+  RUNE_NODE(Host_Callback, "host_callback", 0, -1)            \
   RUNE_NODE(Noop, "noop", 0, 1)
 
 // The text attribute of this key; null if there is none.
@@ -317,8 +319,8 @@ struct Node {
   }
 };
 
-// A program: nodes in topological order and the values it returns. Its arguments are its Placeholder
-// nodes, by index; its symbolic variables are its Define_Var nodes.
+// A program: nodes in topological order and the values it returns. Its arguments are its
+// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Value> outputs;

@@ -37,8 +37,8 @@ struct Op;
 using LaneFn = void (*)(uint64_t* dst, const uint64_t* a, const uint64_t* b, const uint64_t* c,
                         const Op& op);
 
-// Of Load and Store: a is the index, b the mask, c the stored value; fn combines it with the element
-// if the store is atomic.
+// Of Load and Store: a is the index, b the mask, c the stored value; fn combines it with the
+// element if the store is atomic.
 struct Op {
   Code code = Code::End;
   AluOp alu = AluOp::Add;

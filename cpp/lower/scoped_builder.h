@@ -14,8 +14,8 @@ class ScopedBuilder {
   ScopedBuilder() : scopes_(1) {}
 
   // Scopes. A scope's instructions come after everything emitted into the enclosing scope so far.
-  // Returns the loop's index. If the loop may have no iterations, no load leaves it: its element may
-  // not exist.
+  // Returns the loop's index. If the loop may have no iterations, no load leaves it: its element
+  // may not exist.
   Var open_range(Var bound, bool may_be_empty = false);
   // A loop of this many iterations that is copied out.
   Var open_unroll(int64_t iterations, DType index);
@@ -76,8 +76,8 @@ class ScopedBuilder {
   struct Scope {
     std::vector<Pending> instrs;
     std::vector<std::string> numbered;  // keys to forget when the scope closes
-    std::optional<Pending> opener;  // the Range, Unroll or If; what is hoisted meanwhile comes before it
-    int fence = 0;                  // loads stay at this depth or deeper
+    std::optional<Pending> opener;      // the Range, Unroll or If; hoisted instructions precede it
+    int fence = 0;                      // loads stay at this depth or deeper
     uint64_t id = 0;
   };
 

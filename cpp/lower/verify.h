@@ -9,8 +9,8 @@
 namespace rune::lower {
 
 // Every violation, each with the instruction's text: operands that do not dominate their use, Range
-// and If not nested or not closed, wrong number or types of operands, lanes that do not fit, stores to
-// read-only memory, constant indices out of bounds (unmasked and outside any If), collective
+// and If not nested or not closed, wrong number or types of operands, lanes that do not fit, stores
+// to read-only memory, constant indices out of bounds (unmasked and outside any If), collective
 // instructions under an If or Range whose condition or bound depends on the thread, globals not
 // numbered 0..n-1, memory defined inside a Range or If, a Special whose bound the launch exceeds.
 // Empty if the kernel is valid.

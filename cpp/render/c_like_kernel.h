@@ -95,7 +95,7 @@ class KernelRenderer {
   std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
   std::map<std::string, int64_t> var_slots_;
   std::vector<lower::Var> members_;  // globals that are not parameters
-  std::string tables_;  // declarations in front of the kernel
+  std::string tables_;               // declarations in front of the kernel
   std::string text_;
   int depth_ = 0;
 };

@@ -4,8 +4,9 @@
 // A kernel becomes `void @symbol(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`. `buffers` is an
 // array of pointers by Define_Global index and, after them, one to the 64-byte aligned memory for
 // the kernel's Buffers if it has any (Kernel::buffer_offsets); calls that run at once need separate
-// ones. `vars` is an array of i64 by first definition of each symbolic variable. The function runs tasks begin <= t < end of the grid, numbered with x fastest.
-// Tasks of one kernel may run in any order and on any threads; the IR names no CPU and no triple.
+// ones. `vars` is an array of i64 by first definition of each symbolic variable. The function runs
+// tasks begin <= t < end of the grid, numbered with x fastest. Tasks of one kernel may run in any
+// order and on any threads; the IR names no CPU and no triple.
 //
 // What callers guarantee:
 //  - local is (1, 1, 1), and Local memory of a kernel fits 256 KiB (InternalError otherwise);

@@ -311,8 +311,7 @@ void count_in_use(ThreadCache* cache, int64_t bytes) {
 }
 
 [[noreturn]] void out_of_memory(size_t bytes) {
-  user_error(ErrorKind::Memory, "allocate: cannot get ", bytes,
-             " bytes of memory from the system");
+  user_error(ErrorKind::Memory, "allocate: cannot get ", bytes, " bytes of memory from the system");
 }
 
 void* allocate_new(SizeClass size, size_t bytes) {

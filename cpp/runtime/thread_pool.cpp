@@ -248,8 +248,8 @@ class Pool {
 std::atomic<Pool*> the_pool{nullptr};
 std::mutex creation;
 
-// The child has none of the parent's threads. Registered when the library is loaded: a fork must never
-// meet the lock held without the handlers in place.
+// The child has none of the parent's threads. Registered when the library is loaded: a fork must
+// never meet the lock held without the handlers in place.
 [[maybe_unused]] const int fork_handlers =
     pthread_atfork([] { creation.lock(); }, [] { creation.unlock(); },
                    [] {

@@ -29,7 +29,7 @@ struct MappingState {
   const Ints outer;
   const bool contracts;
   const Stage* const sequential;  // the stage that runs in order; null if none does
-  Ints step;        // by axis: points that one iteration of its innermost loop covers
+  Ints step;                      // by axis: points that one iteration of its innermost loop covers
   Ints block_tile;  // by axis: points that one workgroup covers, 0 if not a block axis
 };
 

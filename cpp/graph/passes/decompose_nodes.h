@@ -36,11 +36,11 @@ namespace rune::graph {
 //
 // `languages` are those of the device (Capabilities::languages).
 //
-// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom with neither a source
-// in one of the languages nor a reference, a value on a device of another kind and a write through
-// Expand or View; UserError(Value) for a Custom whose operands have other shapes than its result,
-// for a call with two lists of operands and for a Buffer that is read before it is fully assigned;
-// UserError(Index) for a Gather of elements from none.
+// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom with neither a
+// source in one of the languages nor a reference, a value on a device of another kind and a write
+// through Expand or View; UserError(Value) for a Custom whose operands have other shapes than its
+// result, for a call with two lists of operands and for a Buffer that is read before it is fully
+// assigned; UserError(Index) for a Gather of elements from none.
 using Languages = std::vector<std::string>;
 Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages);
 

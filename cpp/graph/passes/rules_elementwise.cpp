@@ -117,8 +117,8 @@ Value known_result(Simplifier& s, const Node& node) {
     return s.full(Scalar::of(DType::Bool, false), node.shape());
   if (op == AluOp::Cmple && (is(right, highest) || is(left, lowest)))
     return s.full(Scalar::of(DType::Bool, true), node.shape());
-  // Unsigned x <= 0 must not reach LLVM 22, whose code for vectors of where(x <= 0, x, 0) / bool is 0
-  // where the quotient is NaN.
+  // Unsigned x <= 0 must not reach LLVM 22: its code for vectors of where(x <= 0, x, 0) / bool
+  // gives 0 where the quotient is NaN.
   if (op == AluOp::Cmple && (is(right, lowest) || is(left, highest)))
     return s.alu(AluOp::Cmpeq, {node.inputs[0], node.inputs[1]});
   return {};

@@ -1,4 +1,4 @@
-// Arrays that lie in parts on several devices, and what is computed of them part by part. Private to
+// Arrays whose shards lie on several devices, and operations computed shard by shard. Private to
 // graph/passes.
 #pragma once
 

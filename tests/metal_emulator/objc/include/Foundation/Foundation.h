@@ -1,5 +1,5 @@
-// The part of Foundation that metal/ uses, as declarations for tests on machines without it. Names and
-// types are Apple's; the classes are in ../../foundation.cpp.
+// The part of Foundation that metal/ uses, as declarations for tests on machines without it. Names
+// and types are Apple's; the classes are in ../../foundation.cpp.
 #pragma once
 
 #if !__has_feature(objc_arc)
@@ -17,7 +17,8 @@ typedef long NSInteger;
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 #define __MAC_15_0 150000
 
-__attribute__((objc_root_class)) @interface NSObject {
+__attribute__((objc_root_class))
+@interface NSObject {
   Class isa;
   long references;
 }
@@ -43,7 +44,7 @@ __attribute__((objc_root_class)) @interface NSObject {
 @end
 
 @interface NSArray<ObjectType> : NSObject
-+ (instancetype)arrayWithObjects:(const ObjectType _Nonnull [])objects count:(NSUInteger)count;
++ (instancetype)arrayWithObjects:(const ObjectType _Nonnull[])objects count:(NSUInteger)count;
 @property(readonly) ObjectType firstObject;
 @end
 

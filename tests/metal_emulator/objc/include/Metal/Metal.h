@@ -1,5 +1,6 @@
-// The part of Metal that metal/ uses, as declarations for tests on machines without it. Names, types and
-// values are Apple's; the classes are in ../../device.cpp, resources.cpp and commands.cpp.
+// Declarations of the part of Metal that metal/ uses, for tests on machines without it. Names,
+// types and values are Apple's; device.cpp, resources.cpp and commands.cpp in ../.. define the
+// classes.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -13,8 +14,15 @@ static inline MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUIntege
 
 typedef enum : NSUInteger { MTLResourceStorageModeShared = 0 } MTLResourceOptions;
 typedef enum : NSInteger { MTLGPUFamilyApple7 = 1007 } MTLGPUFamily;
-typedef enum : NSUInteger { MTLLanguageVersion3_0 = 0x30000, MTLLanguageVersion3_1 = 0x30001 } MTLLanguageVersion;
-typedef enum : NSInteger { MTLMathModeSafe = 0, MTLMathModeRelaxed = 1, MTLMathModeFast = 2 } MTLMathMode;
+typedef enum : NSUInteger {
+  MTLLanguageVersion3_0 = 0x30000,
+  MTLLanguageVersion3_1 = 0x30001
+} MTLLanguageVersion;
+typedef enum : NSInteger {
+  MTLMathModeSafe = 0,
+  MTLMathModeRelaxed = 1,
+  MTLMathModeFast = 2
+} MTLMathMode;
 typedef enum : NSUInteger {
   MTLCommandBufferStatusNotEnqueued = 0,
   MTLCommandBufferStatusEnqueued = 1,
@@ -24,7 +32,10 @@ typedef enum : NSUInteger {
   MTLCommandBufferStatusError = 5,
 } MTLCommandBufferStatus;
 
-typedef enum : NSUInteger { MTLDispatchTypeSerial = 0, MTLDispatchTypeConcurrent = 1 } MTLDispatchType;
+typedef enum : NSUInteger {
+  MTLDispatchTypeSerial = 0,
+  MTLDispatchTypeConcurrent = 1
+} MTLDispatchType;
 typedef enum : NSUInteger { MTLBarrierScopeBuffers = 1 } MTLBarrierScope;
 typedef NSUInteger MTLResourceUsage;
 static const MTLResourceUsage MTLResourceUsageRead = 1, MTLResourceUsageWrite = 2;
@@ -38,7 +49,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @property BOOL fastMathEnabled;
 @end
 
-@protocol MTLFunction, MTLBinaryArchive;
+@protocol MTLFunction;
+@protocol MTLBinaryArchive;
 
 @interface MTLBinaryArchiveDescriptor : NSObject
 @property(copy) NSURL* url;
