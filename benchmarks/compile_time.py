@@ -159,7 +159,7 @@ def steps_for(name: str, nodes: int) -> int:
 def measure(name: str, nodes: int, compile_it: bool) -> None:
     """In the child: prints the stages' milliseconds as JSON; the passes print their own."""
     import rune_jit
-    from rune_jit import _llvm
+    from rune_jit.backends import llvm as _llvm
 
     fn, args = PROGRAMS[name](steps_for(name, nodes))
     jitted = rune_jit.jit(fn, fallback="error")

@@ -34,7 +34,7 @@ def import_rune() -> Any:
 
 
 def load_llvm() -> None:
-    from rune_jit import _llvm
+    from rune_jit.backends import llvm as _llvm
 
     _llvm.compile_module("", [], cache=False)
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune_jit import _core, _llvm, _load_ahead  # noqa: F401  (first: LLVM is loaded meanwhile)
+from rune_jit import _core
+from rune_jit.backends import llvm, load_ahead  # noqa: F401  (first: LLVM is loaded meanwhile)
 
 # isort: split
-from rune_jit.array import Array, array, asarray, device_put, from_dlpack
+from rune_jit.arrays.array import Array
+from rune_jit.calls.dynamic import Dim
+from rune_jit.calls.jit import CacheInfo, JitFunction, jit
+from rune_jit.calls.lowered import Lowered, targets
 from rune_jit.config import options, show_config
 from rune_jit.device import devices
-from rune_jit.dynamic import Dim
+from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
@@ -31,9 +35,7 @@ from rune_jit.errors import (
     TracerLeakError,
     UnsupportedOpError,
 )
-from rune_jit.jit import CacheInfo, JitFunction, jit
-from rune_jit.lowered import Lowered, targets
-from rune_jit.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer
 
 # isort: split
 from rune_jit import ir, numpy, random  # these need the names above
@@ -75,7 +77,7 @@ __all__ = [
 
 
 def _compile_modules(modules: list[tuple[str, list[str]]], cache: bool, cache_dir: str) -> Any:
-    return _llvm.compile_modules(modules, cache=cache, cache_dir=cache_dir)
+    return llvm.compile_modules(modules, cache=cache, cache_dir=cache_dir)
 
 
 if hasattr(_core, "set_compile_hook"):

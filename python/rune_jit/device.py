@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import DTypeError
 
 
 def is_dtype(dtype: np.dtype[Any]) -> bool:
@@ -53,16 +52,3 @@ def default_dtype(device: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What NumPy's default dtype is on a device: float32 where there is no float64."""
     lacks = dtype == np.float64 and not has_dtype(device, dtype)
     return np.dtype(np.float32) if lacks else dtype
-
-
-def to_memory(array: np.ndarray, device: str) -> Any:
-    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
-    DTypeError if the device lacks the dtype."""
-    if has_host_memory(device):
-        return array
-    if not has_dtype(device, array.dtype):
-        raise DTypeError(
-            f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
-            "hint: make it of a dtype that the device has, or keep it on the cpu"
-        )
-    return _core.DeviceMemory(array, device)

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _calibration, _core
-from rune_jit.sizes import next_prime
+from rune_jit import _core
+from rune_jit.backends import calibration
+from rune_jit.tracing.sizes import next_prime
 
 __all__ = [
     "Builder",
@@ -225,7 +226,7 @@ class Program:
         self.graph = parse(graph) if isinstance(graph, str) else graph
         self.device = _core.default_device() if device is None else device
         #: The program at each stage; see rune_jit.Lowered.
-        _calibration.ensure()
+        calibration.ensure()
         self.lowered = _core.lower(self.graph, self.device, functions=functions)
         self._executable: Any = None
 

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.array import Array, asarray
-from rune_jit.jit import jit
-from rune_jit.tracer import Tracer
+from rune_jit.arrays.array import Array
+from rune_jit.calls.jit import jit
+from rune_jit.eager.creation import asarray
+from rune_jit.tracing.tracer import Tracer
 
 __all__ = [
     "bernoulli",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from rune_jit import _core
+from rune_jit.methods import ArrayMethods
 
 _NAMESPACE = "rune_jit"
 _lock = threading.Lock()
@@ -106,7 +106,7 @@ def _unflatten_dataclass(structure: _Structure, children: Any) -> Any:
 
 def _holds_array(x: Any) -> bool:
     return any(
-        isinstance(leaf, (np.ndarray, np.generic, _core.ArrayBase, Tracer))
+        isinstance(leaf, (np.ndarray, np.generic, ArrayMethods))
         or (_is_record(leaf) and any(map(_holds_array, _values(leaf))))
         for leaf in optree.tree_leaves(x)
     )
@@ -150,6 +150,3 @@ def unflatten(structure: Any, leaves: Any) -> Any:
 def count(tree: Any, opaque: Any = None) -> int:
     """How many leaves a tree has."""
     return len(flatten(tree, opaque)[0])
-
-
-from rune_jit.tracer import Tracer  # noqa: E402  (the modules need each other)

@@ -6,7 +6,8 @@ import ctypes
 import ml_dtypes
 import numpy as np
 
-from rune_jit import _core, _llvm
+from rune_jit import _core
+from rune_jit.backends import llvm as _llvm
 
 DTYPES = {
     "bool": np.dtype(bool),

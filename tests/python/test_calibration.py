@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit import _calibration, _core
+from rune_jit import _core
+from rune_jit.backends import calibration as _calibration
 
 FIGURES = {"bandwidth_bytes_per_ns": 20.0, "launch_ns": 100.0}
 MEASURED = {"bandwidth_bytes_per_ns": 35.0, "launch_ns": 80.0}

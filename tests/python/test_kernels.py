@@ -178,7 +178,7 @@ def _compiled_functions(
     monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], x: np.ndarray
 ) -> tuple[Any, list[int]]:
     """The result of a call, and of how many functions each module of the program consists."""
-    import rune_jit._llvm as compiler
+    import rune_jit.backends.llvm as compiler
 
     functions: list[int] = []
     compile_modules = compiler.compile_modules

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from kernel_text import KERNEL, Text, call, elementwise
 
-from rune_jit import _core, _image, _llvm
+from rune_jit import _core
+from rune_jit.backends import image as _image
+from rune_jit.backends import llvm as _llvm
 
 
 def add_constant(value, name="k"):
@@ -84,7 +86,7 @@ def test_second_process_runs_images_without_llvm(tmp_path):
         import rune_jit
         x = np.linspace(-2, 2, 1000, dtype=np.float32)
         f = rune_jit.jit(lambda x: (np.exp(x) * x + np.float32(0.3)).sum(), fallback="error")
-        print(f(x).tobytes().hex(), "rune_jit._llvm_library" in sys.modules)
+        print(f(x).tobytes().hex(), "rune_jit.backends.llvm_library" in sys.modules)
     """
     outputs = []
     for cache in "110":
@@ -303,7 +305,7 @@ def test_fork_while_another_thread_compiles():
 
 def test_shutdown_with_live_code():
     program = """
-        from rune_jit import _llvm
+        from rune_jit.backends import llvm as _llvm
         ir = "define void @k(ptr %b, ptr %v, i64 %i, i64 %n) nounwind {\\n ret void\\n}\\n"
         kept = [_llvm.compile_module(ir, ["k"], cache=False) for _ in range(3)]
         class Cycle: pass

@@ -18,7 +18,7 @@ IS_LOADED = """
     for thread in threading.enumerate():
         if thread.name.startswith("rune_jit"):
             thread.join()
-    from rune_jit import _llvm
+    from rune_jit.backends import llvm as _llvm
     print(_llvm._state is not None)
 """
 CALL = """

@@ -34,8 +34,9 @@ def test_versions_agree() -> None:
 def test_installed_files() -> None:
     names = [PurePosixPath(str(file)) for file in installed().files or []]
     package = [name for name in names if name.parts[0] == "rune_jit" and name.suffix != ".pyc"]
-    sources = {path.name for path in (ROOT / "python/rune_jit").glob("*.py")}
-    assert sources <= {name.name for name in package}
+    folder = ROOT / "python"
+    sources = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+    assert sources <= {name.as_posix() for name in package}
     assert [name for name in package if name.name.startswith("_core") and name.suffix == ".so"]
     assert PurePosixPath("rune_jit/py.typed") in package
     others = {name.parts[0] for name in names} - {"rune_jit"}
@@ -66,5 +67,5 @@ def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     names = {PurePosixPath(*path.parts[1:]).as_posix() for path in paths}
     wanted = ("CMakeLists.txt", "LICENSE", "README.md", "cpp/alu/alu.def", "metal/CMakeLists.txt")
     assert set(wanted) <= names
-    assert "python/rune_jit/jit.py" in names
+    assert "python/rune_jit/calls/jit.py" in names
     assert not [name for name in names if name.startswith(("tests/", "build/", "benchmarks/"))]

@@ -13,14 +13,14 @@ Source: https://data-apis.org/array-api/2024.12
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
-from rune_jit.array import asarray as asarray
-from rune_jit.array import from_dlpack as from_dlpack
-from rune_jit.namespace import make_all as _make_all
-from rune_jit.namespace import make_creation as _make_creation
+from rune_jit.eager.creation import asarray as asarray
+from rune_jit.eager.creation import from_dlpack as from_dlpack
+from rune_jit.methods import ArrayMethods
 from rune_jit.numpy import fft as fft
 from rune_jit.numpy import linalg as linalg
 from rune_jit.numpy.dtypes import DTYPES
@@ -36,6 +36,8 @@ from rune_jit.numpy.functions import diff as diff
 from rune_jit.numpy.functions import meshgrid as meshgrid
 from rune_jit.numpy.functions import sort as sort
 from rune_jit.numpy.info import __array_namespace_info__ as __array_namespace_info__
+from rune_jit.numpy.namespace import make_all as _make_all
+from rune_jit.numpy.namespace import make_creation as _make_creation
 
 SUPPORTED_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 __array_api_version__ = "2024.12"
@@ -90,6 +92,18 @@ _CREATION = {
     "n_rows, n_cols=None, /, *, k=0, dtype=None, device=None": "eye",
 }
 globals().update(_make_all(_CREATION, np, __name__, _make_creation))
+
+
+def _array_namespace(self: ArrayMethods, *, api_version: str | None = None) -> Any:
+    if api_version not in (None, *SUPPORTED_VERSIONS):
+        raise ValueError(
+            f"__array_namespace__: cannot give version {api_version!r} of the array API standard"
+            f" (the versions are {', '.join(SUPPORTED_VERSIONS)})"
+        )
+    return sys.modules[__name__]
+
+
+ArrayMethods.__array_namespace__ = _array_namespace  # type: ignore[attr-defined]
 
 
 def __getattr__(name: str) -> Any:

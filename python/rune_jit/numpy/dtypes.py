@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from rune_jit.array import Array
-from rune_jit.tracer import Tracer
+from rune_jit.arrays.array import Array
+from rune_jit.tracing.tracer import Tracer
 
 # NumPy's scalar types: unlike numpy.dtype("float64"), they do not equal None. They are equal to the
 # dtypes of arrays.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.array import asarray as _asarray
-from rune_jit.namespace import make_all as _make_all
+from rune_jit.eager.creation import asarray as _asarray
+from rune_jit.numpy.namespace import make_all as _make_all
 
 _FUNCTIONS = {
     "x, /, *, n=None, axis=-1, norm='backward'": "fft ifft rfft irfft hfft ihfft",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rune_jit.namespace import finish as _finish
+from rune_jit.numpy.namespace import finish as _finish
 
 
 def broadcast_arrays(*arrays: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.namespace import make_all as _make_all
+from rune_jit.numpy.namespace import make_all as _make_all
 
 _FUNCTIONS = {
     "x, /": "det eigh eigvalsh inv matrix_transpose slogdet svdvals",

@@ -1,0 +1,149 @@
+"""rune_jit.Array: an array in the memory of a device, with NumPy's semantics and the Array API's.
+
+Arrays do not change: writing to one gives it new memory, and others that shared the old one keep
+their elements. What computes is NumPy itself, through its protocols: each operation runs as a
+program of its own (eager/), or as part of a traced function."""
+
+from __future__ import annotations
+
+import operator as op
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.arrays.memory import from_numpy, move, to_host
+from rune_jit.methods import ArrayMethods
+from rune_jit.tracing.context import current_trace
+
+
+class Array(ArrayMethods, _core.ArrayBase):  # type: ignore[misc]
+    """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
+
+    NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return
+    Arrays. Sources: numpy.ndarray; the Python array API standard 2024.12.
+    """
+
+    __slots__ = ("__weakref__",)
+    _memory: Any  # of ArrayBase: a numpy.ndarray, or a _core.DeviceMemory
+    _device: str
+    __array_priority__ = 900
+    __hash__ = None  # type: ignore[assignment]
+
+    # What is known without the elements.
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._memory.dtype  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._memory.shape  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> str:
+        """The name of the device: "cpu", "metal" ..."""
+        return self._device
+
+    def __contains__(self, x: Any) -> bool:
+        return bool((self == x).any())
+
+    # The elements.
+
+    def _values(self, what: str) -> np.ndarray:
+        """The elements; raises ConcretizationError while a function is traced, whose program would
+        keep the values that it meets."""
+        trace = current_trace()
+        if trace is not None:
+            trace.stand_in(self)._concretization(
+                what, "pass the array as an argument, or take its values outside the function"
+            )
+        return to_host(self)
+
+    def block_until_ready(self) -> Array:
+        """Waits until the elements are there; raises what the computation of them met."""
+        _core.synchronize(self.device)
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        view = self._values("numpy.asarray")[...]
+        view.flags.writeable = False
+        return np.array(view, dtype, copy=copy)
+
+    def item(self, *args: Any) -> Any:
+        return self._values("item").item(*args)
+
+    def tolist(self) -> Any:
+        return self._values("tolist").tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._values("tobytes").tobytes(order)
+
+    def __bool__(self) -> bool:
+        return bool(self._values("bool"))
+
+    def __int__(self) -> int:
+        return int(self._values("int"))
+
+    def __float__(self) -> float:
+        return float(self._values("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._values("complex"))
+
+    def __index__(self) -> int:
+        return op.index(self._values("index"))
+
+    def __repr__(self) -> str:
+        return "Array" + np.array_repr(to_host(self)).removeprefix("array")
+
+    def __str__(self) -> str:
+        return str(to_host(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._values("format")[()], spec)
+
+    # Copies and other devices.
+
+    def copy(self, order: str = "C") -> Any:
+        trace = current_trace()
+        if trace is not None:
+            return trace.stand_in(self).copy()
+        return _core.make_array(self._memory, self._device)
+
+    def __reduce__(self) -> Any:
+        return from_numpy, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        """The array on another device. Raises ValueError for a stream: devices have one each."""
+        if stream is not None:
+            raise ValueError(f"to_device: cannot use stream={stream!r} (devices have one each)")
+        return move(self, device)
+
+    # Protocols.
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of the elements in host memory.
+
+        Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or
+        with copy=False the memory itself, which they must not write to. Raises BufferError for
+        dtypes that NumPy does not export (bfloat16) and devices that are not the host.
+        """
+        if max_version is None or max_version < (1, 0):
+            host = to_host(self) if copy is False else np.array(to_host(self))
+            return host.__dlpack__(dl_device=dl_device)
+        return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, number = np.empty(0).__dlpack_device__()
+        return int(kind), int(number)
+
+
+_core.set_array_class(Array)

@@ -1,0 +1,59 @@
+"""NumPy arrays instead of Arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.memory import from_numpy, to_host
+from rune_jit.device import is_dtype
+
+
+def to_numpy(x: Any) -> Any:
+    """x with NumPy arrays instead of the Arrays in it; they must not be written to."""
+    if isinstance(x, Array):
+        return to_host(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(to_numpy, x))
+    return x
+
+
+def wrap(x: Any, device: str | None) -> Any:
+    """A result of NumPy's with Arrays on a device instead of the NumPy arrays and scalars in it."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)) and is_dtype(value.dtype):
+            return from_numpy(np.asarray(value), device)
+        return value
+
+    return optree.tree_map(leaf, x, none_is_leaf=True)
+
+
+def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs) by NumPy: Arrays go as copies of their elements, which are the
+    Arrays' elements afterwards, as the function may write to them; NumPy's results are Arrays on
+    the first Array's device."""
+    both: Any = (tuple(args), kwargs)
+    leaves: list[Any]
+    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    arrays = {id(x): x for x in leaves if isinstance(x, Array)}
+    if not arrays:
+        return function(*args, **kwargs)
+    values = {key: np.array(to_host(x)) for key, x in arrays.items()}
+    both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
+    device = next(iter(arrays.values())).device
+    try:
+        result = function(*both[0], **both[1])
+    finally:
+        for key, array in arrays.items():
+            array._memory = from_numpy(values[key], array.device)._memory
+    by_value = {id(value): arrays[key] for key, value in values.items()}
+
+    def own(value: Any) -> Any:
+        return by_value.get(id(value), value)  # an argument that is returned
+
+    return wrap(optree.tree_map(own, result, none_is_leaf=True), device)

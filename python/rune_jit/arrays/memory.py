@@ -1,0 +1,51 @@
+"""The memory of Arrays: NumPy's on the host, or a device's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.device import has_dtype, has_host_memory, is_dtype
+from rune_jit.errors import DTypeError
+
+
+def to_host(x: Any) -> np.ndarray:
+    """The elements: the memory itself, which must not be written to, or a copy of a device's."""
+    return _core.to_host(x._memory)  # type: ignore[no-any-return]
+
+
+def from_numpy(array: np.ndarray, device: str | None = None) -> Any:
+    """An Array on a device (default: the first), sharing the NumPy array's memory where it can.
+    Raises DTypeError for dtypes without numbers."""
+    if not is_dtype(array.dtype):
+        native = array.dtype.newbyteorder("=")
+        if not is_dtype(native):
+            raise DTypeError(f"asarray: cannot hold {array.dtype} in an Array (no number)")
+        array = array.astype(native)
+    device = device or _core.default_device()
+    return _core.make_array(to_memory(array, device), device)
+
+
+def to_memory(array: np.ndarray, device: str) -> Any:
+    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
+    DTypeError if the device lacks the dtype."""
+    if has_host_memory(device):
+        return array
+    if not has_dtype(device, array.dtype):
+        raise DTypeError(
+            f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
+            "hint: make it of a dtype that the device has, or keep it on the cpu"
+        )
+    return _core.DeviceMemory(array, device)
+
+
+def move(x: Any, device: str) -> Any:
+    """An Array on another device, or the Array itself if it is there."""
+    if x.device == device:
+        return x
+    memory = x._memory
+    if not (has_host_memory(x.device) and has_host_memory(device)):
+        memory = to_memory(to_host(x), device)
+    return _core.make_array(memory, device)

@@ -1,0 +1,1 @@
+"""Calls of jitted functions: arguments taken apart, traced, compiled, kept and run again."""

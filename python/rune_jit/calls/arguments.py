@@ -1,0 +1,117 @@
+"""The arguments of a call, taken apart into arrays, numbers and values that a trace may use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import _core, trees
+from rune_jit.arrays.array import Array
+from rune_jit.calls.dynamic import DynamicAxes
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.sizes import AxisSize
+from rune_jit.tracing.tracer import Tracer
+
+# What a second call with the same object finds used up.
+USED_ONCE = (Iterator, AsyncIterator, Coroutine)
+
+
+class Call(NamedTuple):
+    """The arguments of one call, taken apart."""
+
+    key: Any
+    leaves: list[Any]
+    treedef: Any
+    names: tuple[str, ...]  # of the arguments in the tree
+    statics: dict[str, Any]  # arguments named in static_argnums or static_argnames
+    static_leaves: list[int]
+    bound: inspect.BoundArguments | None  # none for functions without a signature
+    receiver: Any  # the argument `self` of a method: a leaf even if it is a dataclass
+    sizes: tuple[AxisSize, ...]  # of the arguments' dynamic axes
+
+
+def take_apart(
+    name: str,
+    signature: inspect.Signature | None,
+    static_names: tuple[str, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic: DynamicAxes | None = None,
+) -> Call:
+    """The call of the function `name`. Raises UnsupportedOpError for an argument that cannot be
+    traced, TypeError for a static one that has no hash, what DynamicAxes.of raises."""
+    bound = None
+    if signature is None:
+        arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
+    else:
+        bound = signature.bind(*args, **kwargs)
+        # Defaults that are not given stay constants of the function.
+        arguments = dict(bound.arguments)
+    statics = {name: arguments.pop(name) for name in static_names if name in arguments}
+    receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
+    leaves, treedef = trees.flatten(list(arguments.values()), receiver)
+    sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
+    leaf_key, static_leaves = _core.key_leaves(leaves, [(s.leaf, s.axis) for s in sizes])
+    static_keys = []
+    for position in static_leaves:
+        _check_leaf(name, leaves[position], position, arguments, receiver)
+        try:
+            static_keys.append(trees.static_key(leaves[position]))
+        except TypeError as error:
+            raise UnsupportedOpError(
+                f"{name}: cannot trace an argument of {type(leaves[position]).__name__}"
+                " (neither an array, a number, a container of these, nor hashable)"
+            ) from error
+    static_values = []
+    for static, value in statics.items():
+        try:
+            static_values.append((static, trees.static_key(value)))
+        except TypeError as error:
+            raise TypeError(
+                f"{name}: cannot use {static} as a static argument ({type(value).__name__}"
+                " is not hashable)"
+            ) from error
+    names = tuple(arguments)
+    key = (names, treedef, leaf_key, tuple(static_keys), tuple(static_values), sizes)
+    return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
+
+
+def _check_leaf(
+    name: str, leaf: Any, position: int, arguments: dict[str, Any], receiver: Any
+) -> None:
+    """Raises UnsupportedOpError for a leaf that is an array or can be used once only,
+    TracerLeakError for one that belongs to a trace."""
+    if isinstance(leaf, Tracer):
+        require_trace()
+    if isinstance(leaf, (np.ndarray, np.generic, Array)):
+        what = leaf.dtype if type(leaf) in (np.ndarray, Array) else type(leaf).__name__
+        raise UnsupportedOpError(
+            f"{name}: cannot trace an argument of {what}"
+            f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})"
+        )
+    if isinstance(leaf, USED_ONCE):
+        raise UnsupportedOpError(
+            f"{name}: cannot trace an argument of {type(leaf).__name__}"
+            f" ({_owner(arguments, position, receiver)}; it can be used once only)\n"
+            "hint: pass a list"
+        )
+
+
+def input_names(call: Call, input_leaves: list[int]) -> list[str]:
+    """What the leaves that are inputs of a graph are to the user."""
+    values = trees.unflatten(call.treedef, call.leaves)
+    arguments = dict(zip(call.names, values, strict=True))
+    return [_owner(arguments, leaf, call.receiver) for leaf in input_leaves]
+
+
+def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
+    """Which argument a leaf belongs to."""
+    for name, value in arguments.items():
+        position -= trees.count(value, receiver)
+        if position < 0:
+            return f"argument {name}"
+    raise IndexError(position)

@@ -1,0 +1,157 @@
+"""jit(dynamic=...): which sizes of arguments may differ from call to call of one program."""
+
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune_jit import trees
+from rune_jit.arrays.array import Array
+from rune_jit.tracing.sizes import AxisSize
+
+# The sizes that the first program of a Dim without max can take; the others go up by factors of 2.
+_FIRST_MAX = 256
+
+
+class Dim:
+    """A size of arguments that may differ from call to call.
+
+    Args:
+      name: two axes with one name have one size at each call.
+      min: the smallest size, >= 0. (A call with size 0 is traced by itself.)
+      max: the largest size. Without it, a first program takes sizes up to 256, and each power of
+        two above is the largest size of a further program. What a function computes in between is
+        kept in memory for the largest size.
+    """
+
+    __slots__ = ("max", "min", "name")
+
+    def __init__(self, name: str, min: int = 0, max: int | None = None) -> None:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"Dim: cannot use {name!r} as a name (not an identifier)")
+        low = op.index(min)
+        high = None if max is None else op.index(max)
+        if low < 0 or (high is not None and high < low):
+            raise ValueError(f"Dim: cannot bound {name} by [{low}, {high}]")
+        self.name, self.min, self.max = name, low, high
+
+    def __repr__(self) -> str:
+        return f"Dim({self.name!r}, min={self.min}, max={self.max})"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Dim) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> Any:
+        return Dim, (self.name, self.min, self.max)
+
+
+class DynamicAxes:
+    """What jit(dynamic=...) says: which axes of which parameters have which Dim.
+
+    `spec`: by parameter (name or position), a mapping of axes to Dims or their names. It holds for
+    every array in the argument. Raises ValueError for what it cannot mean.
+    """
+
+    def __init__(self, function: str, spec: Any, parameters: list[str]) -> None:
+        self._function = function
+        self._parameters = parameters
+        self._axes: dict[str, dict[int, Dim]] = {}
+        self._dims: dict[str, Dim] = {}
+        if not isinstance(spec, Mapping):
+            raise TypeError(
+                f"jit: cannot use dynamic={spec!r} of {function} (not a mapping of parameters)\n"
+                'hint: jit(dynamic={"x": {0: "n"}})'
+            )
+        for key, axes in spec.items():
+            name = _parameter(function, key, parameters)
+            if not isinstance(axes, Mapping):
+                raise TypeError(
+                    f"jit: cannot use {axes!r} as the dynamic axes of {name} (not a mapping of axes"
+                    ' to names)\nhint: jit(dynamic={"' + name + '": {0: "n"}})'
+                )
+            self._axes[name] = {op.index(axis): self._dim(dim) for axis, dim in axes.items()}
+
+    def _dim(self, given: Any) -> Dim:
+        dim = Dim(given) if isinstance(given, str) else given
+        if not isinstance(dim, Dim):
+            raise TypeError(f"jit: cannot use {given!r} as a dynamic size (neither a name nor Dim)")
+        known = self._dims.setdefault(dim.name, dim)
+        if isinstance(given, Dim) and known != dim:
+            if known != Dim(dim.name):
+                raise ValueError(f"jit: cannot use both {known} and {dim} (one name, two ranges)")
+            self._dims[dim.name] = dim
+        return dim
+
+    def by_position(self) -> list[list[int]]:
+        """The axes of each parameter."""
+        return [list(self._axes.get(name, {})) for name in self._parameters]
+
+    def of(
+        self, arguments: Mapping[str, Any], leaves: Sequence[Any], receiver: Any
+    ) -> tuple[AxisSize, ...]:
+        """The dynamic axes of a call. Raises ValueError for sizes out of bounds, different sizes of
+        one name, and arrays without such an axis."""
+        result: list[AxisSize] = []
+        sizes: dict[str, tuple[int, str]] = {}  # by name, with where it was seen
+        position = 0
+        for parameter, value in arguments.items():
+            count = trees.count(value, receiver)
+            for leaf in range(position, position + count):
+                for axis, name in self._axes_of(parameter, leaves[leaf]):
+                    size = leaves[leaf].shape[axis]
+                    where = f"axis {axis} of argument {parameter}"
+                    before, there = sizes.setdefault(name, (size, where))
+                    if before != size:
+                        raise ValueError(
+                            f"{self._function}: cannot use {before} and {size} as the dynamic size"
+                            f' "{name}" ({there}, {where})'
+                        )
+                    dim = self._dims[name]
+                    if size < dim.min or (dim.max is not None and size > dim.max):
+                        most = "" if dim.max is None else f" and at most {dim.max}"
+                        raise ValueError(
+                            f'{self._function}: cannot use {size} as the dynamic size "{name}"'
+                            f" ({where}; it is at least {dim.min}{most})"
+                        )
+                    if size > 0:
+                        low = max(dim.min, 1)
+                        least, high = (low, dim.max) if dim.max else _between_powers(size, low)
+                        result.append(AxisSize(leaf, axis, name, low, high, least))
+            position += count
+        return tuple(result)
+
+    def _axes_of(self, parameter: str, leaf: Any) -> Iterable[tuple[int, str]]:
+        if not isinstance(leaf, (np.ndarray, Array)):
+            return
+        for axis, dim in self._axes.get(parameter, {}).items():
+            if not -leaf.ndim <= axis < leaf.ndim:
+                raise ValueError(
+                    f'{self._function}: cannot find the dynamic size "{dim.name}" (axis {axis} of'
+                    f" argument {parameter}, which has {leaf.ndim} dimensions)"
+                )
+            yield axis % leaf.ndim, dim.name
+
+
+def _parameter(function: str, key: Any, parameters: list[str]) -> str:
+    if isinstance(key, str) and key in parameters:
+        return key
+    if isinstance(key, int) and -len(parameters) <= key < len(parameters):
+        return parameters[key]
+    raise ValueError(
+        f"jit: cannot use {key!r} in dynamic= of {function} (its parameters:"
+        f" {', '.join(parameters)})"
+    )
+
+
+def _between_powers(size: int, low: int) -> tuple[int, int]:
+    """The sizes of the program of a Dim without max that takes this one."""
+    if size <= _FIRST_MAX:
+        return low, _FIRST_MAX
+    high = 1 << (size - 1).bit_length()
+    return high // 2 + 1, high

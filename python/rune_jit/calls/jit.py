@@ -1,0 +1,529 @@
+"""jit: traces a function once for each signature of its arguments and runs the program.
+(More than 500 lines: one class, and the documentation of its options.)"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+
+from rune_jit import _core, trees
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.conversion import on_host
+from rune_jit.arrays.memory import from_numpy
+from rune_jit.backends import calibration
+from rune_jit.calls.arguments import Call, input_names, take_apart
+from rune_jit.calls.cache import Cache
+from rune_jit.calls.dynamic import DynamicAxes
+from rune_jit.calls.lowered import Lowered
+from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.device import is_dtype
+from rune_jit.errors import (
+    DataDependentShapeError,
+    JitFallbackWarning,
+    StateChangedError,
+    UnsupportedOpError,
+)
+from rune_jit.tracing.context import current_trace, user_site
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function."""
+
+    hits: int  # calls that ran a program compiled before
+    misses: int  # traces
+    fallbacks: int  # signatures that run on NumPy
+    size: int  # signatures known
+    evictions: int  # signatures forgotten because there were too many
+
+
+# How often a signature is traced again because a size that depends on data has changed.
+_MOST_REFUTED = 8
+
+
+class _Fallback:
+    """A signature whose function runs on NumPy."""
+
+    def __init__(self) -> None:
+        self.last_used = _core.CompiledCall.tick()
+
+
+class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
+    """A function that runs as compiled programs; what `jit` returns."""
+
+    def __init__(
+        self,
+        fn: Callable[P, R],
+        *,
+        device: str | None,
+        static_argnums: int | Iterable[int],
+        static_argnames: str | Iterable[str],
+        donate_argnums: int | Iterable[int],
+        fallback: str,
+        cache_size: int,
+        dynamic: Any = None,
+    ) -> None:
+        if device is not None and not isinstance(device, str):
+            raise TypeError(
+                f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n"
+                f"hint: the devices are {', '.join(_core.targets())}"
+            )
+        self._options = {
+            "device": device,
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "donate_argnums": donate_argnums,
+            "fallback": fallback,
+            "cache_size": cache_size,
+            "dynamic": dynamic,
+        }
+        functools.update_wrapper(self, fn)
+        self.__wrapped__ = fn
+        self._fn = fn
+        self._name = getattr(fn, "__name__", type(fn).__name__)
+        self._device = device
+        self._fallback = fallback
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(fn)
+        except (TypeError, ValueError):
+            self._signature = None
+        self._static_names = self._resolve_statics(static_argnums, static_argnames)
+        self._resolve_argnums(donate_argnums, "donate_argnums")
+        self._dynamic: DynamicAxes | None = None
+        if dynamic is not None:
+            self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
+        self._set_parameters(*self._keyed_parameters())
+        self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
+        self._changed_state: set[Any] = set()  # keys whose first trace did
+        self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
+        self._hits = self._misses = 0
+        self._warned: set[Any] = set()
+
+    if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _BoundJit(self, instance)
+
+    def __repr__(self) -> str:
+        info = self.cache_info()
+        return f"<jit {self._name}: {info.size} signatures, {info.hits} hits>"
+
+    def __reduce__(self) -> Any:
+        # What another process finds under the function's name need not be taken along. A script's
+        # own names it finds only if it ran the script, which cloudpickle does not take for granted.
+        name = getattr(self, "__qualname__", "")
+        by_name = _found_by_name(self.__module__, name) is self
+        if by_name and not (self.__module__ == "__main__" and _is_pickled_by_value()):
+            return name
+        return _unpickle, (self._fn, self._options)
+
+    # Inspection.
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """Traces for these arguments and lowers for the device. Runs nothing, except for what
+        computes a size that depends on data (docs/numpy.md).
+
+        Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
+        lacks, and what the function itself raises.
+        """
+        call = self._take_apart(args, kwargs)
+        traced = self._trace(call)
+        if traced.graph is None:
+            raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
+        core = self._lower(call, traced)
+
+        def make_call(executable: Any) -> Callable[..., Any]:
+            compiled = self._bind(call, traced, executable)
+
+            @functools.wraps(self._fn)
+            def run(*args: Any, **kwargs: Any) -> Any:
+                now = self._take_apart(args, kwargs)
+                if now.key != call.key:
+                    raise TypeError(
+                        f"{self._name}: cannot run arguments of another signature than the one"
+                        " that was lowered"
+                    )
+                status, result = compiled.call(now.leaves)
+                return result if status == "done" else self._eager_call(args, kwargs)
+
+            return run
+
+        return Lowered(core, make_call)
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The graph for these arguments, before any pass; `str()` of it is its text."""
+        return self._trace(self._take_apart(args, kwargs)).graph
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, fallbacks and the number of known signatures."""
+        entries = self._cache.entries()
+        fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
+        hits = self._hits + self._fast_hits
+        return CacheInfo(hits, self._misses, fallbacks, len(entries), self._cache.evictions)
+
+    def clear_cache(self) -> None:
+        """Forgets every signature."""
+        self._cache.clear()
+        self._forget()
+        self._changed_state.clear()
+        self._refuted.clear()
+        self._warned.clear()
+
+    # One call.
+
+    def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return on_host(self._fn, args, kwargs)
+
+    def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Inside another trace the function is part of the graph under construction.
+        trace = current_trace()
+        if trace is not None:
+            return trace.rebind(self._fn)(*args, **kwargs)
+        if _core.is_disabled():
+            return self._eager_call(args, kwargs)
+        if self._signature is not None:
+            try:
+                self._signature.bind(*args, **kwargs)
+            except TypeError:
+                return self._eager_call(args, kwargs)  # Python's own message
+        try:
+            call = self._take_apart(args, kwargs)
+        except UnsupportedOpError as error:
+            self._fall_back(error)
+            return self._eager_call(args, kwargs)
+        for _ in range(2):  # once more if the entry is stale
+            entry, fresh = self._entry(call)
+            if entry is None:
+                return self._eager_call(args, kwargs)
+            if isinstance(entry, _Fallback):
+                entry.last_used = _core.CompiledCall.tick()
+                return self._eager_call(args, kwargs)
+            status, result = entry.call(call.leaves)
+            if status == "done":
+                self._hits += not fresh
+                by_identity = trees.is_known_by_identity
+                self._remember(args, kwargs, call.leaves, entry, by_identity, call.sizes)
+                return result
+            if status == "unsuitable":
+                break
+            self._cache.discard(call.key, entry)
+            if entry.is_current():
+                self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
+        return self._eager_call(args, kwargs)
+
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_apart(
+            self._name, self._signature, self._static_names, args, kwargs, self._dynamic
+        )
+
+    def _entry(self, call: Call) -> tuple[Any, bool]:
+        """The compiled call or _Fallback of this key, and whether it was made now; None for a call
+        that runs on NumPy this time."""
+        evictions = self._cache.evictions
+        entry = self._cache.get(call.key, lambda traced: self._make_entry(call, traced))
+        if self._cache.evictions != evictions:
+            self._forget()
+        return entry
+
+    def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
+        self._misses += 1
+        try:
+            traced = self._trace(call)
+            done()
+            executable = None
+            if traced.graph is not None:
+                executable = self._lower(call, traced).compile()
+        except UnsupportedOpError as error:
+            if isinstance(error, StateChangedError) and call.key not in self._changed_state:
+                self._changed_state.add(call.key)
+                return None
+            self._fall_back(error)
+            return _Fallback()
+        return self._bind(call, traced, executable)
+
+    def _trace(self, call: Call) -> Traced:
+        def run(traced: Traced) -> Any:
+            compiled = self._bind(call, traced, self._lower(call, traced).compile())
+            status, result = compiled.call(call.leaves)
+            if status != "done":
+                raise DataDependentShapeError(
+                    f"{self._name}: cannot trace a size that depends on arrays of this layout"
+                )
+            return result
+
+        times = self._refuted.get(call.key, 0)
+        if times > _MOST_REFUTED:
+            raise DataDependentShapeError(
+                f"{self._name}: cannot make a program for each size that data may have (another one"
+                f" at {times} calls)\nhint: give np.bincount a minlength that is large enough"
+            )
+        return trace_call(self._fn, self._name, call, run, guesses=times == 0)
+
+    def _lower(self, call: Call, traced: Traced) -> Any:
+        device = self._device_for(call, traced)
+        names = input_names(call, traced.input_leaves)
+        names += [f"captured array {i}" for i in range(len(traced.captured))]
+        calibration.ensure()
+        try:
+            return _core.lower(traced.graph, device, names, traced.functions)
+        except UnsupportedOpError as error:
+            traced.sizes.refuse(error)
+            raise
+
+    def _bind(self, call: Call, traced: Traced, executable: Any) -> Any:
+        outputs, device = traced.outputs, None
+        if _devices_of(call, traced):  # Arrays in, Arrays out
+            device = self._device_for(call, traced)
+            outputs = [
+                ("copy", from_numpy(o[1], device)) if o[0] == "copy" and is_dtype(o[1].dtype) else o
+                for o in outputs
+            ]
+        return _core.CompiledCall(
+            executable,
+            traced.input_leaves if executable else [],
+            traced.captured if executable else [],
+            outputs,
+            traced.unflatten,
+            traced.leaf_guards,
+            traced.guards,
+            traced.writes,
+            traced.contiguous,
+            traced.checks,
+            device,
+        )
+
+    def _fall_back(self, error: UnsupportedOpError) -> None:
+        """Warns that a signature runs on NumPy; raises under fallback="error"."""
+        if self._fallback == "error":
+            raise error
+        reason = str(error)
+        filename, line = getattr(error, "user_site", None) or user_site()
+        if self._fallback == "warn" and (filename, line, reason) not in self._warned:
+            self._warned.add((filename, line, reason))
+            warnings.warn_explicit(
+                f"{self._name} runs on NumPy: {reason}", JitFallbackWarning, filename, line
+            )
+
+    # Options.
+
+    def _device_for(self, call: Call, traced: Traced) -> str:
+        """Where the program runs: as the option says, or where its Arrays are."""
+        if self._device is not None:
+            return self._device
+        devices = _devices_of(call, traced)
+        if len(set(devices.values())) > 1:
+            places = ", ".join(f"{owner} on {device}" for owner, device in devices.items())
+            raise ValueError(
+                f"{self._name}: cannot use Arrays of several devices together ({places})\n"
+                "hint: x.to_device(device) moves one, jit(..., device=...) says where to run"
+            )
+        return next(iter(devices.values()), _core.default_device())
+
+    def _parameters(self) -> list[str]:
+        return list(self._signature.parameters) if self._signature else []
+
+    def _resolve_argnums(self, argnums: int | Iterable[int], option: str) -> list[str]:
+        numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+        parameters = self._parameters()
+        names = []
+        for number in numbers:
+            if not -len(parameters) <= number < len(parameters):
+                raise ValueError(
+                    f"jit: cannot use {option}={number} of {self._name}"
+                    f" (it has {len(parameters)} parameters)"
+                )
+            names.append(parameters[number])
+        return names
+
+    def _resolve_statics(
+        self, argnums: int | Iterable[int], argnames: str | Iterable[str]
+    ) -> tuple[str, ...]:
+        names = self._resolve_argnums(argnums, "static_argnums")
+        parameters = self._parameters()
+        for name in [argnames] if isinstance(argnames, str) else argnames:
+            if name not in parameters:
+                raise ValueError(
+                    f"jit: cannot use static_argnames={name!r} of {self._name} (its parameters:"
+                    f" {', '.join(parameters)})"
+                )
+            names.append(name)
+        return tuple(dict.fromkeys(names))
+
+    def _keyed_parameters(self) -> tuple[list[str | None], list[bool], list[list[int]], int]:
+        """By position: the names that calls may give, which are static, and which axes dynamic;
+        and the place of *args."""
+        parameters = list(self._signature.parameters.values()) if self._signature else []
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        names = [p.name if p.kind in named else None for p in parameters]
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        star = sum(p.kind in positional for p in parameters)
+        static = [p.name in self._static_names for p in parameters]
+        dynamic = self._dynamic.by_position() if self._dynamic else []
+        return names, static, dynamic, star
+
+
+def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:
+    return JitFunction(function, **options)
+
+
+def _found_by_name(module: str | None, qualname: str) -> Any:
+    found = sys.modules.get(module or "")
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _is_pickled_by_value() -> bool:
+    """Whether cloudpickle, which pickles the functions of scripts by value, calls __reduce__."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("cloudpickle"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _BoundJit:
+    __slots__ = ("__self__", "_jit")
+    # The method's own documentation; a docstring here would hide it.
+    __doc__ = property(lambda self: self._jit.__doc__)
+
+    def __init__(self, function: JitFunction[Any, Any], instance: Any) -> None:
+        self._jit = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        return self._jit.lower(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit.trace(self.__self__, *args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self._jit._name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jit, name)
+
+
+def _devices_of(call: Call, traced: Traced) -> dict[str, str]:
+    """The devices of the Arrays among arguments and captured arrays."""
+    leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+    if not any(isinstance(leaf, Array) for leaf in leaves):
+        return {}
+    owners = input_names(call, traced.input_leaves)
+    owners += [f"captured array {i}" for i in range(len(traced.captured))]
+    return {
+        owner: leaf.device
+        for owner, leaf in zip(owners, leaves, strict=True)
+        if isinstance(leaf, Array)
+    }
+
+
+@overload
+def jit(
+    fn: Callable[P, R],
+    *,
+    device: str | None = ...,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ...,
+    dynamic: Any = ...,
+    cache_size: int = ...,
+) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fn: None = ...,
+    *,
+    device: str | None = ...,
+    static_argnums: int | Iterable[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    fallback: str = ...,
+    dynamic: Any = ...,
+    cache_size: int = ...,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    device: str | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    fallback: str = "warn",
+    dynamic: Any = None,
+    cache_size: int = 256,
+) -> Any:
+    """Compiles a function over NumPy arrays.
+
+    The function is traced at its first call with arguments of new types: arrays and NumPy scalars
+    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
+    and all else (str, bool, None, any hashable object) by value. Arguments and results may be
+    nested in lists, tuples, dicts, namedtuples, dataclasses (what is no array in them is static)
+    and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a
+    rune_jit.Array, they are Arrays on its device.
+
+    Arrays that the function takes from globals and closures are read again at each call, and when a
+    number or an object that it takes from there (or from attributes, containers, default arguments)
+    is another one, it is traced again. Writes to these arrays and to arguments reach them when the
+    program has run. A function that assigns to globals, attributes or items of containers at each
+    call, or takes random numbers or the time, runs on NumPy; other side effects (printing,
+    appending to a list) happen while tracing only.
+
+    Args:
+      fn: the function; without it, a decorator is returned.
+      device: "cpu", "metal", "interpreter" ...; default: where the Arrays among the arguments are,
+        or RUNE_JIT_DEVICE.
+      static_argnums, static_argnames: parameters with hashable values that the trace may use; each
+        value is traced on its own.
+      donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
+        the CPU does not make use of.
+      fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
+        "silent" (run on NumPy), "error" (raise UnsupportedOpError).
+      cache_size: how many signatures are kept; the one used longest ago goes first.
+      dynamic: sizes that may differ from call to call of one program: by parameter (name or
+        position), a dict of axes and names, {"x": {0: "n"}}, or Dims (docs/dynamic_sizes.md).
+        Axes of one name have one size at each call.
+
+    Raises:
+      ConcretizationError: at a call, if the function needs a traced value or a dynamic size.
+      DTypeError: at a call, if the device lacks a dtype.
+      ValueError: at a call, if its Arrays are on several devices, or a dynamic size is out of
+        bounds or not the same in all places.
+    """
+    if fallback not in ("warn", "error", "silent"):
+        raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')
+    if cache_size < 1:
+        raise ValueError(f"jit: cannot use cache_size={cache_size} (at least 1)")
+
+    def wrap(function: Callable[..., Any]) -> JitFunction[Any, Any]:
+        if not callable(function):
+            raise TypeError(f"jit: cannot compile a {type(function).__name__} (it is not callable)")
+        return JitFunction(
+            function,
+            device=device,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            fallback=fallback,
+            cache_size=cache_size,
+            dynamic=dynamic,
+        )
+
+    return wrap if fn is None else wrap(fn)

@@ -1,0 +1,243 @@
+"""Traces one call: the graph, and how its inputs and outputs meet arguments and results."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import trees
+from rune_jit.arrays.array import Array
+from rune_jit.calls.arguments import USED_ONCE, Call
+from rune_jit.capture.guards import State
+from rune_jit.capture.rebinder import Rebinder
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.context import user_site_of
+from rune_jit.tracing.sizes import Size, TracedSizes
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_tracer
+
+
+class Traced(NamedTuple):
+    """A traced function: its graph, and how arguments and results meet it."""
+
+    graph: Any  # None if nothing is computed
+    input_leaves: list[int]
+    captured: list[Any]  # numpy.ndarrays and Arrays
+    outputs: list[tuple[Any, ...]]
+    unflatten: Any
+    leaf_guards: list[tuple[int, Any]]
+    guards: list[Any]  # on the state outside of the function
+    writes: list[tuple[int, int]]  # (input, result of the program)
+    contiguous: list[int]  # inputs that must be
+    functions: list[tuple[str, Any]]  # that the program calls on the host
+    checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
+    sizes: TracedSizes
+
+
+def trace_call(
+    fn: Callable[..., Any],
+    name: str,
+    call: Call,
+    run: Callable[[Traced], Any],
+    guesses: bool = True,
+) -> Traced:
+    """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
+    it was before. `run` compiles and runs a traced function for this call, for what the trace must
+    know of the data; `guesses` is that of Trace.
+
+    Raises UnsupportedOpError (and its kinds), which names `name`, for what has no place in a
+    program; and what `fn` raises.
+    """
+    statics = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
+    # Arrays that the function names are traced ones first. If their values are needed they are
+    # part of the state that each call checks.
+    for captured_are_traced in (True, False):
+        state = State(fn, statics, captured_are_traced)
+        trace = Trace(name, captured_are_traced, call.leaves, call.sizes, guesses)
+        try:
+            return _trace_once(fn, call, trace, state, run)
+        except Exception as error:
+            stood_in = captured_are_traced and bool(trace.stand_ins)
+            if stood_in or trace.has_guessed or isinstance(error, UnsupportedOpError):
+                state.restore()
+            if trace.has_guessed:  # the error may be of the guess alone
+                return trace_call(fn, name, call, run, guesses=False)
+            if not stood_in:
+                raise
+    raise AssertionError("a trace returns or raises")
+
+
+def _trace_once(
+    fn: Callable[..., Any], call: Call, trace: Trace, state: State, run: Callable[[Traced], Any]
+) -> Traced:
+    statics = set(call.static_leaves)
+    trace.rebind = Rebinder(trace)
+    traced_leaves: list[Any] = []
+    input_leaves: list[int] = []
+    for position, leaf in enumerate(call.leaves):
+        if position in statics:
+            traced_leaves.append(trace.rebind.inside(leaf))
+            continue
+        input_leaves.append(position)
+        shape = trace.sizes.shape_of(leaf, position)
+        traced_leaves.append(_input_tracer(trace, leaf, position, shape))
+    arguments = trees.unflatten(call.treedef, traced_leaves)
+    values = dict(zip(call.names, arguments, strict=True))
+    values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
+    if call.bound is None:
+        args, kwargs = values["args"], values["kwargs"]
+    else:
+        bound = inspect.BoundArguments(
+            call.bound.signature,
+            {name: values[name] for name in call.bound.arguments},
+        )
+        args, kwargs = bound.args, bound.kwargs
+
+    def evaluate(value: Any) -> int:
+        so_far = _finish(trace, call, Tracer(trace, value), input_leaves, [])
+        as_number = ("computed", 0, True, False)
+        return run(so_far._replace(outputs=[as_number], writes=[]))  # type: ignore[no-any-return]
+
+    trace.evaluate = evaluate
+    with trace.active():
+        try:
+            result = trace.rebind(fn)(*args, **kwargs)
+        except UnsupportedOpError as error:
+            if getattr(error, "user_site", None) is None:
+                error.user_site = user_site_of(error)  # type: ignore[attr-defined]
+            trace.sizes.refuse(error)
+            raise
+        except Exception as error:
+            if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
+                error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
+                raise error.__cause__ from None
+            trace.sizes.refuse(error)
+            raise
+        finally:
+            trace.rebind.finish()
+        trace.check_captured()
+    trace.rebind.refuse_changes(trace.name)
+    state.refuse_changes(trace.name)
+    leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
+    if treedef_after != call.treedef or any(
+        a is not b for a, b in zip(leaves_after, traced_leaves, strict=True)
+    ):
+        raise UnsupportedOpError(
+            f"{trace.name}: cannot trace a write to a container among the arguments\n"
+            "hint: return the new value"
+        )
+    guards = state.guards_now()
+    return _finish(trace, call, result, input_leaves, guards)
+
+
+def _finish(
+    trace: Trace, call: Call, result: Any, input_leaves: list[int], guards: list[Any]
+) -> Traced:
+    leaves, treedef = trees.flatten(result, call.receiver)
+    leaves = [
+        Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
+    ]
+    outputs: list[tuple[Any, ...]] = []
+    computed: list[Any] = []
+    planned: dict[int, tuple[Any, ...]] = {}
+    for leaf in leaves:
+        outputs.append(_plan_output(trace, leaf, computed, planned))
+    writes = []
+    contiguous = []
+    for target, storage in trace.inputs(input_leaves):
+        if storage.layout_used:
+            contiguous.append(target)
+        if storage.value.id != storage.original.id:
+            writes.append((target, len(computed)))
+            computed.append(storage.value)
+    checks: list[tuple[Any, ...]] = []
+    for value, *what in trace.checks():
+        checks.append(tuple(what))
+        computed.append(value)
+    leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
+    unflatten: Any = None
+    if not treedef.is_leaf():
+        unflatten = tuple if _is_flat_tuple(result) else functools.partial(trees.unflatten, treedef)
+    graph = trace.builder.finish(computed) if computed or trace.functions else None
+    return Traced(
+        graph,
+        input_leaves,
+        trace.captured,
+        outputs,
+        unflatten,
+        leaf_guards,
+        guards,
+        writes,
+        contiguous,
+        trace.functions,
+        checks,
+        trace.sizes,
+    )
+
+
+def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]) -> Tracer:
+    if type(leaf) is int:
+        tracer = Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
+    elif type(leaf) is float:
+        tracer = Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
+    else:
+        is_array = isinstance(leaf, (np.ndarray, Array))
+        tracer = Tracer(trace, trace.input(leaf.dtype, shape), scalar=not is_array)
+        if is_array:
+            trace.leaves.append(tracer._storage)
+    tracer._storage.leaf = position
+    return tracer
+
+
+def _plan_output(
+    trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
+    holds the plans of storages, so that one array returned twice is one."""
+    if isinstance(leaf, Selection):
+        raise leaf.refusal("getitem")
+    if not isinstance(leaf, Tracer):
+        if isinstance(leaf, np.ndarray):
+            return ("copy", leaf)
+        if isinstance(leaf, USED_ONCE) or _holds_tracer(leaf):
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot return a {type(leaf).__name__} that computes from traced"
+                " arrays later\nhint: return arrays, numbers and containers of these"
+            )
+        return ("constant", trace.rebind.outside(leaf))
+    leaf._check_trace(trace)
+    storage = leaf._storage
+    if storage.array is not None:
+        return ("copy", np.array(leaf._array()))
+    if not leaf._steps and storage.leaf is not None:
+        return ("leaf", storage.leaf)
+    if not leaf._steps and storage.captured is not None:
+        return ("constant", storage.captured)
+    if not leaf._steps and id(storage) in planned:
+        return planned[id(storage)]
+    value = leaf._value_in(trace)
+    computed.append(value)
+    is_array = leaf.ndim == 0 and not storage.scalar
+    plan = ("computed", len(computed) - 1, value.weak is not None, is_array)
+    if not leaf._steps:
+        planned[id(storage)] = plan
+    return plan
+
+
+def _holds_tracer(x: Any) -> bool:
+    """Whether a function's closure or an object's attributes hold a tracer."""
+    if isinstance(x, types.FunctionType):
+        held = [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
+    else:
+        held = list(getattr(x, "__dict__", {}).values()) if not isinstance(x, type) else []
+    return any(contains_tracer(value) for value in held)
+
+
+def _is_flat_tuple(result: Any) -> bool:
+    return type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)

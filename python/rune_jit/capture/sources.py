@@ -1,0 +1,83 @@
+"""NumPy's functions that NumPy itself writes in Python over others: their own code is traced.
+
+It runs with a copy of its globals, in which what makes arrays makes traced ones (shim.py). Where it
+asks for values of traced arrays, the call is refused."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture import shim
+from rune_jit.capture.guards import names_in
+from rune_jit.errors import ConcretizationError, DataDependentShapeError
+from rune_jit.rules.coercions import refuse
+from rune_jit.rules.table import implements
+
+_copies: dict[int, Any] = {}  # by id of what they stand for: functions and modules of NumPy
+
+
+def _inside(value: Any) -> Any:
+    """What stands for a global of NumPy's code while it is traced."""
+    if value is np or id(value) in shim.BY_FUNCTION:
+        return shim.SHIM if value is np else shim.BY_FUNCTION[id(value)]
+    is_module = isinstance(value, types.ModuleType)
+    if not is_module and not isinstance(value, types.FunctionType):
+        return value  # a class, a number, or a function that answers to NumPy's protocols
+    if not (value.__name__ if is_module else value.__module__).startswith("numpy"):
+        return value
+    if id(value) not in _copies:
+        _copies[id(value)] = shim.ModuleView(value, _inside) if is_module else _copy_of(value)
+    return _copies[id(value)]
+
+
+def _copy_of(function: types.FunctionType) -> types.FunctionType:
+    names: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"]}
+    copy = types.FunctionType(
+        function.__code__,
+        names,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    _copies[id(function)] = copy  # it may call itself
+    for name in names_in(function.__code__) & function.__globals__.keys():
+        names[name] = _inside(function.__globals__[name])
+    return copy
+
+
+def _traced(function: Any) -> Callable[..., Any]:
+    @functools.cache
+    def code() -> types.FunctionType:
+        return _copy_of(inspect.unwrap(function))
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return code()(*args, **kwargs)
+        except DataDependentShapeError:
+            raise
+        except ConcretizationError as error:
+            refuse(f"{function.__name__}, which asks for values ({error})")
+
+    return handler
+
+
+_FUNCTIONS = (
+    (
+        np,
+        "angle average corrcoef cov cross diff digitize gradient i0 isclose iscomplex isneginf"
+        " isposinf isreal nan_to_num polyval sinc trapezoid unwrap vander",
+    ),
+    (np.linalg, "cross"),
+)
+
+for _module, _names in _FUNCTIONS:
+    for _name in _names.split():
+        if hasattr(_module, _name):  # in this version of NumPy
+            implements(getattr(_module, _name))(_traced(getattr(_module, _name)))

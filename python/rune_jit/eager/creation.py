@@ -1,0 +1,75 @@
+"""Arrays from anything that holds numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.memory import from_numpy, move
+from rune_jit.capture import shim
+from rune_jit.device import default_dtype
+from rune_jit.tracing.context import current_trace
+
+
+def asarray(
+    obj: Any,
+    /,
+    dtype: Any = None,
+    *,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """An Array of anything that numpy.asarray takes, an Array, or what has `__dlpack__`.
+
+    With copy=None memory is shared where it can be (of C-contiguous aligned NumPy arrays, as
+    numpy.asarray does), with copy=True never; copy=False raises ValueError if sharing is not
+    possible. Python's floats are float64, or float32 on a device without it. Inside a traced
+    function it is a traced array. Raises DTypeError for dtypes without numbers and those that the
+    device lacks.
+    """
+    trace = current_trace()
+    if trace is not None:
+        obj = trace.stand_in(obj) if isinstance(obj, Array) else obj
+        return shim.REPLACED["array" if copy else "asarray"](obj, dtype)
+    if isinstance(obj, Array):
+        same = (dtype is None or np.dtype(dtype) == obj.dtype) and device in (None, obj.device)
+        if not same and copy is False:
+            raise ValueError("asarray: cannot make an Array of another dtype or device uncopied")
+        result = obj if dtype is None else obj.astype(dtype, copy=False)
+        result = result if device is None else result.to_device(device)
+        return result.copy() if copy and result is obj else result
+    array = np.array(obj, dtype, copy=copy)
+    if dtype is None and device is not None and not hasattr(obj, "dtype"):
+        array = array.astype(default_dtype(device, array.dtype), copy=False)
+    if copy is not False and not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.ascontiguousarray(array).reshape(array.shape)
+    return from_numpy(array, device)
+
+
+def array(obj: Any, /, dtype: Any = None, *, device: str | None = None) -> Any:
+    """As asarray, with memory of its own."""
+    return asarray(obj, dtype, device=device, copy=True)
+
+
+def device_put(x: Any, device: str | None = None) -> Array:
+    """x (anything that asarray takes) on a device; default: the first one."""
+    device = device or _core.default_device()
+    return move(x, device) if isinstance(x, Array) else asarray(x, device=device)  # type: ignore[no-any-return]
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """An Array of what has `__dlpack__`, sharing its memory where it can.
+
+    copy=True never shares; copy=False raises ValueError or BufferError if sharing is not possible.
+    Raises BufferError for memory that NumPy cannot address. Source: array API standard 2024.12.
+    """
+    if isinstance(x, Array):
+        return asarray(x, device=device, copy=copy)  # type: ignore[no-any-return]
+    if x.__dlpack_device__()[0] == 1:
+        array = np.from_dlpack(x, copy=copy)
+    else:
+        array = np.from_dlpack(x, device="cpu", copy=copy)
+    return from_numpy(array, device)

@@ -1,0 +1,175 @@
+"""NumPy's functions on rune_jit.Arrays outside of any trace: each call runs as a compiled program
+of one operation, found again by function and constants here, by shapes and dtypes in `jit`. What
+only changes metadata is done by NumPy on the same memory; what cannot be traced, too."""
+
+from __future__ import annotations
+
+import functools
+import operator as op
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.conversion import on_host, to_numpy, wrap
+from rune_jit.arrays.memory import from_numpy, to_host
+from rune_jit.calls.jit import jit
+from rune_jit.errors import ConcretizationError
+from rune_jit.rules.table import VIEWS
+from rune_jit.tracing.context import current_trace
+
+# Programs of one operation that are kept.
+_MOST_PROGRAMS = 4096
+
+# Whose Python numbers are arguments of the program, not constants of it.
+_ELEMENTWISE = frozenset(
+    getattr(op, f"__{name}__")
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"),
+        *("lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne"),
+    )
+)
+
+# What NumPy does from dtypes and shapes alone, or about the memory.
+_WITHOUT_ELEMENTS = {
+    np.result_type,
+    np.can_cast,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.may_share_memory,
+    np.shares_memory,
+}
+# What NumPy does without computing, where it can address the memory.
+_WITHOUT_PROGRAM = VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy}
+
+# Programs found by function and types of arguments, all of which are the program's.
+_of_leaves: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+
+class _Leaf:
+    """Where an argument of the program stands among a function's arguments."""
+
+
+def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:
+    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`, with
+    `numbers` a number, too. Constants are told apart by their bits."""
+    kind = type(x)
+    if kind is Array or kind is np.ndarray:
+        leaves.append(x)
+        return _Leaf
+    if numbers and (kind is float or kind is int or isinstance(x, np.generic)):
+        leaves.append(x)
+        return _Leaf
+    if kind is float or kind is complex:
+        return (kind, np.complex128(x).tobytes())
+    if isinstance(x, np.generic):
+        return (np.generic, x.dtype, x.tobytes())
+    if kind is tuple or kind is list:
+        return (kind, *[_take_apart(item, leaves, False) for item in x])
+    if kind is slice:
+        return (slice, *[_take_apart(i, leaves, False) for i in (x.start, x.stop, x.step)])
+    return (None, kind, x)
+
+
+def _restore(key: Any, leaves: Iterator[Any]) -> Any:
+    if key is _Leaf:
+        return next(leaves)
+    kind, *rest = key
+    if kind is None:
+        return rest[1]
+    if kind is np.generic:
+        return np.frombuffer(rest[1], rest[0])[0]
+    if kind is float or kind is complex:
+        number = np.frombuffer(rest[0], np.complex128)[0]
+        return complex(number) if kind is complex else float(number.real)
+    items = [_restore(item, leaves) for item in rest]
+    return slice(*items) if kind is slice else kind(items)
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
+    if current_trace() is not None:
+        return function(*_captured(args), **_captured(kwargs))
+    types = (function, *map(type, args))
+    program = None if kwargs else _of_leaves.get(types)
+    leaves: list[Any] = []
+    if program is not None:
+        leaves.extend(args)
+    elif function in _WITHOUT_ELEMENTS or (
+        function in _WITHOUT_PROGRAM and not any(_is_on_device(x) for x in args)
+    ):
+        return _on_views(function, args, kwargs)
+    else:
+        numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
+        args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
+        names = tuple(kwargs)
+        kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
+        try:
+            program = _program(function, args_key, names, kwargs_key)
+        except TypeError:  # a constant that cannot be hashed
+            return on_host(function, args, kwargs)
+        if not names and all(key is _Leaf for key in args_key):
+            _of_leaves[types] = program
+    try:
+        return program(*leaves)
+    except ConcretizationError:
+        return on_host(function, args, kwargs)
+
+
+def _is_on_device(x: Any) -> bool:
+    """Whether x is an Array whose memory NumPy cannot address."""
+    return type(x) is Array and type(x._memory) is not np.ndarray
+
+
+@functools.lru_cache(maxsize=_MOST_PROGRAMS)
+def _program(
+    function: Callable[..., Any], args_key: Any, names: tuple[str, ...], kwargs_key: Any
+) -> Callable[..., Any]:
+    def operation(*leaves: Any) -> Any:
+        supply = iter(leaves)
+        args = [_restore(key, supply) for key in args_key]
+        values = [_restore(key, supply) for key in kwargs_key]
+        return function(*args, **dict(zip(names, values, strict=True)))
+
+    operation.__name__ = getattr(function, "__name__", type(function).__name__)
+    return jit(operation, fallback="silent")
+
+
+def _captured(x: Any) -> Any:
+    """x with tracers of the Arrays in it."""
+    if isinstance(x, Array):
+        trace = current_trace()
+        assert trace is not None
+        return trace.stand_in(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_captured, x))
+    if isinstance(x, dict):
+        return {k: _captured(v) for k, v in x.items()}
+    return x
+
+
+def _on_views(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs) by NumPy, which neither writes to the arrays nor needs copies."""
+    result = function(*map(to_numpy, args), **{k: to_numpy(v) for k, v in kwargs.items()})
+    device = next((x.device for x in args if type(x) is Array), None)
+    if type(result) is np.ndarray:
+        return from_numpy(result, device)
+    return wrap(result, device)
+
+
+# Indexing.
+
+
+def getitem(x: Array, index: Any) -> Any:
+    """x[index]."""
+    items = index if isinstance(index, tuple) else (index,)
+    if current_trace() is not None or any(_is_integer_array(item) for item in items):
+        return call(op.getitem, (x, index), {})
+    return from_numpy(np.asarray(to_host(x)[to_numpy(index)]), x.device)
+
+
+def _is_integer_array(item: Any) -> bool:
+    if isinstance(item, (Array, np.ndarray)):
+        return item.ndim > 0 and item.dtype.kind in "iu"
+    return False

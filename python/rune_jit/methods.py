@@ -1,0 +1,208 @@
+"""The attributes and methods that arrays and traced arrays have as NumPy's arrays do: they follow
+from shape and dtype, or are NumPy's functions of this array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+# Python's operators, by ufunc. The binary ones have reflected and in-place forms, too.
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
+
+
+class ArrayMethods:
+    """Base of what looks like a numpy.ndarray.
+
+    A subclass has `shape`, `dtype`, `copy`, indexing, NumPy's protocols and, by
+    `install_operators`, Python's operators.
+    """
+
+    __slots__ = ()
+    shape: Any
+    dtype: Any
+
+    # What follows from shape and dtype.
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size: int = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        """Raises TypeError of a 0-d array."""
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Raises TypeError of a 0-d array."""
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+
+    # NumPy's functions, called in another way.
+
+    @property
+    def T(self) -> Any:
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        return np.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return np.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return np.imag(self)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        wanted = shape[0] if len(shape) == 1 else shape
+        return np.reshape(self, wanted) if order == "C" else np.reshape(self, wanted, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        wanted = axes[0] if len(axes) == 1 else (axes or None)
+        return np.transpose(self, wanted)
+
+    def flatten(self, order: str = "C") -> Any:
+        return np.ravel(self, order=order).copy()
+
+    def dot(self, other: Any, out: Any = None) -> Any:
+        return np.dot(self, other) if out is None else np.dot(self, other, out)
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+        given = kwargs if out is None else {**kwargs, "out": out}
+        return np.clip(self, min, max, **given)
+
+    def conj(self) -> Any:
+        return np.conjugate(self)
+
+    conjugate = conj
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        return np.compress(condition, self, axis, out)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value  # type: ignore[index]
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        np.put(self, indices, values, mode=mode)
+
+    def sort(self, axis: int = -1, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.sort(self, axis, *args, **kwargs)  # type: ignore[index]
+
+    def partition(self, kth: Any, axis: int = -1, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.partition(self, kth, axis, *args, **kwargs)  # type: ignore[index]
+
+    def __copy__(self) -> Any:
+        return self.copy()  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()  # type: ignore[attr-defined]
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return np.round(self, ndigits or 0)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: ArrayMethods, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"numpy.{name} of this array."
+    return method
+
+
+# Methods that are NumPy's functions of the same name.
+for _name in (
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "cumprod", "cumsum"),
+    *("diagonal", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round"),
+    *("searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
+):
+    setattr(ArrayMethods, _name, _method(_name))
+
+
+def install_operators(
+    kind: type[ArrayMethods],
+    is_operand: Callable[[Any], bool],
+    apply: Callable[[str, tuple[Any, ...]], Any],
+    apply_in_place: Callable[[str, Any, Any], Any],
+) -> None:
+    """Gives a class Python's operators.
+
+    `apply` takes the name of an operator ("add", "neg" ...) and its operands, `apply_in_place` the
+    name, the array that is written to and the other operand. `is_operand` says what may stand
+    beside an array; Python asks any other object for its own operator.
+    """
+
+    def binary(name: str, reflected: bool) -> Callable[..., Any]:
+        def operator(self: Any, other: Any) -> Any:
+            if not is_operand(other):
+                return NotImplemented
+            return apply(name, (other, self) if reflected else (self, other))
+
+        return operator
+
+    def in_place(name: str) -> Callable[..., Any]:
+        def operator(self: Any, other: Any) -> Any:
+            return apply_in_place(name, self, other) if is_operand(other) else NotImplemented
+
+        return operator
+
+    def unary(name: str) -> Callable[..., Any]:
+        return lambda self: apply(name, (self,))
+
+    operators = {f"__{name}__": binary(name, False) for name in COMPARISONS}
+    operators |= {f"__{name}__": unary(name) for name in UNARY}
+    for name in (*BINARY, "matmul", "divmod"):
+        operators[f"__{name}__"] = binary(name, False)
+        operators[f"__r{name}__"] = binary(name, True)
+    for name in (*BINARY, "matmul"):
+        operators[f"__i{name}__"] = in_place(name)
+    for name, operator in operators.items():
+        operator.__name__ = name
+        setattr(kind, name, operator)

@@ -1,0 +1,81 @@
+"""How the functions of `rune_jit.numpy` are made from NumPy's: each is NumPy's function of the same
+name, which rune_jit.Arrays and traced arrays answer through NumPy's protocols."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.conversion import to_numpy, wrap
+from rune_jit.arrays.memory import from_numpy
+from rune_jit.capture import shim
+from rune_jit.device import default_dtype
+from rune_jit.eager.creation import asarray
+from rune_jit.rules.known import known
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.tracer import Tracer
+
+
+def finish(result: Any) -> Any:
+    """A result with Arrays, or traced arrays, instead of NumPy's arrays and scalars."""
+    if type(result) is Array:
+        return result
+    if current_trace() is None:
+        return wrap(result, None)
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+    return known(result) if isinstance(result, np.ndarray) else result
+
+
+def make(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the namespace: NumPy's `function`, on any arrays."""
+
+    def standard(*args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(x, (Array, Tracer)) for x in args):
+            args = tuple(asarray(x) if type(x) is np.ndarray else x for x in args)
+        return finish(function(*args, **kwargs))
+
+    return standard
+
+
+def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes an array: NumPy's, on a device, or a traced array inside a trace (which
+    is where the program runs, whatever `device` says)."""
+
+    def standard(*args: Any, device: str | None = None, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return finish(shim.REPLACED[name](*args, **kwargs))
+        if device is None:
+            device = next((x.device for x in args if isinstance(x, Array)), None)
+        array = function(*to_numpy(args), **kwargs)
+        if kwargs.get("dtype") is None and device is not None:
+            array = array.astype(default_dtype(device, array.dtype), copy=False)
+        return from_numpy(array, device)
+
+    return standard
+
+
+def make_all(
+    table: dict[str, str], numpy_module: Any, module: str, kind: Any = make
+) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """(name, function) for each name of a table {signature: names}; `kind`: make or
+    make_creation."""
+    for signature, names in table.items():
+        for name in names.split():
+            function = kind(name, getattr(numpy_module, name))
+            function.__name__ = function.__qualname__ = name
+            function.__module__ = module
+            function.__doc__ = f"{numpy_module.__name__}.{name}, called as the standard says."
+            function.__signature__ = _signature(signature)
+            yield name, function
+
+
+def _signature(text: str) -> inspect.Signature:
+    """The signature of a parameter list whose defaults are literals."""
+    scope: dict[str, Any] = {}
+    exec(f"def function({text}): ...", {}, scope)
+    return inspect.signature(scope["function"])

@@ -1,0 +1,132 @@
+"""What rules make of arguments and results: Python ints, axes, shapes, traced arrays, views."""
+
+from __future__ import annotations
+
+import numbers
+import operator as op
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.known import leaves
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Step
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+NO_VALUE = np._NoValue
+
+
+def refuse(what: str) -> NoReturn:
+    raise UnsupportedOpError(f"{what}: cannot trace this")
+
+
+def refuse_unless(condition: bool, what: str) -> None:
+    if not condition:
+        refuse(what)
+
+
+def make_tracer(trace: Trace, value: Any) -> Tracer:
+    return Tracer(trace, value)
+
+
+def traced(x: Any) -> Tracer:
+    """numpy.asarray: an array of x's present values."""
+    trace = require_trace()
+    return Tracer(trace, trace.array(x), scalar=False)
+
+
+def as_index(x: Any) -> int:
+    return op.index(x)
+
+
+def as_ints(x: Any) -> list[int]:
+    """A Python int, or a sequence of them, as a list."""
+    if isinstance(x, numbers.Integral) or (isinstance(x, Tracer) and x.ndim == 0):
+        return [as_index(x)]
+    return [as_index(i) for i in x]
+
+
+def as_shape(x: Any) -> list[Any]:
+    """A size, or a sequence of them, as a list of Python ints and Sizes."""
+    if isinstance(x, (Size, numbers.Integral)) or (isinstance(x, Tracer) and x.ndim == 0):
+        x = [x]
+    return [n if isinstance(n, Size) else as_index(n) for n in x]
+
+
+def as_axes(axis: Any) -> list[int] | None:
+    return None if axis is None else as_ints(axis)
+
+
+def as_axis(axis: Any) -> int | None:
+    return None if axis is None else as_index(axis)
+
+
+def is_axis_of_scalar(a: Any, axis: Any) -> bool:
+    """Whether this is the axis that NumPy's reductions allow for arrays without any."""
+    return np.ndim(a) == 0 and axis in (0, -1)
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fV"  # bfloat16 has kind V
+
+
+def as_flag(keepdims: Any) -> bool:
+    return False if keepdims is NO_VALUE else bool(keepdims)
+
+
+def laid_out_as(result: Tracer, operands: Any) -> Tracer:
+    """A result that NumPy may lay out in memory as its operands."""
+    if result.ndim > 1:
+        result._storage.order_from = tuple(x for x in operands if isinstance(x, Tracer) and x.ndim)
+    return result
+
+
+# What NumPy lays out in C order, whatever its operands.
+_IN_C_ORDER = {
+    *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.pad, np.tensordot),
+    *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
+}
+
+
+_IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
+
+
+def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
+    """What a function returns: new arrays are noted to be laid out as its operands, of which those
+    of one dimension do not count."""
+    arrays = [x for x in leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
+    if arrays and function not in _IN_C_ORDER:
+        known = {id(x._storage) for x in arrays}
+        for x in leaves(result):
+            if not isinstance(x, Tracer) or x._storage.value is None or id(x._storage) in known:
+                continue
+            laid_out_as(x, (*x._storage.order_from, *arrays))
+            x._storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+    return result
+
+
+def call_builder(name: str, *arguments: Any) -> Tracer:
+    """The builder's method of this name on the first argument."""
+    trace = require_trace()
+    return make_tracer(
+        trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:])
+    )
+
+
+def make_view(kind: str, argument: Any, a: Any, value: Callable[[Trace], Any]) -> Tracer:
+    """A view of a; `value` makes its value from a's now and checks the arguments."""
+    trace = require_trace()
+    if not isinstance(a, Tracer):
+        return make_tracer(trace, value(trace))
+    step = Step(kind, argument)
+    array = a._array()
+    if array is not None:
+        return a._view(step, step.of_array(array).shape)
+    if a._storage.scalar:
+        return Tracer(trace, value(trace), scalar=False)
+    now = value(trace)
+    return a._view(step, tuple(now.shape), now)

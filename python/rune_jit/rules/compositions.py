@@ -1,0 +1,405 @@
+"""NumPy's functions that are made of other traced functions, one composition each."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import DataDependentShapeError
+from rune_jit.rules.coercions import (
+    as_index,
+    as_ints,
+    call_builder,
+    is_axis_of_scalar,
+    refuse_unless,
+    traced,
+)
+from rune_jit.rules.known import plain
+from rune_jit.rules.table import implements
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+# Cumulative sums and products.
+
+
+def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Any:
+    if axis is None or is_axis_of_scalar(a, axis):
+        a, axis = np.ravel(a), 0
+    return ufunc.accumulate(a, axis=axis, dtype=dtype)
+
+
+@implements(np.cumsum)
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    return _cumulative(np.add, a, axis, dtype)
+
+
+@implements(np.cumprod)
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    return _cumulative(np.multiply, a, axis, dtype)
+
+
+def _cumulative_of(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    if axis is None and np.ndim(x) != 1:
+        raise ValueError(
+            "For arrays which have more than one dimension ``axis`` argument is required."
+        )
+    axis = 0 if axis is None else as_index(axis)
+    result = ufunc.accumulate(x, axis=axis, dtype=dtype)
+    if not include_initial:
+        return result
+    shape = list(result.shape)
+    shape[axis] = 1
+    return np.concatenate((np.full_like(result, ufunc.identity, shape=shape), result), axis=axis)
+
+
+@implements(np.cumulative_sum)
+def _cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    return _cumulative_of(np.add, x, axis, dtype, include_initial)
+
+
+@implements(np.cumulative_prod)
+def _cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    return _cumulative_of(np.multiply, x, axis, dtype, include_initial)
+
+
+# Differences and products.
+
+
+@implements(np.kron)
+def _kron(a: Any, b: Any) -> Any:
+    rank = max(np.ndim(a), np.ndim(b))
+    left = np.reshape(a, (1,) * (rank - np.ndim(a)) + np.shape(a))
+    right = np.reshape(b, (1,) * (rank - np.ndim(b)) + np.shape(b))
+    shape = [m * n for m, n in zip(left.shape, right.shape, strict=True)]
+    left = np.expand_dims(left, tuple(range(1, 2 * rank, 2)))
+    right = np.expand_dims(right, tuple(range(0, 2 * rank, 2)))
+    return np.reshape(left * right, shape)
+
+
+@implements(np.ediff1d)
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    flat = np.ravel(traced(ary))
+    parts = [flat[1:] - flat[:-1]]
+    for ends, name, at in ((to_begin, "to_begin", 0), (to_end, "to_end", 2)):
+        if ends is None:
+            continue
+        ends = np.ravel(ends if isinstance(ends, Tracer) else np.asanyarray(ends))
+        if not np.can_cast(ends.dtype, flat.dtype, "same_kind"):
+            raise TypeError(
+                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
+            )
+        parts.insert(at, ends.astype(flat.dtype))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+@implements(np.linalg.multi_dot)
+def _multi_dot(arrays: Any) -> Any:
+    refuse_unless(all(np.ndim(x) == 2 for x in arrays[1:-1]), "multi_dot of these dimensions")
+    if len(arrays) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    result = arrays[0]
+    for x in arrays[1:]:
+        result = np.dot(result, x)
+    return result
+
+
+@implements(np.take_along_axis)
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    if axis is None:
+        refuse_unless(np.ndim(indices) == 1, "take_along_axis with axis=None")
+        return np.ravel(arr)[indices]
+    rank = np.ndim(arr)
+    axis = np.lib.array_utils.normalize_axis_index(as_index(axis), rank)
+    if np.ndim(indices) != rank:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    parts: list[Any] = []
+    for i, size in enumerate(np.shape(arr)):
+        shape = [1] * rank
+        shape[i] = size
+        parts.append(indices if i == axis else np.arange(size).reshape(shape))
+    return arr[tuple(parts)]
+
+
+@implements(np.compress)
+def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    condition = np.asarray(_known_condition("compress", condition))
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return np.take(a, np.flatnonzero(condition), axis=axis)
+
+
+@implements(np.extract)
+def _extract(condition: Any, arr: Any) -> Any:
+    condition = np.ravel(_known_condition("extract", condition))
+    return np.take(np.ravel(arr), np.flatnonzero(condition), 0)
+
+
+def _known_condition(name: str, condition: Any) -> Any:
+    if contains_traced(condition) or isinstance(condition, _core.ArrayBase):
+        raise DataDependentShapeError(
+            f"{name}: cannot trace this call (the result's shape depends on data)\n"
+            "hint: write np.where(condition, x, 0)"
+        )
+    return plain(condition)
+
+
+@implements(np.select)
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [traced(condition) for condition in condlist]
+    for i, condition in enumerate(conditions):
+        if condition.dtype != bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    dtype = np.result_type(*choicelist, default)
+
+    def converted(x: Any) -> Any:
+        known = type(x) in (bool, int, float)
+        return np.asarray(x).astype(dtype)[()] if known else traced(x).astype(dtype)
+
+    result = converted(default)
+    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
+        result = np.where(condition, converted(choice), result)
+    return result
+
+
+@implements(np.piecewise)
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> Any:
+    refuse_unless(isinstance(x, Tracer) and x.ndim > 0, "piecewise of a scalar")
+    conditions = list(condlist) if np.ndim(condlist[0]) else [condlist]
+    conditions = [np.not_equal(condition, False) for condition in conditions]
+    if len(conditions) == len(funclist) - 1:
+        conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
+    if len(conditions) != len(funclist):
+        count = len(conditions)
+        raise ValueError(
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected"
+        )
+    result = np.zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        of_some = callable(function)
+        result[condition] = function(x[condition], *args, **kwargs) if of_some else function
+    return result
+
+
+@implements(np.linspace)
+def _linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    num = as_index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    intervals = num - 1 if endpoint else num
+    of_floats = np.result_type(start, stop, float(num))
+    start, stop = (
+        x * 1.0 if isinstance(x, (int, float)) else np.multiply(traced(x), 1.0)
+        for x in (start, stop)
+    )
+    span: Any = stop - start
+    at = np.reshape(np.arange(num, dtype=of_floats), (num,) + (1,) * span.ndim)
+    step = span / intervals if intervals else span.dtype.type(np.nan)
+    points = at * span
+    if intervals:
+        # A step that underflows is not used for any of the lines.
+        points = np.where(np.any(step == 0), at / intervals * span, at * step)
+    points = points + start
+    if endpoint and num > 1:
+        points = np.concatenate((points[:-1], np.broadcast_to(stop, span.shape)[None]))
+    if dtype is not None and np.issubdtype(dtype, np.integer):
+        points = np.floor(points)
+    points = np.moveaxis(points, 0, as_index(axis)).astype(of_floats if dtype is None else dtype)
+    return (points, step) if retstep else points
+
+
+# Sliding products.
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    refuse_unless(not writeable, "sliding_window_view with writeable=True")
+    sizes = as_ints(window_shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError("`window_shape` cannot contain negative values")
+    x = traced(x)
+    axes = list(range(x.ndim)) if axis is None else as_ints(axis)
+    for a in axes:
+        if not -x.ndim <= a < x.ndim:
+            raise np.exceptions.AxisError(a, x.ndim)
+    axes = [a % x.ndim for a in axes]
+    if len(sizes) != len(axes):
+        raise ValueError(
+            f"window_shape: cannot have {len(sizes)} sizes for {len(axes)} axes (one for each)"
+        )
+    sums = [sum(size - 1 for size, a in zip(sizes, axes, strict=True) if a == b) for b in axes]
+    if any(total >= x.shape[a] for total, a in zip(sums, axes, strict=True)):
+        raise ValueError("window shape cannot be larger than input array shape")
+    for size, a in zip(sizes, axes, strict=True):
+        x = call_builder("windows", x, size, a)
+    return x
+
+
+@implements(np.ix_)
+def _ix(*args: Any) -> Any:
+    result = []
+    for position, sequence in enumerate(map(traced, args)):
+        if sequence.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        index = np.flatnonzero(sequence) if sequence.dtype == bool else sequence
+        result.append(index.reshape([-1 if i == position else 1 for i in range(len(args))]))
+    return tuple(result)
+
+
+@implements(np.correlate)
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    if np.ndim(a) != 1 or np.ndim(v) != 1:
+        raise ValueError("object too deep for desired array")
+    for x, name in ((a, "first"), (v, "second")):
+        if len(x) == 0:
+            raise ValueError(f"{name} array argument cannot be empty")
+    if len(a) < len(v):
+        return np.flip(_correlate(v, a, mode)).copy()
+    size = len(v)
+    margins = {"valid": (0, 0), "same": (size // 2, size - size // 2 - 1), "full": (size - 1,) * 2}
+    if mode not in margins:
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    a, v = traced(a), traced(v)
+    dtype = np.result_type(a, v)
+    padded = np.pad(a.astype(dtype), margins[mode])
+    return np.matmul(call_builder("windows", padded, size, 0), v.astype(dtype))
+
+
+@implements(np.convolve)
+def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = np.atleast_1d(a), np.atleast_1d(v)
+    for x, name in ((a, "a"), (v, "v")):
+        if len(x) == 0:
+            raise ValueError(f"{name} cannot be empty")
+    if len(v) > len(a):
+        a, v = v, a
+    return _correlate(a, np.flip(v), mode)
+
+
+# Places in sorted arrays.
+
+
+# Of so few elements all are compared, in vectors, sooner than some are gathered.
+_MOST_COUNTED = 32
+
+
+@implements(np.searchsorted)
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    scalar = np.ndim(v) == 0
+    a, v = traced(a), traced(v)
+    if a.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    if sorter is not None:
+        a = a[sorter]
+    dtype = np.result_type(a, v)
+    refuse_unless(dtype.kind != "V", "searchsorted of bfloat16")
+    a, v = a.astype(dtype), v.astype(dtype)
+    if len(a) <= _MOST_COUNTED:
+        v = v[..., np.newaxis]
+        before = sorts_before(a, v) if side == "left" else ~sorts_before(v, a)
+        count = np.count_nonzero(before, axis=-1)
+        return count[()] if scalar else count
+    # Each step of the search halves what is left, whatever the values are: no branches.
+    index: Any = np.int32 if len(a) < 2**30 else np.int64
+    place: Any = np.zeros_like(v, dtype=index)
+    step = 1 << (len(a).bit_length() - 1) if len(a) else 0
+    trace = require_trace()
+    while step:
+        beyond = place + index(step)
+        at = np.minimum(beyond, index(len(a))) - index(1)
+        trace.builder.assume_range(trace.array(at), 0, len(a) - 1)
+        element = a[at]
+        goes_on = sorts_before(element, v) if side == "left" else ~sorts_before(v, element)
+        place = np.where(goes_on & (beyond <= index(len(a))), beyond, place)
+        step >>= 1
+    place = place.astype(np.intp)
+    return place[()] if scalar else place
+
+
+def sorts_before(x: Any, y: Any) -> Any:
+    return x < y if x.dtype.kind != "f" else (x < y) | (np.isnan(y) & ~np.isnan(x))
+
+
+@implements(np.isin)
+def _isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> Any:
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    shape = np.shape(element)
+    element, known = np.ravel(traced(element)), np.ravel(traced(test_elements))
+    dtype = np.result_type(element, known)
+    refuse_unless(dtype.kind != "V", "isin of bfloat16")
+    exact = dtype.kind != "f" or "f" in (element.dtype.kind, known.dtype.kind)
+    refuse_unless(exact, "isin of int64 and uint64")
+    if len(known) <= _MOST_COUNTED:
+        found = np.any(element[:, np.newaxis] == known, axis=1)
+    else:
+        element, known = element.astype(dtype), np.sort(known.astype(dtype))
+        at = np.minimum(np.searchsorted(known, element), len(known) - 1)
+        found = known[at] == element
+    return (~found if invert else found).reshape(shape)
+
+
+# Interpolation.
+
+
+@implements(np.interp)
+def _interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    refuse_unless(period is None, "interp with period=")
+    scalar = np.ndim(x) == 0
+    x, xp, fp = (traced(array).astype(np.float64) for array in (x, xp, fp))
+    if xp.ndim != 1 or fp.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    count = len(xp)
+    if count == 0:
+        raise ValueError("array of sample points is empty")
+    if len(fp) != count:
+        raise ValueError("fp and xp are not of the same length.")
+    left = fp[0] if left is None else left
+    right = fp[-1] if right is None else right
+    if count == 1:
+        return np.where(x < xp[0], left, np.where(x > xp[0], right, fp[0]))
+    # The interval that x lies in.
+    at = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, count - 2)
+    x0, x1, y0, y1 = xp[at], xp[at + 1], fp[at], fp[at + 1]
+    slope = (y1 - y0) / (x1 - x0)
+    # NaN from one end may be a number from the other.
+    result = slope * (x - x0) + y0
+    other = slope * (x - x1) + y1
+    other = np.where(np.isnan(other) & (y0 == y1), y0, other)
+    result = np.where(np.isnan(result), other, result)
+    result = np.where(x == x0, y0, result)
+    result = np.where(x == xp[-1], fp[-1], result)
+    result = np.where(x < xp[0], left, np.where(x > xp[-1], right, result))
+    result = np.where(np.isnan(x), x, result)
+    return result[()] if scalar else result

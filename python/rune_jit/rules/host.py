@@ -1,0 +1,332 @@
+"""NumPy's functions that have no place in a kernel: sorting, linear algebra and the like are calls
+to NumPy on the host, inside the compiled program."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from rune_jit import _core
+from rune_jit.errors import ConcretizationError, DataDependentShapeError, UnsupportedOpError
+from rune_jit.rules.coercions import traced
+from rune_jit.rules.known import plain, run_known
+from rune_jit.rules.table import ON_HOST, implements
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+# What an array argument is while tracing, when NumPy is asked for the shapes and dtypes of the
+# results: they must not depend on the values, and NumPy must accept these.
+
+
+def _zeros(value: Any) -> np.ndarray:
+    """Positions that every array has, weights ..., and masks that leave nothing out."""
+    return np.full(value.shape, value.dtype == bool, value.dtype)
+
+
+def _ones(value: Any) -> np.ndarray:
+    return np.ones(value.shape, value.dtype)
+
+
+def _various(value: Any) -> np.ndarray:
+    """As _zeros, with other values: whether shapes depend on them."""
+    return np.arange(1, math.prod(value.shape) + 1).astype(value.dtype).reshape(value.shape)
+
+
+def _minus_ones(value: Any) -> np.ndarray:
+    return np.full(value.shape, -1 if value.dtype.kind in "if" else 1, value.dtype)
+
+
+def _eye(value: Any) -> np.ndarray:
+    """Identity matrices: they can be inverted and decomposed."""
+    if value.ndim < 2:
+        return _ones(value)
+    return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
+
+
+# In this order: the first that the function takes decides.
+_PROBES = (_zeros, _ones, _eye, _various)
+
+
+class _Operand(NamedTuple):
+    """A traced argument: its position among the leaves, and how NumPy is to see it."""
+
+    position: int
+    weak: bool  # a Python number
+    scalar: bool  # NumPy's
+
+    def of(self, array: np.ndarray) -> Any:
+        if self.weak:
+            return array.item()
+        return array[()] if self.scalar else array
+
+
+def call_on_host(
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    probe: Callable[[Any], np.ndarray] = _zeros,
+    name: str | None = None,
+    may_raise: bool = True,
+    others: Sequence[Callable[[Any], np.ndarray]] | None = None,
+) -> Any:
+    """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
+
+    A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
+    each traced array; they must not depend on values (`others` are further values to find out by).
+    Raises what that call raises, DataDependentShapeError if other values give other shapes, and
+    UnsupportedOpError for a result of a dtype that cannot be traced or depends on values. When the
+    program runs, exceptions of the function end the run and reach the caller; if there may be some,
+    it is called even if nobody uses its results.
+    """
+    trace = require_trace()
+    if others is None:
+        others = (_various,) if probe is _zeros else ()
+    name = name or f"{function.__module__}.{function.__name__}"
+    leaves: list[Any]
+    leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
+    operands: list[_Operand] = []
+    values: list[Any] = []
+    for position, leaf in enumerate(leaves):
+        value = _traced_value(trace, leaf)
+        if value is None:
+            leaves[position] = plain(leaf)
+        elif 0 in value.shape:  # has no elements to hand over
+            leaves[position] = np.empty(value.shape, value.dtype)
+        else:
+            traced = isinstance(leaf, Tracer)
+            weak = traced and trace.operand(leaf).weak is not None
+            operands.append(_Operand(position, weak, traced and leaf._storage.scalar))
+            values.append(value)
+
+    def run(*arrays: np.ndarray) -> list[Any]:
+        filled = list(leaves)
+        for operand, array in zip(operands, arrays, strict=True):
+            filled[operand.position] = operand.of(array)
+        args, kwargs = optree.tree_unflatten(treedef, filled)
+        return optree.tree_leaves(function(*args, **kwargs))
+
+    def ask(probe: Callable[[Any], np.ndarray]) -> Any:
+        probes = list(leaves)
+        for operand, value in zip(operands, values, strict=True):
+            probes[operand.position] = operand.of(probe(value))
+        args, kwargs = optree.tree_unflatten(treedef, probes)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
+
+    answers = _answers(ask, probe, others)
+    results, result_treedef = optree.tree_flatten(answers[0])
+    types = _types(results)
+    for answer in answers[1:]:
+        other_types = _types(optree.tree_leaves(answer))
+        if [shape for _, shape in other_types] != [shape for _, shape in types]:
+            raise shape_depends_on_data(name)
+        if other_types != types:
+            raise UnsupportedOpError(
+                f"{name}: cannot trace this call (the dtype of the result depends on data)"
+            )
+    for dtype, _ in types:
+        if not _core.is_supported_dtype(dtype):
+            raise UnsupportedOpError(f"{name}: cannot trace a result of {dtype}")
+    made = trace.call_host(name, run, values, types, may_raise)
+    tracers = [
+        Tracer(trace, value, scalar=not isinstance(result, np.ndarray))
+        for value, result in zip(made, results, strict=True)
+    ]
+    return optree.tree_unflatten(result_treedef, tracers)
+
+
+def _answers(
+    ask: Callable[[Any], Any],
+    probe: Callable[[Any], np.ndarray],
+    others: Sequence[Callable[[Any], np.ndarray]],
+) -> list[Any]:
+    """The function's results for this probe or, where it does not suit the function, another, and
+    for the others that suit it. Raises what the first one raises if none does."""
+    answers: list[Any] = []
+    first_error: Exception | None = None
+    for candidate in (probe, *others):
+        try:
+            answers.append(ask(candidate))
+        except Exception as error:
+            first_error = first_error or error
+    for candidate in _PROBES:
+        if not answers and candidate not in (probe, *others):
+            with contextlib.suppress(Exception):
+                answers.append(ask(candidate))
+    if not answers:
+        assert first_error is not None
+        raise first_error
+    return answers
+
+
+def _types(results: Sequence[Any]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    return [(np.asarray(x).dtype, np.shape(x)) for x in results]
+
+
+def _traced_value(trace: Trace, leaf: Any) -> Any:
+    """The value of an array that the program must read when it runs; None for what is known."""
+    if isinstance(leaf, Tracer):
+        return trace.array(leaf) if leaf._storage.array is None else None
+    if isinstance(leaf, np.ndarray) and leaf.ndim:
+        return trace.array(leaf)
+    return None
+
+
+def call(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of the table below."""
+    may_raise = function not in _NEVER_RAISE
+    return call_on_host(function, args, kwargs, ON_HOST[function], may_raise=may_raise)
+
+
+# The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
+# for an array argument while tracing. Many have a traced form, too, for most calls.
+_FUNCTIONS = (
+    (
+        np,
+        _zeros,
+        "sort argsort partition argpartition lexsort searchsorted histogram histogram2d"
+        " histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile"
+        " nanquantile nanargmax nanargmin digitize interp convolve correlate i0 unwrap packbits"
+        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder"
+        " polyint polysub polyval cov corrcoef gradient trapezoid cross kron vander"
+        " choose select piecewise apply_along_axis apply_over_axes insert delete resize block"
+        " tril triu diagflat mean std var round around sum prod max min amax amin any"
+        " all ptp clip count_nonzero argmax argmin cumsum cumprod cumulative_sum cumulative_prod"
+        " nancumsum nancumprod pad take take_along_axis einsum tensordot dot vdot inner outer"
+        " concatenate concat stack diff ediff1d nan_to_num isclose allclose array_equal"
+        " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
+        " iscomplex isreal isneginf isposinf imag linspace logspace geomspace",
+    ),
+    (np, _ones, "average"),  # by weights whose sum is not zero
+    (
+        np.linalg,
+        _eye,
+        "inv solve cholesky det slogdet eigh eigvalsh svd svdvals qr pinv lstsq matrix_rank cond"
+        " tensorinv tensorsolve norm vector_norm matrix_norm matrix_power multi_dot cross outer"
+        " tensordot matmul vecdot trace",
+    ),
+)
+
+# Once the program runs, these raise nothing: shapes and dtypes decide about their errors.
+_NEVER_RAISE = (
+    *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
+    *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
+)
+
+# What to write instead of functions whose results' shapes depend on data: (alternative, names).
+_DATA_DEPENDENT = (
+    (
+        "np.sort(x), or np.unique outside of the jitted function",
+        "unique unique_all unique_counts unique_inverse unique_values",
+    ),
+    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
+    ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
+    ("a mask", "trim_zeros"),
+    ("np.convolve(a, b)", "polymul"),
+    ("it outside of the jitted function", "polydiv roots"),
+)
+
+
+def shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentShapeError:
+    if hint is None:
+        hint = "pass what its shape depends on as static: jit(static_argnums=...)"
+    return DataDependentShapeError(
+        f"{name}: cannot trace this call (the result's shape depends on data)\nhint: {hint}"
+    )
+
+
+def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        raise shape_depends_on_data(name, f"write {alternative}")
+
+    return handler
+
+
+@implements(np.insert)
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and traced(obj).dtype == bool:
+        raise shape_depends_on_data("insert", "write the indices themselves instead of a mask")
+    return call(np.insert, (arr, obj, values, axis), {})
+
+
+@implements(np.delete)
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
+        raise shape_depends_on_data(
+            "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
+        )
+    return call(np.delete, (arr, obj, axis), {})
+
+
+@implements(np.polyfit)
+def _polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
+) -> Any:
+    if contains_traced(deg) or full:
+        raise shape_depends_on_data("polyfit", "pass deg as static, and write full=False")
+    # Of points that are not one.
+    return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, _various)
+
+
+@implements(np.linalg.lstsq)
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    rows, columns = np.shape(a)[-2:]
+    arguments = (np.linalg.lstsq, rows > columns, a, b, rcond)
+    solution, residuals, rank, values = call_on_host(
+        _least_squares, arguments, {}, _eye, "numpy.linalg.lstsq"
+    )
+    if rows > columns:  # there are none unless the matrix has full rank
+        residuals = residuals[np.broadcast_to(rank == columns, residuals.shape)]
+    return solution, residuals, rank, values
+
+
+def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) -> Any:
+    """numpy.linalg.lstsq, with NaN for the residuals of a matrix without full rank."""
+    solution, residuals, rank, values = lstsq(a, b, rcond)
+    if has_residuals and residuals.size == 0:
+        residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
+    return solution, residuals, rank, values
+
+
+class Vectorized:
+    """Stands for a numpy.vectorize in a trace: its function is called when the program runs, with
+    one number of each array at a time, as NumPy does."""
+
+    def __init__(self, vectorize: np.vectorize) -> None:
+        self._vectorize = vectorize
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not contains_traced(args) and not contains_traced(kwargs):
+            result = run_known(self._vectorize, args, kwargs)
+            return self if result is self._vectorize else result  # used as a decorator
+        others = (_ones, _minus_ones, _various)
+        try:
+            return call_on_host(
+                self._vectorize, args, kwargs, name="numpy.vectorize", others=others
+            )
+        except ConcretizationError as error:
+            raise UnsupportedOpError(
+                f"numpy.vectorize: cannot trace a function that uses traced arrays ({error})\n"
+                "hint: pass them as arguments"
+            ) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._vectorize, name)
+
+
+for _module, _probe, _names in _FUNCTIONS:
+    for _name in _names.split():
+        if hasattr(_module, _name):  # in this version of NumPy
+            ON_HOST[getattr(_module, _name)] = _probe
+for _alternative, _names in _DATA_DEPENDENT:
+    for _name in _names.split():
+        if hasattr(np, _name):
+            implements(getattr(np, _name))(_data_dependent(_name, _alternative))

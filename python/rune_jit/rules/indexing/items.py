@@ -1,0 +1,157 @@
+"""The items of an index expression, as the builder takes them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
+from rune_jit.rules.coercions import as_index, make_view
+from rune_jit.rules.known import plain
+from rune_jit.tracing.sizes import same_size
+from rune_jit.tracing.storage import Step
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
+
+
+def items_of(index: Any) -> tuple[Any, ...]:
+    """The items of an index expression; lists of bools are masks."""
+    items = index if isinstance(index, tuple) else (index,)
+
+    def item(x: Any) -> Any:
+        if not isinstance(x, list) or contains_tracer(x):
+            return x
+        array = np.asarray(x)
+        return array if array.dtype == bool else x
+
+    return tuple(map(item, items))
+
+
+def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
+    """What the builder takes for an index expression. A mask that is known while tracing is the
+    arrays of indices where it is true."""
+    parts: list[Any] = []
+    consumed = sum(
+        np.ndim(item) if is_mask(item) else item is not None and item is not Ellipsis
+        for item in items
+    )
+    axis = 0
+    for item in items:
+        if is_mask(item) and np.ndim(item) and not contains_traced(item):
+            mask = np.array(plain(item))
+            check_mask(mask.shape, x.shape, axis)
+            parts += [trace.constant(at) for at in np.nonzero(mask)]
+            axis += mask.ndim
+        else:
+            (part,) = _index_item(trace, item)
+            parts.append(part)
+            axis += x.ndim - consumed if item is Ellipsis else item is not None
+    return parts
+
+
+def _index_item(trace: Trace, item: Any) -> list[Any]:
+    """What the builder takes for one item of an index expression."""
+    if item is None or item is Ellipsis:
+        return [item]
+    if isinstance(item, slice):
+        bounds = (None if b is None else as_index(b) for b in (item.start, item.stop, item.step))
+        # Slices end where arrays do, however far they reach.
+        most = np.iinfo(np.int64).max
+        return [slice(*(None if b is None else max(-most, min(b, most)) for b in bounds))]
+    if isinstance(item, (bool, np.bool_)):
+        raise UnsupportedOpError("getitem: cannot trace a bool index")
+    if isinstance(item, numbers.Integral):
+        if not -(2**63) <= item < 2**63:  # type: ignore[operator]
+            raise IndexError("cannot fit 'int' into an index-sized integer")
+        return [int(item)]
+    if isinstance(item, list) and contains_tracer(item):
+        return [trace.array(item)]
+    if isinstance(item, (list, range, np.ndarray)) and not contains_tracer(item):
+        made = not isinstance(item, np.ndarray)
+        item = np.asarray(item)
+        if item.size == 0 and item.dtype == np.float64:
+            item = item.astype(np.intp)  # an empty list
+        if made and item.ndim and item.dtype.kind in "iu":
+            return [trace.constant(item)]
+    if isinstance(item, Tracer) and item._storage.array is not None:
+        item = plain(item).copy()
+        if item.ndim and item.dtype.kind in "iu":
+            return [trace.constant(item)]
+    if isinstance(item, (Tracer, np.ndarray)):
+        if item.dtype == bool:
+            raise DataDependentShapeError(
+                "getitem: cannot trace an index of bool (the result's shape depends on data)\n"
+                "hint: write np.where(mask, x, 0)"
+            )
+        if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
+            return [int(item)]
+        return [trace.array(item)]
+    if hasattr(item, "__index__"):
+        return [as_index(item)]
+    raise UnsupportedOpError(f"getitem: cannot trace an index of {type(item).__name__}")
+
+
+def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None:
+    """x[items] as a view if the items are slices and integers, some of which may be traced; None if
+    there are arrays among them."""
+    known_items: list[Any] = []
+    elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
+    consumed = sum(item is not None and item is not Ellipsis for item in items)
+    axis = 0
+    for item in items:
+        if isinstance(item, Tracer) and item.ndim == 0 and item.dtype.kind in "iu":
+            if item._storage.array is None and not item._storage.scalar:
+                return None
+            if item._storage.array is None:
+                elements.append((axis, trace.operand(item)))
+                known_items.append(slice(None))
+                axis += 1
+                continue
+        if is_mask(item):
+            return None
+        (part,) = _index_item(trace, item)
+        if not (part is None or part is Ellipsis or isinstance(part, (int, slice))):
+            return None
+        known_items.append(part)
+        if part is Ellipsis:
+            axis += x.ndim - consumed
+        elif not isinstance(part, int):
+            axis += 1
+    if elements and x._storage.array is not None:
+        x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
+    view = make_view("index", known_items, x, lambda t: t.builder.index(t.operand(x), known_items))
+    for along, at in reversed(elements):
+        step = Step("element", (along, at))
+        now = step.of(trace.builder, view._value_in(trace))
+        view = view._view(step, tuple(now.shape), now)
+    return view
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an index is an array of bool."""
+    return isinstance(item, (Tracer, np.ndarray)) and item.dtype == bool
+
+
+def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> None:
+    """Raises NumPy's IndexError unless a mask of this shape fits an array from this axis on."""
+    if axis + len(mask) > len(shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but"
+            f" {axis + len(mask)} were indexed"
+        )
+    for i, (have, want) in enumerate(zip(mask, shape[axis:], strict=False)):
+        if not same_size(have, want):
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is"
+                f" {want} but size of corresponding boolean axis is {have}"
+            )
+
+
+def aligned_mask(trace: Trace, x: Tracer, mask: Any) -> Any:
+    """The mask as a value that broadcasts against x; its axes are the first ones of x."""
+    shape = tuple(mask.shape)
+    check_mask(shape, x.shape)
+    value = trace.operand(mask)
+    return trace.builder.reshape(value, [*shape, *([1] * (x.ndim - len(shape)))])

@@ -1,0 +1,57 @@
+"""Which elements a mask selects, as positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+WRONG_COUNT = (
+    "NumPy boolean array indexing assignment cannot assign {} input values to the {} output values"
+    " where the mask is true"
+)
+
+
+def rows_of(trace: Trace, x: Tracer, counts: Any, rows: Any) -> Any:
+    """For each element of a mask over x, of which these are the running counts, the row that
+    belongs to it if it is true."""
+    builder = trace.builder
+    at = builder.clip(builder.ufunc("subtract", [counts, 1])[0], 0, rows.shape[0] - 1)
+    builder.assume_range(at, 0, rows.shape[0] - 1)
+    return builder.reshape(builder.take(rows, at, 0), list(x.shape))
+
+
+def spread(trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any) -> Any:
+    """The value of an array like x whose elements under the mask are the first `count` rows, a
+    traced number. A call raises ValueError if there are not as many."""
+    builder = trace.builder
+    if math.prod(mask.shape) == 0 or rows.shape[0] == 0:
+        if rows.shape[0] == 0:
+            found = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
+            trace.must_be_equal(0, found, WRONG_COUNT)
+        return trace.operand(x)
+    counts = builder.running_count(mask)
+    found = builder.index(counts, [-1])
+    is_one = builder.ufunc("equal", [count, 1])[0]  # one element is for all
+    trace.must_be_equal(builder.where(is_one, found, count), found, WRONG_COUNT)
+    counts = builder.where(is_one, 1, counts)
+    return builder.astype(rows_of(trace, x, counts, rows), x.dtype)
+
+
+def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:
+    """The rows of `full` (the mask's axes lead) where the mask is true, and zeros up to `count`."""
+    builder = trace.builder
+    shape = tuple(full.shape)
+    rest = shape[mask.ndim :]
+    rows = builder.reshape(full, [math.prod(mask.shape), *rest])
+    ranks = builder.ufunc("subtract", [builder.running_count(mask), 1])[0]
+    flat = builder.reshape(mask, [math.prod(mask.shape)])
+    at = builder.where(flat, ranks, count)  # what is beyond the end goes to a row of its own
+    target = builder.full([count + 1, *rest], 0, full.dtype)
+    builder.assume_range(at, 0, count)
+    written = builder.scatter(target, [at], rows, "set")
+    return builder.index(written, [slice(0, count, 1)])

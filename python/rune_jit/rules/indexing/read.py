@@ -1,0 +1,104 @@
+"""x[index] of traced arrays: views, elements, and copies by arrays of indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.coercions import laid_out_as, make_tracer
+from rune_jit.rules.indexing.items import basic_view, index_items, is_mask, items_of
+from rune_jit.rules.indexing.selection import Selection, masked_view, select
+from rune_jit.rules.indexing.write import scatter, write_where
+from rune_jit.rules.known import known, plain
+from rune_jit.rules.writes import _check_writeable, converted, write
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+
+def getitem(x: Tracer, index: Any) -> Any:
+    """x[index]."""
+    if x._is_left_over():
+        return plain(x)[plain(index)]
+    trace = require_trace()
+    items = items_of(index)
+    if len(items) == 1 and is_mask(items[0]) and contains_traced(items[0]):
+        return select(trace, x, items[0])
+    array = x._array()
+    if array is not None and not contains_traced(index):
+        result = array[plain(index)]
+        if not isinstance(result, np.ndarray):
+            return result
+        if not np.may_share_memory(result, array):
+            return known(result)
+    view = basic_view(trace, x, items)
+    if view is not None:
+        if view.ndim or any(item is Ellipsis for item in items):
+            return view
+        return make_tracer(trace, view._value_in(trace))  # an element: a scalar
+    if any(is_mask(item) and contains_traced(item) for item in items):
+        masked = masked_view(trace, x, items)
+        if masked is not None and masked[2]:
+            return select(trace, masked[0], masked[1])
+    parts = index_items(trace, x, items)
+    result = make_tracer(trace, trace.builder.index(trace.operand(x), parts))
+    # Index arrays behind slices: NumPy lays their axes out before the slices'.
+    selects = [not isinstance(part, slice) for part in parts]
+    result._storage.order_known = selects == sorted(selects, reverse=True)
+    return laid_out_as(result, (x,))
+
+
+def setitem(x: Tracer, index: Any, value: Any) -> None:
+    """x[index] = value."""
+    if x._is_left_over():
+        plain(x)[plain(index)] = plain(value)
+        return
+    trace = require_trace()
+    x._check_trace(trace)
+    _check_writeable(x, "assignment destination is read-only")
+    array = x._array()
+    traced = contains_traced(index) or contains_traced(value)
+    if array is not None and not traced and not isinstance(value, Selection):
+        array[plain(index)] = plain(value)
+        x._storage.touched()
+        return
+    items = items_of(index)
+    masks = [item for item in items if is_mask(item)]
+    if contains_traced(masks) or (masks and isinstance(value, Selection)):
+        _set_masked(trace, x, items, value)
+        return
+    if isinstance(value, Selection):
+        raise value.refusal("setitem")
+    view = basic_view(trace, x, items)
+    if view is None:
+        scatter(trace, x, items, value)
+        return
+    if (
+        isinstance(value, Tracer)
+        and value._storage is view._storage
+        and value._steps == view._steps
+    ):
+        return  # the end of x[index] += ..., which wrote through the view
+    write(view, converted(trace, value, view.shape, view.dtype))
+
+
+def _set_masked(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any) -> None:
+    """x[items] = value, where there is a mask among the items."""
+    if len(items) == 1:
+        write_where(trace, x, items[0], value)
+        return
+    view = masked_view(trace, x, items)
+    if view is None:
+        raise UnsupportedOpError(
+            "setitem: cannot trace a write at a mask and arrays of indices together\n"
+            "hint: write np.where(mask, new, x)"
+        )
+    target, mask, leads = view
+    if not leads and np.ndim(value) > 0:
+        raise UnsupportedOpError(
+            "setitem: cannot trace a write of an array at a mask that is not the first index\n"
+            "hint: write np.where(mask, new, x)"
+        )
+    write_where(trace, target, mask, value)

@@ -1,0 +1,188 @@
+"""x[mask] of a traced mask: how many elements it has depends on data."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import DataDependentShapeError
+from rune_jit.rules import writes
+from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
+from rune_jit.rules.indexing.masks import compressed, spread
+from rune_jit.tracing.context import require_trace, user_site
+from rune_jit.tracing.sizes import same_shape
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+class Selection(np.lib.mixins.NDArrayOperatorsMixin):
+    """x[mask]: may be computed with element by element, reduced and assigned to y[mask]; anything
+    else needs its size."""
+
+    __array_priority__ = 1001
+
+    def __init__(self, full: Any, where: Any, axes: int) -> None:
+        self.full = full  # the values of all elements, of which those under the mask are meant
+        self.where = where  # the mask's value, with as many axes as x
+        self.axes = axes  # of the mask: the first ones
+        self._site = user_site()
+
+    def refusal(self, what: str) -> DataDependentShapeError:
+        error = DataDependentShapeError(
+            f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
+            "hint: write np.where(mask, x, 0), or a reduction with where=mask"
+        )
+        error.user_site = self._site  # type: ignore[attr-defined]
+        return error
+
+    def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
+        """The values of an array like x which has these elements, in order, where a mask of this
+        shape is true. A call raises ValueError if the mask has not as many."""
+        if same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where):
+            return trace.builder.astype(self.full._value_in(trace), x.dtype)
+        axes = len(shape)
+        given = [n for n in self.where.shape[: self.axes]]
+        if not same_shape(self.full.shape[self.axes :], x.shape[axes:]):
+            raise self.refusal("setitem")
+        builder = trace.builder
+        mask = builder.reshape(self.where, given)
+        rows = compressed(trace, self.full._value_in(trace), mask, math.prod(given))
+        target = builder.reshape(where, list(shape))
+        count = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
+        return spread(trace, x, target, rows, count)
+
+    def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
+        """The full values, if these are elements under the same mask of an array like x."""
+        if not same_shape(self.full.shape, x.shape) or not trace.builder.same(self.where, where):
+            raise self.refusal(what)
+        return self.full  # type: ignore[no-any-return]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", (None,))
+        if method != "__call__" or kwargs or len(out) != 1:
+            raise self.refusal(f"{ufunc.__name__}.{method}")
+        result = selected(ufunc, inputs)
+        if out[0] is None:
+            return result
+        if out[0] is not self:
+            raise self.refusal(ufunc.__name__)
+        full = [x.full if isinstance(x, Selection) else x for x in inputs]
+        writes.check_cast(require_trace(), ufunc, tuple(full), self.full.dtype)
+        self.full = result.full.astype(self.full.dtype)
+        return self
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func.__name__ not in _REDUCTIONS or args[:1] != (self,):
+            raise self.refusal(func.__name__)
+        return getattr(self, func.__name__)(*args[1:], **kwargs)
+
+    def _reduced(self, name: str, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+        """A reduction of all elements: the others count as its neutral element."""
+        one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
+        if not (axis is None or one_axis) or any(v is not np._NoValue for v in kwargs.values()):
+            raise self.refusal(name)
+        trace = require_trace()
+        x = self.full
+        where = Tracer(trace, trace.builder.broadcast_to(self.where, list(x.shape)))
+        given = {} if dtype is None else {"dtype": dtype}
+        if name in ("sum", "prod"):
+            neutral = x.dtype.type(name == "prod")
+            return getattr(np, name)(np.where(where, x, neutral), **given)
+        if name in ("any", "all"):
+            return (
+                np.any(where & (x != 0))
+                if name == "any"
+                else np.all(np.logical_not(where) | (x != 0))
+            )
+        if name in ("max", "min"):
+            ufunc = "maximum" if name == "max" else "minimum"
+            message = f"zero-size array to reduction operation {ufunc} which has no identity"
+            trace.must_be_equal(trace.operand(np.any(where)), True, message)
+            return getattr(np, name)(np.where(where, x, _extreme(x.dtype, name == "min")))
+        return self._moment(name, where, dtype)
+
+    def _moment(self, name: str, where: Tracer, dtype: Any) -> Any:
+        """mean, var or std."""
+        x = self.full
+        if dtype is not None:
+            raise self.refusal(f"{name} with dtype=")
+        result = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+        x = x.astype(np.float32 if result == np.float16 else result)
+        zero = x.dtype.type(0)
+        count = np.sum(where).astype(x.dtype)
+        mean = np.sum(np.where(where, x, zero)) / count
+        if name != "mean":
+            mean = np.sum(np.where(where, (x - mean) ** 2, zero)) / count
+        return (np.sqrt(mean) if name == "std" else mean).astype(result)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self.refusal(name)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.refusal("getitem")
+
+    __array__ = __len__ = __iter__ = __bool__ = _refuse
+    __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _refuse
+
+
+_REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
+for _name in _REDUCTIONS:
+    setattr(Selection, _name, functools.partialmethod(Selection._reduced, _name))
+
+
+def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
+    """The largest or smallest value of a dtype."""
+    if dtype.kind == "b":
+        return np.bool_(largest)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.max if largest else limits.min)
+    return dtype.type(np.inf if largest else -np.inf)
+
+
+def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
+    """An elementwise function of elements under one mask and numbers."""
+    trace = require_trace()
+    first = next(x for x in operands if isinstance(x, Selection))
+    full = []
+    for x in operands:
+        if isinstance(x, Selection):
+            full.append(x.under(trace, first.full, first.where, ufunc.__name__))
+        elif np.shape(x) == ():
+            full.append(x)
+        else:
+            raise first.refusal(ufunc.__name__)
+    return Selection(ufunc(*full), first.where, first.axes)
+
+
+def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
+    """x[mask]."""
+    where = aligned_mask(trace, x, mask)
+    return Selection(x.copy(), where, np.ndim(mask))
+
+
+def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer, Any, bool] | None:
+    """For an index expression with one mask and else slices and integers: the view of x by the
+    latter in which the mask's axes lead, the mask, and whether its axes led before. None for other
+    expressions."""
+    masks = [i for i, item in enumerate(items) if is_mask(item)]
+    if len(masks) != 1:
+        return None
+    at = masks[0]
+    mask = items[at]
+    basic = (*items[:at], *[slice(None)] * np.ndim(mask), *items[at + 1 :])
+    view = basic_view(trace, x, basic)
+    if view is None or np.ndim(mask) == 0:
+        return None
+    if Ellipsis in [item for item in items[:at] if not isinstance(item, (Tracer, np.ndarray))]:
+        return None
+    before = sum(isinstance(item, slice) or item is None for item in items[:at])
+    if before:
+        axes = range(before, before + np.ndim(mask))
+        view = np.moveaxis(view, axes, range(np.ndim(mask)))  # type: ignore[type-var]
+    return view, mask, before == 0

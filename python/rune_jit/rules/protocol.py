@@ -1,0 +1,311 @@
+"""NumPy's protocols and Python's operators on traced arrays: each finds its rule in the other
+modules of this package. The rules of shapes and dtypes are in the core (cpp/graph/numpy_*.cpp)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
+from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
+from rune_jit.rules import (  # noqa: F401  (some only register their rules)
+    compositions,
+    counting,
+    host,
+    joins,
+    reductions,
+    shapes,
+    statistics,
+    ufuncs,
+    writes,
+)
+from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_tracer
+from rune_jit.rules.indexing.read import getitem, setitem
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.rules.indexing.write import Flat, ufunc_at
+from rune_jit.rules.known import known, run_known
+from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS
+from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+
+def is_operand(x: Any) -> bool:
+    """Whether a Python operator may take x beside a tracer."""
+    return isinstance(
+        x,
+        (
+            Tracer,
+            Size,
+            Selection,
+            numbers.Number,
+            np.ndarray,
+            np.generic,
+            _core.ArrayBase,
+            list,
+            tuple,
+        ),
+    )
+
+
+# The two protocols and the operators.
+
+
+def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
+    """A Python operator on tracers and numbers."""
+    if any(isinstance(x, Selection) for x in operands):
+        return getattr(np, ufunc)(*operands)
+    if not contains_traced(operands):
+        return run_known(getattr(np, ufunc), operands, {})
+    trace = require_trace()
+    values = [trace.operand(x) for x in operands]
+    if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
+        return _power_of_scalar(trace, *operands)
+    try:
+        result = make_tracer(trace, trace.builder.operator(ufunc, values))
+    except UnsupportedOpError:
+        if all(type(v) in (bool, int, float) or v.weak for v in values):
+            raise  # Python's own arithmetic
+        result = ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
+    return as_laid_out(ufunc, result, operands)
+
+
+def _is_numpy_scalar(x: Any, value: Any) -> bool:
+    return isinstance(x, Tracer) and x._storage.scalar and value.weak is None
+
+
+def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
+    """The operator takes square roots of NumPy's arrays, and calls pow for its scalars."""
+    if type(exponent) is float and base.dtype.kind == "f":
+        exponent = make_tracer(trace, trace.builder.full([], exponent, base.dtype))
+    return ufuncs.call(np.power, "__call__", (base, exponent), {})
+
+
+def call_ufunc(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """numpy.ufunc calls and methods."""
+    if not contains_traced(inputs) and not contains_traced(kwargs):
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        return run_known(function, inputs, kwargs)
+    if method == "at":
+        return ufunc_at(ufunc, *inputs, **kwargs)
+    out = kwargs.pop("out", None)
+    if out is not None and any(o is Ellipsis for o in out):
+        return _as_arrays(ufuncs.call(ufunc, method, inputs, kwargs))
+    if out is None or all(o is None for o in out):
+        return ufuncs.call(ufunc, method, inputs, kwargs)
+    if method != "__call__":
+        if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply) and method != "outer":
+            kwargs["dtype"] = out[0].dtype
+        result = ufuncs.call(ufunc, method, inputs, kwargs)
+        return writes.into(f"{ufunc.__name__}.{method}", out[0], result)
+    trace = require_trace()
+    where = kwargs.pop("where", True)
+    given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
+    if ufunc.signature is None:
+        dtypes = [None if target is None else target.dtype for target in out]
+        writes.check_cast(trace, ufunc, inputs, *dtypes, **given)
+    results = ufuncs.call(ufunc, method, inputs, kwargs)
+    results = results if isinstance(results, tuple) else (results,)
+    values = [trace.operand(result) for result in results]
+    for target, value in zip(out, values, strict=True):
+        if target is not None:
+            if ufunc.signature is not None:
+                writes.into(ufunc.__name__, target, make_tracer(trace, value))
+            else:
+                writes.ufunc_write(trace, target, value, where)
+    written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
+    return written[0] if len(written) == 1 else written
+
+
+def _as_arrays(result: Any) -> Any:
+    """The results of a ufunc with out=...: 0-d arrays instead of scalars."""
+    for x in result if isinstance(result, tuple) else (result,):
+        x._storage.scalar = False
+    return result
+
+
+# Arrays whose values are known while tracing: NumPy itself computes.
+
+
+def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """numpy functions that are not ufuncs."""
+    handler = FUNCTIONS.get(func)
+    name = f"{func.__module__}.{func.__name__}"
+    is_known = not contains_traced(args) and not contains_traced(kwargs)
+    if is_known and (func not in VIEWS or current_trace() is None):
+        return run_known(func, args, kwargs)
+    if handler is None and func not in ON_HOST:
+        raise UnsupportedOpError(f"{name}: cannot trace this function")
+    out = kwargs.pop("out", None)
+    given, position = args, _position_of_out(func)
+    if position < len(args):  # the traced forms have no such parameter
+        out = args[position]
+        args = (*given[:position], None, *given[position + 1 :])
+        given = (*given[:position], *given[position + 1 :])
+    if out is not None and func in _IN_DTYPE_OF_OUT:
+        if len(given) > 2:  # the third parameter of all of them
+            given = (*given[:2], out.dtype if given[2] is None else given[2], *given[3:])
+        elif kwargs.get("dtype") is None:
+            kwargs["dtype"] = out.dtype
+    try:
+        result = handler(*given, **kwargs) if handler else host.call(func, args, kwargs)
+    except UnsupportedOpError as error:
+        depends_on_data = isinstance(error, DataDependentShapeError)
+        if handler is None or func not in ON_HOST or depends_on_data:
+            raise
+        result = host.call(func, args, kwargs)
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error) or "positional argument" in str(error):
+            if func not in ON_HOST:
+                raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
+            result = host.call(func, args, kwargs)
+        else:
+            raise
+    if out is None:
+        return as_laid_out(func, result, (args, kwargs))
+    return writes.into(func.__name__, out, result, _CASTING_OF_OUT.get(func, "same_kind"))
+
+
+_CASTING_OF_OUT = {
+    np.dot: "no",
+    np.argmax: "no",
+    np.argmin: "no",
+    np.mean: "unsafe",
+    np.std: "unsafe",
+}
+
+# NumPy adds and multiplies in the dtype of the array for the result.
+_IN_DTYPE_OF_OUT = (
+    np.sum,
+    np.prod,
+    np.cumsum,
+    np.cumprod,
+    np.nansum,
+    np.nanprod,
+    np.nancumsum,
+    np.nancumprod,
+    np.nanmean,
+    np.cumulative_sum,
+    np.cumulative_prod,
+)
+
+
+@functools.cache
+def _position_of_out(func: Callable[..., Any]) -> int:
+    """Where `out` stands among a function's parameters, if it may be given by position."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except ValueError:  # a function in C without one
+        return sys.maxsize
+    for position, parameter in enumerate(parameters):
+        if parameter.name == "out" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            return position
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            break
+    return sys.maxsize
+
+
+# Views.
+
+
+# What Tracer has of a numpy.ndarray beyond ArrayMethods.
+
+
+def _apply(name: str, operands: tuple[Any, ...]) -> Any:
+    """A Python operator."""
+    if name == "matmul":
+        return np.matmul(*operands)
+    if name == "divmod":
+        a, b = operands
+        return a // b, a % b
+    return operator(_UFUNCS[name], operands)
+
+
+def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
+    """x op= other."""
+    if name == "matmul":
+        return np.matmul(x, other, out=x)  # type: ignore[call-overload]
+    if x._storage.scalar or isinstance(other, Selection):
+        return operator(_UFUNCS[name], (x, other))
+    trace = require_trace()
+    ufunc = getattr(np, _UFUNCS[name])
+    if x._storage.array is not None and not contains_traced(other):
+        return call_ufunc(ufunc, "__call__", (x, other), {"out": (x,)})
+    writes.check_cast(trace, ufunc, (x, other), x.dtype)
+    writes.ufunc_write(trace, x, trace.operand(operator(_UFUNCS[name], (x, other))))
+    return x
+
+
+_UFUNCS = BINARY | COMPARISONS | UNARY
+
+
+def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _array_function(
+    self: Tracer, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+) -> Any:
+    return call_function(func, args, kwargs)
+
+
+def _astype(
+    self: Tracer,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Tracer:
+    writes.check_casting(self.dtype, np.dtype(dtype), casting)
+    if not copy and np.dtype(dtype) == self.dtype:
+        return self
+    if (array := self._array()) is not None:
+        return known(array.astype(dtype))  # type: ignore[no-any-return]
+    trace = require_trace()
+    value = trace.builder.astype(trace.operand(self), dtype)
+    return laid_out_as(Tracer(trace, value, scalar=self._storage.scalar), [self])
+
+
+def _copy(self: Tracer, order: str = "C") -> Tracer:
+    if (array := self._array()) is not None:
+        return known(array.copy())  # type: ignore[no-any-return]
+    trace = require_trace()
+    result = Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
+    if order == "F" and self.ndim > 1:
+        raise UnsupportedOpError("ndarray.copy: cannot trace order='F'")
+    return result if order == "C" else laid_out_as(result, [self])
+
+
+def _view(self: Tracer, *args: Any) -> Tracer:
+    if args and np.dtype(args[0]) != self.dtype:
+        raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
+    return self[...]  # type: ignore[index, no-any-return]
+
+
+def _set_flat(self: Tracer, value: Any) -> None:
+    Flat(self)[:] = value
+
+
+for _name, _method in {
+    "__array_ufunc__": _array_ufunc,
+    "__array_function__": _array_function,
+    "__getitem__": getitem,
+    "__setitem__": setitem,
+    "astype": _astype,
+    "copy": _copy,
+    "view": _view,
+    "flat": property(Flat, _set_flat),
+}.items():
+    setattr(Tracer, _name, _method)
+install_operators(Tracer, is_operand, _apply, _apply_in_place)

@@ -1,0 +1,476 @@
+"""NumPy's functions of shapes and rearrangements on traced arrays."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import DataDependentShapeError
+from rune_jit.rules.coercions import (
+    as_axes,
+    as_axis,
+    as_index,
+    as_ints,
+    as_shape,
+    call_builder,
+    is_axis_of_scalar,
+    make_tracer,
+    make_view,
+    refuse,
+    refuse_unless,
+)
+from rune_jit.rules.known import plain, run_known
+from rune_jit.rules.table import FUNCTIONS, implements
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.sizes import broadcast_shapes, same_shape, with_bounds
+from rune_jit.tracing.storage import Step, can_view, is_contiguous, is_viewed, permutation
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+# Shapes.
+
+
+def _permuted(name: str, a: Any, *arguments: Any) -> Tracer:
+    """A view with other axes."""
+
+    def value(trace: Trace) -> Any:
+        return getattr(trace.builder, name)(trace.operand(a), *arguments)
+
+    is_traced = isinstance(a, Tracer) and a._storage.array is None
+    now = value(require_trace()) if is_traced else None  # checks the axes
+    axes = permutation(getattr(np, name), np.ndim(a), *arguments)
+    return make_view("transpose", axes, a, value if now is None else lambda trace: now)
+
+
+def _reshaped(a: Any, shape: list[int]) -> Tracer:
+    """a.reshape(shape): a view where NumPy makes one."""
+
+    def value(trace: Trace) -> Any:
+        return trace.builder.reshape(trace.operand(a), shape)
+
+    if not isinstance(a, Tracer):
+        return make_tracer(require_trace(), value(require_trace()))
+    if a._storage.array is not None:
+        now, wanted = None, np.empty(a.shape, bool).reshape(shape).shape
+    else:
+        now = value(require_trace())
+        wanted = tuple(now.shape)
+    if same_shape(wanted, a.shape):
+        return a[...]
+    base = a._storage
+    base.reshaped.append(base)
+    views = can_view(base.shape, a.dtype, a._steps, wanted)
+    if base.array is not None:  # in an order of its own
+        views = is_viewed(plain(a), wanted)
+    if not views:
+        result = a.copy().reshape(wanted)
+        result._storage.reshaped.append(base)
+        return result
+    return make_view("reshape", wanted, a, (lambda trace: now) if now is not None else value)
+
+
+def _c_order(order: Any, name: str) -> None:
+    refuse_unless(order in ("C", "K", "A"), f"{name} with order={order!r}")
+
+
+@implements(np.reshape)
+def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+    if order == "F":
+        return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()  # type: ignore[return-value]
+    _c_order(order, "reshape")
+    if copy:
+        return _reshaped(a, as_shape(shape)).copy()
+    return _reshaped(a, as_shape(shape))
+
+
+@implements(np.ravel)
+def _ravel(a: Any, order: str = "C") -> Tracer:
+    if order == "F":
+        return _ravel(np.transpose(a))  # type: ignore[no-any-return]
+    _c_order(order, "ravel")
+    shape = [0] if 0 in with_bounds(a.shape) else [-1]
+    if not isinstance(a, Tracer):
+        return _reshaped(a, shape)
+    a._storage.reshaped.append(a._storage)
+    if is_contiguous(a._storage.shape, a.dtype, a._steps):
+        return _reshaped(a, shape)
+    result = _reshaped(a.copy(), shape)
+    result._storage.reshaped.append(a._storage)
+    return result
+
+
+@implements(np.transpose, np.permute_dims)
+def _transpose(a: Any, axes: Any = None) -> Tracer:
+    return _permuted("transpose", a, as_axes(axes))
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def _matrix_transpose(x: Any, /) -> Tracer:
+    return _permuted("swapaxes", x, -1, -2)
+
+
+@implements(np.swapaxes)
+def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
+    return _permuted("swapaxes", a, as_index(axis1), as_index(axis2))
+
+
+@implements(np.moveaxis)
+def _moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
+    return _permuted("moveaxis", a, as_ints(source), as_ints(destination))
+
+
+@implements(np.rollaxis)
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Tracer:
+    axis = axis + a.ndim if axis < 0 else axis
+    start = start + a.ndim if start < 0 else start
+    return _permuted("moveaxis", a, [axis], [start - 1 if axis < start else start])
+
+
+def _resized(name: str, a: Any, axes: list[int] | None) -> Tracer:
+    """A view with axes of size 1 more or less: one of any layout."""
+
+    def value(trace: Trace) -> Any:
+        return getattr(trace.builder, name)(trace.operand(a), axes)
+
+    if not isinstance(a, Tracer):
+        return make_tracer(require_trace(), value(require_trace()))
+    given = None if axes is None else tuple(axes)
+    function = getattr(np, name)
+    if a._storage.array is not None:
+        shape = function(np.broadcast_to(np.empty((), bool), a.shape), given).shape
+        return a._view(Step("reshape", shape), shape)
+    return make_view("reshape", tuple((now := value(require_trace())).shape), a, lambda trace: now)
+
+
+@implements(np.expand_dims)
+def _expand_dims(a: Any, axis: Any) -> Tracer:
+    return _resized("expand_dims", a, as_ints(axis))
+
+
+@implements(np.squeeze)
+def _squeeze(a: Any, axis: Any = None) -> Tracer:
+    if axis is None or is_axis_of_scalar(a, axis):
+        axis = tuple(i for i, n in enumerate(np.shape(a)) if n == 1)
+    return _resized("squeeze", a, as_axes(axis))
+
+
+@implements(np.broadcast_to)
+def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
+    wanted = as_shape(shape)
+    return make_view(
+        "broadcast_to",
+        wanted,
+        array,
+        lambda trace: trace.builder.broadcast_to(trace.operand(array), wanted),
+    )
+
+
+@implements(np.broadcast_arrays)
+def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    shape = broadcast_shapes(*(np.shape(x) for x in args))
+    return tuple(np.broadcast_to(x, shape) for x in args)
+
+
+def _atleast(dimensions: int) -> Callable[..., Any]:
+    def one(x: Any) -> Any:
+        shape = np.shape(x)
+        if len(shape) >= dimensions:
+            return x
+        if dimensions == 3 and len(shape) == 2:
+            return np.reshape(x, (*shape, 1))
+        if dimensions == 3 and len(shape) == 1:
+            return np.reshape(x, (1, *shape, 1))
+        return np.reshape(x, (1,) * (dimensions - len(shape)) + shape)
+
+    def handler(*arys: Any) -> Any:
+        results = tuple(one(x) for x in arys)
+        return results[0] if len(results) == 1 else results
+
+    return handler
+
+
+for _function, _count in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
+    FUNCTIONS[_function] = _atleast(_count)
+
+
+@implements(np.shape)
+def _shape(a: Any) -> tuple[int, ...]:
+    return a.shape if isinstance(a, Tracer) else np.asarray(a).shape
+
+
+@implements(np.ndim)
+def _ndim(a: Any) -> int:
+    return len(_shape(a))
+
+
+@implements(np.size)
+def _size(a: Any, axis: Any = None) -> int:
+    shape = _shape(a)
+    return math.prod(shape) if axis is None else shape[axis]
+
+
+# Rearrangement.
+
+
+def _flipped(m: Any, axes: list[int] | None) -> Tracer:
+    if np.ndim(m) == 0 and not axes:
+        return m[()]  # type: ignore[no-any-return]
+    now = None
+    if not isinstance(m, Tracer) or m._storage.array is None:
+        now = call_builder("flip", m, axes)._value  # checks the axes
+    along = range(np.ndim(m)) if axes is None else [axis % max(np.ndim(m), 1) for axis in axes]
+    items = [slice(None, None, -1 if axis in along else None) for axis in range(np.ndim(m))]
+    return make_view("index", items, m, lambda trace: now)
+
+
+@implements(np.flip)
+def _flip(m: Any, axis: Any = None) -> Tracer:
+    return _flipped(m, as_axes(axis))
+
+
+@implements(np.fliplr)
+def _fliplr(m: Any) -> Tracer:
+    return _flipped(m, [1])
+
+
+@implements(np.flipud)
+def _flipud(m: Any) -> Tracer:
+    return _flipped(m, [0])
+
+
+@implements(np.rot90)
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    a, b = axes
+    k %= 4
+    if k == 0:
+        return m[...]
+    if k == 2:
+        return np.flip(m, (a, b))
+    return np.swapaxes(np.flip(m, b), a, b) if k == 1 else np.flip(np.swapaxes(m, a, b), b)
+
+
+@implements(np.roll)
+def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
+    trace = require_trace()
+    value = trace.builder.roll(trace.operand(a), as_ints(shift), as_axes(axis))
+    return Tracer(trace, value, scalar=False)
+
+
+@implements(np.repeat)
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
+    if contains_traced(repeats):
+        raise DataDependentShapeError(
+            "repeat: cannot trace counts that are traced (the result's shape depends on data)\n"
+            "hint: pass them as static: jit(static_argnums=...)"
+        )
+    if not isinstance(repeats, numbers.Integral):
+        a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
+        taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
+        return taken  # type: ignore[return-value]
+    return call_builder("repeat", a, int(repeats), as_axis(axis))
+
+
+@implements(np.tile)
+def _tile(A: Any, reps: Any) -> Tracer:
+    return call_builder("tile", A, as_ints(reps))
+
+
+@implements(np.pad)
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
+    if contains_traced(pad_width):
+        raise DataDependentShapeError(
+            "pad: cannot trace widths that are traced (the result's shape depends on data)\n"
+            "hint: pass them as static: jit(static_argnums=...)"
+        )
+    refuse_unless(isinstance(mode, str), "pad with a function as mode")
+    refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
+    fill = kwargs.pop("constant_values", 0)
+    refuse_unless(isinstance(fill, numbers.Number), "pad with an array of constant_values")
+    refuse_unless(not kwargs or kwargs == {"reflect_type": "even"}, f"pad with {', '.join(kwargs)}")
+    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
+    if widths.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    trace = require_trace()
+    pairs = [(int(before), int(after)) for before, after in widths]
+    return make_tracer(
+        trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill))
+    )
+
+
+@implements(np.linalg.diagonal)
+def _matrix_diagonal(x: Any, /, *, offset: int = 0) -> Tracer:
+    return _diagonal(x, offset, -2, -1)  # type: ignore[no-any-return]
+
+
+@implements(np.diagonal)
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
+    arguments = (as_index(offset), as_index(axis1), as_index(axis2))
+    return make_view(
+        "diagonal",
+        arguments,
+        a,
+        lambda trace: trace.builder.diagonal(trace.operand(a), *arguments),
+    )
+
+
+@implements(np.diag)
+def _diag(v: Any, k: int = 0) -> Any:
+    if v.ndim == 2:
+        return np.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    size = v.shape[0] + abs(k)
+    column = np.pad(v, (max(k, 0), max(-k, 0)))
+    return np.where(np.eye(size, k=k, dtype=bool), column, v.dtype.type(0))
+
+
+@implements(np.trace)
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+@implements(np.tril)
+def _tril(m: Any, k: int = 0) -> Any:
+    mask = np.tri(*m.shape[-2:], k=k, dtype=bool)  # type: ignore[call-overload]
+    return np.where(mask, m, m.dtype.type(0))
+
+
+@implements(np.triu)
+def _triu(m: Any, k: int = 0) -> Any:
+    mask = np.tri(*m.shape[-2:], k=k - 1, dtype=bool)  # type: ignore[call-overload]
+    return np.where(mask, m.dtype.type(0), m)
+
+
+@implements(np.take)
+def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
+    refuse_unless(mode == "raise", f"take with mode={mode!r}")
+    trace = require_trace()
+    along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
+    return make_tracer(trace, trace.builder.take(trace.operand(a), trace.array(indices), along))
+
+
+# Arrays like another.
+
+
+def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) -> Tracer:
+    wanted = list(np.shape(a)) if shape is None else as_shape(shape)
+    kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
+    value = trace.builder.full(wanted, trace.operand(fill), kind)
+    return Tracer(trace, value, scalar=False)
+
+
+@implements(np.zeros_like, np.empty_like)
+def _zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    return _full_like_value(require_trace(), a, 0, dtype, shape)
+
+
+@implements(np.ones_like)
+def _ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    return _full_like_value(require_trace(), a, 1, dtype, shape)
+
+
+@implements(np.full_like)
+def _full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    return _full_like_value(require_trace(), a, fill_value, dtype, shape)
+
+
+@implements(np.copy)
+def _copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
+    return a.copy(order)  # type: ignore[no-any-return]
+
+
+@implements(np.astype)
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
+    return x.astype(dtype)  # type: ignore[no-any-return]
+
+
+@implements(np.result_type)
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    trace = require_trace()
+    plain = [x for x in arrays_and_dtypes if isinstance(x, (type, str, np.dtype))]
+    operands = [
+        trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))
+    ]
+    operands += [trace.builder.constant(np.zeros((), x)[()]) for x in plain]
+    return trace.builder.result_type(operands)  # type: ignore[no-any-return]
+
+
+def _stand_in(x: Any) -> Any:
+    """An array of x's shape and dtype that takes no memory."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_stand_in, x))
+    return np.broadcast_to(np.ones((), x.dtype), x.shape) if isinstance(x, Tracer) else x
+
+
+def _of_types(function: Any) -> Callable[..., Any]:
+    """The traced form of a function that looks at shapes and dtypes only."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        return run_known(function, tuple(map(_stand_in, args)), kwargs)
+
+    return handler
+
+
+for _name in [
+    "diag_indices_from",
+    "tril_indices_from",
+    "triu_indices_from",
+    "common_type",
+    "einsum_path",
+]:
+    implements(getattr(np, _name))(_of_types(getattr(np, _name)))
+
+
+@implements(np.iscomplexobj)
+def _iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@implements(np.isrealobj)
+def _isrealobj(x: Any) -> bool:
+    return True
+
+
+@implements(np.may_share_memory, np.shares_memory)
+def _may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    refuse("may_share_memory")
+    return False
+
+
+@implements(np.meshgrid)
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    count = len(xi)
+    outputs = [np.reshape(x, (1,) * i + (-1,) + (1,) * (count - 1 - i)) for i, x in enumerate(xi)]
+    if indexing == "xy" and count > 1:
+        outputs[:2] = [np.swapaxes(x, 0, 1) for x in outputs[:2]]
+    results = outputs if sparse else np.broadcast_arrays(*outputs)
+    return tuple(x.copy() for x in results) if copy else tuple(results)

@@ -1,0 +1,230 @@
+"""Calls and methods of NumPy's ufuncs on traced arrays. Those that no kernel computes run on the
+host (host.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules import host, reductions
+from rune_jit.rules.coercions import (
+    NO_VALUE,
+    as_index,
+    as_laid_out,
+    is_float,
+    make_tracer,
+    refuse,
+    refuse_unless,
+)
+from rune_jit.rules.statistics import without_nan
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+# Operands of one element, at which a ufunc of integers does not divide by zero: for NumPy's own
+# decision about dtypes, and its errors.
+_SAMPLES = {bool: True, int: 1, float: 1.0}
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
+    try:
+        native: Callable[..., Any] = _METHODS.get(method, _no_method)
+        result = native(ufunc, *inputs, **kwargs)
+    except UnsupportedOpError:
+        result = on_host(ufunc, method, inputs, kwargs)
+    # Products of matrices are in C order, batches of them as their operands.
+    least = 1 if ufunc.signature is None else 3
+    return as_laid_out(ufunc, result, [x for x in inputs if np.ndim(x) >= least])
+
+
+def on_host(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    where = kwargs.get("where", True) if method == "__call__" else True
+    if where is not True:
+        kwargs = {name: value for name, value in kwargs.items() if name != "where"}
+    if method == "__call__":
+        name, function = ufunc.__name__, ufunc
+    else:
+        name, function = f"{ufunc.__name__}.{method}", getattr(ufunc, method)
+    may_raise = ufunc is np.power  # of integers to negative ones
+    result = host.call_on_host(function, inputs, kwargs, name=f"numpy.{name}", may_raise=may_raise)
+    return _masked(result, where)
+
+
+def _no_method(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> None:
+    refuse("this method")
+
+
+def _masked(result: Any, where: Any) -> Any:
+    if where is True:
+        return result
+    if isinstance(result, tuple):
+        return tuple(_masked(x, where) for x in result)
+    return np.where(where, result, result.dtype.type(0))
+
+
+# Calls.
+
+
+def _elementwise(
+    ufunc: np.ufunc,
+    *inputs: Any,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    **kwargs: Any,
+) -> Any:
+    refuse_unless(not kwargs, f"{ufunc.__name__} with {'/'.join(kwargs)}=")
+    trace = require_trace()
+    operands = [trace.operand(x) for x in inputs]
+    if dtype is not None or casting != "same_kind":
+        results = _with_dtype(trace, ufunc, operands, dtype, casting)
+    elif ufunc.signature is not None:
+        refuse_unless(where is True, f"{ufunc.__name__} with where=")
+        return reductions.generalized(ufunc.__name__, *inputs)
+    else:
+        results = trace.builder.ufunc(ufunc.__name__, operands)
+    tracers = tuple(_masked(make_tracer(trace, value), where) for value in results)
+    return tracers[0] if len(tracers) == 1 else tracers
+
+
+def _with_dtype(
+    trace: Trace, ufunc: np.ufunc, operands: list[Any], dtype: Any, casting: str
+) -> list[Any]:
+    """The results of the loop that NumPy chooses."""
+    refuse_unless(ufunc.signature is None, f"{ufunc.__name__} with dtype= or casting=")
+    kinds = [_kind(value) for value in operands]
+    signature = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    loop = ufunc.resolve_dtypes(
+        (*kinds, *(None,) * ufunc.nout),
+        signature=signature,
+        casting=casting,  # type: ignore[arg-type]
+    )
+    cast = [
+        trace.builder.astype(value, wanted)
+        for value, wanted in zip(operands, loop[: ufunc.nin], strict=True)
+    ]
+    results = trace.builder.ufunc(ufunc.__name__, cast)
+    for value, wanted in zip(results, loop[ufunc.nin :], strict=True):
+        refuse_unless(value.dtype == wanted, f"{ufunc.__name__} with dtype={dtype}")
+    return results  # type: ignore[no-any-return]
+
+
+def _kind(value: Any) -> Any:
+    """What ufunc.resolve_dtypes takes for an operand."""
+    name = type(value).__name__ if type(value) in _SAMPLES else value.weak
+    if name is None:
+        return value.dtype
+    return {"bool": np.dtype(bool), "int": int, "float": float}[name]
+
+
+# Methods.
+
+_REDUCTIONS: dict[Any, str] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+}
+
+
+def _reduce(
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Tracer:
+    if ufunc in _IGNORING_NAN:
+        return _reduce_ignoring_nan(ufunc, a, axis, dtype, keepdims, initial, where)  # type: ignore[no-any-return]
+    name = _REDUCTIONS.get(ufunc)
+    if name is None:
+        refuse(f"{ufunc.__name__}.reduce")
+    return reductions.reduce_array(name, a, axis, dtype, keepdims, initial, where)
+
+
+# By ufunc: the one that does not ignore NaN, and what changes nothing in its reductions.
+_IGNORING_NAN: dict[Any, tuple[np.ufunc, float]] = {
+    np.fmax: (np.maximum, -np.inf),
+    np.fmin: (np.minimum, np.inf),
+}
+
+
+def _reduce_ignoring_nan(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    if initial is NO_VALUE and where is not True:
+        raise ValueError(
+            f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where"
+            " mask one has to specify 'initial'"
+        )
+    trace = require_trace()
+    x = make_tracer(trace, trace.array(a))
+    if dtype is not None:
+        x = x.astype(dtype)
+    of_numbers: Any
+    of_numbers, neutral = _IGNORING_NAN[ufunc]
+    if not is_float(x.dtype):
+        return of_numbers.reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    kept, missing = without_nan(x, neutral, where)
+    no_initial = initial is NO_VALUE or initial is None
+    start = {} if no_initial else {"initial": neutral}  # of an empty array, too
+    best = of_numbers.reduce(kept, axis=axis, keepdims=keepdims, **start)
+    none = np.all(missing, axis=axis, keepdims=keepdims)
+    best = np.where(none, x.dtype.type(np.nan), best)[()]
+    return best if no_initial else ufunc(best, x.dtype.type(initial))
+
+
+_SCANS: dict[Any, str] = {
+    np.add: "add",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.fmax: "max",
+    np.fmin: "min",
+}
+
+
+def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
+    if ufunc in _IGNORING_NAN and is_float(np.result_type(a)):
+        of_numbers, neutral = _IGNORING_NAN[ufunc]
+        kept, missing = without_nan(make_tracer(require_trace(), require_trace().array(a)), neutral)
+        some = np.maximum.accumulate(np.logical_not(missing), axis=axis)
+        best: Any = of_numbers.accumulate(kept, axis, dtype)
+        return np.where(some, best, best.dtype.type(np.nan))  # type: ignore[no-any-return]
+    refuse_unless(ufunc in _SCANS, f"{ufunc.__name__}.accumulate")
+    trace = require_trace()
+    value = trace.array(a)
+    wanted = ufunc.accumulate(np.ones(1, value.dtype), dtype=dtype).dtype
+    axis = np.lib.array_utils.normalize_axis_index(as_index(axis), value.ndim)
+    value = trace.builder.astype(value, wanted)
+    if 0 in value.shape:
+        return make_tracer(trace, value)
+    kind = _SCANS[ufunc]
+    if wanted.kind == "b":  # addition is or, multiplication is and
+        kind = {"add": "max", "prod": "min"}.get(kind, kind)
+    return Tracer(trace, trace.builder.scan(kind, value, axis), scalar=False)
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
+    trace = require_trace()
+    x, y = trace.array(a), trace.array(b)
+    left = trace.builder.reshape(x, [*x.shape, *([1] * y.ndim)])
+    return ufunc(make_tracer(trace, left), b, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _elementwise,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+}

@@ -1,0 +1,204 @@
+"""Writes to traced arrays: each makes a new version of the storage (storage.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.table import implements
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.sizes import broadcast_shapes, same_shape, same_size
+from rune_jit.tracing.storage import refuse_write_to_numpy
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    return f"({shape[0]},)" if len(shape) == 1 else f"({','.join(map(str, shape))})"
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(
+        same_size(a, 1) or same_size(a, b)
+        for a, b in zip(reversed(shape), reversed(to), strict=False)
+    )
+
+
+def converted(
+    trace: Trace,
+    value: Any,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    message: str = "could not broadcast input array from shape {} into shape {}",
+) -> Any:
+    """The value that an assignment writes to an array of this type: cast and broadcast as NumPy's
+    assignments do, which drop leading dimensions of size 1. Raises ValueError with the message,
+    formatted with both shapes, if it cannot be broadcast."""
+    if type(value) in (bool, int, float):
+        one = np.zeros((), dtype)
+        one[()] = value  # NumPy's errors for what does not fit
+        return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
+    operand = trace.array(value)
+    given = tuple(operand.shape)
+    kept = given
+    while len(kept) > len(shape) and same_size(kept[0], 1):
+        kept = kept[1:]
+    if not shape and kept:
+        raise ValueError("setting an array element with a sequence.")
+    if not broadcasts(kept, shape):
+        raise ValueError(message.format(shape_text(given), shape_text(shape)))
+    if operand.weak is not None:
+        operand = trace.builder.full([], operand, dtype)  # checked to fit
+    else:
+        operand = trace.builder.astype(operand, dtype)
+    if kept != given:
+        operand = trace.builder.reshape(operand, list(kept))
+    return trace.builder.broadcast_to(operand, list(shape))
+
+
+def write(x: Tracer, value: Any) -> None:
+    """Makes a value of x's type the content of x."""
+    x._storage.write(require_trace(), x._steps, value)
+
+
+def _check_writeable(x: Tracer, message: str) -> None:
+    if x._storage.scalar:
+        raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
+    _refuse_read_only(x, message)
+
+
+def _refuse_read_only(x: Tracer, message: str) -> None:
+    if x._writeable:
+        return
+    if any(step.kind == "reshape" for step in x._steps):
+        raise UnsupportedOpError(
+            "reshape: cannot trace a write to an array that was reshaped from a read-only one"
+            " (whether NumPy copies it depends on its layout)\nhint: reshape a copy:"
+            " x.copy().reshape(...)"
+        )
+    raise ValueError(message)
+
+
+def target(x: Any, name: str) -> Tracer:
+    """The array that the function `name` writes to."""
+    if not isinstance(x, Tracer):
+        refuse_write_to_numpy(name)
+    _check_writeable(x, "assignment destination is read-only")
+    return x  # type: ignore[no-any-return]
+
+
+def _dummy(trace: Trace, operand: Any) -> Any:
+    """Something of the operand's type for NumPy's own checks."""
+    if type(operand) in (bool, int, float):
+        return operand
+    value = trace.operand(operand)
+    if type(value) in (bool, int, float):
+        return value
+    if value.weak is not None:
+        return {"bool": True, "int": 1, "float": 1.0}[value.weak]
+    return np.ones((1, 1), value.dtype)
+
+
+def check_cast(
+    trace: Trace,
+    ufunc: np.ufunc,
+    inputs: tuple[Any, ...],
+    *outputs: np.dtype[Any] | None,
+    **kwargs: Any,
+) -> None:
+    """Raises NumPy's own errors if it would not cast the results to these dtypes."""
+    with np.errstate(all="ignore"):
+        out = tuple(None if dtype is None else np.zeros((1, 1), dtype) for dtype in outputs)
+        ufunc(*[_dummy(trace, x) for x in inputs], out=out, **kwargs)
+
+
+def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:
+    """Raises NumPy's TypeError if the rule does not allow the cast."""
+    if not np.can_cast(given, wanted, casting):
+        raise TypeError(
+            f"Cannot cast array data from {given!r} to {wanted!r} according to the rule '{casting}'"
+        )
+
+
+def _output(out: Any, name: str) -> Tracer:
+    """The array of an out= argument."""
+    if not isinstance(out, Tracer):
+        refuse_write_to_numpy(name)
+    _refuse_read_only(out, "output array is read-only")
+    return out  # type: ignore[no-any-return]
+
+
+def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
+    """Writes a result of the ufunc to out."""
+    out = _output(out, "out")
+    # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
+    out._storage.scalar = False
+    if not broadcasts(tuple(value.shape), out.shape):
+        raise ValueError(
+            f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
+            f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}"
+        )
+    new = trace.builder.astype(value, out.dtype)
+    new = trace.builder.broadcast_to(new, list(out.shape))
+    if where is not True:
+        new = trace.builder.where(trace.operand(where), new, trace.operand(out))
+        if not same_shape(new.shape, out.shape):
+            raise ValueError(
+                f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't"
+                f" match the broadcast shape {shape_text(tuple(new.shape))}"
+            )
+    write(out, new)
+
+
+def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
+    """Writes the result of a function to its out= argument, which it returns."""
+    trace = require_trace()
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    out = _output(out, name)
+    if out._storage.scalar:
+        raise TypeError("return arrays must be of ArrayType")
+    value = trace.array(result)
+    if not same_shape(value.shape, out.shape):
+        raise ValueError(
+            f"{name}: cannot write a result of shape {shape_text(tuple(value.shape))} to an out="
+            f" array of shape {shape_text(out.shape)}"
+        )
+    check_casting(value.dtype, out.dtype, casting)
+    write(out, trace.builder.astype(value, out.dtype))
+    return out
+
+
+def refuse_itself(what: str, x: Tracer, value: Any) -> None:
+    """Raises UnsupportedOpError where NumPy reads elements that it has just written."""
+    if isinstance(value, Tracer) and value._storage is x._storage:
+        raise UnsupportedOpError(
+            f"{what}: cannot trace a write of an array to itself (NumPy reads what it has written)"
+            "\nhint: write a copy of it"
+        )
+
+
+def refuse_other_view(what: str, x: Tracer, mask: Any) -> None:
+    """The same for a mask, of which NumPy reads an element just before it writes that of x: it may
+    be x itself."""
+    if isinstance(mask, Tracer) and mask._steps != x._steps:
+        refuse_itself(what, x, mask)
+
+
+@implements(np.copyto)
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    x = target(dst, "copyto")
+    trace = require_trace()
+    source = np.asarray(src) if isinstance(src, (list, tuple)) else src
+    if isinstance(source, (Tracer, np.ndarray, np.generic)):
+        weak = isinstance(source, Tracer) and trace.array(source).weak
+        if not weak:
+            check_casting(source.dtype, x.dtype, casting)
+    new = converted(trace, source, x.shape, x.dtype)
+    if where is not True:
+        refuse_other_view("copyto", x, where)
+        mask = trace.builder.broadcast_to(trace.array(where), list(x.shape))
+        new = trace.builder.where(mask, new, trace.operand(x))
+    write(x, new)

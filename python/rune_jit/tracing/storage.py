@@ -1,0 +1,270 @@
+"""What a traced array is: a storage, of which each write makes a new version, and its views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.sizes import with_bounds
+
+if TYPE_CHECKING:
+    from rune_jit.tracing.trace import Trace
+    from rune_jit.tracing.tracer import Tracer
+
+
+class Step(NamedTuple):
+    """One view of an array.
+
+    kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
+    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index).
+    """
+
+    kind: str
+    argument: Any
+
+    def of(self, builder: Any, value: Any) -> Any:
+        """The view of a value."""
+        if self.kind == "element":
+            axis, at = self.argument
+            return builder.take(value, at, axis)
+        if self.kind == "diagonal":
+            return builder.diagonal(value, *self.argument)
+        return getattr(builder, self.kind)(value, list(self.argument))
+
+    def of_array(self, array: np.ndarray) -> np.ndarray:
+        """The view of a NumPy array; a reshape must be possible without a copy."""
+        if self.kind == "index":
+            return array[tuple(self.argument)]  # type: ignore[no-any-return]
+        if self.kind == "transpose":
+            return array.transpose(self.argument)
+        if self.kind == "reshape":
+            return reshaped_view(array, with_bounds(self.argument))
+        if self.kind == "broadcast_to":
+            return np.broadcast_to(array, with_bounds(self.argument))
+        assert self.kind == "diagonal", self.kind
+        view = np.diagonal(array, *self.argument)
+        if array.flags.writeable:  # einsum's are; a Tracer knows whether it is
+            view.flags.writeable = True
+        return view
+
+    def put(self, trace: Trace, old: Any, part: Any) -> Any:
+        """`old` with its view replaced by `part`."""
+        builder = trace.builder
+        if self.kind == "index":
+            return builder.put(old, list(self.argument), part)
+        if self.kind == "transpose":
+            return builder.transpose(part, [int(i) for i in np.argsort(self.argument)])
+        if self.kind == "reshape":
+            return builder.reshape(part, list(old.shape))
+        if self.kind == "diagonal":
+            offset, first, second = self.argument
+            assert offset == 0 and old.shape[first] == old.shape[second], "einsum's diagonals only"
+            here = builder.ufunc("equal", [_along(trace, old, first), _along(trace, old, second)])[
+                0
+            ]
+            axes = list(range(old.ndim - 2))
+            axes.insert(first - (second < first), old.ndim - 2)
+            return builder.where(
+                here, builder.expand_dims(builder.transpose(part, axes), [second]), old
+            )
+        assert self.kind == "element", self.kind
+        axis, at = self.argument
+        size = old.shape[axis]
+        wrapped = builder.where(builder.ufunc("less", [at, 0])[0], _sum(builder, at, size), at)
+        here = builder.ufunc("equal", [_along(trace, old, axis), wrapped])[0]
+        return builder.where(here, builder.expand_dims(part, [axis]), old)
+
+
+def _along(trace: Trace, x: Any, axis: int) -> Any:
+    """The positions along an axis, broadcastable to x's shape."""
+    size = x.shape[axis]
+    return trace.builder.reshape(trace.iota(size), [size] + [1] * (x.ndim - axis - 1))
+
+
+def _sum(builder: Any, at: Any, size: int) -> Any:
+    return builder.ufunc("add", [builder.astype(at, np.int64), size])[0]
+
+
+def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
+    """array.reshape(shape) where it is a view; raises ValueError or AttributeError if it is a
+    copy."""
+    try:
+        return np.reshape(array, shape, copy=False)
+    except TypeError:  # NumPy 2.0 has no copy=
+        view = array.view()
+        view.shape = tuple(shape)
+        return view
+
+
+class Storage:
+    """The memory behind a traced array and its views.
+
+    It holds the value of its current version, or an array that is known while tracing (made by
+    numpy.zeros ... inside the traced function) and has met no traced value yet, or, as long as
+    nobody asks for its value, only a captured array.
+    """
+
+    __slots__ = (
+        "array",
+        "captured",
+        "fill",
+        "layout_used",
+        "leaf",
+        "order_from",
+        "order_known",
+        "original",
+        "reshaped",
+        "scalar",
+        "value",
+        "version",
+    )
+
+    def __init__(
+        self,
+        value: Any = None,
+        array: np.ndarray | None = None,
+        captured: Any = None,
+    ) -> None:
+        self.value = value
+        self.array = array
+        self.captured = captured  # the caller's array, which is no argument
+        self.version = 0
+        self.leaf: int | None = None  # which argument this is
+        self.original = value  # of an input: its value at the start
+        self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
+        self.layout_used = False  # whether the trace is right for a C-contiguous array only
+        # NumPy lays the array out as these ones are (empty: in C order), if that is known.
+        self.order_from: tuple[Tracer, ...] = ()
+        self.order_known = True
+        # Whose layouts decided whether a reshaped array is a view of this one or a copy.
+        self.reshaped: list[Storage] = []
+        self.fill: Any = None  # what all elements of `array` are, where known
+
+    def current(self, trace: Trace) -> Any:
+        """The value of the current version."""
+        if self.value is None and self.captured is not None:
+            self.value = self.original = trace.add_captured(self.captured)
+        elif self.value is None:
+            assert self.array is not None
+            self.value = self._embed(trace, self.array)
+        return self.value
+
+    def _embed(self, trace: Trace, array: np.ndarray) -> Any:
+        fill = self.fill if self.version == 0 else None
+        if fill is None and array.size and array.ndim:
+            flat = np.ascontiguousarray(array).reshape(-1)
+            bits = flat.view(f"u{array.itemsize}")
+            if (bits == bits[0]).all():
+                fill = flat[0]
+        if fill is None and array.ndim == 0:
+            fill = array[()]
+        if fill is None:
+            return trace.constant(array.copy())
+        return trace.builder.broadcast_to(trace.builder.constant(fill), list(array.shape))
+
+    def touched(self) -> None:
+        """Notes that `array` may have changed."""
+        self.version += 1
+        if self.array is not None:
+            self.value = None
+
+    def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
+        """A new version, in which the view through `steps` is `part`."""
+        while self.reshaped:
+            self.reshaped.pop().require_c_order()
+        old = self.current(trace)
+        self.value = _put(trace, old, steps, part)
+        self.array = None
+        self.version += 1
+
+    def require_c_order(self) -> None:
+        """Notes that the trace is right only if the array is C-contiguous; raises
+        UnsupportedOpError if NumPy lays it out otherwise."""
+        seen: set[int] = set()
+        open_ = [self]
+        while open_:
+            storage = open_.pop()
+            if id(storage) in seen:
+                continue
+            seen.add(id(storage))
+            storage.layout_used = storage.leaf is not None
+            captured = storage.captured
+            is_c = not isinstance(captured, np.ndarray) or captured.flags.c_contiguous
+            is_c &= storage.order_known
+            for tracer in storage.order_from:
+                base = tracer._storage
+                is_c &= is_contiguous(base.shape, tracer.dtype, tracer._steps)
+                open_.append(base)
+            if not is_c:
+                raise UnsupportedOpError(
+                    "reshape: cannot trace a write to an array that was reshaped (NumPy lays it"
+                    " out in another order than C)\nhint: reshape a copy: x.copy().reshape(...)"
+                )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole array."""
+        known = self.array if self.array is not None else self.captured
+        return tuple(known.shape if known is not None else self.value.shape)
+
+
+def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
+    if not steps:
+        return part
+    first, rest = steps[0], steps[1:]
+    if rest:
+        part = _put(trace, first.of(trace.builder, old), rest, part)
+    return first.put(trace, old, part)
+
+
+def layout(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> np.ndarray:
+    """The view through `steps` of a C-contiguous array, with memory that must not be touched: only
+    for asking NumPy what is a view of it."""
+    strides, stride = [], dtype.itemsize
+    shape = with_bounds(shape)
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= max(size, 1)
+    array = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[::-1])
+    for step in steps:
+        if step.kind == "element":
+            axis = step.argument[0]
+            array = array[(slice(None),) * axis + (0,)]
+        else:
+            array = step.of_array(array)
+    return array
+
+
+def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
+    """Whether the view through `steps` of a C-contiguous array is one, too."""
+    return not steps or bool(layout(shape, dtype, steps).flags.c_contiguous)
+
+
+def can_view(
+    shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any
+) -> bool:
+    """Whether NumPy reshapes the view through `steps` to the shape `wanted` without a copy."""
+    return not steps or is_viewed(layout(shape, dtype, steps), wanted)
+
+
+def is_viewed(array: np.ndarray, wanted: Any) -> bool:
+    """Whether NumPy reshapes the array to the shape `wanted` without a copy."""
+    try:
+        reshaped_view(array, with_bounds(wanted))
+    except (ValueError, AttributeError):
+        return False
+    return True
+
+
+def permutation(function: Any, ndim: int, *arguments: Any) -> tuple[int, ...]:
+    """The axes that a NumPy function such as moveaxis gives to transpose."""
+    return function(np.empty(tuple(range(ndim))), *arguments).shape  # type: ignore[no-any-return]
+
+
+def refuse_write_to_numpy(what: str) -> None:
+    raise UnsupportedOpError(
+        f"{what}: cannot trace a write to an array that is not traced\n"
+        "hint: pass the array as an argument"
+    )

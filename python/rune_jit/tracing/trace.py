@@ -1,0 +1,235 @@
+"""One trace: the graph under construction, the arrays it captured, and where the user's code is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import pop, push
+from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
+from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.tracer import Tracer, contains_tracer
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+class Trace:
+    """A graph under construction for one call signature of one function.
+
+    `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
+    it sees the arrays themselves. `leaves` are those of the arguments, `sizes` their dynamic axes.
+    `guesses`: no assumption about the data of calls like this one has proved wrong so far.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        captured_are_traced: bool = True,
+        leaves: Sequence[Any] = (),
+        sizes: Sequence[AxisSize] = (),
+        guesses: bool = True,
+    ) -> None:
+        self.name = name
+        # Finds a traced number for the call that is traced.
+        self.evaluate: Callable[[Any], int] | None = None
+        self._guesses = guesses
+        self.has_guessed = False
+        self.captured_are_traced = captured_are_traced
+        self.builder = _core.GraphBuilder()
+        self.done = False
+        # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
+        # snapshots tell whether NumPy changes one afterwards.
+        self.captured: list[Any] = []
+        self._snapshots: list[Any] = []
+        self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
+        self._iotas: dict[Any, Any] = {}  # by size and dtype
+        self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
+        self.rebind: Any = None  # gives functions as they run in this trace: capture.rebinder
+        self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
+        self._assumed: list[Any] = []  # pairs of numbers that are equal
+        self.leaves: list[Storage] = []  # of the arguments that are arrays
+        self.sizes = TracedSizes(self.builder, leaves, sizes)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Makes this the current trace of the thread; at the end the trace is done."""
+        push(self)
+        _core.trace_began()
+        try:
+            yield
+        finally:
+            _core.trace_ended()
+            pop()
+            self.done = True
+
+    def input(self, dtype: np.dtype, shape: tuple[Any, ...], weak: str | None = None) -> Any:
+        return self.builder.input(dtype, list(shape), weak)
+
+    def stand_in(self, array: Any) -> Tracer:
+        """The traced array that stands for an array that is no argument: a further input, read
+        again at each call."""
+        known = self.stand_ins.get(id(array))
+        if known is None:
+            known = self.stand_ins[id(array)] = Tracer.captured(self, array)
+        return known
+
+    def capture(self, array: Any) -> Any:
+        """The present value of an array that is no argument."""
+        if not _core.is_supported_dtype(array.dtype):
+            raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
+        return self.stand_in(array)._value_in(self)
+
+    def add_captured(self, array: Any) -> Any:
+        """A new input that is this array."""
+        self.captured.append(array)
+        # Writes to an Array reach it after the run only, and need no comparison.
+        self._snapshots.append(array.copy() if isinstance(array, np.ndarray) else array)
+        return self.builder.input(array.dtype, list(array.shape))
+
+    def constant(self, array: np.ndarray) -> Any:
+        """The value of an array that nobody else can change."""
+        value = self.capture(array)
+        if array.dtype.kind in "iu" and array.size:
+            low, high = int(array.min()), int(array.max())
+            if high < 2**63:
+                self.builder.assume_range(value, low, high)
+        return value
+
+    def call_host(
+        self,
+        name: str,
+        function: Any,
+        operands: list[Any],
+        types: list[tuple[Any, Any]],
+        may_raise: bool,
+    ) -> list[Any]:
+        """The values of a call to `function` when the program runs: of the arrays that the operands
+        are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
+        called even if nobody uses the results."""
+        self.functions.append((name, function))
+        return self.builder.host_callback(  # type: ignore[no-any-return]
+            name, len(self.functions) - 1, operands, types, may_raise
+        )
+
+    def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
+        """The integers 0 .. size - 1; of a symbolic size, int64."""
+        key = size, dtype
+        if key not in self._iotas:
+            self._iotas[key] = (
+                self.builder.count_to(size)
+                if isinstance(size, Size)
+                else self.constant(np.arange(size, dtype=dtype))
+            )
+        return self._iotas[key]
+
+    def checks(self) -> Iterator[tuple[Any, ...]]:
+        """What must hold of the program's values, or the call raises: (value, kind, ...). First
+        what must hold for the program to be the right one."""
+        for pair in self._assumed:
+            yield pair, "assumed"
+        for value, axis, size in self.builder.checks:
+            if isinstance(size, Size):
+                now = self.builder.astype(self.sizes.value(size), np.dtype(np.uint64))
+                yield self.builder.stack([value, now], 0), "index", axis, None
+            else:
+                yield value, "index", axis, size
+        for value, message in self._equal:
+            yield value, "equal", message
+
+    def must_be_equal(self, a: Any, b: Any, message: str) -> None:
+        """A call raises ValueError unless these integers are equal; they replace each {} in the
+        message."""
+        self._equal.append((self._pair(a, b), message))
+
+    def _pair(self, a: Any, b: Any) -> Any:
+        both = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
+        return self.builder.stack(both, 0)
+
+    def assume(self, value: Any, guess: int | None = None) -> int:
+        """The number that a traced int64 is at this call: the trace is right for calls at which it
+        is the same, and others are traced anew. The program so far finds it, unless there is a
+        guess and none has been wrong yet.
+
+        Raises what the program raises, UnsupportedOpError if it cannot run.
+        """
+        if guess is None or not self._guesses:
+            assert self.evaluate is not None
+            guess = self.evaluate(value)
+        else:
+            self.has_guessed = True
+        self._assumed.append(self._pair(value, guess))
+        return guess
+
+    def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
+        """Storages of the inputs that are arrays and were read or written, with their positions."""
+        for storage in self.leaves:
+            assert storage.leaf is not None
+            yield input_leaves.index(storage.leaf), storage
+        by_id = {id(array): i for i, array in enumerate(self.captured)}
+        for tracer in self.stand_ins.values():
+            storage = tracer._storage
+            if storage.original is not None:
+                yield len(input_leaves) + by_id[id(storage.captured)], storage
+
+    def check_captured(self) -> None:
+        """Raises UnsupportedOpError, and takes it back, if NumPy wrote to an array that the traced
+        function also used together with traced ones: the program reads such arrays once, before it
+        starts."""
+        for array, snapshot in zip(self.captured, self._snapshots, strict=True):
+            if array is not snapshot and not _same_bits(array, snapshot):
+                array[...] = snapshot
+                raise UnsupportedOpError(
+                    f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"
+                    " met a traced one"
+                )
+        self._snapshots.clear()
+
+    def operand(self, x: Any) -> Any:
+        """What the builder takes for x: a Value, or a Python bool, int or float."""
+        kind = type(x)
+        if kind is float or kind is int or kind is bool:
+            return x
+        if isinstance(x, Tracer):
+            return x._value_in(self)
+        if kind is Size:
+            return self.sizes.value(x)
+        if isinstance(x, np.ndarray):
+            if type(x) is not np.ndarray:
+                raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
+            return self.capture(x)
+        if isinstance(x, _core.ArrayBase):
+            return self.capture(x)
+        if isinstance(x, np.generic):
+            return self.builder.constant(x)
+        if isinstance(x, bool):
+            return bool(x)
+        if isinstance(x, int):
+            return int(x)
+        if isinstance(x, float):
+            return float(x)
+        if isinstance(x, (list, tuple)):
+            return self._sequence(x)
+        raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
+
+    def _sequence(self, items: list[Any] | tuple[Any, ...]) -> Any:
+        """numpy.asarray of a nested sequence, which may hold tracers."""
+        if not contains_tracer(items):
+            return self.constant(np.array(items))
+        return self.builder.stack([self.operand(item) for item in items], 0)
+
+    def traced(self, x: Any) -> Tracer:
+        """The traced array of an operand that is not a Python number."""
+        return Tracer(self, self.operand(x))
+
+    def array(self, x: Any) -> Any:
+        """As operand, but a Value always."""
+        return self.builder.value(self.operand(x))

@@ -1,0 +1,278 @@
+"""Tracer: the array that a traced function sees. It has a shape and a dtype, but no values.
+(More than 500 lines: the methods and operators of one class.)"""
+
+from __future__ import annotations
+
+import dis
+import operator as op
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
+from rune_jit.methods import ArrayMethods
+from rune_jit.tracing.context import current_trace, user_site
+from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
+
+if TYPE_CHECKING:
+    from rune_jit.tracing.trace import Trace
+
+
+class Tracer(ArrayMethods):
+    """Stands for an array (or a Python number) in a traced function.
+
+    Operators, methods and NumPy's functions on it build the graph; results have the shapes and
+    dtypes that NumPy gives. Writes act as NumPy's, through views too (storage.py). Asking for
+    values (``bool``, ``float``, ``numpy.asarray`` ...) raises ConcretizationError.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_made_at",
+        "_steps",
+        "_storage",
+        "_trace",
+        "_type",
+        "_value",
+        "_version",
+        "_writeable",
+    )
+    __array_priority__ = 1000
+
+    def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
+        """An array of its own with this value; 0-d ones are NumPy scalars unless told otherwise."""
+        self._init(trace, Storage(value), (), value.shape, value.dtype)
+        self._value, self._version = value, 0
+        self._storage.scalar = value.ndim == 0 if scalar is None else scalar
+
+    def _init(
+        self,
+        trace: Trace,
+        storage: Storage,
+        steps: tuple[Step, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._trace = trace
+        self._storage = storage
+        self._steps = steps
+        self._type = (tuple(shape), dtype)
+        self._value, self._version = None, -1  # the value of this view in a version of the storage
+        self._writeable = True
+        self._made_at = user_site()
+
+    @classmethod
+    def known(cls, trace: Trace, array: np.ndarray, fill: Any = None) -> Tracer:
+        """An array whose values are known until a traced value is written to it. It is not copied.
+        `fill` is what all elements are, if it is known."""
+        self = cls.__new__(cls)
+        storage = Storage(None, array)
+        storage.fill = fill
+        self._init(trace, storage, (), array.shape, array.dtype)
+        return self
+
+    @classmethod
+    def captured(cls, trace: Trace, array: Any) -> Tracer:
+        """An array that is no argument of the traced function."""
+        self = cls.__new__(cls)
+        self._init(trace, Storage(captured=array), (), array.shape, array.dtype)
+        self._writeable = not isinstance(array, np.ndarray) or array.flags.writeable
+        return self
+
+    def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
+        """A view of this array; `value` is its value now, if it is known."""
+        view = Tracer.__new__(Tracer)
+        view._init(self._trace, self._storage, (*self._steps, step), shape, self.dtype)
+        view._writeable = self._writeable and step.kind not in ("broadcast_to", "diagonal")
+        if value is not None:
+            view._value, view._version = value, self._storage.version
+        return view
+
+    def _array(self) -> np.ndarray | None:
+        """The array itself while its values are known: writes to it are writes to this one."""
+        array = self._storage.array
+        if array is not None:
+            for step in self._steps:
+                array = step.of_array(array)
+        return array
+
+    def _is_left_over(self) -> bool:
+        """Whether this is an array made in a trace, met outside of any: it acts as NumPy's then."""
+        return self._storage.array is not None and current_trace() is None
+
+    def _check_trace(self, trace: Trace) -> None:
+        """Raises TracerLeakError if the array belongs to another trace."""
+        if self._trace is not trace:
+            raise TracerLeakError(
+                f"a traced array of {self._trace.name}, made at {self._site()}, is used "
+                + ("after its trace ended" if self._trace.done else f"in the trace of {trace.name}")
+                + "\nhint: return it from the function instead of storing it"
+            )
+
+    def _value_in(self, trace: Trace) -> Any:
+        """The value of the array's present version."""
+        self._check_trace(trace)
+        if self._version != self._storage.version or self._value is None:
+            value = self._storage.current(trace)
+            for step in self._steps:
+                value = step.of(trace.builder, value)
+            self._value, self._version = value, self._storage.version
+        return self._value
+
+    def _site(self) -> str:
+        filename, line = self._made_at
+        return f"{os.path.basename(filename)}:{line}"
+
+    # What is known without values.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._type[0]
+
+    @shape.setter
+    def shape(self, value: Any) -> NoReturn:
+        raise UnsupportedOpError("ndarray.shape: cannot trace a write to it\nhint: use reshape")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._type[1]
+
+    @dtype.setter
+    def dtype(self, value: Any) -> NoReturn:
+        raise UnsupportedOpError("ndarray.dtype: cannot trace a write to it\nhint: use astype")
+
+    @property
+    def device(self) -> str:
+        """The default device: where a program runs is known when it is compiled."""
+        return _core.default_device()  # type: ignore[no-any-return]
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tracer:
+        if device == self.device and stream is None:
+            return self
+        raise UnsupportedOpError(
+            "to_device: cannot move an array while tracing\nhint: move arguments before the call"
+        )
+
+    def __repr__(self) -> str:
+        what = getattr(self._value, "weak", None) or self.dtype.name
+        return f"Tracer({what}{list(self.shape)}, made at {self._site()})"
+
+    # What needs values.
+
+    def _concretization(self, what: str, hint: str) -> NoReturn:
+        filename, line = user_site()
+        raise ConcretizationError(
+            f"{what}: cannot take the value of a traced array ({self.dtype.name}{list(self.shape)},"
+            f" made at {self._site()})\n  at {filename}:{line}\nhint: {hint}"
+        )
+
+    def __bool__(self) -> bool:
+        if (array := self._array()) is not None:
+            return bool(array)
+        _refuse_store()
+        self._concretization(
+            "bool",
+            "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
+            " static: jit(static_argnums=...)",
+        )
+
+    def __float__(self) -> float:
+        if (array := self._array()) is not None:
+            return float(array)
+        _refuse_store()
+        self._concretization(
+            "float", "keep it an array: x.astype(np.float64), or np functions instead of math's"
+        )
+
+    def __complex__(self) -> complex:
+        if (array := self._array()) is not None:
+            return complex(array)
+        _refuse_store()
+        self._concretization("complex", "complex numbers cannot be traced")
+
+    def __int__(self) -> int:
+        if (array := self._array()) is not None:
+            return int(array)
+        _refuse_store()
+        self._concretization(
+            "int",
+            "keep it an array: x.astype(np.int64), or pass the number as static:"
+            " jit(static_argnums=...)",
+        )
+
+    def __index__(self) -> int:
+        if (array := self._array()) is not None:
+            return op.index(array)
+        self._concretization(
+            "index",
+            "sizes, axes and loop bounds must be known while tracing: pass the argument as static"
+            " with jit(static_argnums=...), or take it from x.shape",
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if (array := self._array()) is not None:
+            return np.array(array, dtype)
+        _refuse_store()
+        self._concretization(
+            "numpy.asarray",
+            "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead of"
+            " np.float32(x), and the traced array itself instead of np.asarray(x)",
+        )
+
+    def __hash__(self) -> int:
+        self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
+
+    def item(self, *args: Any) -> Any:
+        if (array := self._array()) is not None:
+            return array.item(*args)
+        self._concretization("item", "return the array, and call item() on the result")
+
+    def tolist(self) -> Any:
+        if (array := self._array()) is not None:
+            return array.tolist()
+        self._concretization("tolist", "return the array, and call tolist() on the result")
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        if (array := self._array()) is not None:
+            return array.tobytes(order)
+        self._concretization("tobytes", "return the array, and call tobytes() on the result")
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
+        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
+
+    def is_integer(self) -> Any:
+        self._concretization("is_integer", "write x == np.floor(x)")
+
+
+_STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+
+
+def _refuse_store() -> None:
+    """Raises UnsupportedOpError if the caller of the caller is about to assign to an item, as in
+    `array[0] = tracer`."""
+    frame = sys._getframe(2)
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
+        refuse_write_to_numpy("setitem")
+
+
+def contains_tracer(x: Any) -> bool:
+    """Whether x is a tracer or a nested list or tuple that holds one."""
+    if isinstance(x, (list, tuple)):
+        return any(contains_tracer(item) for item in x)
+    return isinstance(x, Tracer)
+
+
+def contains_traced(x: Any) -> bool:
+    """Whether x is or holds a tracer whose values are not known while tracing."""
+    if isinstance(x, (list, tuple)):
+        return any(contains_traced(item) for item in x)
+    if isinstance(x, dict):
+        return any(contains_traced(item) for item in x.values())
+    if isinstance(x, slice):
+        return any(contains_traced(item) for item in (x.start, x.stop, x.step))
+    return isinstance(x, Tracer) and x._storage.array is None
