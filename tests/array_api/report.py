@@ -21,15 +21,16 @@ _RUNS = {
 _OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed")
 _HEAD = """# Conformance to the Python array API standard
 
-`rune_jit.numpy` is tested with the standard's public test suite
-([data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), commit {commit}),
-version 2024.12 of the standard, {examples} examples a test, NumPy {numpy}, Python {python}:
+These are the results of the standard's public test suite
+([data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), commit {commit}) for
+`rune_jit.numpy`: version 2024.12 of the standard, {examples} examples for each test, NumPy {numpy},
+Python {python}. This command writes the file:
 
     scripts/array_api_tests.sh SUITE_CHECKOUT
 
-writes this file. In the second run every call of a function of the namespace is a program traced
-and compiled by `rune_jit.jit` for the arrays of that call (tests/array_api/jitted_namespace.py);
-operators and methods of arrays are compiled programs in both.
+The second run wraps each function of the namespace in `rune_jit.jit`, which traces and compiles a
+program for the arrays of each call (tests/array_api/jitted_namespace.py). Operators and methods of
+arrays run compiled programs in both runs.
 
 | run | {outcomes} |
 |---|{rules}|
@@ -38,10 +39,10 @@ operators and methods of arrays are compiled programs in both.
 _FALLBACKS = """
 ## What is not compiled under `jit`
 
-In the second run these functions met, at least once, an operation without a traced form, a result
-whose shape depends on data, or a complex dtype to compute in. They ran on NumPy, as
-`fallback="silent"` allows, or outside of `jit`, if it refused them with ConcretizationError. Every
-call with a complex argument runs on NumPy, and is not counted here.
+At least one call of each of these functions in the second run needed an operation that cannot be
+traced, a result whose shape depends on data, or a complex dtype. Such a call ran on NumPy
+(`fallback="silent"`), or outside of `jit` if `jit` raised ConcretizationError. Calls with a complex
+argument always run on NumPy and are not counted here.
 
 {names}
 """
