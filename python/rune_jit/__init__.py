@@ -40,7 +40,7 @@ from rune_jit.tracing.tracer import Tracer
 # isort: split
 from rune_jit import ir, numpy, random  # these need the names above
 
-__version__ = "0.1.0"
+__version__: str = _core.__version__
 
 __all__ = [
     "Array",
