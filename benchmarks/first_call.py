@@ -1,8 +1,7 @@
 """The first call of a workload in a fresh process, stage by stage; prints JSON.
 
 `first_call.py NAME total` times the import and one call; `first_call.py NAME jax` the same of JAX,
-whose import loads its compiler; `first_call.py NAME stages` goes through the stages one at a time,
-of loading LLVM through what the thread that began with the import has left to do.
+whose import loads its compiler; `first_call.py NAME stages` goes through the stages one at a time.
 Run with RUNE_JIT_CACHE_DIR set to an empty folder for a cold cache, and again for a warm one; with
 RUNE_JIT_TIME=1 the passes print their own times to stderr. NumPy's import is not counted.
 """

@@ -216,7 +216,7 @@ void bind_array(py::module_& m) {
       "has_dtype",
       [](const std::string& device, const py::dtype& dtype) {
         const auto known = dtype_of(dtype);
-        return known && driver::find_target(device).capabilities.has_dtype(*known);
+        return known && driver::find_target(device).capabilities().has_dtype(*known);
       },
       py::arg("device"), py::arg("dtype"), "Whether a device's programs compute with a dtype.");
   m.def(

@@ -81,7 +81,7 @@ ArrayType type_of(const graph::Graph& g, graph::Value v) {
 // The driver knows inputs by number only; here they have the user's names.
 void check_dtypes(const graph::Graph& g, const std::string& device,
                   const std::vector<std::string>& names) {
-  const Capabilities& caps = driver::find_target(device).capabilities;
+  const Capabilities& caps = driver::find_target(device).capabilities();
   const std::vector<graph::Value> inputs = g.inputs();
   for (size_t i = 0; i < std::min(inputs.size(), names.size()); ++i) {
     const graph::Node& node = g[inputs[i]];

@@ -1,8 +1,5 @@
 // The CPU backend's compiler, which is Python (llvmlite), and entry points for tests: one stage at
 // a time, on IR text.
-#include <algorithm>
-#include <cstring>
-#include <tuple>
 
 #include "backends/cpu/cpu_calibration.h"
 #include "backends/cpu/cpu_capabilities.h"
@@ -16,7 +13,6 @@
 #include "lower/text.h"
 #include "render/llvm_ir.h"
 #include "render/msl.h"
-#include "runtime/thread_pool.h"
 
 namespace rune::bindings {
 
@@ -32,28 +28,25 @@ std::shared_ptr<void> keep_alive(py::object object) {
   });
 }
 
-void set_compile_hook(const py::function& compile_modules) {
-  const std::shared_ptr<void> function = keep_alive(compile_modules);
-  runtime::set_compile_hook([function](const std::vector<runtime::Module>& modules) {
-    const py::gil_scoped_acquire gil;
-    std::vector<runtime::CompiledModule> compiled;
-    try {
-      py::list texts;
-      for (const auto& [text, names] : modules) texts.append(py::make_tuple(text, names));
-      const py::handle call(static_cast<PyObject*>(function.get()));
-      const py::list results = call(texts, options().cache, options().cache_dir);
-      for (const py::handle result : results) {
-        const auto [addresses, code] = result.cast<std::pair<std::vector<uintptr_t>, py::object>>();
-        runtime::CompiledModule& module = compiled.emplace_back();
-        for (const uintptr_t address : addresses)
-          module.entry_points.push_back(reinterpret_cast<void*>(address));
-        module.keep_alive = keep_alive(code);
-      }
-    } catch (const py::error_already_set& e) {
-      user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
-    }
-    return compiled;
-  });
+void set_compile_hook(const py::function& compile_module) {
+  const std::shared_ptr<void> function = keep_alive(compile_module);
+  runtime::set_compile_hook(
+      [function](const std::string& text, const std::vector<std::string>& names) {
+        const py::gil_scoped_acquire gil;
+        try {
+          const py::handle call(static_cast<PyObject*>(function.get()));
+          const auto [addresses, code] = call(text, names, options().cache, options().cache_dir)
+                                             .cast<std::pair<std::vector<uintptr_t>, py::object>>();
+          runtime::CompiledModule module;
+          for (const uintptr_t address : addresses)
+            module.entry_points.push_back(reinterpret_cast<void*>(address));
+          module.keep_alive = keep_alive(code);
+          return module;
+        } catch (const py::error_already_set& e) {
+          if (!e.matches(PyExc_Exception)) throw;  // Ctrl-C
+          user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
+        }
+      });
 }
 
 // Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the
@@ -80,7 +73,7 @@ py::dict to_dict(runtime::CpuFigures figures) {
 
 runtime::CpuFigures measure_cpu() {
   const py::gil_scoped_release release;
-  return runtime::measure_cpu(runtime::uncalibrated_cpu_capabilities());
+  return runtime::measure_cpu(runtime::built_in_cpu_capabilities());
 }
 
 void set_cpu_figures(const py::dict& values) {
@@ -89,29 +82,18 @@ void set_cpu_figures(const py::dict& values) {
   runtime::calibrate_cpu(figures);
 }
 
-std::tuple<bool, int, bool, std::string> options_at_import() {
-  const Options now = read_environment();
-  const int cores = runtime::available_cores();
-  return {!now.disable && now.device.substr(0, now.device.find(':')) == "cpu",
-          now.num_threads > 0 ? std::min(now.num_threads, cores) : cores, now.cache, now.cache_dir};
-}
-
 // A graph, schedule or kernels as text: read, verified and printed again.
 std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
-  const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities);
+  const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities());
   return {driver::print(state), driver::verify(state)};
 }
 
 }  // namespace
 
 void bind_hooks(py::module_& m) {
-  m.def("set_compile_hook", &set_compile_hook, py::arg("compile_modules"),
-        "Sets the compiler of LLVM IR: compile_modules([(ir, names)], cache, cache_dir) -> "
-        "[(addresses, keep_alive)], with the options of these names.");
-  m.def("options_at_import", &options_at_import,
-        "Whether functions are compiled for the CPU, on how many cores at once, RUNE_JIT_CACHE and "
-        "RUNE_JIT_CACHE_DIR, as the environment says now: it may change before the first call. "
-        "Raises ValueError for a value that does not parse.");
+  m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
+        "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
+        "keep_alive), with the options of these names.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");
@@ -119,10 +101,14 @@ void bind_hooks(py::module_& m) {
       "cpu_figures", [] { return to_dict(runtime::figures_of(runtime::cpu_capabilities())); },
       "The figures of the CPU that the cost model uses.");
   m.def(
+      "built_in_cpu_figures",
+      [] { return to_dict(runtime::figures_of(runtime::built_in_cpu_capabilities())); },
+      "The figures of the CPU that the cost model uses where none have been set.");
+  m.def(
       "measure_cpu", [] { return to_dict(measure_cpu()); },
       "Measures the figures of the CPU, in some 25 ms.");
   m.def("set_cpu_figures", &set_cpu_figures, py::arg("figures"),
-        "Sets the figures of the CPU. Nothing may be lowered meanwhile. Raises ValueError for a "
+        "Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a "
         "figure that is not positive and finite.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);

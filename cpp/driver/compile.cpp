@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
-#include "runtime/memory_warmer.h"
 #include "schedule/cost.h"
 #include "schedule/indexing.h"
 
@@ -20,7 +19,7 @@ namespace {
 void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
   for (const graph::Value v : graph.inputs()) {
     const graph::Node& node = graph[v];
-    if (!target.capabilities.has_dtype(node.dtype()))
+    if (!target.capabilities().has_dtype(node.dtype()))
       user_error(ErrorKind::DType, "jit: cannot hold argument ",
                  node.as<graph::Placeholder>()->index, " of dtype ", numpy_name(node.dtype()),
                  " and shape ", shape_text(node.shape()), " on ", target.name,
@@ -32,7 +31,7 @@ void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
 class Devices {
  public:
   Devices(const Lowered& lowered, const std::string& device, runtime::Executable& executable)
-      : own_(lowered.target->capabilities.name), executable_(executable) {
+      : own_(lowered.target->capabilities().name), executable_(executable) {
     executable.device = open_device(device);
     numbers_[own_] = numbers_[with_ordinal(device)] = 0;
     for (const graph::Node& node : lowered.schedule.graph.nodes)
@@ -145,32 +144,6 @@ struct Programs {
   std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
 };
 
-// With fewer instructions than this a part takes less time to compile than a thread to begin.
-constexpr size_t kLeastPart = 64;
-
-// Runs of kernels that together have about as many instructions each: as many as cores compile.
-std::vector<std::span<const lower::Kernel>> parts_of(std::span<const lower::Kernel> kernels,
-                                                     const Target& target) {
-  size_t total = 0, before = 0, begin = 0;
-  for (const lower::Kernel& kernel : kernels) total += kernel.body.size();
-  const size_t cores = target.compiles_in_parallel ? target.capabilities.num_cores : 1;
-  const size_t count = std::clamp<size_t>(total / kLeastPart, 1, cores);
-  std::vector<std::span<const lower::Kernel>> parts;
-  size_t last = 0;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const size_t size = kernels[i].body.size();
-    const size_t part = (before + size / 2) * count / total;  // that has the kernel's middle
-    if (part != last && i > begin) {
-      parts.push_back(kernels.subspan(begin, i - begin));
-      begin = i;
-    }
-    last = part;
-    before += size;
-  }
-  parts.push_back(kernels.subspan(begin));
-  return parts;
-}
-
 // Those of one device, which are compiled together.
 Programs distinct_programs(const Lowered& lowered, const Devices& devices, int device) {
   Programs programs;
@@ -188,10 +161,8 @@ Programs distinct_programs(const Lowered& lowered, const Devices& devices, int d
     distinct.push_back(code);
     programs.sources.push_back(kernel_source(lowered, item, code));
   }
-  size_t at = 0;
-  for (const auto part : parts_of(distinct, *lowered.target))
-    for (std::string& text : lowered.target->render(part))
-      programs.sources[at++].text = std::move(text);
+  std::vector<std::string> texts = lowered.target->render(distinct);
+  for (size_t i = 0; i < texts.size(); ++i) programs.sources[i].text = std::move(texts[i]);
   return programs;
 }
 
@@ -205,24 +176,6 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
     for (const auto& [kernel, source] : distinct.of_kernel) programs[kernel] = compiled[source];
   }
   return programs;
-}
-
-// What the program's first run, which is likely to follow, allocates: results and temporaries.
-std::vector<size_t> allocations(const Lowered& lowered) {
-  std::vector<size_t> sizes{static_cast<size_t>(lowered.schedule.arena_bytes)};
-  for (const schedule::Value v : lowered.schedule.outputs) {
-    const graph::Node& node = lowered.schedule.graph[v];
-    sizes.push_back(static_cast<size_t>(num_elements(node.shape())) * size_of(node.dtype()));
-  }
-  return sizes;
-}
-
-std::vector<std::shared_ptr<runtime::Program>> compile_and_warm(const Lowered& lowered,
-                                                                const Devices& devices) {
-  const bool on_host = devices[0].addresses_host_memory();
-  const runtime::MemoryWarmer warmer(devices[0].allocator(),
-                                     on_host ? allocations(lowered) : std::vector<size_t>{});
-  return compile_kernels(lowered, devices);
 }
 
 // The step of an item that is no kernel.
@@ -337,7 +290,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   executable->num_outputs = lowered.graph.outputs.size();
   executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
   executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
-  const auto programs = compile_and_warm(lowered, devices);
+  const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
@@ -366,7 +319,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
 }  // namespace
 
 Lowered lower(const graph::Graph& graph, const std::string& device) {
-  return lower_for(find_target(device).capabilities, graph, device);
+  return lower_for(find_target(device).capabilities(), graph, device);
 }
 
 std::string source(const Lowered& lowered, const std::string& target) {
@@ -433,7 +386,7 @@ std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& k
   const Target& target = find_target(device);
   State state;
   state.stage = Stage::Lowered;
-  state.capabilities = &target.capabilities;
+  state.capabilities = &target.capabilities();
   state.device = device;
   state.kernels = {kernel};
   run_pipeline(state);

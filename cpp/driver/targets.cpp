@@ -41,7 +41,7 @@ Texts render_together(Kernels kernels) {
 // A fixed machine with two cores and 512-bit vectors, so that tests of decisions do not depend on
 // where they run.
 Capabilities test_cores() {
-  Capabilities caps = runtime::cpu_capabilities();
+  Capabilities caps = runtime::built_in_cpu_capabilities();
   caps.name = "test-cores";
   caps.num_cores = 2;
   caps.vector_bits = 512;
@@ -69,19 +69,18 @@ const Capabilities& made_once() {
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
-      {"cpu", runtime::cpu_capabilities(), render_together<render::render_llvm_module>,
-       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); },
-       /*compiles_in_parallel=*/true},
-      {"metal", made_once<render::metal_capabilities>(),
-       render_together<render::render_msl_library>, render::msl_function_name,
+      {"cpu", runtime::cpu_capabilities, render_together<render::render_llvm_module>,
+       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
+      {"metal", made_once<render::metal_capabilities>, render_together<render::render_msl_library>,
+       render::msl_function_name,
        [](int) { return metal::make_device(render::metal_capabilities()); }},
-      {"cuda", made_once<render::cuda_capabilities>(), render_together<render::render_cuda_library>,
+      {"cuda", made_once<render::cuda_capabilities>, render_together<render::render_cuda_library>,
        render::cuda_function_name, nullptr},
-      {"interpreter", made_once<runtime::interpreter_capabilities>(), render_each<lower::print>,
+      {"interpreter", made_once<runtime::interpreter_capabilities>, render_each<lower::print>,
        nullptr, [](int) { return runtime::make_interpreter_device(); }},
-      {"null", made_once<runtime::null_capabilities>(), render_each<lower::print>, nullptr,
+      {"null", made_once<runtime::null_capabilities>, render_each<lower::print>, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", made_once<test_cores>(), render_together<render::render_llvm_module>,
+      {"test-cores", made_once<test_cores>, render_together<render::render_llvm_module>,
        render::llvm_symbol, nullptr},
   };
   return all;

@@ -14,7 +14,8 @@ namespace rune::driver {
 // A place that programs can be made for, whether or not this machine has it.
 struct Target {
   std::string name;
-  const Capabilities& capabilities;
+  // What is known of its devices in general. What calibrating the CPU replaces stays alive.
+  const Capabilities& (*capabilities)();
   // The source texts that a device's compiler takes, one a kernel; the first may hold them all.
   std::vector<std::string> (*render)(std::span<const lower::Kernel>);
   // What the target calls a kernel of this name; null if the name itself.
@@ -22,8 +23,6 @@ struct Target {
   // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for
   // targets that are only rendered.
   std::shared_ptr<runtime::Device> (*open)(int ordinal);
-  // Whether the compiler takes a program in parts, each rendered alone, and compiles them at once.
-  bool compiles_in_parallel = false;
 };
 
 // The target of a device name, "cpu" or "cpu:1". Throws UserError(Value) that lists the targets.

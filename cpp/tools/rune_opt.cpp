@@ -102,7 +102,7 @@ std::vector<std::string> split_cases(const std::string& text) {
 
 void process(const std::string& text, const Arguments& arguments) {
   const driver::Target& target = driver::find_target(arguments.target);
-  driver::State state = driver::parse(text, target.capabilities);
+  driver::State state = driver::parse(text, target.capabilities());
   if (arguments.verify) {
     const std::vector<std::string> violations = driver::verify(state);
     std::string all;

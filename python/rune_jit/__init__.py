@@ -9,13 +9,14 @@ def gelu(x):
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16")
 
 from rune_jit import _core
-from rune_jit.backends import llvm, load_ahead  # noqa: F401  (first: LLVM is loaded meanwhile)
-
-# isort: split
 from rune_jit.arrays.array import Array
+from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
 from rune_jit.calls.jit import CacheInfo, JitFunction, jit
 from rune_jit.calls.lowered import Lowered, targets
@@ -37,10 +38,10 @@ from rune_jit.errors import (
 )
 from rune_jit.tracing.tracer import Tracer
 
-# isort: split
-from rune_jit import ir, numpy, random  # these need the names above
+if TYPE_CHECKING:
+    from rune_jit import ir, numpy, random
 
-__version__: str = _core.__version__
+__version__ = "0.1.0"
 
 __all__ = [
     "Array",
@@ -63,6 +64,7 @@ __all__ = [
     "__version__",
     "array",
     "asarray",
+    "calibrate",
     "device_put",
     "devices",
     "from_dlpack",
@@ -76,9 +78,20 @@ __all__ = [
 ]
 
 
-def _compile_modules(modules: list[tuple[str, list[str]]], cache: bool, cache_dir: str) -> Any:
-    return llvm.compile_modules(modules, cache=cache, cache_dir=cache_dir)
+def __getattr__(name: str) -> Any:
+    if name in ("ir", "numpy", "random"):  # loaded when they are first asked for
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-if hasattr(_core, "set_compile_hook"):
-    _core.set_compile_hook(_compile_modules)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _compile_module(ir: str, names: list[str], cache: bool, cache_dir: str) -> Any:
+    from rune_jit.backends import llvm  # not before: a process may compile nothing for the CPU
+
+    return llvm.compile_module(ir, names, cache=cache, cache_dir=cache_dir)
+
+
+_core.set_compile_hook(_compile_module)

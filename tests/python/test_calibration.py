@@ -20,32 +20,23 @@ MEASURED = {"bandwidth_bytes_per_ns": 35.0, "launch_ns": 80.0}
 
 @pytest.fixture
 def core(monkeypatch):
-    """A stand-in for the core that counts measurements and keeps the figures it is given; `end`
-    does what is due when the process ends."""
+    """A stand-in for the core that counts measurements and keeps the figures it is given."""
 
     def measure():
         stand_in.measurements += 1
         return dict(stand_in.measured)
 
-    def end():
-        for call, *args in stand_in.at_exit:
-            call(*args)
-        stand_in.at_exit.clear()
-
     stand_in = types.SimpleNamespace(
         measurements=0,
         measured=MEASURED,
         used=None,
-        at_exit=[],
-        end=end,
-        cpu_figures=lambda: dict(FIGURES),
+        options=("", ""),
+        calibration_options=lambda: stand_in.options,
+        built_in_cpu_figures=lambda: dict(FIGURES),
         measure_cpu=measure,
         set_cpu_figures=lambda figures: setattr(stand_in, "used", figures),
     )
     monkeypatch.setattr(_calibration, "_core", stand_in)
-    monkeypatch.setattr(
-        _calibration.atexit, "register", lambda *call: stand_in.at_exit.append(call)
-    )
     return stand_in
 
 
@@ -53,47 +44,31 @@ def test_one_process_measures_and_the_next_reads(core, tmp_path):
     _calibration._apply("", str(tmp_path))
     assert (core.measurements, core.used) == (1, MEASURED)
     (file,) = tmp_path.iterdir()  # nothing temporary is left
-    core.used = None
+    core.used, core.measured = None, FIGURES
     _calibration._apply("", str(tmp_path))
     assert (core.measurements, core.used) == (1, MEASURED)
     assert file.name.startswith("figures-")
 
 
-def test_the_next_processes_keep_the_best_of_each_figure(core, tmp_path):
-    file = tmp_path / "figures"
-    busy = {"bandwidth_bytes_per_ns": 10.0, "launch_ns": 160.0}
-    mixed = {"bandwidth_bytes_per_ns": 12.0, "launch_ns": 79.0}  # 79 is 80 within the noise
-    best = {"bandwidth_bytes_per_ns": 35.0, "launch_ns": 80.0}
-    core.measured = busy
-    _calibration._apply(str(file), "")
-    core.end()
-    assert core.measurements == 1
-    for measured, used in [(MEASURED, busy), (mixed, best), (busy, best), (busy, best)]:
-        _calibration._apply(str(file), "")
-        assert core.used == used
-        core.measured = measured
-        core.end()
-    assert core.measurements == 5
-    _calibration._apply(str(file), "")
-    core.end()
-    assert core.measurements == 5
-    os.utime(file, (0, file.stat().st_mtime - 2 * 24 * 3600))
-    for _ in range(2):  # once a day
-        _calibration._apply(str(file), "")
-        core.end()
-        assert core.measurements == 6
+def test_calibrate_measures_again_and_keeps_that(core, tmp_path):
+    for core.options in [("", str(tmp_path)), (str(tmp_path / "folder" / "figures"), "")]:
+        core.measured = MEASURED
+        _calibration._apply(*core.options)
+        core.measured = {"bandwidth_bytes_per_ns": 31.0, "launch_ns": 90.0}
+        assert _calibration.calibrate() == core.measured == core.used
+        core.used = None
+        _calibration._apply(*core.options)
+        assert core.used == core.measured
 
 
-def test_another_process_that_measured_meanwhile_counts(core, tmp_path):
-    file = tmp_path / "figures"
-    for _ in range(2):
-        _calibration._apply(str(file), "")
-    figures = {"bandwidth_bytes_per_ns": 40.0, "launch_ns": 90.0}
-    key = file.read_text().splitlines()[0]
-    _calibration.store(file, key, _calibration.Kept(figures, 3))
-    core.end()
-    best = {"bandwidth_bytes_per_ns": 40.0, "launch_ns": 80.0}
-    assert _calibration.load(file, key) == _calibration.Kept(best, 4)
+def test_calibrate_raises_where_figures_cannot_be_kept(core, tmp_path):
+    (tmp_path / "file").write_text("")
+    core.options = (str(tmp_path / "file" / "figures"), "")
+    with pytest.raises(OSError, match="file"):
+        _calibration.calibrate()
+    core.options = ("off", str(tmp_path / "none"))
+    assert _calibration.calibrate() == core.used == MEASURED
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +112,8 @@ def test_tests_run_with_the_built_in_figures():
 PROGRAM = """
 import sys, numpy as np, rune_jit
 from rune_jit import _core
-assumed = _core.cpu_figures()
+assumed = _core.built_in_cpu_figures()
+assert _core.cpu_figures() == assumed
 run = rune_jit.jit(lambda x: x + 1)
 assert run(np.arange(3.0)).tolist() == [1, 2, 3]
 used = _core.cpu_figures()
@@ -145,13 +121,17 @@ assert used.keys() == assumed.keys()
 for name, value in used.items():
     assert assumed[name] / 4.5 <= value <= assumed[name] * 4.5, (name, value)
 print(used)
+if len(sys.argv) > 1:
+    print(rune_jit.calibrate())
+    assert rune_jit.jit(lambda x: x + 2)(np.arange(3.0)).tolist() == [2, 3, 4]
+    assert run(np.arange(3.0)).tolist() == [1, 2, 3]
 """
 
 
 def test_a_process_measures_before_its_first_program(tmp_path):
-    def run():
+    def run(*arguments):
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", PROGRAM, *arguments],
             env={**os.environ, "RUNE_JIT_CALIBRATION": str(tmp_path / "here")},
             capture_output=True,
             text=True,
@@ -159,13 +139,15 @@ def test_a_process_measures_before_its_first_program(tmp_path):
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stdout.splitlines()
 
     first = run()
     kept = (tmp_path / "here").read_text()
-    assert "measurements=1" in kept
-    assert run() == first  # and measures when it ends
-    assert "measurements=2" in (tmp_path / "here").read_text()
+    assert run() == first
+    assert (tmp_path / "here").read_text() == kept
+    again, measured = run("calibrate")
+    assert [again] == first
+    assert run() == [measured]
 
 
 def test_a_figure_must_be_positive_and_finite():

@@ -177,22 +177,22 @@ def test_temporaries_share_memory() -> None:
 def _compiled_functions(
     monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], x: np.ndarray
 ) -> tuple[Any, list[int]]:
-    """The result of a call, and of how many functions each module of the program consists."""
+    """The result of a call, and of how many functions each compiled module consists."""
     import rune_jit.backends.llvm as compiler
 
     functions: list[int] = []
-    compile_modules = compiler.compile_modules
+    compile_module = compiler.compile_module
 
-    def record(modules: list[Any], **cache: Any) -> Any:
-        functions.extend(len(names) for _, names in modules)
-        return compile_modules(modules, **cache)
+    def record(ir: str, names: list[str], **cache: Any) -> Any:
+        functions.append(len(names))
+        return compile_module(ir, names, **cache)
 
-    monkeypatch.setattr(compiler, "compile_modules", record)
+    monkeypatch.setattr(compiler, "compile_module", record)
     result = rune_jit.jit(function, device="cpu", fallback="error")(x)
     return result, functions
 
 
-def test_kernels_are_divided_among_the_cores_that_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_one_module(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = (40, 24, 56, 72, 88)
 
     def layers(x: Any) -> Any:
@@ -200,18 +200,10 @@ def test_kernels_are_divided_among_the_cores_that_compile(monkeypatch: pytest.Mo
             x = np.maximum(x @ np.ones((x.shape[1], size), np.float32) / 64, 0)
         return x
 
-    _, cores, *_ = rune_jit._core.options_at_import()
     x = _array(64, 64)
     result, functions = _compiled_functions(monkeypatch, layers, x)
     np.testing.assert_allclose(result, layers(x), rtol=1e-5)
-    costs = rune_jit.jit(layers).lower(x).cost_analysis()
-    assert sum(functions) == costs["programs"]
-    assert len(functions) > 1 or cores == 1
-    assert len(functions) <= cores
-    # A small program is one module.
-    x = _array(2, 3)
-    _, functions = _compiled_functions(monkeypatch, lambda x: (x + 1).sum(0) * 2 + x.sum(), x)
-    assert functions == [2]
+    assert functions == [rune_jit.jit(layers).lower(x).cost_analysis()["programs"]]
 
 
 def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:

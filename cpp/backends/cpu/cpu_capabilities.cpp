@@ -1,8 +1,11 @@
 #include "backends/cpu/cpu_capabilities.h"
 
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <map>
+#include <mutex>
+#include <utility>
 
 #include "alu/alu.h"
 #include "backends/cpu/cpu_calibration.h"
@@ -170,23 +173,34 @@ void set_cpu_native_ops(Capabilities& caps) {
 }
 
 namespace {
-Capabilities& capabilities() {
-  static Capabilities caps = uncalibrated_cpu_capabilities();
-  return caps;
+
+// The built-in ones, and those of each calibration. They stay alive, since other threads may use
+// them.
+struct Known {
+  std::mutex mutex;
+  std::deque<Capabilities> all{read_capabilities()};
+};
+Known& known() {
+  static Known instance;
+  return instance;
 }
+
 }  // namespace
 
-const Capabilities& uncalibrated_cpu_capabilities() {
-  static const Capabilities caps = read_capabilities();
-  return caps;
+const Capabilities& built_in_cpu_capabilities() {
+  return known().all.front();
 }
 
 const Capabilities& cpu_capabilities() {
-  return capabilities();
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  return known().all.back();
 }
 
 void calibrate_cpu(const CpuFigures& figures) {
-  set_figures(capabilities(), figures);
+  Capabilities caps = built_in_cpu_capabilities();
+  set_figures(caps, figures);
+  const std::lock_guard<std::mutex> lock(known().mutex);
+  known().all.push_back(std::move(caps));
 }
 
 }  // namespace rune::runtime

@@ -8,13 +8,16 @@ namespace rune::runtime {
 struct CpuFigures;
 
 // Read once from the processor and the operating system. num_cores counts the cores that this
-// process may run on. The cost model's figures are rough, from the number of cores and the width of
-// vectors, until the machine is calibrated.
-const Capabilities& cpu_capabilities();
-// The same with the rough figures.
-const Capabilities& uncalibrated_cpu_capabilities();
+// process may run on. The cost model's figures follow roughly from the number of cores and the
+// width of vectors.
+const Capabilities& built_in_cpu_capabilities();
 
-// Replaces the cost model's figures; no thread may be scheduling meanwhile. Throws as set_figures.
+// The same with the figures that calibrate_cpu was given last, if it was called. The result stays
+// valid when it is called again.
+const Capabilities& cpu_capabilities();
+
+// Replaces the cost model's figures for what is lowered from now on. Thread-safe. Throws as
+// set_figures.
 void calibrate_cpu(const CpuFigures& figures);
 
 // Marks the operations that the LLVM renderer computes itself; the others go through `decompose`.

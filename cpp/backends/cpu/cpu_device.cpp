@@ -69,36 +69,27 @@ class CpuCompiler : public Compiler {
  public:
   std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) override {
     if (sources.empty()) return {};
-    std::vector<Module> modules;
-    for (const KernelSource& source : sources) {
-      if (modules.empty() || !source.text.empty()) modules.push_back({source.text, {}});
-      modules.back().names.push_back(source.name);
-    }
-    CompileHook compile_modules;
+    CompileHook compile_module;
     {
       const std::lock_guard<std::mutex> lock(hook_mutex);
-      compile_modules = hook();
+      compile_module = hook();
     }
-    if (!compile_modules)
+    if (!compile_module)
       user_error(ErrorKind::Runtime,
                  "cpu: cannot compile a program (no LLVM compiler is registered)",
                  "\nhint: `import rune_jit` registers one");
-    const std::vector<CompiledModule> compiled = compile_modules(modules);
-    RUNE_CHECK(compiled.size() == modules.size(), "the compiler returned ", compiled.size(),
-               " modules of ", modules.size());
+    std::vector<std::string> names;
+    for (const KernelSource& source : sources) names.push_back(source.name);
+    const auto [entry_points, keep_alive] = compile_module(sources[0].text, names);
+    RUNE_CHECK(entry_points.size() == names.size(), "the compiler returned ", entry_points.size(),
+               " functions of ", names.size());
     std::vector<std::shared_ptr<Program>> programs;
-    for (size_t m = 0; m < modules.size(); ++m) {
-      const auto& [entry_points, keep_alive] = compiled[m];
-      RUNE_CHECK(entry_points.size() == modules[m].names.size(), "the compiler returned ",
-                 entry_points.size(), " functions of ", modules[m].names.size());
-      for (void* const entry_point : entry_points) {
-        const KernelSource& source = sources[programs.size()];
-        if (!entry_point)
-          user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", source.name,
-                     " in the compiled module");
-        programs.push_back(
-            std::make_shared<CpuProgram>(reinterpret_cast<Entry>(entry_point), source, keep_alive));
-      }
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (!entry_points[i])
+        user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i],
+                   " in the compiled module");
+      programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(entry_points[i]),
+                                                      sources[i], keep_alive));
     }
     return programs;
   }
@@ -118,9 +109,9 @@ class CpuDevice : public HostDevice {
 
 }  // namespace
 
-void set_compile_hook(CompileHook compile_modules) {
+void set_compile_hook(CompileHook compile_module) {
   const std::lock_guard<std::mutex> lock(hook_mutex);
-  hook() = std::move(compile_modules);
+  hook() = std::move(compile_module);
 }
 
 std::shared_ptr<Device> cpu_device(int ordinal) {

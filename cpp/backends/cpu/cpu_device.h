@@ -10,29 +10,23 @@
 
 namespace rune::runtime {
 
-// LLVM IR text, and the functions of it that are called.
-struct Module {
-  std::string text;
-  std::vector<std::string> names;
-};
-
-// Machine code of a module: one entry point a name, alive as long as keep_alive.
+// Machine code of a module: an entry point for each kernel, valid as long as keep_alive lives.
 //   void entry(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end)
 struct CompiledModule {
   std::vector<void*> entry_points;
   std::shared_ptr<void> keep_alive;
 };
 
-// Compiles modules to machine code, each in a thread of its own. The Python package sets it
-// (llvmlite); the hook throws UserError(Runtime) for a module that LLVM refuses.
-using CompileHook = std::function<std::vector<CompiledModule>(const std::vector<Module>& modules)>;
+// Compiles a module of LLVM IR text to machine code and finds the named functions in it. The Python
+// package sets the hook (llvmlite). It throws UserError(Runtime) for a module that LLVM refuses.
+using CompileHook =
+    std::function<CompiledModule(const std::string& text, const std::vector<std::string>& names)>;
 void set_compile_hook(CompileHook hook);
 
 // CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its
-// compiler takes the kernels of a program as modules: a source's text is that of a module, or empty
-// if its kernel is in the module of the source before. Launches have run when they return. The
-// grid's groups, x fastest, are the entry point's tasks, dealt to cores by parallel_for; `vars` may
-// be null if there are none.
+// compiler takes the text of a module from the first source; the other sources are kernels of that
+// module. Launches have run when they return. parallel_for deals the grid's groups, x fastest, to
+// cores as the tasks of the entry point; `vars` may be null if there are none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime

@@ -1,36 +1,24 @@
-"""Figures of this machine for the cost model: measured once, kept on disk, read by later processes.
+"""Figures of this machine for the cost model: measured once, kept in a file, read from then on.
 
-`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION turns it off or
-names the file of figures; the built-in figures stand where none can be kept. A machine that is busy
-while it is measured looks slower than it is, so the next few processes, and then one a day, measure
-again when they end, and the best of each figure is kept.
+`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION=off leaves the
+built-in figures, which also stand where no file can be written: other figures would then be
+measured in each process, and other programs made. RUNE_JIT_CALIBRATION may also name the file.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import platform
 import threading
-import time
-from pathlib import Path
-from typing import NamedTuple
 
 from rune_jit import _core
-from rune_jit.backends import files as _files
-from rune_jit.backends import image as _image
+from rune_jit.backends import files
 
-__all__ = ["Kept", "ensure", "load", "store"]
+__all__ = ["calibrate", "ensure"]
 
 # Part of the key: raise when a figure's meaning changes, or how it is measured.
-_FORMAT = "rune_jit figures 4"
-# In the file, how many processes have measured.
-_COUNT = "measurements"
-# So many processes measure one after the other; after that, one when the file is so old.
-_MEASUREMENTS, _SECONDS = 5, 24 * 3600
-# A smaller gain is noise: decisions, and programs compiled by them, stay as they are.
-_LEAST_GAIN = 1.05
+_FORMAT = "rune_jit figures 5"
 
 _lock = threading.Lock()
 _done = False
@@ -39,13 +27,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
     )
-
-
-class Kept(NamedTuple):
-    """Figures by name, and how many processes have measured them."""
-
-    figures: dict[str, float]
-    measurements: int
 
 
 def ensure() -> None:
@@ -59,90 +40,83 @@ def ensure() -> None:
             _done = True
 
 
+def calibrate() -> dict[str, float]:
+    """Measures this machine for the cost model, in some 25 ms, and keeps what it found.
+
+    The first program of the first process on a machine does so by itself. Call it where that
+    process found the machine busy with other work. Programs that are compiled from now on, in this
+    process and in later ones, use the new figures; those that are compiled already stay as they
+    are. The figures are kept in the file that RUNE_JIT_CALIBRATION names, or in one in the cache
+    folder (RUNE_JIT_CACHE_DIR); with RUNE_JIT_CALIBRATION=off they hold for this process only.
+
+    Returns the figures by name: rates of all cores together (`..._per_ns`), and how long a launch
+    and dealing work to the cores take (`..._ns`). Raises OSError if the file cannot be written.
+
+        figures = rune_jit.calibrate()
+        print(figures["bandwidth_bytes_per_ns"], "GB/s")
+    """
+    global _done
+    option, cache_dir = _core.calibration_options()
+    with _lock:
+        figures: dict[str, float] = _core.measure_cpu()
+        _core.set_cpu_figures(figures)
+        _done = True
+        if option != "off":
+            _store(*_place(option, cache_dir), figures)
+    return figures
+
+
 def _apply(option: str, cache_dir: str) -> None:
     if option == "off":
         return
-    key = _key()
-    path = Path(option) if option else _default_path(cache_dir, key)
-    kept = load(path, key)
-    # Where nothing can be kept, every process would measure, and each find other figures.
-    is_writable = _is_writable(path.parent)
-    if kept is None and is_writable:
-        kept = _measure(path, key)
-    elif kept is not None and is_writable and _is_due(path, kept):
-        atexit.register(_measure, path, key)
-    if kept is not None:
-        _core.set_cpu_figures(kept.figures)
+    path, key = _place(option, cache_dir)
+    figures = _load(path, key)
+    if figures is None:
+        try:
+            _store(path, key, {})  # shows whether a file can be kept
+            figures = _core.measure_cpu()
+            _store(path, key, figures)
+        except OSError:
+            return
+    _core.set_cpu_figures(figures)
 
 
-def _is_due(path: Path, kept: Kept) -> bool:
-    with contextlib.suppress(OSError):
-        return kept.measurements < _MEASUREMENTS or time.time() - path.stat().st_mtime > _SECONDS
-    return False
+def _place(option: str, cache_dir: str) -> tuple[str, str]:
+    """The path of the file of figures, and what they depend on, which is its first line: the
+    processor, and the number of cores and width of vectors, as the built-in figures tell them."""
+    words = [_FORMAT, _processor(), *(f"{k}={v}" for k, v in _core.built_in_cpu_figures().items())]
+    key = " ".join(" ".join(words).split())
+    if not option:
+        import hashlib
+
+        name = f"figures-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        option = os.path.join(cache_dir or files.user_cache_folder(), name)
+    return os.path.abspath(option), key
 
 
-def _measure(path: Path, key: str) -> Kept:
-    """Measures the machine; of the new figures and those in the file, the best are kept."""
-    measured = _core.measure_cpu()
-    before = load(path, key)  # another process may have measured meanwhile
-    if before is None:
-        kept = Kept(measured, 1)
-    else:
-        best = {name: _better(name, old, measured[name]) for name, old in before.figures.items()}
-        kept = Kept(best, before.measurements + 1)
-    store(path, key, kept)
-    return kept
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line
+    return f"{platform.machine()} {platform.processor()}"
 
 
-def _better(name: str, old: float, new: float) -> float:
-    """The higher rate, or the shorter time; the old one unless the new one tells them apart."""
-    gain = new / old if name.endswith("_per_ns") else old / new
-    return new if gain > _LEAST_GAIN else old
-
-
-def _default_path(cache_dir: str, key: str) -> Path:
-    import hashlib
-
-    if not cache_dir:
-        import platformdirs
-
-        cache_dir = platformdirs.user_cache_dir("rune_jit")
-    return Path(cache_dir) / f"figures-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-
-
-def _key() -> str:
-    """One line that says what the figures depend on: the processor, and the cores in use, by the
-    figures that are assumed without measuring."""
-    processor = _image.processor() or [platform.machine(), platform.processor()]
-    words = [_FORMAT, *processor, *(f"{k}={v}" for k, v in _core.cpu_figures().items())]
-    return " ".join(" ".join(words).split())
-
-
-def load(path: Path, key: str) -> Kept | None:
+def _load(path: str, key: str) -> dict[str, float] | None:
     """The figures in a file; None if there is none, or it is damaged or of another machine."""
     try:
-        first, *lines = path.read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:
+            first, *lines = file.read().splitlines()
         figures = {name: float(value) for name, value in (line.split("=") for line in lines)}
     except (OSError, ValueError):
         return None
     is_usable = all(0 < value < float("inf") for value in figures.values())
-    measurements = figures.pop(_COUNT, 0)
-    if first != key or figures.keys() != _core.cpu_figures().keys() or not is_usable:
+    if first != key or figures.keys() != _core.built_in_cpu_figures().keys() or not is_usable:
         return None
-    return Kept(figures, int(measurements))
+    return figures
 
 
-def store(path: Path, key: str, kept: Kept) -> None:
-    """Writes a file of figures, all of it at once."""
-    values = {**kept.figures, _COUNT: kept.measurements}
-    text = "\n".join([key, *(f"{name}={value!r}" for name, value in values.items())]) + "\n"
-    with contextlib.suppress(OSError):
-        _files.replace(str(path), text.encode())
-
-
-def _is_writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)
+def _store(path: str, key: str, figures: dict[str, float]) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    text = "\n".join([key, *(f"{name}={value!r}" for name, value in figures.items())]) + "\n"
+    files.replace(path, text.encode())

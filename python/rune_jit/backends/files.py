@@ -1,24 +1,25 @@
-"""Files that several processes write and read at once."""
+"""Files that several processes write and read at once, and where they are."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 
-__all__ = ["replace"]
+__all__ = ["replace", "user_cache_folder"]
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def user_cache_folder() -> str:
+    import platformdirs
+
+    return platformdirs.user_cache_dir("rune_jit")
 
 
 def replace(path: str, data: bytes) -> None:
-    """Puts a file there that only the user may read, in place of one that may be there: at no time
-    does it have a part of `data`. Raises OSError."""
-    # Not tempfile, which takes longer to load than a cached program.
+    """Writes a file that only the user may read, in place of one that may be there. Other
+    processes see the old file or the whole new one. Raises OSError."""
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     try:
-        with open(temporary, "xb", opener=_open_private) as file:
+        with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(data)
         os.replace(temporary, path)
     except BaseException:

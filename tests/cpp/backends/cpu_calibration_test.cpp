@@ -42,5 +42,17 @@ TEST(CpuCalibration, ReplacesFiguresThatAreNumbers) {
   }
 }
 
+TEST(CpuCalibration, CapabilitiesThatAreInUseKeepTheirFigures) {
+  const Capabilities& before = cpu_capabilities();
+  CpuFigures figures = figures_of(before);
+  const double launch_ns = figures.launch_ns;
+  figures.launch_ns = 2 * launch_ns;
+  calibrate_cpu(figures);
+  EXPECT_EQ(cpu_capabilities().launch_ns, 2 * launch_ns);
+  EXPECT_EQ(before.launch_ns, launch_ns);
+  calibrate_cpu(figures_of(before));
+  EXPECT_EQ(cpu_capabilities().launch_ns, launch_ns);
+}
+
 }  // namespace
 }  // namespace rune::runtime

@@ -1,0 +1,57 @@
+"""Importing the package has no effect that a user could notice, and loads no compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+PROGRAM = """
+    import atexit, gc, os, signal, sys, threading, warnings
+    import numpy, optree  # optree registers exit handlers of its own
+
+    def names(folder):
+        return os.listdir(folder) if os.path.isdir(folder) else []
+
+    def state():
+        return {
+            "threads": (threading.active_count(), len(names("/proc/self/task"))),
+            "exit handlers": atexit._ncallbacks(),
+            "signals": [signal.getsignal(s) for s in signal.valid_signals()],
+            "environment": dict(os.environ),
+            "warnings": list(warnings.filters),
+            "hooks": (sys.excepthook, sys.displayhook, sys.meta_path[:], sys.path_hooks[:]),
+            "path": sys.path[:],
+            "limits": (sys.getrecursionlimit(), gc.get_threshold(), gc.callbacks[:]),
+            "trace": (sys.gettrace(), sys.getprofile(), threading.gettrace()),
+            "floats": (numpy.geterr(), numpy.get_printoptions()),
+            "files": set(names("/proc/self/fd")),
+        }
+
+    before = state()
+    import rune_jit
+    after = state()
+    differ = [name for name in before if before[name] != after[name]]
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    print(differ, sorted(loaded & {"llvmlite", "platformdirs"}))
+"""
+
+
+def test_import_has_no_side_effects(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "RUNE_JIT_CACHE_DIR": str(tmp_path / "cache"),
+            "RUNE_JIT_CALIBRATION": "",
+        },
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("[] []\n", "")
+    assert list(tmp_path.iterdir()) == []
