@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import string
 from collections.abc import Callable
 from typing import Any
 
@@ -425,6 +424,8 @@ def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
 
 def _with_letters(subscripts: str, operands: tuple[Any, ...]) -> str:
     """The subscripts with letters instead of ellipses; as they are if that is an error."""
+    import string
+
     left, arrow, out = subscripts.partition("->")
     terms = left.split(",")
     wide = [np.ndim(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=False)]
