@@ -1,7 +1,6 @@
 #include "runtime/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,15 +8,14 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/options.h"
+#include "runtime/affinity.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -125,7 +123,8 @@ class Pool {
  private:
   struct Worker {
     pthread_t thread;
-    std::atomic<int> core{-1};  // where it last looked for a job, if it has since it was moved
+    std::atomic<int> core{-1};            // where it last looked for a job; -1: not known
+    std::atomic<int> forbidden_core{-1};  // a caller's, which it may not run on now; -1: none
   };
 
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
@@ -150,27 +149,18 @@ class Pool {
   }
 
   // A worker on the caller's core gets none of the work: it waits for the caller, who waits for
-  // nothing. Systems without an idle core wake workers there, and leave them. Such a worker may run
-  // on any other core of the caller's from now on.
+  // nothing. Where no core is idle, Linux wakes a worker on the core of the thread that wakes it,
+  // and leaves it there. The worker takes the core back when it has run elsewhere.
   void move_from_this_core() {
-#if defined(__linux__)
-    const int here = sched_getcpu();
+    const int here = current_core();
+    if (here < 0) return;
     for (int i = 0; i < workers_; ++i) {
-      if (worker_[i].core.load(std::memory_order_relaxed) != here) continue;
-      worker_[i].core.store(-1, std::memory_order_relaxed);
-      cpu_set_t others;
-      if (sched_getaffinity(0, sizeof others, &others) != 0) return;
-      CPU_CLR(here, &others);
-      if (CPU_COUNT(&others)) pthread_setaffinity_np(worker_[i].thread, sizeof others, &others);
+      Worker& worker = worker_[i];
+      if (worker.core.load(std::memory_order_relaxed) != here || worker.forbidden_core >= 0)
+        continue;
+      worker.core.store(-1, std::memory_order_relaxed);
+      if (keep_off_core(worker.thread, here)) worker.forbidden_core = here;
     }
-#endif
-  }
-
-  static void note_core(Worker& worker) {
-#if defined(__linux__)
-    worker.core.store(sched_getcpu(), std::memory_order_relaxed);
-#endif
-    (void)worker;
   }
 
   bool join(uint32_t job) {
@@ -200,13 +190,13 @@ class Pool {
   // Waits for a job other than the last one seen.
   uint32_t wait_for_job(uint32_t last, Worker& worker) {
     const auto start = Clock::now();
-    note_core(worker);
+    worker.core.store(current_core(), std::memory_order_relaxed);
     for (int i = 1;; ++i) {
       const uint32_t job = job_.load(std::memory_order_acquire);
       if (job != last) return job;
       pause();
       if (i % 64 != 0) continue;
-      note_core(worker);
+      worker.core.store(current_core(), std::memory_order_relaxed);
       if (Clock::now() - start > kSpin) break;
     }
     parked_.fetch_add(1, std::memory_order_seq_cst);
@@ -220,9 +210,11 @@ class Pool {
     uint32_t last = 0;
     for (;;) {
       last = wait_for_job(last, worker);
-      if (!join(last)) continue;
-      claim();
-      gate_.fetch_sub(1, std::memory_order_acq_rel);
+      if (join(last)) {
+        claim();
+        gate_.fetch_sub(1, std::memory_order_acq_rel);
+      }
+      if (const int core = worker.forbidden_core.exchange(-1); core >= 0) allow_core(core);
     }
   }
 
@@ -267,34 +259,7 @@ Pool& pool() {
   return *made;
 }
 
-// Cores that a container's quota amounts to, rounded up; 0 without a quota.
-int quota_cores() {
-#if defined(__linux__)
-  std::string quota;
-  double period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); !(v2 >> quota >> period)) {
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
-  }
-  const double microseconds = std::strtod(quota.c_str(), nullptr);  // 0 of `max`
-  if (microseconds > 0 && period > 0) return static_cast<int>(std::ceil(microseconds / period));
-#endif
-  return 0;
-}
-
 }  // namespace
-
-int available_cores() {
-  int cores = static_cast<int>(std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-#endif
-  // A thread beyond the quota only uses it up sooner: the kernel then stops all of them.
-  if (const int quota = quota_cores(); quota > 0) cores = std::min(cores, quota);
-  return std::max(1, cores);
-}
 
 int num_threads() {
   static const int count = options().num_threads > 0 ? options().num_threads : available_cores();

@@ -28,11 +28,8 @@ class FunctionRef<R(Args...)> {
 };
 
 // Threads that a parallel_for may use, the caller included: RUNE_JIT_NUM_THREADS, or
-// available_cores(). At least 1; read once.
+// available_cores() (runtime/affinity.h). At least 1; read once.
 int num_threads();
-
-// The cores that this process may run on and that its container's quota pays for. At least 1.
-int available_cores();
 
 // Calls body(begin, end) for ranges that together cover [0, tasks) once, on the calling thread and,
 // if `estimated_ns` (the work of all tasks on one core) is worth it, on others. Ranges are claimed
