@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Installs what the tests need, then runs them all: C++ unit tests, IR text tests, Python tests.
+# Installs what the tests need, then runs all checks: C++ unit tests, IR text tests, lint, Python
+# tests.
 #
 #   scripts/test.sh [--full]
 #
-# Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). GoogleTest, clang (which checks rendered Metal
-# source, and runs it on Linux) and ccache come from apt-get where this user may install packages;
-# what is missing is named in the summary with the tests that were skipped for it. Everything is
-# written under build/.
+# Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). The script installs GoogleTest, clang (which
+# checks rendered Metal source, and runs it on Linux) and ccache by apt-get if this user may install
+# packages. The summary names each missing tool and the tests that were skipped without it. Everything
+# is written under build/.
 #
-#   --full   also: the C++ tests under AddressSanitizer and UBSan, more fuzzing, all of the tests that
-#            run on Metal, and a plain `pip install .` into an empty environment.
+#   --full   also: the C++ tests under AddressSanitizer and UBSan, those of threads under
+#            ThreadSanitizer, clang-tidy over all files, more fuzzing, all tests that run on Metal, and
+#            the tests against a wheel in an empty environment (scripts/test_wheel.sh).
 #
 # Environment: PYTHON (interpreter, default python3), JOBS (default: number of cores).
 set -u -o pipefail
@@ -19,7 +21,7 @@ full=0
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: cannot understand \`$argument\`" >&2; exit 2 ;;
   esac
 done
@@ -119,8 +121,8 @@ make_venv() {
   }
 }
 
-# The extension, rune-opt and the C++ tests come out of one CMake tree, so the library is built once,
-# optimised but with assertions. Without isolation, because the tree then keeps its cmake and
+# One CMake tree gives the extension, rune-opt and the C++ tests, so the library is built once,
+# optimised but with assertions. pip builds without isolation, so that the tree keeps its cmake and
 # ninja from run to run.
 install_package() {
   local strict=ON
@@ -130,10 +132,11 @@ install_package() {
   options+=($set=cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
   options+=($set=cmake.define.RUNE_BUILD_TOOLS=ON $set=cmake.define.RUNE_WARNINGS_AS_ERRORS="$strict")
   options+=($set=cmake.define.RUNE_BUILD_TESTS="$1" $set=cmake.define.RUNE_METAL_EMULATOR="$2")
+  options+=($set=cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON)  # for clang-tidy
   "$venv/bin/pip" install -q --disable-pip-version-check \
     'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
     PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \
-      --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples]'
+      --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples,lint]'
 }
 
 # Shows what failed, and how many passed.
@@ -142,6 +145,12 @@ run_ctest() {
   "$venv/bin/ctest" --test-dir "$tree" -j"$jobs" --output-on-failure >"$tree/ctest.log" || status=$?
   grep -Ev '^ *[0-9]+/[0-9]+ Test .* Passed|^ *Start +[0-9]+:' "$tree/ctest.log"
   return $status
+}
+
+run_lint() {
+  local options=()
+  ((full)) && options+=(--full)
+  PATH=$venv/bin:$PATH BUILD=$tree JOBS=$jobs scripts/lint.sh ${options[@]+"${options[@]}"}
 }
 
 run_lit() {
@@ -155,8 +164,8 @@ run_pytest() {
   RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }
 
-# A sample of what runs on other devices, with --full all of it; see tests/python/devices.py. On Linux
-# with the extension that runs Metal on the emulator, elsewhere with the one that is installed.
+# A sample of the tests that run on other devices, with --full all of them (tests/conftest.py). Linux
+# uses the extension that runs Metal on the emulator, macOS the installed one.
 run_on_metal() {
   local options=(-n "$jobs" -r s)
   ((full)) && options+=(--full)
@@ -167,17 +176,14 @@ run_on_metal() {
   RUNE_TEST_DEVICE=metal "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }
 
+# run_sanitized PRESET
 run_sanitized() {
-  PATH=$venv/bin:$PATH && cmake --preset asan && cmake --build --preset asan -j "$jobs" &&
-    ctest --preset asan -j "$jobs"
-}
-
-run_plain_install() {
-  rm -rf build/plain && "$python" -m venv build/plain && build/plain/bin/pip install -q . &&
-    (cd build && plain/bin/python -c '
-import numpy as np, rune_jit
-x = np.arange(1000, dtype=np.float32)
-assert np.array_equal(rune_jit.jit(lambda x: 2 * x + 1)(x), 2 * x + 1)')
+  local fixed_addresses=()
+  # GCC 12's ThreadSanitizer cannot map its shadow memory where the kernel places programs at random.
+  [[ $1 == tsan ]] && setarch -R true 2>/dev/null && fixed_addresses=(setarch -R)
+  PATH=$venv/bin:$PATH && cmake --preset "$1" &&
+    ${fixed_addresses[@]+"${fixed_addresses[@]}"} cmake --build --preset "$1" -j "$jobs" &&
+    ${fixed_addresses[@]+"${fixed_addresses[@]}"} ctest --preset "$1" -j "$jobs"
 }
 
 # Every pass of every program is verified.
@@ -200,6 +206,7 @@ else
   skip "C++ tests" "GoogleTest was not found and could not be installed (apt-get install libgtest-dev)"
 fi
 step "IR text tests (lit)" run_lit
+step "lint" run_lint
 has_clang || skip "checks of Metal source" "no clang++ was found or could be installed (apt-get install clang-19)"
 step "Python tests (pytest)" run_pytest
 if [[ $emulator == ON || $(uname) == Darwin ]]; then
@@ -209,7 +216,10 @@ else
 fi
 
 if ((full)); then
-  if [[ $gtest == ON ]]; then step "C++ tests with sanitizers" run_sanitized; fi
-  step "plain pip install" run_plain_install
+  if [[ $gtest == ON ]]; then
+    step "C++ tests with AddressSanitizer" run_sanitized asan
+    step "C++ tests with ThreadSanitizer" run_sanitized tsan
+  fi
+  step "wheel in an empty environment" env PYTHON="$python" scripts/test_wheel.sh
 fi
 finish

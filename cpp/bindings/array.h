@@ -1,6 +1,6 @@
 // rune_jit.Array as C++ sees it: an object that holds the memory of its elements and the name of
-// its device. The Python class (python/rune_jit/arrays/array.py) inherits from the type defined here, so
-// that programs read arguments and make results without calling Python.
+// its device. The Python class (python/rune_jit/arrays/array.py) inherits from the type defined
+// here, so that programs read arguments and make results without calling Python.
 #pragma once
 
 #include <memory>

@@ -132,7 +132,8 @@ void dealloc(PyObject* self) {
 
 // Registers the compiled call of such arguments. False, and nothing done, if calls cannot be keyed
 // without Python: their leaves are others than those that trees.flatten found, or an object is not
-// known `by_identity` alone. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call.
+// known `by_identity` alone. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the
+// call.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
               const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
               const py::function& by_identity, const py::sequence& sizes) {

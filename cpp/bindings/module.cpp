@@ -3,6 +3,7 @@
 
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler core of rune_jit.";
+  m.attr("__version__") = RUNE_VERSION;
   rune::bindings::bind_errors(m);
   rune::bindings::bind_types(m);
   rune::bindings::bind_graph(m);

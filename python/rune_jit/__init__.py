@@ -41,7 +41,7 @@ from rune_jit.tracing.tracer import Tracer
 if TYPE_CHECKING:
     from rune_jit import ir, numpy, random
 
-__version__ = "0.1.0"
+__version__: str = _core.__version__
 
 __all__ = [
     "Array",

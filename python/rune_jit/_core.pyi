@@ -1,3 +1,626 @@
-from typing import Any
+"""
+The compiler core of rune_jit.
+"""
 
-def __getattr__(name: str) -> Any: ...
+from __future__ import annotations
+import collections.abc
+import numpy
+import typing
+
+__all__: list[str] = [
+    "ArrayBase",
+    "CompiledCall",
+    "DeviceMemory",
+    "Dispatcher",
+    "Executable",
+    "Graph",
+    "GraphBuilder",
+    "Lowered",
+    "NodeBuilder",
+    "Value",
+    "alu_ops",
+    "broken_guards",
+    "calibration_options",
+    "compile_kernel",
+    "cpu_figures",
+    "default_device",
+    "describe_options",
+    "dtypes",
+    "has_dtype",
+    "has_host_memory",
+    "has_ufunc",
+    "instruction_kinds",
+    "interpret",
+    "is_disabled",
+    "is_supported_dtype",
+    "key_leaves",
+    "lower",
+    "make_array",
+    "measure_cpu",
+    "node_kinds",
+    "options_at_import",
+    "parse_graph",
+    "render_llvm",
+    "render_msl",
+    "reprint",
+    "set_array_class",
+    "set_compile_hook",
+    "set_cpu_figures",
+    "synchronize",
+    "targets",
+    "to_host",
+    "trace_began",
+    "trace_ended",
+]
+
+class Value:
+    """
+    A value of a graph.
+    """
+    @property
+    def dtype(self) -> numpy.dtype[typing.Any]: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def weak(self) -> typing.Any:
+        """
+        None, or the Python type that it stands for: bool, int, float.
+        """
+
+class Graph:
+    """
+    A high-level graph.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, arg0: Graph) -> bool: ...
+    def __len__(self) -> int: ...
+    def __str__(self) -> str: ...
+    def verify(self) -> list[str]:
+        """
+        Every violation of the IR's invariants, as text; empty if the graph is valid.
+        """
+    @property
+    def num_inputs(self) -> int: ...
+    @property
+    def output_types(self) -> list: ...
+
+class GraphBuilder:
+    """
+    A graph under construction; its methods are NumPy's functions.
+    """
+    def __init__(self) -> None: ...
+    def arg_reduce(
+        self,
+        arg0: bool,
+        arg1: typing.Any,
+        arg2: typing.SupportsInt | typing.SupportsIndex | None,
+        arg3: bool,
+        arg4: typing.Any,
+    ) -> Value: ...
+    def assume_range(
+        self,
+        arg0: typing.Any,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def astype(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
+    def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    def concatenate(
+        self,
+        arg0: collections.abc.Sequence,
+        arg1: typing.SupportsInt | typing.SupportsIndex | None,
+        arg2: typing.Any,
+    ) -> Value: ...
+    def constant(self, arg0: typing.Any) -> Value: ...
+    def count_to(self, arg0: typing.Any) -> Value: ...
+    def define_size(
+        self,
+        name: str,
+        low: typing.SupportsInt | typing.SupportsIndex,
+        bound: typing.SupportsInt | typing.SupportsIndex,
+        size: typing.Any,
+    ) -> Value:
+        """
+        The value of a size that is known when the program runs. `size` stands for it in shapes; `bound` is the prime that the graph has there.
+        """
+    def diagonal(
+        self,
+        arg0: typing.Any,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+        arg3: typing.SupportsInt | typing.SupportsIndex,
+    ) -> Value: ...
+    def dot(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def einsum(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
+    def expand_dims(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> Value: ...
+    def finish(self, arg0: collections.abc.Sequence[Value]) -> Graph:
+        """
+        The graph so far with these outputs.
+        """
+    def flip(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+    ) -> Value: ...
+    def full(self, arg0: collections.abc.Sequence, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    def host_callback(
+        self,
+        name: str,
+        call: typing.SupportsInt | typing.SupportsIndex,
+        operands: collections.abc.Sequence,
+        results: collections.abc.Sequence,
+        may_raise: bool,
+    ) -> list[Value]:
+        """
+        Values of the results, of these (dtype, shape), of call number `call` to a function. One that may raise is called whether its results are used or not.
+        """
+    def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
+    def indexed_shape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> tuple: ...
+    def inner(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def input(
+        self, dtype: typing.Any, shape: collections.abc.Sequence, weak: typing.Any = None
+    ) -> Value: ...
+    def matmul(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def mean(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+        arg2: bool,
+        arg3: typing.Any,
+    ) -> Value: ...
+    def moveaxis(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> Value: ...
+    def operator(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
+    def outer(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def pad(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+            ]
+        ],
+        arg2: str,
+        arg3: typing.Any,
+    ) -> Value: ...
+    def put(self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any) -> Value: ...
+    def python_bool(self, arg0: typing.Any) -> Value:
+        """
+        A 0-d bool as a Python one.
+        """
+    def reduce(
+        self,
+        arg0: str,
+        arg1: typing.Any,
+        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+        arg3: bool,
+        arg4: typing.Any,
+    ) -> Value: ...
+    def repeat(
+        self,
+        arg0: typing.Any,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> Value: ...
+    def reshape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
+    def result_type(self, arg0: collections.abc.Sequence) -> numpy.dtype[typing.Any]: ...
+    def roll(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+    ) -> Value: ...
+    def running_count(self, arg0: typing.Any) -> Value: ...
+    def same(self, arg0: typing.Any, arg1: typing.Any) -> bool: ...
+    def scan(
+        self, op: str, x: typing.Any, axis: typing.SupportsInt | typing.SupportsIndex
+    ) -> Value:
+        """
+        Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.
+        """
+    def scatter(
+        self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any, arg3: str
+    ) -> Value: ...
+    def set_location(self, arg0: str) -> None: ...
+    def split(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> list[Value]: ...
+    def squeeze(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+    ) -> Value: ...
+    def stack(
+        self, arg0: collections.abc.Sequence, arg1: typing.SupportsInt | typing.SupportsIndex
+    ) -> Value: ...
+    def swapaxes(
+        self,
+        arg0: typing.Any,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> Value: ...
+    def take(
+        self,
+        arg0: typing.Any,
+        arg1: typing.Any,
+        arg2: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> Value: ...
+    def take_unchecked(
+        self, arg0: typing.Any, arg1: typing.Any, arg2: typing.SupportsInt | typing.SupportsIndex
+    ) -> Value: ...
+    def tensordot(
+        self,
+        arg0: typing.Any,
+        arg1: typing.Any,
+        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg3: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> Value: ...
+    def tile(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> Value: ...
+    def transpose(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+    ) -> Value: ...
+    def ufunc(
+        self, name: str, operands: collections.abc.Sequence, dtype: typing.Any = None
+    ) -> list[Value]: ...
+    def value(self, arg0: typing.Any) -> Value: ...
+    def variance(
+        self,
+        arg0: typing.Any,
+        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+        arg2: bool,
+        arg3: typing.Any,
+        arg4: typing.SupportsFloat | typing.SupportsIndex,
+        arg5: bool,
+    ) -> Value: ...
+    def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    def windows(
+        self,
+        arg0: typing.Any,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> Value: ...
+    @property
+    def checks(self) -> list:
+        """
+        (value, axis, size) of each check of traced indices; the value is a 0-d uint64, nonzero if an index is out of bounds.
+        """
+    @property
+    def guards(self) -> list:
+        """
+        (input, dtype) for a Python int that must fit the dtype, (input, None) for a number that must not be zero.
+        """
+
+class ArrayBase:
+    @staticmethod
+    def __new__(type, *args, **kwargs):
+        """
+        Create and return a new object.  See help(type) for accurate signature.
+        """
+
+class DeviceMemory:
+    """
+    Elements in C order in memory that only a device can address.
+    """
+    def __init__(
+        self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
+    ) -> None: ...
+    @property
+    def dtype(self) -> numpy.dtype[typing.Any]: ...
+    @property
+    def shape(self) -> tuple: ...
+
+class Executable:
+    """
+    A compiled program.
+    """
+    def run(
+        self,
+        arguments: collections.abc.Sequence,
+        values: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {},
+    ) -> list[typing.Any]:
+        """
+        Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
+        """
+    @property
+    def num_inputs(self) -> int: ...
+    @property
+    def num_outputs(self) -> int: ...
+
+class CompiledCall:
+    @staticmethod
+    def tick() -> int: ...
+    def __init__(
+        self,
+        program: Executable,
+        input_leaves: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        captured: collections.abc.Sequence,
+        outputs: collections.abc.Sequence,
+        unflatten: typing.Any,
+        leaf_guards: collections.abc.Sequence,
+        guards: collections.abc.Sequence,
+        writes: collections.abc.Sequence = (),
+        contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+        checks: collections.abc.Sequence = (),
+        device: typing.Any = None,
+    ) -> None: ...
+    def call(self, arg0: list) -> tuple[str, typing.Any]: ...
+    def is_current(self) -> bool: ...
+    @property
+    def last_used(self) -> int: ...
+
+class Dispatcher:
+    @staticmethod
+    def __new__(type, *args, **kwargs):
+        """
+        Create and return a new object.  See help(type) for accurate signature.
+        """
+    def __call__(self, *args, **kwargs):
+        """
+        Call self as a function.
+        """
+    def _forget(self) -> None:
+        """
+        Forgets every registered call.
+        """
+    def _remember(
+        self,
+        arg0: tuple,
+        arg1: dict,
+        arg2: list,
+        arg3: CompiledCall,
+        arg4: collections.abc.Callable,
+        arg5: collections.abc.Sequence,
+    ) -> bool:
+        """
+        Registers the compiled call of such arguments; False if they cannot be keyed here.
+        """
+    def _set_parameters(
+        self,
+        arg0: collections.abc.Sequence,
+        arg1: collections.abc.Sequence[bool],
+        arg2: collections.abc.Sequence[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+        ],
+        arg3: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        Sets what decides how arguments are keyed, by position: the names that calls may give, which are static values, axes of dynamic sizes; and where *args is.
+        """
+
+class Lowered:
+    """
+    A program lowered for a device.
+    """
+    def compile(self) -> Executable: ...
+    def cost_analysis(self) -> dict[str, float]: ...
+    def explain(self) -> str: ...
+    def source(self, target: str | None = None) -> str:
+        """
+        The kernels' source for a target.
+        """
+    @property
+    def device(self) -> str: ...
+    @property
+    def graph(self) -> str:
+        """
+        Text of the graph after the graph passes.
+        """
+    @property
+    def kernels(self) -> list[str]:
+        """
+        Text of the Lowered IR, one a kernel.
+        """
+    @property
+    def schedule(self) -> str:
+        """
+        Text of the Scheduled IR.
+        """
+
+class NodeBuilder:
+    """
+    A graph under construction, node by node.
+    """
+    def __init__(self) -> None: ...
+    def add(
+        self,
+        operation: str,
+        operands: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        dtype: typing.Any = None,
+        shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+    ) -> int:
+        """
+        Appends a node and returns its number. `operation` is its kind and attributes as in the graph's text.
+        """
+    def finish(
+        self, outputs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+    ) -> Graph:
+        """
+        The graph that returns these nodes.
+        """
+    def type_of(
+        self, arg0: typing.SupportsInt | typing.SupportsIndex
+    ) -> tuple[numpy.dtype[typing.Any], tuple]:
+        """
+        The (dtype, shape) of a node.
+        """
+
+def alu_ops() -> list:
+    """
+    The table of scalar operations, one dict each.
+    """
+
+def broken_guards(guards: collections.abc.Sequence) -> list:
+    """
+    Positions of those (kind, holder, name, value) that do not hold.
+    """
+
+def calibration_options() -> tuple[str, str]:
+    """
+    RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.
+    """
+
+def compile_kernel(text: str, device: str) -> Executable:
+    """
+    The program of one kernel of the Lowered IR.
+    """
+
+def cpu_figures() -> dict:
+    """
+    The figures of the CPU that the cost model uses.
+    """
+
+def default_device() -> str: ...
+def describe_options() -> str:
+    """
+    Environment variables, their values and meanings.
+    """
+
+def dtypes() -> list:
+    """
+    NumPy's names of the dtypes that can be traced.
+    """
+
+def has_dtype(device: str, dtype: numpy.dtype[typing.Any]) -> bool:
+    """
+    Whether a device's programs compute with a dtype.
+    """
+
+def has_host_memory(device: str) -> bool:
+    """
+    Whether a device computes on the host's memory. Raises for a device that cannot run here.
+    """
+
+def has_ufunc(name: str) -> bool:
+    """
+    Whether the NumPy ufunc of this name can be traced.
+    """
+
+def instruction_kinds() -> list[str]:
+    """
+    Names of the instructions of the Lowered IR.
+    """
+
+def interpret(
+    kernel: str,
+    arrays: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+    reverse_order: bool = False,
+) -> None: ...
+def is_disabled() -> bool: ...
+def is_supported_dtype(dtype: numpy.dtype[typing.Any]) -> bool: ...
+def key_leaves(
+    leaves: collections.abc.Sequence,
+    dynamic: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+    ] = [],
+) -> tuple:
+    """
+    (key, positions of static leaves): arrays and numbers are keyed by type, not by value; arrays also by shape, but for the sizes of these (leaf, axis).
+    """
+
+def lower(
+    graph: Graph,
+    device: str,
+    names: collections.abc.Sequence[str] = [],
+    functions: collections.abc.Sequence = (),
+) -> Lowered:
+    """
+    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays.
+    """
+
+def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...
+def measure_cpu() -> dict:
+    """
+    Measures the figures of the CPU, in some 25 ms.
+    """
+
+def node_kinds() -> list[str]:
+    """
+    Names of the node kinds of graphs.
+    """
+
+def options_at_import() -> tuple[bool, int, bool, str]:
+    """
+    Whether functions are compiled for the CPU, on how many cores at once, RUNE_JIT_CACHE and RUNE_JIT_CACHE_DIR, as the environment says now: it may change before the first call. Raises ValueError for a value that does not parse.
+    """
+
+def parse_graph(text: str) -> Graph:
+    """
+    Reads a graph's text. Raises ParseError with line and column.
+    """
+
+def render_llvm(kernel: str) -> str:
+    """
+    LLVM IR of a kernel's text.
+    """
+
+def render_msl(kernel: str) -> str:
+    """
+    Metal source of a kernel's text.
+    """
+
+def reprint(text: str) -> tuple[str, list[str]]:
+    """
+    IR text (graph, schedule or kernels) as it prints after reading, and the verifier's violations.
+    """
+
+def set_array_class(type: type) -> None:
+    """
+    Sets the class of the arrays that programs return.
+    """
+
+def set_compile_hook(compile_modules: collections.abc.Callable) -> None:
+    """
+    Sets the compiler of LLVM IR: compile_modules([(ir, names)], cache, cache_dir) -> [(addresses, keep_alive)], with the options of these names.
+    """
+
+def set_cpu_figures(figures: dict) -> None:
+    """
+    Sets the figures of the CPU. Nothing may be lowered meanwhile. Raises ValueError for a figure that is not positive and finite.
+    """
+
+def synchronize(device: str) -> None:
+    """
+    Waits for a device's launches; raises what one of them met.
+    """
+
+def targets() -> list[str]:
+    """
+    Names of the targets that programs can be lowered for.
+    """
+
+def to_host(memory: typing.Any) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    """
+    The elements as a numpy.ndarray: the memory itself, or a copy of the device's.
+    """
+
+def trace_began() -> None:
+    """
+    This thread's calls are part of a trace.
+    """
+
+def trace_ended() -> None: ...
+
+__version__: str = "0.1.0"

@@ -48,4 +48,4 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
 
 def options() -> str:
     """One line an environment variable: its name, value and meaning."""
-    return _core.describe_options()  # type: ignore[no-any-return]
+    return _core.describe_options()

@@ -21,7 +21,7 @@ def is_dtype(dtype: np.dtype[Any]) -> bool:
 @functools.lru_cache
 def has_host_memory(device: str) -> bool:
     """Whether a device computes on the host's memory. Raises for one that cannot run here."""
-    return _core.has_host_memory(device)  # type: ignore[no-any-return]
+    return _core.has_host_memory(device)
 
 
 # Targets that compute nothing, or for tests of the compiler only.

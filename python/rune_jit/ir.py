@@ -41,12 +41,12 @@ __all__ = [
 
 def node_kinds() -> list[str]:
     """Names of all node kinds."""
-    return _core.node_kinds()  # type: ignore[no-any-return]
+    return _core.node_kinds()
 
 
 def instruction_kinds() -> list[str]:
     """Names of all instructions of the Lowered IR."""
-    return _core.instruction_kinds()  # type: ignore[no-any-return]
+    return _core.instruction_kinds()
 
 
 def parse(text: str) -> Any:
@@ -256,4 +256,4 @@ class Kernel:
         """Runs on one 1-d array for each of its memories (`define_global`), and values of its
         variables (none may have the size of a memory as its `max`); what the writable ones hold
         afterwards, as new arrays. Raises what `Program.run` raises."""
-        return self._executable.run(memories, values)  # type: ignore[no-any-return]
+        return self._executable.run(memories, values)

@@ -1,5 +1,6 @@
-"""Pairs of calls that differ in exactly one thing that a program may depend on, called A, A, B, A: each
-result must be what the function itself returns."""
+"""Pairs of calls that differ in exactly one thing that a program may depend on.
+
+Each pair is called A, A, B, A; each result must be what the function itself returns."""
 
 from __future__ import annotations
 

@@ -25,10 +25,14 @@ def installed() -> importlib.metadata.Distribution:
 
 
 def test_versions_agree() -> None:
-    project = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     cmake = re.search(r"project\(rune_jit VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
-    assert project and cmake
-    assert project.group(1) == cmake.group(1) == rune_jit.__version__
+    changelog = re.search(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cmake and changelog
+    assert cmake.group(1) == changelog.group(1) == rune_jit.__version__
+
+
+def test_installed_version() -> None:
+    assert installed().version == rune_jit.__version__
 
 
 def test_installed_files() -> None:
@@ -55,7 +59,7 @@ def test_requirements() -> None:
     runtime = {re.split(r"[<>=; ]", text)[0] for text in requirements if "extra ==" not in text}
     assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
     extras = set(installed().metadata.get_all("Provides-Extra") or [])
-    assert extras == {"test", "bench", "examples", "dev"}
+    assert extras == {"test", "bench", "examples", "lint", "wheel", "dev"}
 
 
 def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

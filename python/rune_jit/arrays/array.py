@@ -17,7 +17,7 @@ from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.context import current_trace
 
 
-class Array(ArrayMethods, _core.ArrayBase):  # type: ignore[misc]
+class Array(ArrayMethods, _core.ArrayBase):
     """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
 
     NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return

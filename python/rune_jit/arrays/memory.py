@@ -13,7 +13,7 @@ from rune_jit.errors import DTypeError
 
 def to_host(x: Any) -> np.ndarray:
     """The elements: the memory itself, which must not be written to, or a copy of a device's."""
-    return _core.to_host(x._memory)  # type: ignore[no-any-return]
+    return _core.to_host(x._memory)
 
 
 def from_numpy(array: np.ndarray, device: str | None = None) -> Any:

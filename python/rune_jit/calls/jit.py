@@ -55,8 +55,10 @@ class _Fallback:
         self.last_used = _core.CompiledCall.tick()
 
 
-class JitFunction(_core.Dispatcher, Generic[P, R]):  # type: ignore[misc]
+class JitFunction(_core.Dispatcher, Generic[P, R]):
     """A function that runs as compiled programs; what `jit` returns."""
+
+    _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
 
     def __init__(
         self,

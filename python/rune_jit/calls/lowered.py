@@ -59,4 +59,4 @@ class Lowered:
 
 def targets() -> list[str]:
     """Names of the targets that programs can be lowered for."""
-    return _core.targets()  # type: ignore[no-any-return]
+    return _core.targets()

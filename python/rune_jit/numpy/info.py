@@ -32,7 +32,7 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        return _core.default_device()  # type: ignore[no-any-return]
+        return _core.default_device()
 
     def devices(self) -> list[str]:
         return _devices()

@@ -421,7 +421,7 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))
     ]
     operands += [trace.builder.constant(np.zeros((), x)[()]) for x in plain]
-    return trace.builder.result_type(operands)  # type: ignore[no-any-return]
+    return trace.builder.result_type(operands)
 
 
 def _stand_in(x: Any) -> Any:

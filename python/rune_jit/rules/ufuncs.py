@@ -112,7 +112,7 @@ def _with_dtype(
     results = trace.builder.ufunc(ufunc.__name__, cast)
     for value, wanted in zip(results, loop[ufunc.nin :], strict=True):
         refuse_unless(value.dtype == wanted, f"{ufunc.__name__} with dtype={dtype}")
-    return results  # type: ignore[no-any-return]
+    return results
 
 
 def _kind(value: Any) -> Any:

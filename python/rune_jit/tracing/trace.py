@@ -116,9 +116,7 @@ class Trace:
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
         called even if nobody uses the results."""
         self.functions.append((name, function))
-        return self.builder.host_callback(  # type: ignore[no-any-return]
-            name, len(self.functions) - 1, operands, types, may_raise
-        )
+        return self.builder.host_callback(name, len(self.functions) - 1, operands, types, may_raise)
 
     def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
         """The integers 0 .. size - 1; of a symbolic size, int64."""

@@ -147,7 +147,7 @@ class Tracer(ArrayMethods):
     @property
     def device(self) -> str:
         """The default device: where a program runs is known when it is compiled."""
-        return _core.default_device()  # type: ignore[no-any-return]
+        return _core.default_device()
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tracer:
         if device == self.device and stream is None:
