@@ -62,6 +62,17 @@ def test_requirements() -> None:
     assert extras == {"test", "bench", "examples", "lint", "wheel", "dev"}
 
 
+def test_ci_runs_the_oldest_versions() -> None:
+    """The lower bounds of pyproject.toml are what the workflow's `versions` job tests."""
+    project = (ROOT / "pyproject.toml").read_text()
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    oldest_python = re.search(r'^requires-python = ">=(.+)"', project, re.MULTILINE)
+    assert oldest_python and f'python: "{oldest_python.group(1)}"' in workflow
+    for name in ("numpy", "llvmlite"):
+        bound = re.search(rf'^  "{name}>=([0-9.]+)', project, re.MULTILINE)
+        assert bound and f'{name}: "=={bound.group(1)}.*"' in workflow, name
+
+
 def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = pytest.importorskip("scikit_build_core.build")
     monkeypatch.chdir(ROOT)
