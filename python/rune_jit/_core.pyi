@@ -20,6 +20,7 @@ __all__: list[str] = [
     "Value",
     "alu_ops",
     "broken_guards",
+    "built_in_cpu_figures",
     "calibration_options",
     "compile_kernel",
     "cpu_figures",
@@ -38,7 +39,6 @@ __all__: list[str] = [
     "make_array",
     "measure_cpu",
     "node_kinds",
-    "options_at_import",
     "parse_graph",
     "render_llvm",
     "render_msl",
@@ -477,6 +477,11 @@ def broken_guards(guards: collections.abc.Sequence) -> list:
     Positions of those (kind, holder, name, value) that do not hold.
     """
 
+def built_in_cpu_figures() -> dict:
+    """
+    The figures of the CPU that the cost model uses where none have been set.
+    """
+
 def calibration_options() -> tuple[str, str]:
     """
     RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.
@@ -561,11 +566,6 @@ def node_kinds() -> list[str]:
     Names of the node kinds of graphs.
     """
 
-def options_at_import() -> tuple[bool, int, bool, str]:
-    """
-    Whether functions are compiled for the CPU, on how many cores at once, RUNE_JIT_CACHE and RUNE_JIT_CACHE_DIR, as the environment says now: it may change before the first call. Raises ValueError for a value that does not parse.
-    """
-
 def parse_graph(text: str) -> Graph:
     """
     Reads a graph's text. Raises ParseError with line and column.
@@ -591,14 +591,14 @@ def set_array_class(type: type) -> None:
     Sets the class of the arrays that programs return.
     """
 
-def set_compile_hook(compile_modules: collections.abc.Callable) -> None:
+def set_compile_hook(compile_module: collections.abc.Callable) -> None:
     """
-    Sets the compiler of LLVM IR: compile_modules([(ir, names)], cache, cache_dir) -> [(addresses, keep_alive)], with the options of these names.
+    Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, keep_alive), with the options of these names.
     """
 
 def set_cpu_figures(figures: dict) -> None:
     """
-    Sets the figures of the CPU. Nothing may be lowered meanwhile. Raises ValueError for a figure that is not positive and finite.
+    Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
     """
 
 def synchronize(device: str) -> None:
