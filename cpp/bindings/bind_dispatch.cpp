@@ -25,8 +25,8 @@ struct AxisRange {
 
 struct Remembered {
   std::shared_ptr<CompiledCall> compiled;
-  std::vector<py::object> objects;  // of the key, which has their addresses
-  std::vector<AxisRange> ranges;    // of what the key leaves out
+  CallKey key;
+  std::vector<AxisRange> ranges;  // of what the key leaves out
 
   bool takes(const std::vector<py::handle>& leaves) const {
     const auto size = [&](const AxisRange& range) {
@@ -46,15 +46,16 @@ struct Dispatcher {
   Parameters parameters;
   std::unordered_map<std::string, std::vector<Remembered>> calls;
 
-  std::shared_ptr<CompiledCall> find(const CallKey& key) const {
-    const auto found = calls.find(key.text);
+  std::shared_ptr<CompiledCall> find(const KeyedCall& call) const {
+    const auto found = calls.find(call.key.text);
     if (found == calls.end()) return nullptr;
     for (const Remembered& remembered : found->second)
-      if (remembered.takes(key.leaves)) return remembered.compiled;
+      if (remembered.key == call.key && remembered.takes(call.leaves)) return remembered.compiled;
     return nullptr;
   }
-  void erase(const CallKey& key) {
-    std::erase_if(calls[key.text], [&](const Remembered& r) { return r.takes(key.leaves); });
+  void erase(const KeyedCall& call) {
+    std::erase_if(calls[call.key.text],
+                  [&](const Remembered& r) { return r.key == call.key && r.takes(call.leaves); });
   }
 };
 
@@ -90,16 +91,20 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
-  CallKey key;
-  if (active_traces > 0 || !dispatcher.parameters.key_of(args, values, names, key)) return slow();
-  const std::shared_ptr<CompiledCall> compiled = dispatcher.find(key);  // shared while it runs
+  if (active_traces > 0) return slow();
+  KeyedCall call;
+  std::shared_ptr<CompiledCall> compiled;  // shared while it runs
+  try {
+    if (dispatcher.parameters.key_of(args, values, names, call)) compiled = dispatcher.find(call);
+  } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
+  }
   if (!compiled) return slow();
   py::object result;
-  switch (compiled->call(key.leaves, result)) {
+  switch (compiled->call(call.leaves, result)) {
     case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
     case CompiledCall::Status::Unsuitable:
       return call_method(self, "_eager_call", args, values, names);
-    case CompiledCall::Status::Stale: dispatcher.erase(key); return slow();
+    case CompiledCall::Status::Stale: dispatcher.erase(call); return slow();
   }
   RUNE_UNREACHABLE();
 }
@@ -130,35 +135,37 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);  // of a heap type each instance holds a reference
 }
 
-// Registers the compiled call of such arguments. False, and nothing done, if calls cannot be keyed
-// without Python: their leaves are others than those that trees.flatten found, or an object is not
-// known `by_identity` alone. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the
-// call.
-bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
-              const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
-              const py::function& by_identity, const py::sequence& sizes) {
+KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwargs) {
   const std::vector<py::handle> positional(args.begin(), args.end());
   const auto names = py::reinterpret_steal<py::tuple>(PySequence_Tuple(kwargs.ptr()));
   std::vector<PyObject*> values;
   for (const auto& item : kwargs) values.push_back(item.second.ptr());
+  KeyedCall call;
+  RUNE_CHECK(as_dispatcher(self.ptr())
+                 .dispatcher->parameters.key_of(positional, values.data(), names.ptr(), call),
+             "arguments that the signature does not take");
+  return call;
+}
+
+// Registers the compiled call of such arguments. False, and nothing done, if the leaves are others
+// than those that trees.flatten found: it has been told of a container since a class was keyed by
+// identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call.
+bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
+              const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
+              const py::sequence& sizes) {
   Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
-  CallKey key;
-  if (!dispatcher.parameters.key_of(positional, values.data(), names.ptr(), key)) return false;
+  const KeyedCall call = key_call(self, args, kwargs);
   const auto same = [](py::handle a, py::handle b) { return a.is(b); };
-  if (!std::equal(key.leaves.begin(), key.leaves.end(), leaves.begin(), leaves.end(), same))
+  if (!std::equal(call.leaves.begin(), call.leaves.end(), leaves.begin(), leaves.end(), same))
     return false;
-  Remembered remembered{std::move(compiled), {}, {}};
-  for (const py::handle object : key.objects) {
-    if (!by_identity(object).cast<bool>()) return false;
-    remembered.objects.push_back(py::reinterpret_borrow<py::object>(object));
-  }
+  Remembered remembered{std::move(compiled), call.key, {}};
   for (const py::handle size : sizes)
     remembered.ranges.push_back(
         {size.attr("leaf").cast<int64_t>(), size.attr("axis").cast<int64_t>(),
          size.attr("name").cast<std::string>(), size.attr("least").cast<int64_t>(),
          size.attr("high").cast<int64_t>()});
-  dispatcher.erase(key);
-  dispatcher.calls[key.text].push_back(std::move(remembered));
+  dispatcher.erase(call);
+  dispatcher.calls[call.key.text].push_back(std::move(remembered));
   return true;
 }
 
@@ -183,12 +190,21 @@ py::object make_dispatcher() {
   define(
       "_set_parameters",
       [](py::handle self, const py::sequence& names, std::vector<bool> is_static,
-         std::vector<std::vector<int64_t>> dynamic, size_t star) {
-        as_dispatcher(self.ptr()).dispatcher->parameters = {names, std::move(is_static),
-                                                            std::move(dynamic), star};
+         std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
+         bool has_receiver, py::object describe) {
+        as_dispatcher(self.ptr()).dispatcher->parameters =
+            Parameters(names, std::move(is_static), std::move(dynamic), star, star_star,
+                       has_receiver, std::move(describe));
       },
       "Sets what decides how arguments are keyed, by position: the names that calls may give, "
-      "which are static values, axes of dynamic sizes; and where *args is.");
+      "which are static values, axes of dynamic sizes; where *args and **kwargs are; whether the "
+      "first may be a method's object; and trees.describe.");
+  define(
+      "_key",
+      [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
+        return key_call(self, args, kwargs).key;
+      },
+      "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
   define("_remember", &remember,
          "Registers the compiled call of such arguments; False if they cannot be keyed here.");
   define(
@@ -197,24 +213,12 @@ py::object make_dispatcher() {
   return type;
 }
 
-// The key of the leaves, and the positions of those that are static values. The sizes of the
-// `dynamic` (leaf, axis) do not decide.
-py::tuple key_leaves(const py::sequence& leaves,
-                     const std::vector<std::pair<int64_t, int64_t>>& dynamic) {
+std::vector<int64_t> static_leaves(const py::sequence& leaves) {
   std::string key;
-  py::list statics;
-  int64_t i = 0;
-  for (const py::handle leaf : leaves) {
-    std::vector<int64_t> axes;
-    for (const auto& [of, axis] : dynamic)
-      if (of == i) axes.push_back(axis);
-    if (!append_leaf_key(leaf, key, axes)) {
-      key += 'S';
-      statics.append(i);
-    }
-    ++i;
-  }
-  return py::make_tuple(py::bytes(key), statics);
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (!append_leaf_key(leaves[i], key)) found.push_back(static_cast<int64_t>(i));
+  return found;
 }
 
 }  // namespace
@@ -232,10 +236,11 @@ void bind_dispatch(py::module_& m) {
         return broken;
       },
       py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
-  m.def("key_leaves", &key_leaves, py::arg("leaves"),
-        py::arg("dynamic") = std::vector<std::pair<int64_t, int64_t>>(),
-        "(key, positions of static leaves): arrays and numbers are keyed by type, not by value; "
-        "arrays also by shape, but for the sizes of these (leaf, axis).");
+  m.def("static_leaves", &static_leaves, py::arg("leaves"),
+        "Positions of the leaves that are neither arrays nor numbers that a program takes.");
+  py::class_<CallKey>(m, "CallKey")
+      .def("__hash__", [](const CallKey& key) { return std::hash<std::string>()(key.text); })
+      .def("__eq__", [](const CallKey& a, const CallKey& b) { return a == b; });
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
                     py::object, py::sequence, py::sequence, py::sequence, std::vector<int64_t>,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "bindings/leaf_key.h"
 
@@ -37,94 +38,148 @@ bool append_constant(PyObject* value, std::string& text) {
   return true;
 }
 
-void append_object(PyObject* object, CallKey& key) {
-  key.text += 'O';
-  append_bytes(object, key.text);
-  key.objects.push_back(object);
+// Classes whose instances are leaves, each of which is a key to itself.
+std::unordered_set<PyTypeObject*>& known_by_identity() {
+  static std::unordered_set<PyTypeObject*> classes;
+  return classes;
 }
 
-bool append_static(PyObject* value, CallKey& key, int depth) {
-  if (append_constant(value, key.text)) return true;
-  if (PyLong_CheckExact(value)) {
+// Appends an argument to the key of a call.
+class Writer {
+ public:
+  Writer(KeyedCall& call, std::span<const int64_t> dynamic, const py::object& describe)
+      : call_(call), text_(call.key.text), dynamic_(dynamic), describe_(describe) {}
+
+  // A static value.
+  void append_value(PyObject* value, int depth = 0) {
+    if (append_constant(value, text_) || append_number(value)) return;
+    if (!PyTuple_CheckExact(value) || depth == kDeepest) return append_described(value, true);
+    text_ += '(';
+    append_bytes(PyTuple_GET_SIZE(value), text_);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+      append_value(PyTuple_GET_ITEM(value, i), depth + 1);
+  }
+
+  // An array, a number, or any other object as a static value.
+  void append_leaf(PyObject* value) {
+    if (!append_leaf_key(value, text_, dynamic_)) append_value(value);
+    call_.leaves.push_back(value);
+  }
+
+  void append_tree(PyObject* value, int depth = 0) {
+    if (append_leaf_key(value, text_, dynamic_)) {
+      call_.leaves.push_back(value);
+    } else if (value == Py_None) {  // a container without elements
+      text_ += 'N';
+    } else if (PyUnicode_CheckExact(value) || PyBool_Check(value) ||
+               call_.receiver.ptr() == value) {
+      append_value(value);
+      call_.leaves.push_back(value);
+    } else if (depth == kDeepest) {
+      append_described(value, false);
+    } else if (PyDict_CheckExact(value)) {
+      append_dict(value, depth + 1);
+    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      text_ += PyTuple_CheckExact(value) ? '(' : '[';
+      append_bytes(PySequence_Fast_GET_SIZE(value), text_);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
+        append_tree(PySequence_Fast_GET_ITEM(value, i), depth + 1);
+    } else {
+      append_described(value, false);
+    }
+  }
+
+ private:
+  bool append_number(PyObject* value) {
+    if (PyFloat_CheckExact(value)) {
+      text_ += 'f';
+      append_bytes(PyFloat_AS_DOUBLE(value), text_);
+      return true;
+    }
+    if (!PyLong_CheckExact(value)) return false;
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
     if (overflow != 0) return false;
-    key.text += 'i';
-    append_bytes(number, key.text);
+    text_ += 'i';
+    append_bytes(number, text_);
     return true;
   }
-  if (PyFloat_CheckExact(value)) {
-    key.text += 'f';
-    append_bytes(PyFloat_AS_DOUBLE(value), key.text);
-    return true;
-  }
-  if (PyTuple_CheckExact(value)) {
-    if (depth == kDeepest) return false;
-    key.text += '(';
-    append_bytes(PyTuple_GET_SIZE(value), key.text);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-      if (!append_static(PyTuple_GET_ITEM(value, i), key, depth + 1)) return false;
-    return true;
-  }
-  append_object(value, key);
-  return true;
-}
 
-bool append_tree(PyObject* value, CallKey& key, int depth);
+  // Its items in the order of their names, as trees.flatten has them.
+  void append_dict(PyObject* dict, int depth) {
+    std::vector<std::pair<std::string, PyObject*>> items;
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &value);) {
+      std::string text;
+      if (!PyUnicode_CheckExact(name) || !append_text(name, text))
+        return append_described(dict, false);
+      items.emplace_back(std::move(text), value);
+    }
+    // By their characters: UTF-8 sorts as code points do.
+    const auto characters = [](const auto& item) {
+      return std::string_view(item.first).substr(1 + sizeof(Py_ssize_t));
+    };
+    std::sort(items.begin(), items.end(),
+              [&](const auto& a, const auto& b) { return characters(a) < characters(b); });
+    text_ += '{';
+    append_bytes(items.size(), text_);
+    for (const auto& [text, item] : items) {
+      text_ += text;
+      append_tree(item, depth);
+    }
+  }
 
-// Its items in the order of their names, as trees.flatten has them.
-bool append_dict(PyObject* dict, CallKey& key, int depth) {
-  std::vector<std::pair<std::string, PyObject*>> items;
-  PyObject *name = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &value);) {
-    std::string text;
-    if (!PyUnicode_CheckExact(name) || !append_text(name, text)) return false;
-    items.emplace_back(std::move(text), value);
+  // What trees.describe says of an object: a static value, or a container with leaves.
+  void append_described(PyObject* value, bool is_static) {
+    py::object stands_for, leaves;
+    if (!known_by_identity().contains(Py_TYPE(value))) {
+      const py::tuple described = describe_(py::handle(value), is_static);
+      stands_for = described[0];
+      leaves = described[1];
+      // Classes are not forgotten: no other one must get the address.
+      if (described[2].cast<bool>() && known_by_identity().insert(Py_TYPE(value)).second)
+        Py_INCREF(Py_TYPE(value));
+    }
+    if (!stands_for || stands_for.is_none()) {
+      text_ += 'O';
+      append_bytes(value, text_);
+      call_.key.objects.push_back(py::reinterpret_borrow<py::object>(value));
+    } else {
+      text_ += 'H';
+      append_bytes(py::hash(stands_for), text_);
+      call_.key.values.push_back(std::move(stands_for));
+    }
+    if (leaves && !leaves.is_none()) {
+      for (const py::handle leaf : leaves) append_leaf(leaf.ptr());
+      call_.owned.push_back(std::move(leaves));
+    } else if (!is_static) {
+      call_.leaves.push_back(value);
+    }
   }
-  // By their characters: UTF-8 sorts as code points do.
-  const auto characters = [](const auto& item) {
-    return std::string_view(item.first).substr(1 + sizeof(Py_ssize_t));
-  };
-  std::sort(items.begin(), items.end(),
-            [&](const auto& a, const auto& b) { return characters(a) < characters(b); });
-  key.text += '{';
-  append_bytes(items.size(), key.text);
-  for (const auto& [text, item] : items) {
-    key.text += text;
-    if (!append_tree(item, key, depth)) return false;
-  }
-  return true;
-}
 
-bool append_items(PyObject* const* items, Py_ssize_t count, char kind, CallKey& key, int depth) {
-  key.text += kind;
-  append_bytes(count, key.text);
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (!append_tree(items[i], key, depth)) return false;
-  return true;
-}
-
-bool append_tree(PyObject* value, CallKey& key, int depth) {
-  if (append_leaf_key(value, key.text, key.dynamic)) {
-    key.leaves.push_back(value);
-    return true;
-  }
-  if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value)) {
-    if (depth == kDeepest) return false;
-    if (PyDict_CheckExact(value)) return append_dict(value, key, depth + 1);
-    return append_items(PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value),
-                        PyTuple_CheckExact(value) ? '(' : '[', key, depth + 1);
-  }
-  if (value != Py_None) key.leaves.push_back(value);
-  if (!append_constant(value, key.text)) append_object(value, key);
-  return true;
-}
+  KeyedCall& call_;
+  std::string& text_;
+  std::span<const int64_t> dynamic_;
+  const py::object& describe_;
+};
 
 }  // namespace
 
+bool CallKey::operator==(const CallKey& other) const {
+  return text == other.text &&
+         std::equal(values.begin(), values.end(), other.values.begin(), other.values.end(),
+                    [](const py::object& a, const py::object& b) { return a.is(b) || a.equal(b); });
+}
+
 Parameters::Parameters(const py::sequence& names, std::vector<bool> is_static,
-                       std::vector<std::vector<int64_t>> dynamic, size_t star)
-    : is_static_(std::move(is_static)), dynamic_(std::move(dynamic)), star_(star) {
+                       std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
+                       bool has_receiver, py::object describe)
+    : is_static_(std::move(is_static)),
+      dynamic_(std::move(dynamic)),
+      star_(star),
+      star_star_(star_star),
+      has_receiver_(has_receiver),
+      describe_(std::move(describe)) {
   for (const py::handle name : names) {
     PyObject* interned = name.inc_ref().ptr();
     if (!name.is_none()) PyUnicode_InternInPlace(&interned);
@@ -138,30 +193,46 @@ size_t Parameters::position_of(PyObject* name) const {
   return found - names_.begin();
 }
 
-bool Parameters::append(py::handle argument, size_t position, CallKey& key) const {
-  const bool is_static = position < is_static_.size() && is_static_[position];
-  key.dynamic = {};
-  if (position < dynamic_.size()) key.dynamic = dynamic_[position];
-  return is_static ? append_static(argument.ptr(), key, 0) : append_tree(argument.ptr(), key, 0);
+void Parameters::append(py::handle argument, size_t position, KeyedCall& call) const {
+  std::span<const int64_t> dynamic;
+  if (position < dynamic_.size()) dynamic = dynamic_[position];
+  Writer writer(call, dynamic, describe_);
+  if (position < is_static_.size() && is_static_[position])
+    return writer.append_value(argument.ptr());
+  if (position == 0 && has_receiver_) call.receiver = argument;
+  writer.append_tree(argument.ptr());
 }
 
 bool Parameters::key_of(std::span<const py::handle> args, PyObject* const* values, PyObject* names,
-                        CallKey& key) const {
-  for (size_t i = 0; i < args.size(); ++i)
-    if (!append(args[i], std::min(i, star_), key)) return false;
+                        KeyedCall& call) const {
+  for (size_t i = 0; i < args.size(); ++i) append(args[i], std::min(i, star_), call);
   const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
   if (count == 0) return true;
-  std::vector<std::pair<size_t, PyObject*>> named;  // by position, as the signature binds them
+  // By position, as the signature binds them; names that it does not know are **kwargs.
+  std::vector<std::pair<size_t, PyObject*>> named;
+  py::dict others;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const size_t position = position_of(PyTuple_GET_ITEM(names, i));
-    if (position == names_.size() || (position < star_ && position < args.size())) return false;
-    named.emplace_back(position, values[i]);
+    PyObject* const name = PyTuple_GET_ITEM(names, i);
+    const size_t position = position_of(name);
+    if (position < star_ && position < args.size()) return false;
+    if (position < names_.size())
+      named.emplace_back(position, values[i]);
+    else
+      others[name] = py::handle(values[i]);
   }
   std::sort(named.begin(), named.end());
+  size_t next = args.size();
   for (const auto& [position, value] : named) {
-    key.text += 'K';
-    append_bytes(position, key.text);
-    if (!append(value, position, key)) return false;
+    // An argument that could be given by position, too, has the same key then.
+    if (position != next++ || position >= star_) {
+      call.key.text += 'K';
+      append_bytes(position, call.key.text);
+    }
+    append(value, position, call);
+  }
+  if (!others.empty()) {
+    call.key.text += 'W';
+    append(others, star_star_, call);
   }
   return true;
 }

@@ -11,8 +11,8 @@ namespace rune::bindings {
 
 namespace {
 
-constexpr std::array<const char*, 7> kKinds{"attribute", "cell",  "element", "item",
-                                            "size",      "equal", "content"};
+constexpr std::array<const char*, 6> kKinds{"attribute", "cell",  "item",
+                                            "items",     "equal", "content"};
 
 // Whether a program that read `expected` may run where there is `now` instead. Floats are compared
 // by their bits: -0.0 is not 0.0, and NaN is itself.
@@ -46,6 +46,28 @@ bool same_and_release(PyObject* now, PyObject* expected) {
   return result;
 }
 
+// The elements of a list or another sequence, or the items of a dict in their order.
+bool same_items(PyObject* now, PyObject* expected) {
+  if (PyObject_Size(now) != PyObject_Size(expected)) return false;
+  if (PyDict_Check(now)) {
+    PyObject *key = nullptr, *value = nullptr, *old_key = nullptr, *old_value = nullptr;
+    for (Py_ssize_t at = 0, old_at = 0; PyDict_Next(expected, &old_at, &old_key, &old_value);)
+      if (!PyDict_Next(now, &at, &key, &value) || !same(key, old_key) || !same(value, old_value))
+        return false;
+    return true;
+  }
+  const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(now, "not a sequence"));
+  if (!items) {  // changed by another thread meanwhile
+    PyErr_Clear();
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(expected); ++i)
+    if (i >= PySequence_Fast_GET_SIZE(items.ptr()) ||
+        !same(PySequence_Fast_GET_ITEM(items.ptr(), i), PyList_GET_ITEM(expected, i)))
+      return false;
+  return true;
+}
+
 bool same_bytes(const py::object& array, const py::object& copy) {
   const ArrayHeader now = header_of(array), then = header_of(copy);
   if (now.rank != then.rank || !std::equal(now.shape, now.shape + now.rank, then.shape))
@@ -74,9 +96,7 @@ bool Guard::holds() const {
       return now && same(now, expected.ptr());
     }
     case Kind::Attribute: return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
-    case Kind::Element:
-      return same_and_release(PySequence_GetItem(at, PyLong_AsSsize_t(name.ptr())), expected.ptr());
-    case Kind::Size: return PyObject_Size(at) == PyLong_AsSsize_t(expected.ptr());
+    case Kind::Items: return same_items(at, expected.ptr());
     case Kind::Equal: {
       const int equal = PyObject_RichCompareBool(at, expected.ptr(), Py_EQ);
       if (equal < 0) PyErr_Clear();

@@ -23,6 +23,7 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
     for (const int64_t axis : dynamic) {
       const int64_t at = axis < 0 ? axis + header.rank : axis;
+      if (header.shape[at] == 0) continue;  // traced by itself
       key.replace(shape_at + at * sizeof(ssize_t), sizeof(ssize_t), sizeof(ssize_t), '\xff');
     }
     if (on_device) {

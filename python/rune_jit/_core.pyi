@@ -9,6 +9,7 @@ import typing
 
 __all__: list[str] = [
     "ArrayBase",
+    "CallKey",
     "CompiledCall",
     "DeviceMemory",
     "Dispatcher",
@@ -34,7 +35,6 @@ __all__: list[str] = [
     "interpret",
     "is_disabled",
     "is_supported_dtype",
-    "key_leaves",
     "lower",
     "make_array",
     "measure_cpu",
@@ -46,6 +46,7 @@ __all__: list[str] = [
     "set_array_class",
     "set_compile_hook",
     "set_cpu_figures",
+    "static_leaves",
     "synchronize",
     "targets",
     "to_host",
@@ -349,6 +350,10 @@ class Executable:
     @property
     def num_outputs(self) -> int: ...
 
+class CallKey:
+    def __eq__(self, arg0: CallKey) -> bool: ...
+    def __hash__(self) -> int: ...
+
 class CompiledCall:
     @staticmethod
     def tick() -> int: ...
@@ -385,14 +390,17 @@ class Dispatcher:
         """
         Forgets every registered call.
         """
+    def _key(self, arg0: tuple, arg1: dict) -> CallKey:
+        """
+        The CallKey of arguments that the signature takes. Raises what their hashes raise.
+        """
     def _remember(
         self,
         arg0: tuple,
         arg1: dict,
         arg2: list,
         arg3: CompiledCall,
-        arg4: collections.abc.Callable,
-        arg5: collections.abc.Sequence,
+        arg4: collections.abc.Sequence,
     ) -> bool:
         """
         Registers the compiled call of such arguments; False if they cannot be keyed here.
@@ -405,9 +413,12 @@ class Dispatcher:
             collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
         ],
         arg3: typing.SupportsInt | typing.SupportsIndex,
+        arg4: typing.SupportsInt | typing.SupportsIndex,
+        arg5: bool,
+        arg6: typing.Any,
     ) -> None:
         """
-        Sets what decides how arguments are keyed, by position: the names that calls may give, which are static values, axes of dynamic sizes; and where *args is.
+        Sets what decides how arguments are keyed, by position: the names that calls may give, which are static values, axes of dynamic sizes; where *args and **kwargs are; whether the first may be a method's object; and trees.describe.
         """
 
 class Lowered:
@@ -535,16 +546,6 @@ def interpret(
 ) -> None: ...
 def is_disabled() -> bool: ...
 def is_supported_dtype(dtype: numpy.dtype[typing.Any]) -> bool: ...
-def key_leaves(
-    leaves: collections.abc.Sequence,
-    dynamic: collections.abc.Sequence[
-        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
-    ] = [],
-) -> tuple:
-    """
-    (key, positions of static leaves): arrays and numbers are keyed by type, not by value; arrays also by shape, but for the sizes of these (leaf, axis).
-    """
-
 def lower(
     graph: Graph,
     device: str,
@@ -599,6 +600,11 @@ def set_compile_hook(compile_module: collections.abc.Callable) -> None:
 def set_cpu_figures(figures: dict) -> None:
     """
     Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
+    """
+
+def static_leaves(leaves: collections.abc.Sequence) -> list[int]:
+    """
+    Positions of the leaves that are neither arrays nor numbers that a program takes.
     """
 
 def synchronize(device: str) -> None:

@@ -4,7 +4,7 @@ from shape and dtype, or are NumPy's functions of this array."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,28 @@ class ArrayMethods:
     shape: Any
     dtype: Any
 
+    if TYPE_CHECKING:
+
+        def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> np.ndarray: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def _binary(self, other: Any, /) -> Any: ...
+        def _unary(self) -> Any: ...
+        def _method(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
+        __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __matmul__ = (
+            __divmod__
+        ) = _binary
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __rmatmul__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = __rdivmod__ = _binary
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        all = any = argmax = argmin = argpartition = argsort = choose = cumprod = cumsum = _method
+        diagonal = max = mean = min = nonzero = prod = ptp = ravel = repeat = round = _method
+        searchsorted = squeeze = std = sum = swapaxes = take = trace = var = _method
+        copy = astype = _method
+
     # What follows from shape and dtype.
 
     @property
@@ -78,7 +100,7 @@ class ArrayMethods:
         """Raises TypeError of a 0-d array."""
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self.shape[0]))
 
     # NumPy's functions, called in another way.
 
@@ -98,7 +120,7 @@ class ArrayMethods:
     def imag(self) -> Any:
         return np.imag(self)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         wanted = shape[0] if len(shape) == 1 else shape
         return np.reshape(self, wanted) if order == "C" else np.reshape(self, wanted, order=order)
 
@@ -106,7 +128,7 @@ class ArrayMethods:
         wanted = axes[0] if len(axes) == 1 else (axes or None)
         return np.transpose(self, wanted)
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: Any = "C") -> Any:
         return np.ravel(self, order=order).copy()
 
     def dot(self, other: Any, out: Any = None) -> Any:
@@ -125,22 +147,22 @@ class ArrayMethods:
         return np.compress(condition, self, axis, out)
 
     def fill(self, value: Any) -> None:
-        self[...] = value  # type: ignore[index]
+        self[...] = value
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        np.put(self, indices, values, mode=mode)
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
     def sort(self, axis: int = -1, *args: Any, **kwargs: Any) -> None:
-        self[...] = np.sort(self, axis, *args, **kwargs)  # type: ignore[index]
+        self[...] = np.sort(self, axis, *args, **kwargs)
 
     def partition(self, kth: Any, axis: int = -1, *args: Any, **kwargs: Any) -> None:
-        self[...] = np.partition(self, kth, axis, *args, **kwargs)  # type: ignore[index]
+        self[...] = np.partition(self, kth, axis, *args, **kwargs)
 
     def __copy__(self) -> Any:
-        return self.copy()  # type: ignore[attr-defined]
+        return self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()  # type: ignore[attr-defined]
+        return self.copy()
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return np.round(self, ndigits or 0)

@@ -55,14 +55,13 @@ def static_key(value: Any) -> Any:
     return kind, value
 
 
-def is_known_by_identity(value: Any) -> bool:
-    """Whether an object has the same static_key at all times, and no other object has it."""
-    if isinstance(value, (type, enum.Enum, np.dtype, np.ufunc)):
-        return True
+def has_key(value: Any) -> bool:
+    """Whether static_key takes the value."""
     try:
-        return isinstance(static_key(value), ByIdentity)
+        static_key(value)
     except TypeError:
         return False
+    return True
 
 
 def _key_of(x: Any) -> Any:
@@ -140,6 +139,23 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
                     namespace=_NAMESPACE,
                 )
                 _known.add(kind)
+
+
+def describe(value: Any, is_static: bool) -> tuple[Any, list[Any] | None, bool]:
+    """How the key of a call describes an argument or a part of one: a hashable value that stands
+    for it, None if the object itself does; its leaves if it is a container and not `is_static`;
+    and whether all objects of its class stand for themselves."""
+    if not is_static:
+        leaves, structure = flatten(value)
+        if not structure.is_leaf():
+            return structure, leaves, False
+    kind = type(value)
+    if isinstance(value, (type, enum.Enum, np.dtype, np.ufunc)):
+        return None, None, True
+    key = static_key(value)
+    if isinstance(key, ByIdentity):
+        return None, None, not dataclasses.is_dataclass(kind)
+    return key, None, False
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:

@@ -58,7 +58,10 @@ def test_every_name_is_there() -> None:
         assert hasattr(Array, name), name
     with pytest.raises(AttributeError, match="no attribute 'trapezoid'"):
         xp.trapezoid  # noqa: B018
-    assert str(inspect.signature(xp.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
+    signature = inspect.signature(xp.sum)
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    plain = signature.replace(parameters=parameters, return_annotation=signature.empty)
+    assert str(plain) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
 
 
 def test_namespace_of_arrays() -> None:

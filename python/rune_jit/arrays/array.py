@@ -118,7 +118,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         """The array on another device. Raises ValueError for a stream: devices have one each."""
         if stream is not None:
             raise ValueError(f"to_device: cannot use stream={stream!r} (devices have one each)")
-        return move(self, device)
+        return move(self, device)  # type: ignore[no-any-return]
 
     # Protocols.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,14 @@ def take_apart(
     static_names: tuple[str, ...],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    make_key: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     dynamic: DynamicAxes | None = None,
 ) -> Call:
-    """The call of the function `name`. Raises UnsupportedOpError for an argument that cannot be
-    traced, TypeError for a static one that has no hash, what DynamicAxes.of raises."""
+    """The call of the function `name`; `make_key` makes the key of arguments.
+
+    Raises UnsupportedOpError for an argument that cannot be traced, TypeError for a static one that
+    has no hash, what DynamicAxes.of raises.
+    """
     bound = None
     if signature is None:
         arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
@@ -55,29 +59,33 @@ def take_apart(
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
     leaves, treedef = trees.flatten(list(arguments.values()), receiver)
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
-    leaf_key, static_leaves = _core.key_leaves(leaves, [(s.leaf, s.axis) for s in sizes])
-    static_keys = []
+    static_leaves = _core.static_leaves(leaves)
     for position in static_leaves:
         _check_leaf(name, leaves[position], position, arguments, receiver)
-        try:
-            static_keys.append(trees.static_key(leaves[position]))
-        except TypeError as error:
-            raise UnsupportedOpError(
-                f"{name}: cannot trace an argument of {type(leaves[position]).__name__}"
-                " (neither an array, a number, a container of these, nor hashable)"
-            ) from error
-    static_values = []
+    try:
+        key = make_key(args, kwargs)
+    except TypeError:
+        _refuse_without_hash(name, statics, [leaves[i] for i in static_leaves])
+        raise
+    names = tuple(arguments)
+    key = (key, sizes)
+    return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
+
+
+def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) -> None:
+    """Raises TypeError for a static argument without a hash, UnsupportedOpError for a leaf."""
     for static, value in statics.items():
-        try:
-            static_values.append((static, trees.static_key(value)))
-        except TypeError as error:
+        if not trees.has_key(value):
             raise TypeError(
                 f"{name}: cannot use {static} as a static argument ({type(value).__name__}"
                 " is not hashable)"
-            ) from error
-    names = tuple(arguments)
-    key = (names, treedef, leaf_key, tuple(static_keys), tuple(static_values), sizes)
-    return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
+            ) from None
+    for leaf in leaves:
+        if not trees.has_key(leaf):
+            raise UnsupportedOpError(
+                f"{name}: cannot trace an argument of {type(leaf).__name__}"
+                " (neither an array, a number, a container of these, nor hashable)"
+            ) from None
 
 
 def _check_leaf(

@@ -101,7 +101,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._dynamic: DynamicAxes | None = None
         if dynamic is not None:
             self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
-        self._set_parameters(*self._keyed_parameters())
+        self._set_parameters(*self._keyed_parameters(), trees.describe)
         self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
@@ -212,8 +212,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             status, result = entry.call(call.leaves)
             if status == "done":
                 self._hits += not fresh
-                by_identity = trees.is_known_by_identity
-                self._remember(args, kwargs, call.leaves, entry, by_identity, call.sizes)
+                self._remember(args, kwargs, call.leaves, entry, call.sizes)
                 return result
             if status == "unsuitable":
                 break
@@ -224,7 +223,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         return take_apart(
-            self._name, self._signature, self._static_names, args, kwargs, self._dynamic
+            self._name, self._signature, self._static_names, args, kwargs, self._key, self._dynamic
         )
 
     def _entry(self, call: Call) -> tuple[Any, bool]:
@@ -360,17 +359,23 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             names.append(name)
         return tuple(dict.fromkeys(names))
 
-    def _keyed_parameters(self) -> tuple[list[str | None], list[bool], list[list[int]], int]:
+    def _keyed_parameters(
+        self,
+    ) -> tuple[list[str | None], list[bool], list[list[int]], int, int, bool]:
         """By position: the names that calls may give, which are static, and which axes dynamic;
-        and the place of *args."""
+        the places of *args and **kwargs; and whether the first may be a method's object."""
         parameters = list(self._signature.parameters.values()) if self._signature else []
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         names = [p.name if p.kind in named else None for p in parameters]
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         star = sum(p.kind in positional for p in parameters)
+        last = len(parameters) - 1
+        has_kwargs = bool(parameters) and parameters[last].kind is inspect.Parameter.VAR_KEYWORD
         static = [p.name in self._static_names for p in parameters]
         dynamic = self._dynamic.by_position() if self._dynamic else []
-        return names, static, dynamic, star
+        has_receiver = bool(parameters) and parameters[0].name == "self"
+        star_star = last if has_kwargs else len(parameters)
+        return names, static, dynamic, star, star_star, has_receiver
 
 
 def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:

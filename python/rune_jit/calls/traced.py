@@ -13,7 +13,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import USED_ONCE, Call
-from rune_jit.capture.guards import State
+from rune_jit.capture.guards import Watch
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
@@ -54,18 +54,18 @@ def trace_call(
     Raises UnsupportedOpError (and its kinds), which names `name`, for what has no place in a
     program; and what `fn` raises.
     """
-    statics = [call.leaves[i] for i in call.static_leaves] + list(call.statics.values())
     # Arrays that the function names are traced ones first. If their values are needed they are
     # part of the state that each call checks.
     for captured_are_traced in (True, False):
-        state = State(fn, statics, captured_are_traced)
         trace = Trace(name, captured_are_traced, call.leaves, call.sizes, guesses)
+        watch = Watch(fn)
+        trace.rebind = Rebinder(trace, watch)
         try:
-            return _trace_once(fn, call, trace, state, run)
+            return _trace_once(fn, call, trace, watch, run)
         except Exception as error:
             stood_in = captured_are_traced and bool(trace.stand_ins)
             if stood_in or trace.has_guessed or isinstance(error, UnsupportedOpError):
-                state.restore()
+                watch.restore()
             if trace.has_guessed:  # the error may be of the guess alone
                 return trace_call(fn, name, call, run, guesses=False)
             if not stood_in:
@@ -74,10 +74,9 @@ def trace_call(
 
 
 def _trace_once(
-    fn: Callable[..., Any], call: Call, trace: Trace, state: State, run: Callable[[Traced], Any]
+    fn: Callable[..., Any], call: Call, trace: Trace, watch: Watch, run: Callable[[Traced], Any]
 ) -> Traced:
     statics = set(call.static_leaves)
-    trace.rebind = Rebinder(trace)
     traced_leaves: list[Any] = []
     input_leaves: list[int] = []
     for position, leaf in enumerate(call.leaves):
@@ -123,7 +122,7 @@ def _trace_once(
             trace.rebind.finish()
         trace.check_captured()
     trace.rebind.refuse_changes(trace.name)
-    state.refuse_changes(trace.name)
+    watch.refuse_changes(trace.name)
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
     if treedef_after != call.treedef or any(
         a is not b for a, b in zip(leaves_after, traced_leaves, strict=True)
@@ -132,8 +131,7 @@ def _trace_once(
             f"{trace.name}: cannot trace a write to a container among the arguments\n"
             "hint: return the new value"
         )
-    guards = state.guards_now()
-    return _finish(trace, call, result, input_leaves, guards)
+    return _finish(trace, call, result, input_leaves, watch.guards_now())
 
 
 def _finish(

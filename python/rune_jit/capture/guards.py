@@ -1,6 +1,10 @@
-"""The Python state outside a function that its trace depends on: what the function and those it
-calls reach by name. A later call checks that the state is what it was, and traces again if not; a
-trace that changes the state is undone."""
+"""The Python state outside of a trace that its code read: a later call checks that it is what it
+was, and traces again if not.
+
+A trace runs against copies of functions (rebinder.py), which note here what they read. What cannot
+be copied is looked through: the code of methods and other callables, and the objects that it
+reaches by the names in it. If the trace changes what it has met, it is refused, and what was
+changed in place is restored."""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import sys
 import sysconfig
 import types
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,13 +37,11 @@ _INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")
 _BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
 
 
-def names_in(code: types.CodeType) -> set[str]:
+@functools.cache
+def names_in(code: types.CodeType) -> frozenset[str]:
     """Names of globals and attributes in a function's code and the functions in it."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= names_in(constant)
-    return names
+    inner = (names_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    return frozenset(code.co_names).union(*inner)
 
 
 def is_library(module: str | None) -> bool:
@@ -47,176 +50,6 @@ def is_library(module: str | None) -> bool:
         return False
     top = module.split(".")[0]
     return top in ("numpy", "rune_jit") or (top in sys.stdlib_module_names and top != "__main__")
-
-
-class _Collector:
-    """Walks from a function to the state that it can reach.
-
-    Attributes are those that the code of any of the functions names. The state of other packages
-    that are installed is taken for fixed.
-    """
-
-    def __init__(self, package: str, replaced: bool, names: set[str]) -> None:
-        self._package = package  # of the traced function
-        self._replaced = replaced  # whether the trace replaces arrays that it can (shim.py)
-        self._names = names  # in the code of all functions that can be reached, as far as known
-        self.found = set(names)
-        self.guards: list[Guard] = []
-        self.containers: list[tuple[Any, Any]] = []  # with copies
-        self.arrays: dict[int, np.ndarray] = {}  # that the trace cannot replace
-        self.generators: list[Any] = []
-        self._seen: dict[tuple[int, bool], Any] = {}  # keeps what has an id alive
-
-    def _is_foreign(self, module: str | None) -> bool:
-        if is_library(module):
-            return True
-        top = (module or "").split(".")[0]
-        path = getattr(sys.modules.get(top), "__file__", None) or ""
-        return top != self._package and path.startswith(_INSTALLED)
-
-    def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
-        if len(self.guards) >= _MOST_GUARDS:
-            raise UnsupportedOpError(
-                "jit: cannot watch what the function reads through globals and attributes (more"
-                f" than {_MOST_GUARDS} values)\nhint: pass large containers as arguments"
-            )
-        self.guards.append((kind, holder, name, value))
-
-    def value(self, x: Any, direct: bool) -> None:
-        """What can be reached from x; `direct`: the trace runs a copy of the function that holds x,
-        in which x may be replaced."""
-        if isinstance(x, _ATOMS):
-            return
-        if isinstance(x, _core.ArrayBase):
-            return  # always traced
-        if isinstance(x, np.ndarray):
-            if not (direct and self._replaced and is_replaceable(x)):
-                self.arrays[id(x)] = x
-            return
-        key = (id(x), direct)
-        if key in self._seen:
-            return
-        self._seen[key] = x
-        if isinstance(x, types.FunctionType):
-            self._function(x, direct)
-        elif isinstance(x, types.MethodType):
-            self.value(x.__func__, direct)
-            self.value(x.__self__, direct)
-        elif isinstance(x, functools.partial):
-            for part in (x.func, x.args, x.keywords):
-                self.value(part, direct and part is x.func)
-        elif isinstance(x, types.ModuleType):
-            self._module(x, direct)
-        elif isinstance(x, type):
-            self._class(x, x)
-        elif isinstance(x, (np.random.Generator, np.random.RandomState, random.Random)):
-            self.generators.append(x)
-        elif isinstance(getattr(x, "__wrapped__", None), types.FunctionType):
-            self.value(x.__wrapped__, direct and isinstance(x, _core.Dispatcher))
-            self.value(getattr(x, "__self__", None), False)
-        else:
-            direct = direct and self._replaced and is_copied(x)
-            self._container(x, direct)
-            self._instance(x, direct)
-
-    def _function(self, function: types.FunctionType, direct: bool) -> None:
-        if self._is_foreign(function.__module__):
-            return
-        names = names_in(function.__code__)
-        self.found |= names
-        self.guard("attribute", function, "__code__", function.__code__)
-        for name in sorted(names & function.__globals__.keys()):
-            value = function.__globals__[name]
-            if not (isinstance(value, types.ModuleType) and is_library(value.__name__)):
-                self.guard("item", function.__globals__, name, value)
-            self.value(value, direct)
-        for cell in function.__closure__ or ():
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not bound yet
-                continue
-            self.guard("cell", cell, None, value)
-            self.value(value, direct)
-        if function.__defaults__:
-            self.guard("attribute", function, "__defaults__", function.__defaults__)
-            for value in function.__defaults__:
-                self.value(value, direct)
-        if function.__kwdefaults__:
-            self.guard("attribute", function, "__kwdefaults__", function.__kwdefaults__)
-            for name, value in function.__kwdefaults__.items():
-                self.guard("item", function.__kwdefaults__, name, value)
-                self.value(value, direct)
-
-    def _module(self, module: types.ModuleType, direct: bool) -> None:
-        if self._is_foreign(module.__name__):
-            return
-        for name in sorted(self._names & module.__dict__.keys()):
-            self.guard("item", module.__dict__, name, module.__dict__[name])
-            self.value(module.__dict__[name], direct)
-
-    def _container(self, x: Any, direct: bool) -> None:
-        if isinstance(x, dict):
-            self.containers.append((x, dict(x)))
-            self.guard("size", x, None, len(x))
-            for key, value in x.items():
-                self.guard("item", x, key, value)
-                self.value(value, direct)
-        elif isinstance(x, (list, deque)):
-            self.containers.append((x, list(x)))
-            self.guard("size", x, None, len(x))
-            for i, value in enumerate(x):
-                self.guard("element", x, i, value)
-                self.value(value, direct)
-        elif isinstance(x, (set, bytearray)):
-            self.containers.append((x, x.copy()))
-            self.guard("equal", x, None, x.copy())
-        elif isinstance(x, tuple):
-            for value in x:
-                self.value(value, direct)
-
-    def _instance(self, x: Any, direct: bool) -> None:
-        klass = type(x)
-        if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
-            return
-        held = getattr(x, "__dict__", None)
-        held = held if isinstance(held, dict) else {}
-        wanted = held.keys() if self._names & _BY_TEXT else self._names & held.keys()
-        for name in sorted(wanted):
-            self.guard("item", held, name, held[name])
-            self.value(held[name], direct)
-        self._class(klass, x, held.keys(), direct)
-
-    def _class(self, klass: type, x: Any, but: Any = (), direct: bool = False) -> None:
-        """What the attributes of a class are to x, an instance (`direct`: of which the trace sees a
-        copy) or the class itself."""
-        for base in klass.__mro__:
-            if self._is_foreign(base.__module__):
-                continue
-            for name, raw in list(base.__dict__.items()):
-                function = _function_of(raw)
-                if name in but or not (name in self._names or (function and name[:2] == "__")):
-                    continue
-                if function:
-                    found = getattr(klass, name, None) is function
-                    if raw is function and found:
-                        self.guard("attribute", klass, name, raw)
-                    self.value(function, direct and found and name[:2] != "__")
-                elif isinstance(raw, types.MemberDescriptorType):  # of __slots__
-                    if x is not klass and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
-                        self.guard("attribute", x, name, value)
-                        self.value(value, False)
-                elif not hasattr(type(raw), "__get__"):
-                    if inspect.getattr_static(x, name, _ABSENT) is raw:
-                        self.guard("attribute", x, name, raw)
-                    self.value(raw, False)
-
-
-def _function_of(raw: Any) -> types.FunctionType | None:
-    """The function behind an entry of a class's __dict__."""
-    for name in ("__func__", "fget", "func", "__wrapped__"):
-        if not isinstance(raw, types.FunctionType):
-            raw = getattr(raw, name, raw)
-    return raw if isinstance(raw, types.FunctionType) else None
 
 
 def is_replaceable(array: Any) -> bool:
@@ -255,55 +88,248 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any]) -> bool:
     )
 
 
-class State:
-    """What a function can reach by name, as it is now.
+class Watch:
+    """What one trace has met outside, as it was then.
 
-    `arrays_are_traced`: arrays that the function names itself are inputs of the program; the
-    contents of others are part of the state.
+    Attributes count if the code of any function that can run in the trace names them. The state of
+    other installed packages than the one of the traced `function` is taken for fixed.
     """
 
-    def __init__(self, function: Any, statics: list[Any], arrays_are_traced: bool) -> None:
-        self._arguments = (function, statics, arrays_are_traced)
-        package = (getattr(function, "__module__", None) or "").split(".")[0]
-        names: set[str] = set()
-        while True:
-            collector = _Collector(package, arrays_are_traced, names)
-            collector.value(function, True)
-            for static in statics:
-                collector.value(static, True)
-            if collector.found == names:
-                break
-            names = collector.found
-        self._guards = collector.guards
-        self._containers = collector.containers
-        self._generators = collector.generators
-        self._arrays = [(array, array.copy()) for array in collector.arrays.values()]
-        self._random = [_random_state(g) for g in self._sources()]
+    def __init__(self, function: Any) -> None:
+        self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+        self._guards: dict[tuple[str, int, Any], Guard] = {}
+        self._containers: list[tuple[Any, Any]] = []  # with copies
+        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with their attributes
+        self._arrays: list[tuple[np.ndarray, np.ndarray]] = []  # with copies
+        self._generators: list[tuple[Any, Any]] = [
+            (source, _random_state(source)) for source in (None, random)
+        ]
+        self._names: set[str] = set()  # in the code of all functions met so far
+        self._by_name: list[Callable[[set[str]], None]] = []  # take names that are new
+        self._seen: dict[int, Any] = {}  # keeps what has an id alive
+
+    def is_foreign(self, module: str | None) -> bool:
+        """Whether the state of a module is taken for fixed."""
+        if is_library(module):
+            return True
+        top = (module or "").split(".")[0]
+        path = getattr(sys.modules.get(top), "__file__", None) or ""
+        return top != self._package and path.startswith(_INSTALLED)
+
+    def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
+        """Notes that the trace has read a part of a holder."""
+        if len(self._guards) >= _MOST_GUARDS:
+            raise UnsupportedOpError(
+                "jit: cannot watch what the function reads through globals and attributes (more"
+                f" than {_MOST_GUARDS} values)\nhint: pass large containers as arguments"
+            )
+        self._guards.setdefault((kind, id(holder), name), (kind, holder, name, value))
+
+    def guard_item(self, holder: dict[str, Any], name: str, value: Any) -> None:
+        """The same of a name in a module's globals."""
+        if not (isinstance(value, types.ModuleType) and is_library(value.__name__)):
+            self.guard("item", holder, name, value)
+
+    def guard_content(self, x: Any) -> None:
+        """The same of all that a container holds."""
+        held: Any
+        if isinstance(x, (set, bytearray)):
+            held = x.copy()
+            self.guard("equal", x, None, held)
+        else:
+            held = dict(x) if isinstance(x, dict) else list(x)
+            self.guard("items", x, None, held)
+        self._containers.append((x, held))
+
+    def guard_function(self, function: types.FunctionType) -> list[Any]:
+        """The same of a function's code, default arguments and the variables of outer functions:
+        returns the values of these."""
+        self.guard("attribute", function, "__code__", function.__code__)
+        for name in ("__defaults__", "__kwdefaults__"):
+            self.guard("attribute", function, name, getattr(function, name))
+        held: list[Any] = list(function.__defaults__ or ())
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self.guard("item", function.__kwdefaults__, name, value)
+            held.append(value)
+        for cell in function.__closure__ or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not bound yet
+                continue
+            self.guard("cell", cell, None, value)
+            held.append(value)
+        return held
+
+    def learn(self, code: types.CodeType) -> None:
+        """Notes that code may run in the trace, before it does."""
+        new = names_in(code) - self._names
+        if new:
+            self._names |= new
+            for take in list(self._by_name):
+                take(set(new))
+
+    def on_names(self, take: Callable[[set[str]], None]) -> None:
+        """Calls `take` with the names in code, now and when there are more."""
+        self._by_name.append(take)
+        take(set(self._names))
+
+    def named(self, held: dict[str, Any], names: set[str]) -> list[str]:
+        """Which of the attributes that an object has the code with these names may read."""
+        return sorted(held.keys() if self._names & _BY_TEXT else names & held.keys())
+
+    def attributes(self, x: Any) -> dict[str, Any]:
+        """The attributes of an object as they are now; the trace must not change them."""
+        held = dict(vars(x))
+        self._objects.append((x, held))
+        return held
+
+    # Looking through what is not copied.
+
+    def look(self, x: Any) -> None:
+        """Notes what code that is not copied can read from x."""
+        if isinstance(x, (*_ATOMS, _core.ArrayBase, _core.Dispatcher)):
+            return  # the two last are traced wherever they are met
+        if id(x) in self._seen:
+            return
+        self._seen[id(x)] = x
+        if isinstance(x, np.ndarray):
+            self._arrays.append((x, x.copy()))
+        elif isinstance(x, types.FunctionType):
+            self._look_at_function(x)
+        elif isinstance(x, types.MethodType):
+            self.look(x.__func__)
+            self.look(x.__self__)
+        elif isinstance(x, functools.partial):
+            for part in (x.func, x.args, x.keywords):
+                self.look(part)
+        elif isinstance(x, types.ModuleType):
+            if not self.is_foreign(x.__name__):
+                self._look_at_names(vars(x))
+        elif isinstance(x, type):
+            self.look_at_class(x, x)
+        elif isinstance(x, (np.random.Generator, np.random.RandomState, random.Random)):
+            self._generators.append((x, _random_state(x)))
+        elif isinstance(getattr(x, "__wrapped__", None), types.FunctionType):
+            self.look(x.__wrapped__)
+            self.look(getattr(x, "__self__", None))
+        else:
+            if isinstance(x, (dict, list, deque, set, bytearray)):
+                self.guard_content(x)
+            if isinstance(x, (dict, list, deque, tuple)):
+                for item in x.values() if isinstance(x, dict) else x:
+                    self.look(item)
+            self._look_at_instance(x)
+
+    def _look_at_function(self, function: types.FunctionType) -> None:
+        if self.is_foreign(function.__module__):
+            return
+        self.learn(function.__code__)
+        for value in self.guard_function(function):
+            self.look(value)
+        held = function.__globals__
+        for name in sorted(names_in(function.__code__) & held.keys()):
+            self.guard_item(held, name, held[name])
+            self.look(held[name])
+
+    def _look_at_names(self, held: dict[str, Any]) -> None:
+        def take(names: set[str]) -> None:
+            for name in sorted(names & held.keys()):
+                self.guard_item(held, name, held[name])
+                self.look(held[name])
+
+        self.on_names(take)
+
+    def _look_at_instance(self, x: Any) -> None:
+        klass = type(x)
+        if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
+            return
+        live = getattr(x, "__dict__", None)
+        if isinstance(live, dict):
+            held = self.attributes(x)
+
+            def take(names: set[str]) -> None:
+                for name in self.named(held, names):
+                    self.guard("item", live, name, held[name])
+                    self.look(held[name])
+
+            self.on_names(take)
+        self.look_at_class(klass, x)
+
+    def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
+        """What the attributes of a class are to x, an instance or the class itself. `is_copied`:
+        the trace sees a copy of x, whose methods are copies, too."""
+        own = vars(x).keys() if x is not klass and hasattr(x, "__dict__") else ()
+        for base in klass.__mro__:
+            if self.is_foreign(base.__module__):
+                continue
+            raws = dict(vars(base))
+            for name, raw in raws.items():
+                if name[:2] == "__" and name not in own and (function := _function_of(raw)):
+                    self._look_at_method(klass, name, raw, function, False)
+
+            def take(names: set[str], raws: dict[str, Any] = raws) -> None:
+                for name in sorted(names & raws.keys() - own):
+                    self._look_at_attribute(klass, x, name, raws[name], is_copied)
+
+            self.on_names(take)
+
+    def _look_at_method(
+        self, klass: type, name: str, raw: Any, function: types.FunctionType, is_copied: bool
+    ) -> None:
+        is_found = getattr(klass, name, None) is function
+        if raw is function and is_found:
+            self.guard("attribute", klass, name, raw)
+        if not (is_copied and is_found):
+            self.look(function)
+
+    def _look_at_attribute(self, klass: type, x: Any, name: str, raw: Any, is_copied: bool) -> None:
+        function = _function_of(raw)
+        if function:
+            is_special = name[:2] == "__"
+            self._look_at_method(klass, name, raw, function, is_copied and not is_special)
+        elif isinstance(raw, types.MemberDescriptorType):  # of __slots__
+            if x is not klass and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
+                self.guard("attribute", x, name, value)
+                self.look(value)
+        elif not hasattr(type(raw), "__get__"):
+            if inspect.getattr_static(x, name, _ABSENT) is raw:
+                self.guard("attribute", x, name, raw)
+            self.look(raw)
+
+    # At the end of the trace.
 
     def guards_now(self) -> list[Guard]:
         """What a later call must check: containers may have grown since."""
-        now = State(*self._arguments) if _core.broken_guards(self._guards) else self
-        return now._guards + [("content", a, None, copy) for a, copy in now._arrays]
+        for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
+            if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
+                held = holder.copy() if kind == "equal" else type(value)(holder)
+                self._guards[kind, at, name] = (kind, holder, name, held)
+                if kind == "items":
+                    for item in held.values() if isinstance(held, dict) else held:
+                        self.look(item)
+        arrays: list[Guard] = [("content", array, None, copy) for array, copy in self._arrays]
+        return list(self._guards.values()) + arrays
 
     def refuse_changes(self, function: str) -> None:
         """Raises UnsupportedOpError if something has changed that a call of the program would leave
         as it is, or read as it was: a name or an element bound anew, the content of an array, a
         random number taken. (Containers may grow: what was in them is what it was.)"""
-        for i in _core.broken_guards(self._guards):
-            kind, _, name, _ = self._guards[i]
-            if kind in ("size", "equal"):
-                continue
-            what = {"element": f"element {name}", "cell": "a variable of an outer function"}
+        guards = list(self._guards.values())
+        changed = [guards[i] for i in _core.broken_guards(guards)]
+        what = next((_change(*guard) for guard in changed if _change(*guard)), None)
+        for x, held in self._objects:
+            what = what or next((name for name in vars(x) if name not in held), None)
+        if what:
             raise StateChangedError(
-                f"{function}: cannot trace a function that changes {what.get(kind, name)} (a later"
-                " call would not)\nhint: return the new value"
+                f"{function}: cannot trace a function that changes {what} (a later call would not)"
+                "\nhint: return the new value"
             )
-        if _core.broken_guards([("content", a, None, copy) for a, copy in self._arrays]):
+        if any(_is_broken("content", array, None, copy) for array, copy in self._arrays):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
             )
-        if [_random_state(g) for g in self._sources()] != self._random:
+        if any(_random_state(source) != state for source, state in self._generators):
             raise UnsupportedOpError(
                 f"{function}: cannot trace random numbers of NumPy or Python (each call would get"
                 " the same)\nhint: use rune_jit.random, or pass the numbers as an argument"
@@ -311,32 +337,54 @@ class State:
 
     def restore(self) -> None:
         """Makes everything what it was."""
-        for i in _core.broken_guards(self._guards):
-            kind, holder, name, value = self._guards[i]
+        guards = list(self._guards.values())
+        for i in _core.broken_guards(guards):
+            kind, holder, name, value = guards[i]
             if kind == "item":
                 holder[name] = value
             elif kind == "cell":
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(holder, name, value)
+        for x, held in self._objects:
+            for name in vars(x).keys() - held.keys():
+                del vars(x)[name]
         for container, copy in self._containers:
-            if isinstance(container, (list, deque, bytearray)):
-                if len(container) != len(copy) or any(
-                    a is not b for a, b in zip(container, copy, strict=True)
-                ):
-                    container.clear()
-                    container.extend(copy)
-            elif container.keys() != copy.keys() if isinstance(copy, dict) else container != copy:
+            kind = "equal" if isinstance(container, (set, bytearray)) else "items"
+            if _is_broken(kind, container, None, copy):
                 container.clear()
-                container.update(copy)
-        for array, copy in self._arrays:
-            if _core.broken_guards([("content", array, None, copy)]):
-                array[...] = copy
-        for source, state in zip(self._sources(), self._random, strict=True):
+                is_sequence = isinstance(container, (list, deque, bytearray))
+                (container.extend if is_sequence else container.update)(copy)
+        for array, values in self._arrays:
+            if _is_broken("content", array, None, values):
+                array[...] = values
+        for source, state in self._generators:
             _set_random_state(source, state)
 
-    def _sources(self) -> list[Any]:
-        return [None, random, *self._generators]
+
+def _is_broken(*guard: Any) -> bool:
+    return bool(_core.broken_guards([guard]))
+
+
+def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
+    """What has changed, of a guard that does not hold; None if a container has grown."""
+    if kind == "equal":
+        return None
+    if kind != "items":
+        return "a variable of an outer function" if kind == "cell" else name
+    if isinstance(value, dict):
+        kept: Any = {key: holder[key] for key in value if key in holder}
+    else:
+        kept = list(holder)[: len(value)]
+    return f"elements of a {type(holder).__name__}" if _is_broken(kind, kept, name, value) else None
+
+
+def _function_of(raw: Any) -> types.FunctionType | None:
+    """The function behind an entry of a class's __dict__."""
+    for name in ("__func__", "fget", "func", "__wrapped__"):
+        if not isinstance(raw, types.FunctionType):
+            raw = getattr(raw, name, raw)
+    return raw if isinstance(raw, types.FunctionType) else None
 
 
 def _random_state(source: Any) -> Any:

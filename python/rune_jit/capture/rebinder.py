@@ -1,5 +1,5 @@
 """Copies of functions for a trace: in their globals and cells NumPy is what shim.py makes of it,
-and arrays are traced ones."""
+and arrays are traced ones. What a copy reads, it reads through here, which notes it (guards.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.guards import is_copied, is_library, is_replaceable, names_in
+from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
 from rune_jit.capture.shim import BY_FUNCTION, SHIM, ModuleView, vectorized
 from rune_jit.errors import StateChangedError
 from rune_jit.tracing.trace import Trace
@@ -20,27 +20,58 @@ from rune_jit.tracing.tracer import Tracer
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 
+class _Globals(dict[str, Any]):
+    """The globals of copied functions: a name has what stands for its value in the trace from the
+    first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
+
+    def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
+        super().__init__(real)
+        self.real = real
+        self._before = dict(real)
+        self._read: set[str] = set()
+        self._rebinder = rebinder
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if name not in self._read:
+            self._read.add(name)
+            if (
+                name in self._before and value is self._before[name]
+            ):  # the trace has not assigned it
+                value = self._rebinder.read(self.real, name, value)
+                self[name] = self._before[name] = value
+        return value
+
+    def assigned(self) -> dict[str, Any]:
+        """What the trace has assigned."""
+        before = self._before
+        return {k: v for k, v in self.items() if k not in before or before[k] is not v}
+
+
 class Rebinder:
     """Copies functions of one trace, with copies of their globals and cells."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, watch: Watch) -> None:
         self._trace = trace
+        self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
-        self._holders: list[tuple[Any, list[Any]]] = []  # (copy, its content at the start)
+        self._holders: list[tuple[Any, Any]] = []  # (copy, its content at the start)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
-        # id of globals -> (globals, the copy, what the copy held at the start)
-        self._globals: dict[int, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {}
+        self._globals: dict[int, _Globals] = {}  # by id of the real ones
 
     def __call__(self, function: Any) -> Any:
         """The function as it runs inside the trace."""
         if isinstance(function, types.MethodType):
             return types.MethodType(self(function.__func__), self.inside(function.__self__))
         if isinstance(function, functools.partial):
-            return functools.partial(self(function.func), *function.args, **function.keywords)
+            args = map(self.inside, function.args)
+            kwargs = {name: self.inside(value) for name, value in function.keywords.items()}
+            return functools.partial(self(function.func), *args, **kwargs)
         if not isinstance(function, types.FunctionType):
             call = inspect.getattr_static(type(function), "__call__", None)
             if isinstance(call, types.FunctionType) and not is_library(type(function).__module__):
                 return types.MethodType(self(call), self.inside(function))
+            self._watch.look(function)
             return function
         if is_library(function.__module__):
             return function
@@ -52,33 +83,55 @@ class Rebinder:
             function.__code__,
             self._copy_of(function.__globals__),
             function.__name__,
-            tuple(map(self.inside, function.__defaults__ or ())),
-            tuple(cells),
+            None,
+            (*cells,),
         )
-        defaults = function.__kwdefaults__ or {}
-        copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         copy.__qualname__ = function.__qualname__
         copy.__dict__.update(function.__dict__)
         self._copies[id(function)] = (function, copy)
+        if not self._watch.is_foreign(function.__module__):
+            self._watch.learn(function.__code__)
+            self._watch.guard_function(function)
+        copy.__defaults__ = tuple(map(self.inside, function.__defaults__ or ()))
+        defaults = function.__kwdefaults__ or {}
+        copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for original, cell in zip(function.__closure__ or (), cells, strict=True):
             if cell is not original:
                 cell.cell_contents = self.inside(original.cell_contents)
                 self._cells.append((original, cell, cell.cell_contents))
-        self._rebind_names(function)
+        for name in _names_in_classes(function.__code__) & function.__globals__.keys():
+            copy.__globals__[name]  # which their code reads in another way
         return copy
 
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""
-        for real, copy, before in self._globals.values():
-            for name, value in copy.items():
-                if name not in before or before[name] is not value:
-                    real[name] = _outside(value)
+        for copy in self._globals.values():
+            for name, value in copy.assigned().items():
+                self._assign(copy.real, name, value)
         for cell, copied, inside in self._cells:
             if copied.cell_contents is not inside:
                 cell.cell_contents = _outside(copied.cell_contents)
 
+    def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
+        """What stands for the value of a name of a module in the trace, which reads it now."""
+        if self._watch.is_foreign(names.get("__name__")):
+            return self._stand_in(value)
+        self._watch.guard_item(names, name, value)
+        return self.inside(value)
+
+    def _assign(self, names: dict[str, Any], name: str, value: Any) -> None:
+        if name in names and not self._watch.is_foreign(names.get("__name__")):
+            self._watch.guard("item", names, name, names[name])
+        names[name] = _outside(value)
+
     def inside(self, value: Any) -> Any:
-        """What stands for a value of a global, a cell or a default inside the trace."""
+        """What stands for a value of a cell, a default argument or a container inside the trace."""
+        stand_in = self._stand_in(value)
+        if stand_in is value:
+            self._watch.look(value)
+        return stand_in
+
+    def _stand_in(self, value: Any) -> Any:
         replacement = BY_FUNCTION.get(id(value))
         if replacement is not None:
             return replacement
@@ -87,15 +140,16 @@ class Rebinder:
         if isinstance(value, _REBOUND):
             return self(value)
         if isinstance(value, np.vectorize):
+            self._watch.look(value.pyfunc)
             return vectorized(value)
         if isinstance(value, types.ModuleType):
             return self._view_of(value)
-        if self._trace.captured_are_traced and is_copied(value):
+        if not self._trace.captured_are_traced:
+            return value
+        if is_copied(value):
             return self._copy_of_holder(value)
         is_array = isinstance(value, (np.ndarray, _core.ArrayBase))
-        if is_array and self._trace.captured_are_traced:
-            return self._trace.stand_in(value) if is_replaceable(value) else value
-        return value
+        return self._trace.stand_in(value) if is_array and is_replaceable(value) else value
 
     def _copy_of_holder(self, holder: Any) -> Any:
         """A copy of a container or object with traced arrays in it."""
@@ -104,32 +158,45 @@ class Rebinder:
             return known[1]
         if type(holder) is tuple:
             copy: Any = tuple(map(self.inside, holder))
-        else:
-            copy = object.__new__(type(holder)) if hasattr(holder, "__dict__") else type(holder)()
+            self._copies[id(holder)] = (holder, copy)
+        elif type(holder) in (list, dict):
+            copy = type(holder)()
             self._copies[id(holder)] = (holder, copy)  # what it holds may hold it
+            self._watch.guard_content(holder)
             if type(holder) is list:
                 copy += map(self.inside, holder)
             else:
-                held = holder if type(holder) is dict else vars(holder)
-                target = copy if type(holder) is dict else vars(copy)
-                target.update({name: self.inside(value) for name, value in held.items()})
-            if hasattr(holder, "__dict__"):
-                self._add_methods(copy)
-        self._copies[id(holder)] = (holder, copy)
-        self._holders.append((copy, _content(copy)))
+                copy.update({name: self.inside(value) for name, value in holder.items()})
+            self._holders.append((copy, type(copy)(copy)))
+        else:
+            copy = object.__new__(type(holder))
+            self._copies[id(holder)] = (holder, copy)
+            self._copy_attributes(holder, copy)
         return copy
 
-    def _add_methods(self, copy: Any) -> None:
-        """Gives an object the methods of its class as the trace sees them."""
+    def _copy_attributes(self, holder: Any, copy: Any) -> None:
+        """Gives a copy of an object its attributes and methods as the trace sees them."""
+        held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
+        now.update(held)
         for base in type(copy).__mro__[:-1]:
             for name, raw in vars(base).items():
                 function = raw.__func__ if isinstance(raw, staticmethod) else raw
                 if not isinstance(function, types.FunctionType) or name[:2] == "__":
                     continue
-                if name not in vars(copy) and getattr(type(copy), name, None) is function:
+                if name not in now and getattr(type(copy), name, None) is function:
                     method = self(function)
-                    is_static = function is not raw
-                    vars(copy)[name] = method if is_static else types.MethodType(method, copy)
+                    now[name] = method if function is not raw else types.MethodType(method, copy)
+        before = dict(now)
+        self._holders.append((copy, before))
+
+        def take(names: set[str]) -> None:
+            for name in self._watch.named(held, names):
+                self._watch.guard("item", live, name, held[name])
+                if now.get(name) is before[name] is held[name]:
+                    before[name] = now[name] = self.inside(held[name])
+
+        self._watch.on_names(take)
+        self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:
         """What stands for a value of the trace outside of it."""
@@ -142,8 +209,8 @@ class Rebinder:
         """Raises StateChangedError if the traced function changed a copy of an object or a
         container."""
         for copy, before in self._holders:
-            now = _content(copy)
-            if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
+            now = copy if type(copy) in (list, dict) else vars(copy)
+            if not _holds_the_same(now, before):
                 raise StateChangedError(
                     f"{function}: cannot trace a function that changes a {type(copy).__name__} that"
                     " holds arrays (a later call would not)\nhint: return the new value"
@@ -154,7 +221,15 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:
-            self._copies[id(module)] = (module, ModuleView(module, self.inside))
+            names = vars(module)
+
+            def read(name: str) -> Any:
+                return self.read(names, name, getattr(module, name))
+
+            def assign(name: str, value: Any) -> None:
+                self._assign(names, name, value)
+
+            self._copies[id(module)] = (module, ModuleView(module, read, assign))
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any) -> Any:
@@ -165,26 +240,28 @@ class Rebinder:
         replaced = isinstance(value, _REBOUND) or self.inside(value) is not value
         return types.CellType() if replaced else cell
 
-    def _copy_of(self, real: dict[str, Any]) -> dict[str, Any]:
-        known = self._globals.get(id(real))
-        if known is None:
-            copy = dict(real)
-            known = self._globals[id(real)] = (real, copy, dict(copy))
-        return known[1]
-
-    def _rebind_names(self, function: types.FunctionType) -> None:
-        """Replaces the values that this function names."""
-        real, copy, before = self._globals[id(function.__globals__)]
-        for name in names_in(function.__code__) & real.keys():
-            if copy[name] is real[name]:
-                copy[name] = before[name] = self.inside(real[name])
+    def _copy_of(self, real: dict[str, Any]) -> _Globals:
+        if isinstance(real, _Globals):  # of a function that the trace made
+            return real
+        if id(real) not in self._globals:
+            self._globals[id(real)] = _Globals(self, real)
+        return self._globals[id(real)]
 
 
-def _content(holder: Any) -> list[Any]:
-    """What a container or an object holds."""
-    if isinstance(holder, (list, tuple)):
-        return list(holder)
-    return [x for item in (holder if type(holder) is dict else vars(holder)).items() for x in item]
+def _holds_the_same(now: Any, before: Any) -> bool:
+    if isinstance(now, dict):
+        return now.keys() == before.keys() and all(now[name] is before[name] for name in now)
+    return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+
+
+def _names_in_classes(code: types.CodeType) -> frozenset[str]:
+    """Names in the bodies of the classes that a function defines."""
+    names: frozenset[str] = frozenset()
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            is_function = inner.co_flags & inspect.CO_OPTIMIZED
+            names |= _names_in_classes(inner) if is_function else names_in(inner)
+    return names
 
 
 def _outside(value: Any) -> Any:

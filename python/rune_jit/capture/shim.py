@@ -6,6 +6,7 @@ changes."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import threading
@@ -396,19 +397,30 @@ BY_FUNCTION = {
 class ModuleView(types.ModuleType):
     """Stands for a module inside a trace: its attributes are as the traced function sees them."""
 
-    def __init__(self, module: types.ModuleType, inside: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        module: types.ModuleType,
+        read: Callable[[str], Any],
+        assign: Callable[[str, Any], None] | None = None,
+    ) -> None:
         super().__init__(module.__name__, module.__doc__)
         object.__setattr__(self, "_module", module)
-        object.__setattr__(self, "_inside", inside)
+        object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
 
     def __getattr__(self, name: str) -> Any:
-        return self._inside(getattr(self._module, name))
+        return self._read(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._module, name, value)
+        self._assign(name, value)
 
     def __dir__(self) -> list[str]:
         return dir(self._module)
 
 
-_RANDOM = ModuleView(np.random, lambda value: _IMPURE.get(id(value), value))
+def _random(name: str) -> Any:
+    value = getattr(np.random, name)
+    return _IMPURE.get(id(value), value)
+
+
+_RANDOM = ModuleView(np.random, _random)

@@ -32,8 +32,12 @@ def _inside(value: Any) -> Any:
     if not (value.__name__ if is_module else value.__module__).startswith("numpy"):
         return value
     if id(value) not in _copies:
-        _copies[id(value)] = shim.ModuleView(value, _inside) if is_module else _copy_of(value)
+        _copies[id(value)] = _view_of(value) if is_module else _copy_of(value)
     return _copies[id(value)]
+
+
+def _view_of(module: types.ModuleType) -> shim.ModuleView:
+    return shim.ModuleView(module, lambda name: _inside(getattr(module, name)))
 
 
 def _copy_of(function: types.FunctionType) -> types.FunctionType:
@@ -71,10 +75,13 @@ def _traced(function: Any) -> Callable[..., Any]:
 _FUNCTIONS = (
     (
         np,
-        "angle average corrcoef cov cross diff digitize gradient i0 isclose iscomplex isneginf"
-        " isposinf isreal nan_to_num polyval sinc trapezoid unwrap vander",
+        "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack corrcoef"
+        " cov cross diff digitize dsplit dstack fliplr flipud gradient hsplit hstack i0"
+        " isclose iscomplex isneginf isposinf isreal ix_ nan_to_num nancumprod nancumsum"
+        " nanprod nansum polyval rot90 row_stack select sinc split take_along_axis"
+        " trapezoid tril triu unstack unwrap vander vsplit vstack",
     ),
-    (np.linalg, "cross"),
+    (np.linalg, "cross multi_dot"),
 )
 
 for _module, _names in _FUNCTIONS:

@@ -72,4 +72,4 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         array = np.from_dlpack(x, copy=copy)
     else:
         array = np.from_dlpack(x, device="cpu", copy=copy)
-    return from_numpy(array, device)
+    return from_numpy(array, device)  # type: ignore[no-any-return]

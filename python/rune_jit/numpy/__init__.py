@@ -11,13 +11,15 @@ shape depends on data. Inside, calls become part of the traced function. Extensi
 Source: https://data-apis.org/array-api/2024.12
 """
 
+# mypy: disable-error-code=empty-body
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from rune_jit.arrays.array import Array
 from rune_jit.eager.creation import asarray as asarray
 from rune_jit.eager.creation import from_dlpack as from_dlpack
 from rune_jit.methods import ArrayMethods
@@ -36,8 +38,7 @@ from rune_jit.numpy.functions import diff as diff
 from rune_jit.numpy.functions import meshgrid as meshgrid
 from rune_jit.numpy.functions import sort as sort
 from rune_jit.numpy.info import __array_namespace_info__ as __array_namespace_info__
-from rune_jit.numpy.namespace import make_all as _make_all
-from rune_jit.numpy.namespace import make_creation as _make_creation
+from rune_jit.numpy.namespace import install as _install
 
 SUPPORTED_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 __array_api_version__ = "2024.12"
@@ -46,52 +47,102 @@ e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
 
 globals().update(DTYPES)
 
-# {signature: names of functions}. Positional-only where the standard says so.
-_FUNCTIONS = {
-    "x, /": "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor"
-    " imag isfinite isinf isnan log log1p log2 log10 logical_not negative positive real reciprocal"
-    " round sign signbit sin sinh square sqrt tan tanh trunc nonzero unique_all unique_counts"
-    " unique_inverse unique_values matrix_transpose",
-    "x1, x2, /": "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift"
-    " bitwise_xor copysign divide equal floor_divide greater greater_equal hypot less less_equal"
-    " logaddexp logical_and logical_or logical_xor maximum minimum multiply nextafter not_equal pow"
-    " remainder subtract matmul",
-    "x, /, min=None, max=None": "clip",
-    "condition, x1, x2, /": "where",
-    "x, /, *, axis=None, keepdims=False": "all any max mean min count_nonzero argmax argmin",
-    "x, /, *, axis=None, dtype=None, keepdims=False": "sum prod",
-    "x, /, *, axis=None, correction=0.0, keepdims=False": "std var",
-    "x, /, *, axis=None, dtype=None, include_initial=False": "cumulative_sum cumulative_prod",
-    "x1, x2, /, *, axes=2": "tensordot",
-    "x1, x2, /, *, axis=-1": "vecdot",
-    "x, indices, /, *, axis=None": "take",
-    "x, indices, /, *, axis=-1": "take_along_axis",
-    "x1, x2, /, *, side='left', sorter=None": "searchsorted",
-    "arrays, /, *, axis=0": "concat stack",
-    "x, /, *, axis=0": "unstack",
-    "x, /, axis": "expand_dims squeeze",
-    "x, /, axes": "permute_dims",
-    "x, /, *, axis=None": "flip",
-    "x, /, shift, *, axis=None": "roll",
-    "x, /, shape": "broadcast_to",
-    "x, /, shape, *, copy=None": "reshape",
-    "x, source, destination, /": "moveaxis",
-    "x, repeats, /, *, axis=None": "repeat",
-    "x, repetitions, /": "tile",
-    "x, /, *, k=0": "tril triu",
-}
-globals().update(_make_all(_FUNCTIONS, np, __name__))
 
-_CREATION = {
-    "shape, *, dtype=None, device=None": "empty ones zeros",
-    "shape, fill_value, *, dtype=None, device=None": "full",
-    "x, /, *, dtype=None, device=None": "empty_like ones_like zeros_like",
-    "x, /, fill_value, *, dtype=None, device=None": "full_like",
-    "start, /, stop=None, step=1, *, dtype=None, device=None": "arange",
-    "start, stop, /, num, *, dtype=None, device=None, endpoint=True": "linspace",
-    "n_rows, n_cols=None, /, *, k=0, dtype=None, device=None": "eye",
-}
-globals().update(_make_all(_CREATION, np, __name__, _make_creation))
+_Axis = int | tuple[int, ...] | None
+_Shape = int | tuple[int, ...]
+
+
+# The functions that are NumPy's: what follows gives their parameters, positional-only where the
+# standard says so, and `install` at the end makes them.
+
+
+def _unary(x: Any, /) -> Array: ...
+def _binary(x1: Any, x2: Any, /) -> Array: ...
+def _several(x: Any, /) -> tuple[Array, ...]: ...
+def _reduction(x: Any, /, *, axis: _Axis = None, keepdims: bool = False) -> Array: ...
+def _sum(x: Any, /, *, axis: _Axis = None, dtype: Any = None, keepdims: bool = False) -> Array: ...
+def _variance(
+    x: Any, /, *, axis: _Axis = None, correction: float = 0.0, keepdims: bool = False
+) -> Array: ...
+def _cumulative(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array: ...
+def _join(arrays: Any, /, *, axis: int | None = 0) -> Array: ...
+def _resized(x: Any, /, axis: _Shape) -> Array: ...
+def _triangle(x: Any, /, *, k: int = 0) -> Array: ...
+def _filled(shape: _Shape, *, dtype: Any = None, device: str | None = None) -> Array: ...
+def _like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Array: ...
+
+
+abs = acos = acosh = asin = asinh = atan = atanh = bitwise_invert = ceil = conj = cos = _unary
+cosh = exp = expm1 = floor = imag = isfinite = isinf = isnan = log = log1p = log2 = log10 = _unary
+logical_not = negative = positive = real = reciprocal = round = sign = signbit = sin = _unary
+sinh = square = sqrt = tan = tanh = trunc = unique_values = matrix_transpose = _unary
+nonzero = unique_all = unique_counts = unique_inverse = _several
+add = atan2 = bitwise_and = bitwise_left_shift = bitwise_or = bitwise_right_shift = _binary
+bitwise_xor = copysign = divide = equal = floor_divide = greater = greater_equal = hypot = _binary
+less = less_equal = logaddexp = logical_and = logical_or = logical_xor = maximum = _binary
+minimum = multiply = nextafter = not_equal = pow = remainder = subtract = matmul = _binary
+all = any = max = mean = min = count_nonzero = argmax = argmin = _reduction
+sum = prod = _sum
+std = var = _variance
+cumulative_sum = cumulative_prod = _cumulative
+concat = stack = _join
+expand_dims = squeeze = _resized
+tril = triu = _triangle
+empty = ones = zeros = _filled
+empty_like = ones_like = zeros_like = _like
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Array: ...
+def where(condition: Any, x1: Any, x2: Any, /) -> Array: ...
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array: ...
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array: ...
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array: ...
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array: ...
+def searchsorted(
+    x1: Any, x2: Any, /, *, side: Literal["left", "right"] = "left", sorter: Any = None
+) -> Array: ...
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]: ...
+def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Array: ...
+def flip(x: Any, /, *, axis: _Axis = None) -> Array: ...
+def roll(x: Any, /, shift: _Shape, *, axis: _Axis = None) -> Array: ...
+def broadcast_to(x: Any, /, shape: _Shape) -> Array: ...
+def reshape(x: Any, /, shape: _Shape, *, copy: bool | None = None) -> Array: ...
+def moveaxis(x: Any, source: _Shape, destination: _Shape, /) -> Array: ...
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array: ...
+def tile(x: Any, repetitions: _Shape, /) -> Array: ...
+def full(
+    shape: _Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None
+) -> Array: ...
+def full_like(
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
+) -> Array: ...
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
+) -> Array: ...
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array: ...
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: str | None = None,
+) -> Array: ...
+
+
+_install(globals(), np)
 
 
 def _array_namespace(self: ArrayMethods, *, api_version: str | None = None) -> Any:

@@ -1,21 +1,31 @@
 """The Fourier transform extension of the array API standard 2024.12: numpy.fft's functions, which
 run on the host."""
 
+# mypy: disable-error-code=empty-body
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from rune_jit.arrays.array import Array
 from rune_jit.eager.creation import asarray as _asarray
-from rune_jit.numpy.namespace import make_all as _make_all
+from rune_jit.numpy.namespace import install as _install
 
-_FUNCTIONS = {
-    "x, /, *, n=None, axis=-1, norm='backward'": "fft ifft rfft irfft hfft ihfft",
-    "x, /, *, s=None, axes=None, norm='backward'": "fftn ifftn rfftn irfftn",
-    "x, /, *, axes=None": "fftshift ifftshift",
-}
-globals().update(_make_all(_FUNCTIONS, np.fft, __name__))
+_Norm = Literal["backward", "ortho", "forward"]
+
+
+def _one_axis(
+    x: Any, /, *, n: int | None = None, axis: int = -1, norm: _Norm = "backward"
+) -> Array: ...
+def _axes(x: Any, /, *, s: Any = None, axes: Any = None, norm: _Norm = "backward") -> Array: ...
+def _shift(x: Any, /, *, axes: Any = None) -> Array: ...
+
+
+fft = ifft = rfft = irfft = hfft = ihfft = _one_axis
+fftn = ifftn = rfftn = irfftn = _axes
+fftshift = ifftshift = _shift
+_install(globals(), np.fft)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Any:

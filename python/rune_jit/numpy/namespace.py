@@ -4,7 +4,7 @@ name, which rune_jit.Arrays and traced arrays answer through NumPy's protocols."
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,23 +59,17 @@ def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     return standard
 
 
-def make_all(
-    table: dict[str, str], numpy_module: Any, module: str, kind: Any = make
-) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """(name, function) for each name of a table {signature: names}; `kind`: make or
-    make_creation."""
-    for signature, names in table.items():
-        for name in names.split():
-            function = kind(name, getattr(numpy_module, name))
-            function.__name__ = function.__qualname__ = name
-            function.__module__ = module
-            function.__doc__ = f"{numpy_module.__name__}.{name}, called as the standard says."
-            function.__signature__ = _signature(signature)
-            yield name, function
-
-
-def _signature(text: str) -> inspect.Signature:
-    """The signature of a parameter list whose defaults are literals."""
-    scope: dict[str, Any] = {}
-    exec(f"def function({text}): ...", {}, scope)
-    return inspect.signature(scope["function"])
+def install(names: dict[str, Any], numpy_module: Any) -> None:
+    """Replaces each public function that a module defines by NumPy's of that name, with the
+    parameters that the module gives it: those of the standard."""
+    for name, prototype in list(names.items()):
+        if getattr(prototype, "__module__", None) != names["__name__"] or name.startswith("_"):
+            continue
+        signature = inspect.signature(prototype)
+        kind = make_creation if "device" in signature.parameters else make
+        function = kind(name, getattr(numpy_module, name))
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = names["__name__"]
+        function.__doc__ = f"{numpy_module.__name__}.{name}, called as the standard says."
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        names[name] = function

@@ -99,46 +99,12 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-@implements(np.linalg.multi_dot)
-def _multi_dot(arrays: Any) -> Any:
-    refuse_unless(all(np.ndim(x) == 2 for x in arrays[1:-1]), "multi_dot of these dimensions")
-    if len(arrays) < 2:
-        raise ValueError("Expecting at least two arrays.")
-    result = arrays[0]
-    for x in arrays[1:]:
-        result = np.dot(result, x)
-    return result
-
-
-@implements(np.take_along_axis)
-def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    if axis is None:
-        refuse_unless(np.ndim(indices) == 1, "take_along_axis with axis=None")
-        return np.ravel(arr)[indices]
-    rank = np.ndim(arr)
-    axis = np.lib.array_utils.normalize_axis_index(as_index(axis), rank)
-    if np.ndim(indices) != rank:
-        raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    parts: list[Any] = []
-    for i, size in enumerate(np.shape(arr)):
-        shape = [1] * rank
-        shape[i] = size
-        parts.append(indices if i == axis else np.arange(size).reshape(shape))
-    return arr[tuple(parts)]
-
-
 @implements(np.compress)
 def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
     condition = np.asarray(_known_condition("compress", condition))
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     return np.take(a, np.flatnonzero(condition), axis=axis)
-
-
-@implements(np.extract)
-def _extract(condition: Any, arr: Any) -> Any:
-    condition = np.ravel(_known_condition("extract", condition))
-    return np.take(np.ravel(arr), np.flatnonzero(condition), 0)
 
 
 def _known_condition(name: str, condition: Any) -> Any:
@@ -148,26 +114,6 @@ def _known_condition(name: str, condition: Any) -> Any:
             "hint: write np.where(condition, x, 0)"
         )
     return plain(condition)
-
-
-@implements(np.select)
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError("list of cases must be same length as list of conditions")
-    conditions = [traced(condition) for condition in condlist]
-    for i, condition in enumerate(conditions):
-        if condition.dtype != bool:
-            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    dtype = np.result_type(*choicelist, default)
-
-    def converted(x: Any) -> Any:
-        known = type(x) in (bool, int, float)
-        return np.asarray(x).astype(dtype)[()] if known else traced(x).astype(dtype)
-
-    result = converted(default)
-    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
-        result = np.where(condition, converted(choice), result)
-    return result
 
 
 @implements(np.piecewise)
@@ -253,17 +199,6 @@ def _sliding_window_view(
     for size, a in zip(sizes, axes, strict=True):
         x = call_builder("windows", x, size, a)
     return x
-
-
-@implements(np.ix_)
-def _ix(*args: Any) -> Any:
-    result = []
-    for position, sequence in enumerate(map(traced, args)):
-        if sequence.ndim != 1:
-            raise ValueError("Cross index must be 1 dimensional")
-        index = np.flatnonzero(sequence) if sequence.dtype == bool else sequence
-        result.append(index.reshape([-1 if i == position else 1 for i in range(len(args))]))
-    return tuple(result)
 
 
 @implements(np.correlate)
@@ -403,3 +338,9 @@ def _interp(
     result = np.where(x < xp[0], left, np.where(x > xp[-1], right, result))
     result = np.where(np.isnan(x), x, result)
     return result[()] if scalar else result
+
+
+@implements(np.extract)
+def _extract(condition: Any, arr: Any) -> Any:
+    condition = np.ravel(_known_condition("extract", condition))
+    return np.take(np.ravel(arr), np.flatnonzero(condition), 0)

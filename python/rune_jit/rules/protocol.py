@@ -290,7 +290,7 @@ def _copy(self: Tracer, order: str = "C") -> Tracer:
 def _view(self: Tracer, *args: Any) -> Tracer:
     if args and np.dtype(args[0]) != self.dtype:
         raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
-    return self[...]  # type: ignore[index, no-any-return]
+    return self[...]  # type: ignore[no-any-return]
 
 
 def _set_flat(self: Tracer, value: Any) -> None:

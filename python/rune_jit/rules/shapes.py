@@ -24,7 +24,7 @@ from rune_jit.rules.coercions import (
     refuse_unless,
 )
 from rune_jit.rules.known import plain, run_known
-from rune_jit.rules.table import FUNCTIONS, implements
+from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import broadcast_shapes, same_shape, with_bounds
 from rune_jit.tracing.storage import Step, can_view, is_contiguous, is_viewed, permutation
@@ -46,7 +46,7 @@ def _permuted(name: str, a: Any, *arguments: Any) -> Tracer:
     return make_view("transpose", axes, a, value if now is None else lambda trace: now)
 
 
-def _reshaped(a: Any, shape: list[int]) -> Tracer:
+def _reshaped(a: Any, shape: list[int]) -> Any:
     """a.reshape(shape): a view where NumPy makes one."""
 
     def value(trace: Trace) -> Any:
@@ -78,9 +78,9 @@ def _c_order(order: Any, name: str) -> None:
 
 
 @implements(np.reshape)
-def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
     if order == "F":
-        return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()  # type: ignore[return-value]
+        return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()
     _c_order(order, "reshape")
     if copy:
         return _reshaped(a, as_shape(shape)).copy()
@@ -88,9 +88,9 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tr
 
 
 @implements(np.ravel)
-def _ravel(a: Any, order: str = "C") -> Tracer:
+def _ravel(a: Any, order: str = "C") -> Any:
     if order == "F":
-        return _ravel(np.transpose(a))  # type: ignore[no-any-return]
+        return _ravel(np.transpose(a))
     _c_order(order, "ravel")
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
@@ -175,28 +175,6 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     return tuple(np.broadcast_to(x, shape) for x in args)
 
 
-def _atleast(dimensions: int) -> Callable[..., Any]:
-    def one(x: Any) -> Any:
-        shape = np.shape(x)
-        if len(shape) >= dimensions:
-            return x
-        if dimensions == 3 and len(shape) == 2:
-            return np.reshape(x, (*shape, 1))
-        if dimensions == 3 and len(shape) == 1:
-            return np.reshape(x, (1, *shape, 1))
-        return np.reshape(x, (1,) * (dimensions - len(shape)) + shape)
-
-    def handler(*arys: Any) -> Any:
-        results = tuple(one(x) for x in arys)
-        return results[0] if len(results) == 1 else results
-
-    return handler
-
-
-for _function, _count in ((np.atleast_1d, 1), (np.atleast_2d, 2), (np.atleast_3d, 3)):
-    FUNCTIONS[_function] = _atleast(_count)
-
-
 @implements(np.shape)
 def _shape(a: Any) -> tuple[int, ...]:
     return a.shape if isinstance(a, Tracer) else np.asarray(a).shape
@@ -230,27 +208,6 @@ def _flipped(m: Any, axes: list[int] | None) -> Tracer:
 @implements(np.flip)
 def _flip(m: Any, axis: Any = None) -> Tracer:
     return _flipped(m, as_axes(axis))
-
-
-@implements(np.fliplr)
-def _fliplr(m: Any) -> Tracer:
-    return _flipped(m, [1])
-
-
-@implements(np.flipud)
-def _flipud(m: Any) -> Tracer:
-    return _flipped(m, [0])
-
-
-@implements(np.rot90)
-def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    a, b = axes
-    k %= 4
-    if k == 0:
-        return m[...]
-    if k == 2:
-        return np.flip(m, (a, b))
-    return np.swapaxes(np.flip(m, b), a, b) if k == 1 else np.flip(np.swapaxes(m, a, b), b)
 
 
 @implements(np.roll)
@@ -331,18 +288,6 @@ def _diag(v: Any, k: int = 0) -> Any:
 @implements(np.trace)
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
-
-
-@implements(np.tril)
-def _tril(m: Any, k: int = 0) -> Any:
-    mask = np.tri(*m.shape[-2:], k=k, dtype=bool)  # type: ignore[call-overload]
-    return np.where(mask, m, m.dtype.type(0))
-
-
-@implements(np.triu)
-def _triu(m: Any, k: int = 0) -> Any:
-    mask = np.tri(*m.shape[-2:], k=k - 1, dtype=bool)  # type: ignore[call-overload]
-    return np.where(mask, m.dtype.type(0), m)
 
 
 @implements(np.take)

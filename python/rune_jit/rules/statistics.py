@@ -86,42 +86,6 @@ def _parts(a: Any, neutral: Any) -> tuple[Any, Any]:
     return without_nan(a, neutral) if a.dtype.kind == "f" else (a, None)
 
 
-@implements(np.nansum)
-def _nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: Any = False,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Any:
-    options = _given(initial=initial, where=where)
-    return np.sum(_parts(a, 0)[0], axis=axis, dtype=dtype, keepdims=as_flag(keepdims), **options)
-
-
-@implements(np.nanprod)
-def _nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: Any = False,
-    initial: Any = NO_VALUE,
-    where: Any = NO_VALUE,
-) -> Any:
-    options = _given(initial=initial, where=where)
-    return np.prod(_parts(a, 1)[0], axis=axis, dtype=dtype, keepdims=as_flag(keepdims), **options)
-
-
-@implements(np.nancumsum)
-def _nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return np.cumsum(_parts(a, 0)[0], axis=axis, dtype=dtype)
-
-
-@implements(np.nancumprod)
-def _nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return np.cumprod(_parts(a, 1)[0], axis=axis, dtype=dtype)
-
-
 @implements(np.nanmin)
 def _nanmin(
     a: Any, axis: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = NO_VALUE

@@ -343,5 +343,5 @@ class Flat:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.base.__array__(dtype, copy)
 
-    def copy(self) -> Tracer:
+    def copy(self) -> Any:
         return self.base.flatten()

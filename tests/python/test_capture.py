@@ -1,0 +1,119 @@
+"""What a trace reads outside of its function: what it has not read need not be watched, and large
+containers do not keep a function from being compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
+
+TRACED, traced = collection()
+ON_NUMPY, on_numpy = collection()
+
+MANY: dict[int, Any] = {i: [i] for i in range(50_000)}
+NUMBERS = list(range(100_000))
+SCALE, UNUSED = 2.0, 1.0
+
+
+@traced
+def names_that_are_not_read(jit: Any) -> Iterator[Any]:
+    """A program holds as long as what its trace read is as it was."""
+    global UNUSED, SCALE
+
+    def f(x: Any, wide: bool = False) -> Any:
+        return x * (len(MANY) + UNUSED) if wide else x * SCALE
+
+    g = jit(f)
+    yield g(X, False)
+    UNUSED = 3.0
+    yield g(X, False)
+    if jit is not eager:
+        assert g.cache_info().misses == 1
+    SCALE = 5.0
+    yield g(X, False)
+    if jit is not eager:
+        assert g.cache_info().misses == 2
+    UNUSED, SCALE = 1.0, 2.0
+
+
+@traced
+def large_containers(jit: Any) -> Iterator[Any]:
+    table = {str(i): i for i in range(30_000)}
+    f = jit(lambda x: x * NUMBERS[7] + table["5"] + len(NUMBERS))
+    yield f(X)
+    NUMBERS[7] = 70
+    yield f(X)
+    table["5"] = 50
+    yield f(X)
+    NUMBERS.append(0)
+    yield f(X)
+    del NUMBERS[-1], table["6"]
+    NUMBERS[7] = 7
+    yield f(X)
+
+
+@traced
+def classes_inside(jit: Any) -> Iterator[Any]:
+    """The body of a class reads globals in another way than a function."""
+    global SCALE
+
+    def f(x: Any) -> Any:
+        class Local:
+            scale = SCALE
+            zeros = np.zeros(4)
+
+        Local.zeros[1] = 5
+        return x * Local.scale + Local.zeros
+
+    g = jit(f)
+    yield g(X)
+    SCALE = 7.0
+    yield g(X)
+    SCALE = 2.0
+
+
+@on_numpy
+def attributes_set_at_each_call(jit: Any) -> Iterator[Any]:
+    class Model:
+        def step(self, x: Any) -> Any:
+            self.last = x * 2
+            return self.last + 1
+
+    model = Model()
+    f = jit(model.step)
+    yield f(X), model.last
+    yield f(X + 1), model.last
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    scale: float
+    name: str
+
+
+@traced
+def equal_objects_are_one_key(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, options, **more: x * options.scale + sum(more.values()))
+    for _ in range(2):
+        yield (
+            f(X, Options(2.0, "a")),
+            f(X, Options(3.0, "a"), b=1, a=2),
+            f(X, Options(2.0, "b"), a=1),
+        )
+    if jit is not eager:
+        assert f.cache_info().misses == 3
+        assert f.cache_info().hits == 3
+
+
+@pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
+def test_traced(scenario: Scenario) -> None:
+    check_traced(scenario, "cpu")
+
+
+@pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
+def test_on_numpy(scenario: Scenario) -> None:
+    check_on_numpy(scenario)
