@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests a wheel as its users get it: installed in an empty environment, with no compiler on PATH.
 #
-#   scripts/test_wheel.sh [WHEEL] [pytest options]
+#   scripts/test_wheel.sh [WHEEL] [pytest arguments, default tests/python]
 #
 # Without WHEEL it builds one of this tree and, on Linux, has auditwheel repair it. Everything is
 # written under build/wheel.
@@ -41,4 +41,4 @@ mkdir -p "$folder"
 "$folder/empty/bin/pip" list --disable-pip-version-check | grep -E '^(rune_jit|numpy|llvmlite) '
 
 PATH=$folder/empty/bin RUNE_JIT_VERIFY=1 "$folder/empty/bin/pytest" -n "$jobs" -r s \
-  -p no:cacheprovider "$@" tests/python
+  -p no:cacheprovider "${@:-tests/python}"
