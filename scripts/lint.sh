@@ -22,14 +22,14 @@ build=${BUILD:-build/test}
 jobs=${JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
 failed=()
 
-# check NAME COMMAND...: runs it, says how long it took, remembers a failure.
+# check NAME COMMAND...: runs it, says how long it took, shows its output only if it fails.
 check() {
-  local name=$1 begin=$SECONDS
+  local name=$1 begin=$SECONDS output
   shift
-  if "$@"; then
+  if output=$("$@" 2>&1); then
     echo "ok      $name ($((SECONDS - begin)) s)"
   else
-    echo "FAILED  $name ($((SECONDS - begin)) s)"
+    printf '%s\nFAILED  %s (%d s)\n' "$output" "$name" $((SECONDS - begin))
     failed+=("$name")
   fi
 }
