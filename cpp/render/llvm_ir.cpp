@@ -68,6 +68,7 @@ class KernelRenderer {
   void instruction(uint32_t id);
   Value special(const Instr& instr);
   std::optional<int> only_valid_lane(const Instr& store) const;
+  Value mask(Var v) const;
   Value compute(const Instr& instr);
   std::vector<uint32_t> assigned_within(uint32_t id) const;
   void open_loop(uint32_t id);
@@ -238,6 +239,13 @@ std::optional<int> KernelRenderer::only_valid_lane(const Instr& store) const {
   return static_cast<int>(first - mask->begin());
 }
 
+// LLVM 22 may keep a mask of eight lanes that it computes from constants in a register whose upper
+// bits are not 0, and accesses sixteen narrow elements by it: such a mask is written as a constant.
+Value KernelRenderer::mask(Var v) const {
+  const auto lanes = lower::constant_lanes(kernel_, v);
+  return lanes && lanes->size() > 1 ? vector_constant(*lanes) : value(v);
+}
+
 Value KernelRenderer::compute(const Instr& i) {
   std::vector<Value> args;
   for (const Var arg : i.args)
@@ -249,6 +257,7 @@ Value KernelRenderer::compute(const Instr& i) {
     case InstrKind::Special: return special(i);
     case InstrKind::Acc: return args[0];
     case InstrKind::Load: {
+      if (args.size() > 1) args[1] = mask(i.args[2]);
       const Value* valid = args.size() > 1 ? &args[1] : nullptr;
       return emit_load(w_, memories_[i.args[0].id], dtype, lanes, args[0], valid);
     }
@@ -257,6 +266,7 @@ Value KernelRenderer::compute(const Instr& i) {
         user_error(ErrorKind::Unsupported, "store: cannot render atomic ",
                    name_of(*i.as<lower::Store>()->atomic),
                    " for the CPU (its schedules give each core memory of its own)");
+      if (args.size() > 2) args[2] = mask(i.args[3]);
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
       // LLVM 22 writes a single lane of narrowed integers with the bytes that it had before.
       if (const auto lane = valid ? only_valid_lane(i) : std::nullopt) {
