@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
+#include "backends/interpreter/delayed_device.h"
 #include "backends/interpreter/interpreter_device.h"
 #include "backends/null/null_device.h"
 #include "base/error.h"
@@ -67,6 +68,28 @@ const Capabilities& made_once() {
   return caps;
 }
 
+// Those of a device whose kernels the interpreter runs.
+template <Capabilities (*make)()>
+Capabilities interpreted() {
+  Capabilities caps = make();
+  caps.name += "-interpreted";
+  caps.languages.clear();
+  return caps;
+}
+
+Capabilities delayed() {
+  Capabilities caps = runtime::interpreter_capabilities();
+  caps.name = "interpreter-delayed";
+  return caps;
+}
+
+// The interpreter in place of the target whose kernels it runs.
+template <Capabilities (*make)()>
+Target interpreter(const std::string& name) {
+  return {name, made_once<make>, render_each<lower::print>, nullptr,
+          [](int) { return runtime::make_interpreter_device(made_once<make>()); }};
+}
+
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities, render_together<render::render_llvm_module>,
@@ -76,8 +99,13 @@ const std::vector<Target>& targets() {
        [](int) { return metal::make_device(render::metal_capabilities()); }},
       {"cuda", made_once<render::cuda_capabilities>, render_together<render::render_cuda_library>,
        render::cuda_function_name, nullptr},
-      {"interpreter", made_once<runtime::interpreter_capabilities>, render_each<lower::print>,
-       nullptr, [](int) { return runtime::make_interpreter_device(); }},
+      interpreter<runtime::interpreter_capabilities>("interpreter"),
+      interpreter<interpreted<render::metal_capabilities>>("metal-interpreted"),
+      interpreter<interpreted<render::cuda_capabilities>>("cuda-interpreted"),
+      {"interpreter-delayed", made_once<delayed>, render_each<lower::print>, nullptr,
+       [](int) {
+         return runtime::make_delayed_device(runtime::make_interpreter_device(delayed()));
+       }},
       {"null", made_once<runtime::null_capabilities>, render_each<lower::print>, nullptr,
        [](int) { return runtime::make_null_device(); }},
       {"test-cores", made_once<test_cores>, render_together<render::render_llvm_module>,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,14 @@ def has_host_memory(device: str) -> bool:
 
 
 # Targets that compute nothing, or for tests of the compiler only.
-_NOT_FOR_USE = ("interpreter", "null")
+_NOT_FOR_USE = re.compile(r"null|interpreter.*|.*-interpreted")
 
 
 def devices() -> list[str]:
     """The devices of this machine that programs can run on."""
     found = []
     for name in _core.targets():
-        if name in _NOT_FOR_USE:
+        if _NOT_FOR_USE.fullmatch(name):
             continue
         try:
             has_host_memory(name)

@@ -6,8 +6,11 @@ import argparse
 import collections
 import sys
 import time
+from pathlib import Path
 
-from runner import MODES, Refused, report
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from runner import MODES, Refused, report  # which needs tests/ itself
 
 
 def main() -> int:

@@ -1,11 +1,14 @@
-"""Runs random programs: compiled, on the interpreter's GPU mapping, and with the CPU's kernels
-interpreted, where every access is checked against its bounds."""
+"""Runs random programs: compiled, with arguments between inaccessible pages; on the interpreter's
+GPU mapping, on Metal's and CUDA's, and with the CPU's kernels interpreted, where every access is
+checked against its bounds and for races; and on a device that does everything as late as it
+may."""
 
 from __future__ import annotations
 
 import os
 import re
 import traceback
+import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +16,7 @@ from typing import Any
 import numpy as np
 from expectation import Expectation
 from generator import generate
+from guarded import PLACEMENTS, guarded
 from programs import Program
 from shrink import shrink
 
@@ -22,7 +26,8 @@ from rune_jit import _core
 # RUNE_TEST_DEVICE: as in tests/python/devices.py.
 _ALONE = os.environ.get("RUNE_TEST_DEVICE")
 DEVICES = (_ALONE,) if _ALONE else ("cpu", "interpreter")
-MODES = DEVICES if _ALONE else (*DEVICES, "cpu-interpreted")
+_INTERPRETED = ("cpu-interpreted", "metal-interpreted", "cuda-interpreted", "interpreter-delayed")
+MODES = DEVICES if _ALONE else (*DEVICES, *_INTERPRETED)
 _NUMPY = {
     "f32": "float32",
     "f64": "float64",
@@ -54,19 +59,21 @@ class Refused(Exception):
 
 
 def run(program: Program, mode: str) -> Iterator[tuple[Program, list[Any]]]:
-    """The values of the observed; where that is cheap, also of a warm call, on other data."""
+    """The values of the observed; where that is cheap, also of a warm call, on other data. The
+    first call's arguments end at inaccessible memory, the second one's begin there."""
     if mode == "cpu-interpreted":
         yield program, _run_cpu_kernels(program)
         return
     jitted = rune_jit.jit(program.function(), device=mode, fallback="error")
-    yield program, _call(program, jitted)
-    other = program.with_other_data() if mode == "cpu" else None
-    if other:
-        yield other, _call(other, jitted)
+    at_end, at_start = PLACEMENTS
+    yield program, _call(program, jitted, at_end)
+    if mode == "cpu":
+        other = program.with_other_data() or program
+        yield other, _call(other, jitted, at_start)
 
 
-def _call(program: Program, function: Any) -> list[Any]:
-    arguments = program.arguments()
+def _call(program: Program, function: Any, placement: str) -> list[Any]:
+    arguments = [guarded(argument, placement) for argument in program.arguments()]
     results = function(*arguments)
     return [*results, *arguments][: len(program.observed)]
 
@@ -127,7 +134,7 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
 def _needs_float64(program: Program, mode: str, error: rune_jit.DTypeError) -> bool:
     """Whether Metal refuses a program that computes in float64, which NumPy often does."""
     graph = rune_jit.jit(program.function(), device="cpu").lower(*program.arguments()).graph
-    return mode == "metal" and "float64" in str(error) and "f64" in str(graph)
+    return mode.startswith("metal") and "float64" in str(error) and "f64" in str(graph)
 
 
 def failure(program: Program, mode: str) -> str | None:
@@ -172,11 +179,16 @@ def _kind(problem: str) -> str:
     return "differs" if " instead of " in problem else problem[:25]
 
 
+def _named(function: Any, name: str) -> Any:
+    """The function, with a name for faulthandler to print should the process die in it."""
+    return types.FunctionType(function.__code__.replace(co_name=name), function.__globals__)
+
+
 def report(seed: int, mode: str, most_steps: int = 14) -> str | None:
     """None if the program of the seed runs; otherwise what goes wrong with a small part of it, its
     inputs, graph, schedule and kernels. Raises Refused."""
     program = generate(seed, most_steps)
-    problem = failure(program, mode)
+    problem = _named(failure, f"seed_{seed}_on_{mode}")(program, mode)
     if problem is None:
         return None
     program, problem = smallest(program, mode, problem)

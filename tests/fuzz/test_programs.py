@@ -21,10 +21,15 @@ Calls = Iterator[tuple[Program, list[Any]]]
 _SEEDS = st.integers(0, 2**32 - 1)
 
 
+# One seed of so many runs where a program takes longer.
+_EVERY = {"metal-interpreted": 3, "cuda-interpreted": 3, "interpreter-delayed": 3}
+
+
 @pytest.mark.parametrize("mode", MODES)
 @given(seed=_SEEDS)
 def test_programs(mode: str, seed: int) -> None:
-    check(seed, mode)
+    if seed % _EVERY.get(mode, 1) == 0:
+        check(seed, mode)
 
 
 @pytest.mark.parametrize("mode", DEVICES)

@@ -77,19 +77,20 @@ class InterpreterCompiler : public Compiler {
 
 class InterpreterDevice : public HostDevice {
  public:
+  explicit InterpreterDevice(const Capabilities& capabilities) : capabilities_(capabilities) {}
   const std::string& name() const override { return capabilities_.name; }
   const Capabilities& capabilities() const override { return capabilities_; }
   Compiler& compiler() override { return compiler_; }
 
  private:
-  Capabilities capabilities_ = interpreter_capabilities();
+  const Capabilities capabilities_;
   InterpreterCompiler compiler_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> make_interpreter_device() {
-  return std::make_shared<InterpreterDevice>();
+std::shared_ptr<Device> make_interpreter_device(const Capabilities& capabilities) {
+  return std::make_shared<InterpreterDevice>(capabilities);
 }
 
 Capabilities interpreter_capabilities() {

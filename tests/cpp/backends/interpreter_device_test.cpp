@@ -31,7 +31,7 @@ KernelSource scale() {
 
 std::string compile_error(const KernelSource& source) {
   try {
-    make_interpreter_device()->compiler().compile(std::span(&source, 1));
+    make_interpreter_device(interpreter_capabilities())->compiler().compile(std::span(&source, 1));
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Runtime);
     return e.what();
@@ -44,7 +44,7 @@ void expect_part(const std::string& text, const std::string& part) {
 }
 
 TEST(InterpreterDevice, CompilesAndRuns) {
-  const std::shared_ptr<Device> device = make_interpreter_device();
+  const std::shared_ptr<Device> device = make_interpreter_device(interpreter_capabilities());
   EXPECT_EQ(device->name(), "interpreter");
   const KernelSource source = scale();
   const auto programs = device->compiler().compile(std::span(&source, 1));
@@ -70,7 +70,7 @@ TEST(InterpreterDevice, CompilesAndRuns) {
 TEST(InterpreterDevice, LaunchesReportAccessesOutOfBounds) {
   KernelSource source = scale();
   source.buffer_sizes = {8, 6};
-  const std::shared_ptr<Device> device = make_interpreter_device();
+  const std::shared_ptr<Device> device = make_interpreter_device(interpreter_capabilities());
   const auto programs = device->compiler().compile(std::span(&source, 1));
   std::vector<float> in(8), out(8);
   void* const buffers[] = {in.data(), out.data()};
