@@ -9,6 +9,17 @@ import pytest
 # The scheduler's decisions shall not depend on the machine that tests run on.
 os.environ["RUNE_JIT_CALIBRATION"] = "off"
 
+# The files that found most of the bugs that were planted run first.
+_FIRST = (
+    "test_call_keys.py",
+    "test_llvm.py",
+    "test_float_contract.py",
+    "test_nodes.py",
+    "test_dynamic.py",
+    "test_slices.py",
+    "test_programs.py",
+)
+
 # With RUNE_TEST_DEVICE and without --full, about this many run of tests that differ in parameters
 # only.
 _SAMPLE = 80
@@ -43,6 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+    rank = {name: i for i, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
     if not os.environ.get("RUNE_TEST_DEVICE"):
         return
     by_function: dict[str, list[pytest.Item]] = {}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from compare import own
 
 import rune_jit
 
@@ -45,6 +46,29 @@ def described(x: Any, tag: Any = None) -> Any:
 
 def promoted(x: Any, y: Any) -> Any:
     return x + y
+
+
+def summed(x: Any) -> Any:
+    """Where elements share memory, NumPy adds up what it has written."""
+    x += np.arange(x.size, dtype=x.dtype).reshape(x.shape)
+    return x.sum()
+
+
+def assigned(x: Any) -> Any:
+    """Of a number it makes another, of an array it changes the elements."""
+    x += 1
+    return x * 2
+
+
+def written_and_read(x: Any, y: Any) -> Any:
+    x += 1
+    return y * 2
+
+
+def strided(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """Elements of one memory, in bytes apart."""
+    memory = np.arange(16, dtype=np.float32)
+    return np.lib.stride_tricks.as_strided(memory, shape, strides)
 
 
 def written(x: Any) -> Any:
@@ -96,6 +120,30 @@ ARGUMENTS: dict[str, tuple[Callable[..., Any], Arguments, Arguments]] = {
         given(ROW.reshape(4, 3).T, ROW.reshape(3, 4)),
     ),
     "stride of zero": (promoted, given(X, X), given(np.broadcast_to(X[:1], 6), X)),
+    "stride of zero, written": (summed, given(X), given(strided((6,), (0,)))),
+    "inner stride of zero, written": (
+        summed,
+        given(X.reshape(3, 2)),
+        given(strided((3, 2), (4, 0))),
+    ),
+    "windows, written": (summed, given(X.reshape(3, 2)), given(strided((3, 2), (4, 4)))),
+    "negative stride, written": (summed, given(X), given(X[::-1])),
+    "scalar and 0-d array, written": (
+        assigned,
+        given(np.float32(1)),
+        given(np.array(1, np.float32)),
+    ),
+    "number and 0-d array, written": (assigned, given(1.0), given(np.array(1.0))),
+    "0-d and 1-d, written": (
+        assigned,
+        given(np.array(1, np.float32)),
+        given(np.array([1], np.float32)),
+    ),
+    "list and array, written": (
+        lambda x: (assigned(x[0]), 0)[0],
+        given([X]),
+        given(X.reshape(1, 6)),
+    ),
     "alignment": (
         promoted,
         given(X, X),
@@ -106,15 +154,7 @@ ARGUMENTS: dict[str, tuple[Callable[..., Any], Arguments, Arguments]] = {
 
 def outcome(function: Callable[..., Any], call: Arguments) -> tuple[Any, ...]:
     """What a call of copies of the arguments returns or raises, and the arguments afterwards."""
-
-    def own(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.ndim == 0:
-            return value
-        copy = value.copy() if value.flags.writeable else value  # a copy would lose the layout
-        return copy if copy.strides == value.strides else value
-
-    args = tuple(map(own, call.args))
-    kwargs = {name: own(value) for name, value in call.kwargs.items()}
+    args, kwargs = own(call, "end")
     try:
         result = function(*args, **kwargs)
     except Exception as error:
@@ -138,6 +178,18 @@ def test_arguments(name: str) -> None:
 def test_arguments_the_other_way_round(name: str) -> None:
     function, a, b = ARGUMENTS[name]
     check(function, b, a)
+
+
+@pytest.mark.parametrize("alias", [lambda x: x, lambda x: x[::-1], lambda x: x[:3]])
+def test_arguments_that_share_memory(alias: Callable[[Any], Any]) -> None:
+    jitted = rune_jit.jit(written_and_read, fallback="silent")
+    for shares in (False, False, True, False):
+        results = []
+        for function in (jitted, written_and_read):
+            x = X.copy()
+            y = alias(x) if shares else alias(X.copy())
+            results.append((function(x, y).tolist(), x.tolist(), y.tolist()))
+        assert results[0] == results[1]
 
 
 def test_the_write_flag_of_an_argument_that_is_written() -> None:
@@ -171,6 +223,53 @@ def scaled(x: Any, factor: float = 3.0, *, shift: float = 1.0) -> Any:
     return nested(x) * factor + shift
 
 
+class Holder:
+    """What a function finds in attributes and items."""
+
+    value = 2.0
+
+
+HELD: dict[str, Any] = {"holder": Holder(), "list": [2.0]}
+
+
+def held(x: Any) -> Any:
+    def nested(y: Any) -> Any:
+        return (lambda z: z * HELD["holder"].value)(y) + HELD["list"][0]
+
+    return nested(x)
+
+
+def _attribute(value: float) -> Callable[[], None]:
+    return lambda: setattr(HELD["holder"], "value", value)
+
+
+def _class_attribute(value: float) -> Callable[[], None]:
+    return lambda: setattr(Holder, "value", value)
+
+
+def _item(value: float) -> Callable[[], None]:
+    return lambda: HELD["list"].__setitem__(0, value)
+
+
+def _another_object(value: float) -> Callable[[], None]:
+    def change() -> None:
+        HELD["holder"] = Holder()
+        HELD["holder"].value = value
+
+    return change
+
+
+@pytest.mark.parametrize("change", [_class_attribute, _attribute, _item, _another_object])
+def test_state_that_a_nested_function_reads(change: Callable[[float], Callable[[], None]]) -> None:
+    HELD.update(holder=Holder(), list=[2.0])
+    Holder.value = 2.0
+    jitted = rune_jit.jit(held)
+    first, second = change(1.0), change(7.0)
+    for step in (first, first, second, first):
+        step()
+        np.testing.assert_array_equal(jitted(X), held(X))
+
+
 def _kwdefaults(value: float) -> Callable[[], None]:
     return lambda: setattr(scaled, "__kwdefaults__", {"shift": value})
 
@@ -200,11 +299,12 @@ def test_state_of_the_function(change: Callable[[float], Callable[[], None]]) ->
         globals().update(SCALE=2.0)
 
 
-def test_closures() -> None:
+@pytest.mark.parametrize("depth", [1, 2])
+def test_closures(depth: int) -> None:
     factor = 1.0
 
     def inner(x: Any) -> Any:
-        return x * factor
+        return x * factor if depth == 1 else (lambda y: y * factor)(x)
 
     jitted = rune_jit.jit(inner)
     for factor in (1.0, 1.0, 5.0, 1.0):  # noqa: B007  # the cell of `inner`

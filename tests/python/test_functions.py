@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, check
 
 import rune_jit
 
@@ -19,15 +19,6 @@ HOLES = np.where(X > 1, np.nan, X)
 SQUARE = X[:, :4] @ X[:, :4].T + 4 * np.eye(4)
 I = RNG.integers(-4, 5, (4, 5))  # noqa: E741
 B = X > 0
-
-
-def check(function: Callable[..., Any], *arguments: Any) -> None:
-    """The same under jit as without it, for the second call, too; nothing falls back."""
-    jitted = rune_jit.jit(function, fallback="error")
-    for _ in range(2):
-        with np.errstate(all="ignore"):
-            assert_matches(jitted(*arguments), function(*arguments))
-    assert jitted.cache_info().misses == 1
 
 
 # Ufuncs.

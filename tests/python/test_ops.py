@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
+from guarded import guarded
 from op_cases import CASES, REALS, SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY, OpCase
 
 _PARAMETERS = [
@@ -17,7 +18,7 @@ _PARAMETERS = [
 
 @pytest.mark.parametrize(("case", "dtype"), _PARAMETERS)
 def test_op(run: Callable[..., Any], case: OpCase, dtype: str) -> None:
-    arguments = case.arguments(dtype)
+    arguments = [guarded(x, "end") for x in case.arguments(dtype)]
     with np.errstate(all="ignore"):
         expected = case.function(*arguments)
     assert_matches(run(case.function, *arguments), expected, case.ulps)

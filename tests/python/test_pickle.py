@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,51 @@ def test_functions_that_can_be_imported() -> None:
     np.testing.assert_array_equal(partial(X), X + 5)
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(rune_jit.jit(lambda x: x))
+
+
+def dynamic_sum(x: Any, n: Any = 1) -> Any:
+    return x.sum() + n
+
+
+# A value of each option of jit that is not its default.
+OPTIONS: dict[str, Any] = {
+    "device": "interpreter",
+    "static_argnums": (1,),
+    "static_argnames": ("n",),
+    "donate_argnums": (0,),
+    "fallback": "error",
+    "cache_size": 2,
+    "dynamic": {"x": {0: "n"}},
+}
+
+
+@pytest.mark.parametrize("copied", [lambda f: pickle.loads(pickle.dumps(f)), copy.copy])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_is_kept(name: str, copied: Any) -> None:
+    parameters = inspect.signature(rune_jit.jit).parameters
+    assert set(parameters) - {"fn"} == set(OPTIONS)
+    assert OPTIONS[name] != parameters[name].default
+    original = rune_jit.jit(dynamic_sum, **{name: OPTIONS[name]})
+    again = copied(original)
+    assert again is not original and again.__wrapped__ is dynamic_sum
+    assert repr(again.__reduce__()[1][1]) == repr(original.__reduce__()[1][1])
+    assert behaviour(again) == behaviour(original)
+    if name != "donate_argnums":  # which the CPU makes no use of
+        assert behaviour(again) != behaviour(rune_jit.jit(dynamic_sum)), name
+
+
+def behaviour(jitted: Any) -> list[Any]:
+    """What tells the options of a function apart."""
+    seen: list[Any] = [jitted.lower(X, 1).device]
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        seen += [jitted(np.ones(size), number) for size in (3, 4, 5) for number in (1, 2, 3)]
+        seen.append(jitted.cache_info())
+        try:
+            seen.append(jitted(np.ones(3, complex)))
+        except rune_jit.UnsupportedOpError as error:
+            seen.append(str(error))
+    return seen
 
 
 SCRIPT = """
