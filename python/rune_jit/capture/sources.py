@@ -75,11 +75,12 @@ def _traced(function: Any) -> Callable[..., Any]:
 _FUNCTIONS = (
     (
         np,
-        "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack corrcoef"
-        " cov cross diff digitize dsplit dstack fliplr flipud gradient hsplit hstack i0"
-        " isclose iscomplex isneginf isposinf isreal ix_ nan_to_num nancumprod nancumsum"
-        " nanprod nansum polyval rot90 row_stack select sinc split take_along_axis"
-        " trapezoid tril triu unstack unwrap vander vsplit vstack",
+        "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack"
+        " corrcoef cov cross cumulative_prod cumulative_sum diff digitize dsplit dstack"
+        " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 isclose iscomplex isneginf"
+        " isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum polyval"
+        " rollaxis rot90 row_stack sinc split take_along_axis trapezoid tril triu unstack"
+        " unwrap vander vsplit vstack",
     ),
     (np.linalg, "cross multi_dot"),
 )

@@ -25,48 +25,14 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 # Cumulative sums and products.
 
 
-def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Any:
+def _cumulative(ufunc: np.ufunc, a: Any, axis: Any = None, dtype: Any = None) -> Any:
     if axis is None or is_axis_of_scalar(a, axis):
         a, axis = np.ravel(a), 0
     return ufunc.accumulate(a, axis=axis, dtype=dtype)
 
 
-@implements(np.cumsum)
-def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _cumulative(np.add, a, axis, dtype)
-
-
-@implements(np.cumprod)
-def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    return _cumulative(np.multiply, a, axis, dtype)
-
-
-def _cumulative_of(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
-    if axis is None and np.ndim(x) != 1:
-        raise ValueError(
-            "For arrays which have more than one dimension ``axis`` argument is required."
-        )
-    axis = 0 if axis is None else as_index(axis)
-    result = ufunc.accumulate(x, axis=axis, dtype=dtype)
-    if not include_initial:
-        return result
-    shape = list(result.shape)
-    shape[axis] = 1
-    return np.concatenate((np.full_like(result, ufunc.identity, shape=shape), result), axis=axis)
-
-
-@implements(np.cumulative_sum)
-def _cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    return _cumulative_of(np.add, x, axis, dtype, include_initial)
-
-
-@implements(np.cumulative_prod)
-def _cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    return _cumulative_of(np.multiply, x, axis, dtype, include_initial)
+implements(np.cumsum)(functools.partial(_cumulative, np.add))
+implements(np.cumprod)(functools.partial(_cumulative, np.multiply))
 
 
 # Differences and products.
@@ -344,3 +310,23 @@ def _interp(
 def _extract(condition: Any, arr: Any) -> Any:
     condition = np.ravel(_known_condition("extract", condition))
     return np.take(np.ravel(arr), np.flatnonzero(condition), 0)
+
+
+@implements(np.select)
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError("list of cases must be same length as list of conditions")
+    conditions = [traced(condition) for condition in condlist]
+    for i, condition in enumerate(conditions):
+        if condition.dtype != bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    dtype = np.result_type(*choicelist, default)
+
+    def converted(x: Any) -> Any:
+        known = type(x) in (bool, int, float)
+        return np.asarray(x).astype(dtype)[()] if known else traced(x).astype(dtype)
+
+    result = converted(default)
+    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
+        result = np.where(condition, converted(choice), result)
+    return result

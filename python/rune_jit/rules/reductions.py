@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Callable
@@ -20,7 +21,6 @@ from rune_jit.rules.coercions import (
     is_axis_of_scalar,
     is_float,
     make_tracer,
-    refuse,
     refuse_unless,
 )
 from rune_jit.rules.known import run_known
@@ -45,8 +45,15 @@ _COMBINES = {
 
 
 def reduce_array(
-    name: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
+    name: str,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
 ) -> Tracer:
+    """numpy.sum and the other reductions of this module's table."""
     if where is not NO_VALUE and where is not True:
         a = _where_else_neutral(name, a, initial, where)
     axes = None if is_axis_of_scalar(a, axis) else as_axes(axis)
@@ -84,35 +91,15 @@ def _of_initial(a: Any, axes: Any, initial: Any) -> Any:
     return np.full_like(a, initial, shape=shape)
 
 
-def _reduction(name: str) -> Callable[..., Tracer]:
-    if name in ("sum", "prod"):
-
-        def handler(
-            a: Any,
-            axis: Any = None,
-            dtype: Any = None,
-            keepdims: Any = False,
-            initial: Any = NO_VALUE,
-            where: Any = NO_VALUE,
-        ) -> Tracer:
-            return reduce_array(name, a, axis, dtype, keepdims, initial, where)
-
-        return handler
-
-    def handler_without_dtype(
-        a: Any,
-        axis: Any = None,
-        keepdims: Any = False,
-        initial: Any = NO_VALUE,
-        where: Any = NO_VALUE,
-    ) -> Tracer:
-        return reduce_array(name, a, axis, None, keepdims, initial, where)
-
-    return handler_without_dtype
+def _reduce_to_own_dtype(
+    name: str, a: Any, axis: Any = None, *options: Any, **named: Any
+) -> Tracer:
+    return reduce_array(name, a, axis, None, *options, **named)
 
 
 for _function in (np.sum, np.prod, np.max, np.min, np.any, np.all):
-    implements(_function)(_reduction(_function.__name__))
+    _reduce = reduce_array if _function in (np.sum, np.prod) else _reduce_to_own_dtype
+    implements(_function)(functools.partial(_reduce, _function.__name__))
 for _old, _new in (("amax", np.max), ("amin", np.min)):
     if hasattr(np, _old):
         implements(getattr(np, _old))(FUNCTIONS[_new])
@@ -133,13 +120,14 @@ def _mean(
 def _variance(
     root: bool,
     a: Any,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: Any,
-    where: Any,
-    mean: Any,
-    correction: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
 ) -> Tracer:
     ddof = degrees_removed(ddof, correction)
     if mean is not NO_VALUE or not (where is NO_VALUE or where is True):
@@ -154,34 +142,8 @@ def _variance(
     )
 
 
-@implements(np.var)
-def _var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Tracer:
-    return _variance(False, a, axis, dtype, ddof, keepdims, where, mean, correction)
-
-
-@implements(np.std)
-def _std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Tracer:
-    return _variance(True, a, axis, dtype, ddof, keepdims, where, mean, correction)
+implements(np.var)(functools.partial(_variance, False))
+implements(np.std)(functools.partial(_variance, True))
 
 
 @implements(np.ptp)
@@ -189,7 +151,7 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
     return np.max(a, axis, keepdims=as_flag(keepdims)) - np.min(a, axis, keepdims=as_flag(keepdims))  # type: ignore[no-any-return]
 
 
-def _arg_reduce(largest: bool, a: Any, axis: Any, keepdims: Any) -> Tracer:
+def _arg_reduce(largest: bool, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
@@ -219,14 +181,8 @@ def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
     return builder.ufunc("add", [builder.expand_dims(by_row, [-1]), trace.iota(shape[-1])])[0]
 
 
-@implements(np.argmax)
-def _argmax(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
-    return _arg_reduce(True, a, axis, keepdims)
-
-
-@implements(np.argmin)
-def _argmin(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
-    return _arg_reduce(False, a, axis, keepdims)
+implements(np.argmax)(functools.partial(_arg_reduce, True))
+implements(np.argmin)(functools.partial(_arg_reduce, False))
 
 
 @implements(np.count_nonzero)

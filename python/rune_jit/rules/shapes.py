@@ -118,18 +118,6 @@ def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
     return _permuted("swapaxes", a, as_index(axis1), as_index(axis2))
 
 
-@implements(np.moveaxis)
-def _moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
-    return _permuted("moveaxis", a, as_ints(source), as_ints(destination))
-
-
-@implements(np.rollaxis)
-def _rollaxis(a: Any, axis: int, start: int = 0) -> Tracer:
-    axis = axis + a.ndim if axis < 0 else axis
-    start = start + a.ndim if start < 0 else start
-    return _permuted("moveaxis", a, [axis], [start - 1 if axis < start else start])
-
-
 def _resized(name: str, a: Any, axes: list[int] | None) -> Tracer:
     """A view with axes of size 1 more or less: one of any layout."""
 
@@ -192,22 +180,6 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 # Rearrangement.
-
-
-def _flipped(m: Any, axes: list[int] | None) -> Tracer:
-    if np.ndim(m) == 0 and not axes:
-        return m[()]  # type: ignore[no-any-return]
-    now = None
-    if not isinstance(m, Tracer) or m._storage.array is None:
-        now = call_builder("flip", m, axes)._value  # checks the axes
-    along = range(np.ndim(m)) if axes is None else [axis % max(np.ndim(m), 1) for axis in axes]
-    items = [slice(None, None, -1 if axis in along else None) for axis in range(np.ndim(m))]
-    return make_view("index", items, m, lambda trace: now)
-
-
-@implements(np.flip)
-def _flip(m: Any, axis: Any = None) -> Tracer:
-    return _flipped(m, as_axes(axis))
 
 
 @implements(np.roll)
@@ -301,39 +273,6 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
 # Arrays like another.
 
 
-def _full_like_value(trace: Trace, a: Any, fill: Any, dtype: Any, shape: Any) -> Tracer:
-    wanted = list(np.shape(a)) if shape is None else as_shape(shape)
-    kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
-    value = trace.builder.full(wanted, trace.operand(fill), kind)
-    return Tracer(trace, value, scalar=False)
-
-
-@implements(np.zeros_like, np.empty_like)
-def _zeros_like(
-    a: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: Any = None,
-) -> Tracer:
-    return _full_like_value(require_trace(), a, 0, dtype, shape)
-
-
-@implements(np.ones_like)
-def _ones_like(
-    a: Any,
-    dtype: Any = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: Any = None,
-) -> Tracer:
-    return _full_like_value(require_trace(), a, 1, dtype, shape)
-
-
 @implements(np.full_like)
 def _full_like(
     a: Any,
@@ -345,7 +284,21 @@ def _full_like(
     *,
     device: Any = None,
 ) -> Tracer:
-    return _full_like_value(require_trace(), a, fill_value, dtype, shape)
+    trace = require_trace()
+    wanted = list(np.shape(a)) if shape is None else as_shape(shape)
+    kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
+    value = trace.builder.full(wanted, trace.operand(fill_value), kind)
+    return Tracer(trace, value, scalar=False)
+
+
+@implements(np.zeros_like, np.empty_like)
+def _zeros_like(a: Any, *args: Any, **kwargs: Any) -> Tracer:
+    return _full_like(a, 0, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+@implements(np.ones_like)
+def _ones_like(a: Any, *args: Any, **kwargs: Any) -> Tracer:
+    return _full_like(a, 1, *args, **kwargs)  # type: ignore[no-any-return]
 
 
 @implements(np.copy)

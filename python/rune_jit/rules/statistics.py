@@ -3,6 +3,7 @@ other functions that ignore NaN."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -86,23 +87,21 @@ def _parts(a: Any, neutral: Any) -> tuple[Any, Any]:
     return without_nan(a, neutral) if a.dtype.kind == "f" else (a, None)
 
 
-@implements(np.nanmin)
-def _nanmin(
-    a: Any, axis: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = NO_VALUE
+def _nan_extreme(
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
 ) -> Any:
     options = _given(initial=initial, where=where)
-    return np.fmin.reduce(traced(a), axis=axis, keepdims=as_flag(keepdims), **options)
+    return ufunc.reduce(traced(a), axis=axis, keepdims=as_flag(keepdims), **options)
 
 
-@implements(np.nanmax)
-def _nanmax(
-    a: Any, axis: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = NO_VALUE
+def _nan_arg(
+    function: Any, worst: float, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
 ) -> Any:
-    options = _given(initial=initial, where=where)
-    return np.fmax.reduce(traced(a), axis=axis, keepdims=as_flag(keepdims), **options)
-
-
-def _nanarg(function: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:
     a, missing = _parts(a, worst)
     if missing is not None and a.size:
         none_left = np.any(np.all(missing, axis=axis))
@@ -111,14 +110,10 @@ def _nanarg(function: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> An
     return function(a, axis=axis, keepdims=as_flag(keepdims))
 
 
-@implements(np.nanargmin)
-def _nanargmin(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
-    return _nanarg(np.argmin, np.inf, a, axis, keepdims)
-
-
-@implements(np.nanargmax)
-def _nanargmax(a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
-    return _nanarg(np.argmax, -np.inf, a, axis, keepdims)
+implements(np.nanmin)(functools.partial(_nan_extreme, np.fmin))
+implements(np.nanmax)(functools.partial(_nan_extreme, np.fmax))
+implements(np.nanargmin)(functools.partial(_nan_arg, np.argmin, np.inf))
+implements(np.nanargmax)(functools.partial(_nan_arg, np.argmax, -np.inf))
 
 
 def _check_inexact(dtype: Any) -> None:

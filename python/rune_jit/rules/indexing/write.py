@@ -274,23 +274,6 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     scatter(trace, x, tuple(items), values)
 
 
-@implements(np.fill_diagonal)
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    x = writes.target(a, "fill_diagonal")
-    if x.ndim < 2:
-        raise ValueError("array must be at least 2-d")
-    end = None
-    if x.ndim == 2:
-        step = x.shape[1] + 1
-        if not wrap:
-            end = x.shape[1] * x.shape[1]
-    else:
-        if any(n != x.shape[0] for n in x.shape):
-            raise ValueError("All dimensions of input must be of equal length")
-        step = 1 + sum(x.shape[0] ** i for i in range(1, x.ndim))
-    write_flat(x, slice(None, end, step), val)
-
-
 # ndarray.flat.
 
 
