@@ -21,6 +21,7 @@ from rune_jit.rules.coercions import (
     is_axis_of_scalar,
     is_float,
     make_tracer,
+    refuse,
     refuse_unless,
 )
 from rune_jit.rules.known import run_known
