@@ -1,4 +1,4 @@
-"""rune_jit turns Python functions over NumPy arrays into fused, compiled kernels.
+"""rune_jit compiles Python functions over NumPy arrays into fused kernels.
 
 import numpy as np, rune_jit
 

@@ -1,4 +1,4 @@
-"""What this installation is: versions, targets, options."""
+"""Describes this installation: versions, targets, options."""
 
 from __future__ import annotations
 

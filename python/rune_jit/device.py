@@ -1,4 +1,4 @@
-"""Devices: which there are, the dtypes that they have, and memory on them."""
+"""The available devices, their dtypes, and memory on them."""
 
 from __future__ import annotations
 

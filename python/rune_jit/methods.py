@@ -1,5 +1,5 @@
-"""The attributes and methods that arrays and traced arrays have as NumPy's arrays do: they follow
-from shape and dtype, or are NumPy's functions of this array."""
+"""The attributes and methods of NumPy's arrays for Arrays and traced arrays. They follow from shape
+and dtype, or call NumPy's function of the same name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random numbers as functions of a key: the same key gives the same numbers on every device, in any
-order, inside ``jit`` and outside.
+"""Random numbers as functions of a key. A key gives the same numbers on every device, in any order
+of calls, inside and outside of ``jit``.
 
     from rune_jit import random
 
@@ -7,10 +7,11 @@ order, inside ``jit`` and outside.
     a, b = random.split(key, 2)
     x = random.normal(a, (1000,))
 
-The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011), which counts: word pair i of
-a key is the cipher of (i, 0), key i of a split that of (i, 1), and i folded in that of (i, 2). A
-key is a uint32 array of two words, of NumPy or a rune_jit.Array (then the numbers are Arrays on its
-device), and must not be used twice. Outside ``jit`` each function is compiled at first use."""
+The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011) in counter mode: the cipher
+of (i, 0) is pair i of a key's words, the cipher of (i, 1) is key i of a split, and the cipher of
+(i, 2) is the key with i folded in. A key is a uint32 array of two words: a NumPy array, or a
+rune_jit.Array, which makes the numbers Arrays on its device. Do not use a key twice. Outside of
+``jit`` each function is compiled at its first use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Containers of arrays: what optree knows, and dataclasses, whose fields with arrays are their
-children and whose other fields are part of their structure."""
+"""Containers of arrays: those that optree knows, and dataclasses. A dataclass's fields with
+arrays are its children; its other fields are part of its structure."""
 
 from __future__ import annotations
 

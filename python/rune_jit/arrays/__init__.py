@@ -1,1 +1,1 @@
-"""rune_jit.Array: memory on a device, and conversions from and to NumPy's arrays."""
+"""rune_jit.Array, and conversion from and to NumPy's arrays."""

@@ -1,8 +1,9 @@
 """rune_jit.Array: an array in the memory of a device, with NumPy's semantics and the Array API's.
 
-Arrays do not change: writing to one gives it new memory, and others that shared the old one keep
-their elements. What computes is NumPy itself, through its protocols: each operation runs as a
-program of its own (eager/), or as part of a traced function."""
+The memory of an Array never changes: a write gives the Array new memory, and other Arrays that
+shared the old memory keep their elements. Operations come from NumPy through its protocols.
+Outside of a trace each operation runs as a program of its own (eager/); inside it becomes part
+of the trace."""
 
 from __future__ import annotations
 

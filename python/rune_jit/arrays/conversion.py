@@ -1,4 +1,4 @@
-"""NumPy arrays instead of Arrays, and back."""
+"""Replaces Arrays by NumPy arrays in containers, and back."""
 
 from __future__ import annotations
 

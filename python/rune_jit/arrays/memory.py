@@ -1,4 +1,4 @@
-"""The memory of Arrays: NumPy's on the host, or a device's."""
+"""The memory of Arrays: a NumPy array on the host, or memory of a device."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compiling for the CPU: LLVM, the disk cache, and figures of this machine."""
+"""Compilation for the CPU: LLVM, the disk cache, and this machine's figures."""

@@ -1,8 +1,8 @@
-"""Figures of this machine for the cost model: measured once, kept in a file, read from then on.
+"""This machine's figures for the cost model, measured once and kept in a file.
 
-`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION=off leaves the
-built-in figures, which also stand where no file can be written: other figures would then be
-measured in each process, and other programs made. RUNE_JIT_CALIBRATION may also name the file.
+`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION names the file;
+with RUNE_JIT_CALIBRATION=off the built-in figures apply. They also apply if no file can be written:
+otherwise each process would measure other figures and compile other programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that several processes write and read at once, and where they are."""
+"""Files that several processes may read and write at the same time, and the folder for them."""
 
 from __future__ import annotations
 

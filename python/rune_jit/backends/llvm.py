@@ -1,7 +1,7 @@
-"""Compiles LLVM IR text to machine code in this process, by llvmlite.
+"""Compiles LLVM IR text to machine code in this process, through llvmlite.
 
-The IR is written for code generation alone: no optimisation pass runs on it. LLVM is used under
-one lock, which is also held around fork, so that a child process never inherits it locked.
+No optimisation pass runs: the IR is ready for code generation. One lock guards LLVM. It is also
+held around fork, so that a child process never inherits it locked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Object code kept on disk from one process to the next.
+"""Object code that is kept on disk for later processes.
 
-The code will run in this process, so only what this user alone may have written is read. Each
-file holds a digest of its key and its code, followed by the code.
+The code runs in this process, so a file is read only if no other user could have written it. A file
+contains a digest of its key and its code, followed by the code.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Calls of jitted functions: arguments taken apart, traced, compiled, kept and run again."""
+"""Calls of jitted functions: takes arguments apart, traces, compiles, and keeps programs."""

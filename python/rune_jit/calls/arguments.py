@@ -1,4 +1,4 @@
-"""The arguments of a call, taken apart into arrays, numbers and values that a trace may use."""
+"""Takes the arguments of a call apart into arrays, numbers and values that a trace may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of one jitted function by call signature: bounded, and made by one thread each."""
+"""The bounded cache of a jitted function's programs by call signature. One thread makes each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jit(dynamic=...): which sizes of arguments may differ from call to call of one program."""
+"""jit(dynamic=...): the sizes of arguments that may differ between calls of the same program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """jit: traces a function once for each signature of its arguments and runs the program.
-(More than 500 lines: one class, and the documentation of its options.)"""
+(More than 500 lines: one class and the documentation of its options.)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `f.lower(*args)` returns: a program on its way, each stage of it readable."""
+"""The result of `f.lower(*args)`: a program whose stages can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces one call: the graph, and how its inputs and outputs meet arguments and results."""
+"""Traces a call: the graph, and how its inputs and outputs relate to arguments and results."""
 
 from __future__ import annotations
 

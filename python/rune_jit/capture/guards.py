@@ -1,10 +1,10 @@
-"""The Python state outside of a trace that its code read: a later call checks that it is what it
-was, and traces again if not.
+"""Guards on the Python state outside of a trace that the trace read. A later call compares the
+state and traces again if it has changed.
 
-A trace runs against copies of functions (rebinder.py), which note here what they read. What cannot
-be copied is looked through: the code of methods and other callables, and the objects that it
-reaches by the names in it. If the trace changes what it has met, it is refused, and what was
-changed in place is restored."""
+A trace runs copies of functions (rebinder.py), which record here what they read. Methods and
+other callables that cannot be copied are searched instead: their code, and the objects that it
+reaches by name. If the trace changes such an object, the trace is refused and the object
+restored."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Copies of functions for a trace: in their globals and cells NumPy is what shim.py makes of it,
-and arrays are traced ones. What a copy reads, it reads through here, which notes it (guards.py)."""
+"""Copies functions for a trace. In a copy's globals and cells, shim.py's functions replace
+NumPy's, and traced arrays replace arrays. A copy reads names through this module, which records
+them (guards.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""NumPy as a traced function sees it: what makes arrays gives traced ones, which can be written to.
+"""NumPy as a traced function sees it: creation functions return traced arrays, which can be
+written.
 
-The traced function runs with a copy of its globals and closure cells (rebinder.py), in which the
-numpy module and its functions of these names are replaced: nothing that another thread could see
-changes."""
+The traced function runs with a copy of its globals and closure cells (rebinder.py). These
+functions replace the numpy module and its functions there, so other threads see no change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""NumPy's functions that NumPy itself writes in Python over others: their own code is traced.
+"""Traces the code of functions that NumPy implements in Python by calling other functions.
 
-It runs with a copy of its globals, in which what makes arrays makes traced ones (shim.py). Where it
-asks for values of traced arrays, the call is refused."""
+The code runs with a copy of its globals in which creation functions return traced arrays (shim.py).
+The call is refused if the code asks for the values of a traced array."""
 
 from __future__ import annotations
 

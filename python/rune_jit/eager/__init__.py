@@ -1,3 +1,3 @@
-"""NumPy's functions on Arrays outside of any trace, and how Arrays are made."""
+"""NumPy's functions on Arrays outside of traces, and the creation of Arrays."""
 
 from rune_jit.eager import methods as methods  # gives Array its operators

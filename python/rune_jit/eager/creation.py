@@ -1,4 +1,4 @@
-"""Arrays from anything that holds numbers."""
+"""Creates Arrays from NumPy arrays, numbers, sequences and DLPack."""
 
 from __future__ import annotations
 

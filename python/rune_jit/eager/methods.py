@@ -1,5 +1,5 @@
-"""Gives Arrays NumPy's protocols and Python's operators: each runs as a program of its own
-(operations.py), or as a part of the trace that runs."""
+"""Installs NumPy's protocols and Python's operators on Arrays. Outside of a trace an operation
+runs as a program of its own (operations.py); inside it becomes part of the trace."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""NumPy's functions on rune_jit.Arrays outside of any trace: each call runs as a compiled program
-of one operation, found again by function and constants here, by shapes and dtypes in `jit`. What
-only changes metadata is done by NumPy on the same memory; what cannot be traced, too."""
+"""NumPy's functions on rune_jit.Arrays outside of traces.
+
+Each call runs as a compiled program of one operation. This module keeps a jitted function for
+each NumPy function and its constants; `jit` keeps its programs by shapes and dtypes. NumPy
+itself computes views, on the same memory, and functions that cannot be traced."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@
     y = xp.sin(x)  # one compiled program
 
 The functions are NumPy's, with NumPy's promotion of dtypes. Outside of `rune_jit.jit` each call
-runs a compiled program, or NumPy on the host for what has none: complex numbers, fft, results whose
-shape depends on data. Inside, calls become part of the traced function. Extensions: linalg, fft.
-Source: https://data-apis.org/array-api/2024.12
+runs a compiled program. NumPy computes on the host what has no program: complex numbers, fft,
+results whose shape depends on data. Inside `jit`, calls become part of the traced function. The
+extensions linalg and fft are included. Source: https://data-apis.org/array-api/2024.12
 """
 
 # mypy: disable-error-code=empty-body

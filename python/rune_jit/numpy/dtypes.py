@@ -1,4 +1,4 @@
-"""The dtypes of `rune_jit.numpy` and what the standard tells of them."""
+"""The dtypes of `rune_jit.numpy`, and the standard's functions about dtypes."""
 
 from __future__ import annotations
 

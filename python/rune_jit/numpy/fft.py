@@ -1,5 +1,5 @@
-"""The Fourier transform extension of the array API standard 2024.12: numpy.fft's functions, which
-run on the host."""
+"""The Fourier transform extension of the array API standard 2024.12. Its functions are numpy.fft's,
+which run on the host."""
 
 # mypy: disable-error-code=empty-body
 from __future__ import annotations

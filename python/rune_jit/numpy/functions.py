@@ -1,4 +1,4 @@
-"""Functions whose parameters or results are not NumPy's in the standard."""
+"""The standard's functions whose parameters or results differ from NumPy's."""
 
 from __future__ import annotations
 

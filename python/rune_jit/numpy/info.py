@@ -1,4 +1,4 @@
-"""What `rune_jit.numpy.__array_namespace_info__()` returns."""
+"""The result of `rune_jit.numpy.__array_namespace_info__()`."""
 
 from __future__ import annotations
 

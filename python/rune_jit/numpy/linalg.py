@@ -1,4 +1,5 @@
-"""The linear algebra extension of the array API standard 2024.12: numpy.linalg's functions."""
+"""The linear algebra extension of the array API standard 2024.12. Its functions are
+numpy.linalg's."""
 
 # mypy: disable-error-code=empty-body
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How the functions of `rune_jit.numpy` are made from NumPy's: each is NumPy's function of the same
-name, which rune_jit.Arrays and traced arrays answer through NumPy's protocols."""
+"""Makes the functions of `rune_jit.numpy` from NumPy's functions of the same names, to which Arrays
+and traced arrays respond through NumPy's protocols."""
 
 from __future__ import annotations
 

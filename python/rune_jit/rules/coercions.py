@@ -1,4 +1,4 @@
-"""What rules make of arguments and results: Python ints, axes, shapes, traced arrays, views."""
+"""Converts the arguments and results of rules: Python ints, axes, shapes, traced arrays, views."""
 
 from __future__ import annotations
 

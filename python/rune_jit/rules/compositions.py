@@ -1,4 +1,4 @@
-"""NumPy's functions that are made of other traced functions, one composition each."""
+"""NumPy's functions that are compositions of other traced functions."""
 
 from __future__ import annotations
 

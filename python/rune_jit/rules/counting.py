@@ -1,4 +1,4 @@
-"""NumPy's functions that count elements by value: counts are sums scattered by index."""
+"""NumPy's functions that count elements by value. A count is a sum that is scattered by index."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""NumPy's functions that have no place in a kernel: sorting, linear algebra and the like are calls
-to NumPy on the host, inside the compiled program."""
+"""NumPy's functions that no kernel computes, such as sorting and linear algebra. The compiled
+program calls NumPy on the host for them."""
 
 from __future__ import annotations
 

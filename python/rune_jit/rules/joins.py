@@ -1,4 +1,4 @@
-"""NumPy's functions that join and split arrays, on traced ones."""
+"""NumPy's functions that join and split arrays, for traced arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays whose values are known while tracing: NumPy itself computes with them."""
+"""Arrays whose values are known while tracing. NumPy itself computes with them."""
 
 from __future__ import annotations
 

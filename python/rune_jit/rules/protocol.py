@@ -1,5 +1,6 @@
-"""NumPy's protocols and Python's operators on traced arrays: each finds its rule in the other
-modules of this package. The rules of shapes and dtypes are in the core (cpp/graph/numpy_*.cpp)."""
+"""Installs NumPy's protocols and Python's operators on traced arrays. Each calls its rule in
+another module of this package. The core has the rules of shapes and dtypes
+(cpp/graph/numpy_*.cpp)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's reductions, elementwise functions that are not ufuncs, and products on traced arrays."""
+"""NumPy's reductions, products, and elementwise functions that are no ufuncs, for traced arrays."""
 
 from __future__ import annotations
 

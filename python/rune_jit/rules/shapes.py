@@ -1,4 +1,4 @@
-"""NumPy's functions of shapes and rearrangements on traced arrays."""
+"""NumPy's functions that change shapes and rearrange elements, for traced arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means and variances of some elements: those under a mask, and those that are not NaN; and NumPy's
+"""Means and variances of selected elements (by a mask, or those that are not NaN), and NumPy's
 other functions that ignore NaN."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls and methods of NumPy's ufuncs on traced arrays. Those that no kernel computes run on the
+"""Calls and methods of NumPy's ufuncs for traced arrays. Ufuncs that no kernel computes run on the
 host (host.py)."""
 
 from __future__ import annotations

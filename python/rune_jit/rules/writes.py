@@ -1,4 +1,4 @@
-"""Writes to traced arrays: each makes a new version of the storage (storage.py)."""
+"""Writes to traced arrays. Each write makes a new version of the storage (storage.py)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a traced function runs on: the trace, its arrays, their storages and sizes."""
+"""What a traced function computes with: the trace, its arrays, their storages and sizes."""

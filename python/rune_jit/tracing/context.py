@@ -1,4 +1,4 @@
-"""Which trace runs on this thread, and where the user's code is."""
+"""The trace that runs on this thread, and the place in the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in traces that differ from call to call of one compiled program (dynamic.py)."""
+"""Sizes that differ between calls of the same compiled program (calls/dynamic.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a traced array is: a storage, of which each write makes a new version, and its views."""
+"""The storage of traced arrays, of which each write makes a new version, and views of it."""
 
 from __future__ import annotations
 

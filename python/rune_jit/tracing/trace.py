@@ -1,4 +1,4 @@
-"""One trace: the graph under construction, the arrays it captured, and where the user's code is."""
+"""A trace: the graph under construction, the captured arrays, and the place in the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tracer: the array that a traced function sees. It has a shape and a dtype, but no values.
+"""Tracer: the array that a traced function computes with. It has a shape and a dtype but no values.
 (More than 500 lines: the methods and operators of one class.)"""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The items of an index expression, as the builder takes them."""
+"""Converts the items of an index expression to what the builder takes."""
 
 from __future__ import annotations
 

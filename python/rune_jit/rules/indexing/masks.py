@@ -1,4 +1,4 @@
-"""Which elements a mask selects, as positions."""
+"""The positions of the elements that a mask selects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""x[index] of traced arrays: views, elements, and copies by arrays of indices."""
+"""x[index] of traced arrays: views, single elements, and copies by arrays of indices."""
 
 from __future__ import annotations
 

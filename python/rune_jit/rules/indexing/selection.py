@@ -1,4 +1,4 @@
-"""x[mask] of a traced mask: how many elements it has depends on data."""
+"""x[mask] with a traced mask, whose number of elements depends on data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Writes to the elements that arrays of indices or masks select: scatters, and what NumPy builds on
-them."""
+"""Writes to the elements that arrays of indices or masks select: scatters, and NumPy's functions
+built on them."""
 
 from __future__ import annotations
 
