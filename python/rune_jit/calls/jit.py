@@ -8,8 +8,18 @@ import inspect
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    overload,
+)
 
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
@@ -18,7 +28,7 @@ from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names, take_apart
 from rune_jit.calls.cache import Cache
-from rune_jit.calls.dynamic import DynamicAxes
+from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import is_dtype
@@ -30,8 +40,27 @@ from rune_jit.errors import (
 )
 from rune_jit.tracing.context import current_trace, user_site
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# By parameter (name or position), the axes whose sizes are dynamic: their names or Dims.
+Dynamic = Mapping[str | int, Mapping[int, str | Dim]]
+
+
+class JitOptions(TypedDict, total=False):
+    """What `jit` takes beside the function; `jit` says what each means."""
+
+    device: str | None
+    static_argnums: int | Iterable[int]
+    static_argnames: str | Iterable[str]
+    donate_argnums: int | Iterable[int]
+    fallback: Literal["warn", "silent", "error"]
+    dynamic: Dynamic | None
+    cache_size: int
 
 
 class CacheInfo(NamedTuple):
@@ -60,49 +89,33 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
 
-    def __init__(
-        self,
-        fn: Callable[P, R],
-        *,
-        device: str | None,
-        static_argnums: int | Iterable[int],
-        static_argnames: str | Iterable[str],
-        donate_argnums: int | Iterable[int],
-        fallback: str,
-        cache_size: int,
-        dynamic: Any = None,
-    ) -> None:
+    def __init__(self, fn: Callable[P, R], **options: Unpack[JitOptions]) -> None:
+        device, dynamic = options["device"], options["dynamic"]
         if device is not None and not isinstance(device, str):
             raise TypeError(
                 f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n"
                 f"hint: the devices are {', '.join(_core.targets())}"
             )
-        self._options = {
-            "device": device,
-            "static_argnums": static_argnums,
-            "static_argnames": static_argnames,
-            "donate_argnums": donate_argnums,
-            "fallback": fallback,
-            "cache_size": cache_size,
-            "dynamic": dynamic,
-        }
+        self._options = options
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._fn = fn
         self._name = getattr(fn, "__name__", type(fn).__name__)
         self._device = device
-        self._fallback = fallback
+        self._fallback = options["fallback"]
         try:
             self._signature: inspect.Signature | None = inspect.signature(fn)
         except (TypeError, ValueError):
             self._signature = None
-        self._static_names = self._resolve_statics(static_argnums, static_argnames)
-        self._resolve_argnums(donate_argnums, "donate_argnums")
+        self._static_names = self._resolve_statics(
+            options["static_argnums"], options["static_argnames"]
+        )
+        self._resolve_argnums(options["donate_argnums"], "donate_argnums")
         self._dynamic: DynamicAxes | None = None
         if dynamic is not None:
             self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
         self._set_parameters(*self._keyed_parameters(), trees.describe)
-        self._cache = Cache(cache_size)  # of CompiledCall or _Fallback
+        self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._hits = self._misses = 0
@@ -378,7 +391,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return names, static, dynamic, star, star_star, has_receiver
 
 
-def _unpickle(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction[Any, Any]:
+def _unpickle(function: Callable[..., Any], options: JitOptions) -> JitFunction[Any, Any]:
     return JitFunction(function, **options)
 
 
@@ -439,33 +452,11 @@ def _devices_of(call: Call, traced: Traced) -> dict[str, str]:
 
 
 @overload
-def jit(
-    fn: Callable[P, R],
-    *,
-    device: str | None = ...,
-    static_argnums: int | Iterable[int] = ...,
-    static_argnames: str | Iterable[str] = ...,
-    donate_argnums: int | Iterable[int] = ...,
-    fallback: str = ...,
-    dynamic: Any = ...,
-    cache_size: int = ...,
-) -> JitFunction[P, R]: ...
-
-
+def jit(fn: Callable[P, R], **options: Unpack[JitOptions]) -> JitFunction[P, R]: ...
 @overload
 def jit(
-    fn: None = ...,
-    *,
-    device: str | None = ...,
-    static_argnums: int | Iterable[int] = ...,
-    static_argnames: str | Iterable[str] = ...,
-    donate_argnums: int | Iterable[int] = ...,
-    fallback: str = ...,
-    dynamic: Any = ...,
-    cache_size: int = ...,
+    fn: None = ..., **options: Unpack[JitOptions]
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
-
-
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
@@ -473,8 +464,8 @@ def jit(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
-    fallback: str = "warn",
-    dynamic: Any = None,
+    fallback: Literal["warn", "silent", "error"] = "warn",
+    dynamic: Dynamic | None = None,
     cache_size: int = 256,
 ) -> Any:
     """Compiles a function over NumPy arrays.

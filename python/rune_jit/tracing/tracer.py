@@ -169,76 +169,52 @@ class Tracer(ArrayMethods):
             f" made at {self._site()})\n  at {filename}:{line}\nhint: {hint}"
         )
 
+    def _known(self, what: str, hint: str) -> np.ndarray:
+        """The values; raises ConcretizationError if they are known only when the program runs."""
+        array = self._array()
+        if array is None:
+            if what in _CONVERSIONS:
+                _refuse_store(3)
+            self._concretization(what, hint)
+        return array
+
     def __bool__(self) -> bool:
-        if (array := self._array()) is not None:
-            return bool(array)
-        _refuse_store()
-        self._concretization(
-            "bool",
-            "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
-            " static: jit(static_argnums=...)",
-        )
+        hint = "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
+        return bool(self._known("bool", hint + " static: jit(static_argnums=...)"))
 
     def __float__(self) -> float:
-        if (array := self._array()) is not None:
-            return float(array)
-        _refuse_store()
-        self._concretization(
-            "float", "keep it an array: x.astype(np.float64), or np functions instead of math's"
-        )
+        hint = "keep it an array: x.astype(np.float64), or np functions instead of math's"
+        return float(self._known("float", hint))
 
     def __complex__(self) -> complex:
-        if (array := self._array()) is not None:
-            return complex(array)
-        _refuse_store()
-        self._concretization("complex", "complex numbers cannot be traced")
+        return complex(self._known("complex", "complex numbers cannot be traced"))
 
     def __int__(self) -> int:
-        if (array := self._array()) is not None:
-            return int(array)
-        _refuse_store()
-        self._concretization(
-            "int",
-            "keep it an array: x.astype(np.int64), or pass the number as static:"
-            " jit(static_argnums=...)",
-        )
+        hint = "keep it an array: x.astype(np.int64), or pass the number as static:"
+        return int(self._known("int", hint + " jit(static_argnums=...)"))
 
     def __index__(self) -> int:
-        if (array := self._array()) is not None:
-            return op.index(array)
-        self._concretization(
-            "index",
-            "sizes, axes and loop bounds must be known while tracing: pass the argument as static"
-            " with jit(static_argnums=...), or take it from x.shape",
-        )
+        hint = "sizes, axes and loop bounds must be known while tracing: pass the argument as"
+        hint += " static with jit(static_argnums=...), or take it from x.shape"
+        return op.index(self._known("index", hint))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if (array := self._array()) is not None:
-            return np.array(array, dtype)
-        _refuse_store()
-        self._concretization(
-            "numpy.asarray",
-            "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead of"
-            " np.float32(x), and the traced array itself instead of np.asarray(x)",
-        )
+        hint = "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead of"
+        hint += " np.float32(x), and the traced array itself instead of np.asarray(x)"
+        return np.array(self._known("numpy.asarray", hint), dtype)
 
     def __hash__(self) -> int:
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
     def item(self, *args: Any) -> Any:
-        if (array := self._array()) is not None:
-            return array.item(*args)
-        self._concretization("item", "return the array, and call item() on the result")
+        return self._known("item", "return the array, and call item() on the result").item(*args)
 
     def tolist(self) -> Any:
-        if (array := self._array()) is not None:
-            return array.tolist()
-        self._concretization("tolist", "return the array, and call tolist() on the result")
+        return self._known("tolist", "return the array, and call tolist() on the result").tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
-        if (array := self._array()) is not None:
-            return array.tobytes(order)
-        self._concretization("tobytes", "return the array, and call tobytes() on the result")
+        hint = "return the array, and call tobytes() on the result"
+        return self._known("tobytes", hint).tobytes(order)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
@@ -252,10 +228,14 @@ class Tracer(ArrayMethods):
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
 
-def _refuse_store() -> None:
-    """Raises UnsupportedOpError if the caller of the caller is about to assign to an item, as in
+# What NumPy calls when a traced array is assigned to an element of its own.
+_CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
+
+
+def _refuse_store(depth: int) -> None:
+    """Raises UnsupportedOpError if the frame at this depth is about to assign to an item, as in
     `array[0] = tracer`."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(depth)
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
         refuse_write_to_numpy("setitem")
 
