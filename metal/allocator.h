@@ -1,4 +1,4 @@
-// Buffers in memory that host and GPU share, and which buffer an address is of.
+// Allocates buffers in memory that host and GPU share, and finds the buffer of an address.
 #pragma once
 
 #include <list>
@@ -10,23 +10,23 @@
 
 namespace rune::metal {
 
-// Freed buffers are kept by size for reuse, up to a part of what the device can hold and only while
-// those in use leave room; those unused for longest go first. A buffer is reused only when nothing
-// that was launched still uses it. Thread-safe.
+// Keeps freed buffers by size for reuse. They take at most a part of the device's memory, and only
+// as much as the buffers in use leave; those freed longest ago are released first. A buffer is
+// reused only when no launch uses it any more. Thread-safe.
 class Allocator : public runtime::Allocator {
  public:
   Allocator(id<MTLDevice> device, Queue& queue);
 
-  // Throws UserError(Memory) with the size if the device cannot hold it.
+  // Throws UserError(Memory) with the size if the device has no room.
   void* allocate(size_t bytes) override;
   // Null is ignored. Launches that use the memory may still be running.
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
-  // For memory that begins at a page and does not overlap other adopted memory.
+  // Adopts only memory that begins at a page and does not overlap other adopted memory.
   bool adopt(void* memory, size_t bytes) override;
   void release(void* memory) override;
 
-  // Throws InternalError for an address that is of no living buffer.
+  // Throws InternalError for an address that lies in no living buffer.
   Binding find(const void* address) const;
 
  private:
@@ -36,14 +36,14 @@ class Allocator : public runtime::Allocator {
 
   const id<MTLDevice> device_;
   Queue& queue_;
-  size_t working_set_ = 0;  // what the device holds without paging
+  size_t working_set_ = 0;  // bytes that the device holds without paging
   size_t cache_limit_ = 0;
   mutable std::mutex mutex_;
   std::map<uintptr_t, std::shared_ptr<Block>> live_;  // by first address
-  std::map<uintptr_t, int> adopted_;                  // how many times
-  std::list<std::shared_ptr<Block>> cache_;           // freed last, first
+  std::map<uintptr_t, int> adopted_;                  // number of adoptions, by first address
+  std::list<std::shared_ptr<Block>> cache_;           // the last freed comes first
   size_t cached_bytes_ = 0;
-  size_t live_bytes_ = 0;  // of those allocated here
+  size_t live_bytes_ = 0;  // of buffers allocated here, not adopted
 };
 
 }  // namespace rune::metal

@@ -1,4 +1,4 @@
-// Pipelines of one library on disk, so that later processes skip the GPU's compiler.
+// Keeps the pipelines of one library on disk, so that later processes need not compile them.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,19 @@
 
 namespace rune::metal {
 
-// An MTLBinaryArchive in the cache folder (RUNE_JIT_CACHE_DIR), by a hash of the source, the device
-// and the system's version. Whatever goes wrong with the file, pipelines are compiled as without
-// it.
+// An MTLBinaryArchive in the cache folder (RUNE_JIT_CACHE_DIR), under a hash of the source, the
+// device and the system's version. If the file cannot be used, pipelines are compiled.
 class Archive {
  public:
-  // Reads the file if there is one. Does nothing, here or later, if RUNE_JIT_CACHE is off.
+  // Reads the file if there is one. If RUNE_JIT_CACHE is off, the archive stays empty and is not
+  // written.
   Archive(id<MTLDevice> device, const std::string& source);
 
-  // A pipeline from the archive, or compiled and added to it. nil, with `error`, if there is none.
+  // Returns a pipeline from the archive, or compiles one and adds it. Returns nil and sets `error`
+  // if the compiler fails.
   id<MTLComputePipelineState> make_pipeline(id<MTLFunction> function, std::string& error);
-  // Writes what was added: to a file of its own first, so that others read all or nothing.
+  // Writes the archive if pipelines were added. It writes another file and renames it, so that
+  // other processes read all of it or nothing.
   void save();
 
  private:
@@ -27,7 +29,7 @@ class Archive {
   const id<MTLDevice> device_;
   std::filesystem::path path_;
   id<MTLBinaryArchive> archive_;
-  bool is_read_ = false;  // from a file; Metal does not say what is in it
+  bool is_read_ = false;  // from a file, whose contents Metal does not list
   bool has_changed_ = false;
 };
 

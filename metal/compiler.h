@@ -1,4 +1,4 @@
-// From Metal source text to programs.
+// Compiles Metal source text to programs.
 #pragma once
 
 #include <list>
@@ -14,16 +14,16 @@
 
 namespace rune::metal {
 
-// Safe math: no reassociation, NaN and infinities kept. Libraries and their pipelines are kept by
-// their source, so that a text is compiled once: those used last, 32 of them; pipelines on disk,
-// too. Programs keep what they run on themselves. Thread-safe.
+// Compiles with safe math: no reassociation; NaN and infinities are kept. The 32 libraries used
+// last are kept with their pipelines by source text, so that a text is compiled once; pipelines are
+// also kept on disk. A program keeps its own pipelines alive. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // The capabilities that kernels are lowered and estimated for.
   Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
            const Capabilities& capabilities);
 
-  // A source with an empty text is a kernel of the text before it. Throws UserError(Runtime) with
+  // A source with an empty text is a kernel of the preceding text. Throws UserError(Runtime) with
   // the compiler's messages and the kernel's name.
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
@@ -44,7 +44,7 @@ class Compiler : public runtime::Compiler {
   Allocator& allocator_;
   const int num_cores_, simd_width_;
   std::mutex mutex_;
-  std::list<Library> libraries_;  // used last, first
+  std::list<Library> libraries_;  // the last used comes first
   std::unordered_map<std::string_view, std::list<Library>::iterator> by_text_;
 };
 

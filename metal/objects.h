@@ -1,5 +1,6 @@
-// What all Objective-C++ files of this folder include. Not for plain C++. Threads of Python have no
-// autorelease pool: functions that return objects to where none is open return them retained.
+// Included by all Objective-C++ files of this folder; not for plain C++. Python's threads have no
+// autorelease pool, so a function that returns an object to code without a pool returns it
+// retained.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -10,7 +11,7 @@
 
 namespace rune::metal {
 
-// Autoreleased.
+// The result is autoreleased.
 inline NSString* to_ns(std::string_view text) {
   return [NSString stringWithUTF8String:std::string(text).c_str()];
 }
@@ -19,7 +20,7 @@ inline std::string to_std(NSString* text) {
   return text ? std::string(text.UTF8String) : std::string();
 }
 
-// An error's text; Metal leaves it nil in some failures.
+// The error's text. Metal reports some failures without an error.
 inline std::string describe(NSError* error) {
   return error ? to_std(error.localizedDescription) : std::string("no reason was given");
 }

@@ -1,4 +1,4 @@
-// The command queue: encodes launches into command buffers and tells when they have run.
+// The command queue. It encodes launches into command buffers and knows which of them have run.
 #pragma once
 
 #include <condition_variable>
@@ -13,17 +13,17 @@
 
 namespace rune::metal {
 
-// One allocation, kept alive by the allocator, by its cache, and by command buffers that use it.
+// An allocation. The allocator, its cache and the command buffers that use it keep it alive.
 struct Block {
   id<MTLBuffer> buffer;
   size_t bytes = 0;  // of the whole buffer
-  // Guarded by the queue's mutex: the number of the last command buffer that uses it, and why its
-  // contents are not what was to be computed.
+  // The queue's mutex guards the following: the number of the last command buffer that uses the
+  // block, and the error that kept its contents from being computed (null if none did).
   uint64_t last_use = 0;
   std::shared_ptr<const std::string> error;
 };
 
-// A part of a block that a launch accesses.
+// The part of a block that a launch accesses.
 struct Binding {
   std::shared_ptr<Block> block;
   size_t offset = 0;
@@ -31,48 +31,47 @@ struct Binding {
   bool is_written = false;
 };
 
-// One launch of a compiled kernel. Its first `direct` buffers are bound one by one. If there are
-// more, the addresses of the others follow in one array, and the variables come last of all slots.
+// A launch of a compiled kernel. Its first `direct` buffers have a slot each. If there are more,
+// the next slot is an array with the addresses of the others. The variables take the last slot.
 struct Dispatch {
   std::shared_ptr<const std::string> name, source;
   size_t direct = 0;
   id<MTLComputePipelineState> pipeline;
   MTLSize grid;             // threadgroups
   MTLSize local;            // threads of each
-  bool is_free = false;     // threadgroups may be of any size
+  bool is_free = false;     // threadgroups may have any size
   double estimated_ns = 0;  // on the whole GPU
 };
 
-// Command buffers are numbered from 1 in the order of their commits, in which they run.
+// Command buffers are numbered from 1 in the order in which they are committed and run.
 // Thread-safe.
 class Queue {
  public:
-  // Throws UserError(Runtime) if the device gives no queue.
+  // Throws UserError(Runtime) if the device cannot create a queue.
   explicit Queue(id<MTLDevice> device);
   ~Queue();
-  // Waits for what runs, as long as its pipelines live; errors are lost.
+  // Waits for all commands while their pipelines are alive. Errors are dropped.
   void finish() noexcept;
 
-  // Adds a launch to the open command buffer, and commits that when it is large enough: by
-  // launches, bytes and estimated time (a command buffer that takes seconds is killed by the
-  // system's watchdog).
+  // Adds a launch to the open command buffer. Commits the buffer once its launches, bytes or
+  // estimated time exceed a limit; the system kills a command buffer that takes seconds.
   void launch(const Dispatch& dispatch, std::span<const Binding> bindings,
               std::span<const int64_t> vars);
 
-  // Commits the open command buffer and waits for all; throws UserError(Runtime) with the first
+  // Commits the open command buffer and waits for all. Throws UserError(Runtime) with the first
   // error since the last call.
   void synchronize();
-  // Waits until command buffers that use the block have run. With `to_read`, throws
-  // UserError(Runtime) if one of those that were to write it failed.
+  // Waits until the command buffers that use the block have run. With `to_read`, throws
+  // UserError(Runtime) if one that should have written the block failed.
   void wait_for(const Block& block, bool to_read);
-  // Forgets what became of the block's contents. Nothing that was launched may use it.
+  // Forgets an error in computing the block's contents. No launch may use the block.
   void reset(Block& block);
-  // Whether nothing that was launched still uses the block.
+  // Whether no launch uses the block any more.
   bool is_idle(const Block& block) const;
 
  private:
   struct Batch;
-  struct Shared;  // with completion handlers, which may outlive the queue
+  struct Shared;  // shared with completion handlers, which may outlive the queue
   void open_locked(const std::string& kernel);
   void commit_locked();
   void wait_locked(std::unique_lock<std::mutex>& lock, uint64_t number);
