@@ -11,6 +11,7 @@
 #include "graph/passes/eliminate_common_subexpressions.h"
 #include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/fold_constants.h"
+#include "graph/passes/passes.h"
 #include "graph/passes/simplify.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -21,10 +22,7 @@
 #include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
-#include "schedule/cat_parts.h"
 #include "schedule/passes.h"
-#include "schedule/prepare.h"
-#include "schedule/single_pass.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
 
@@ -72,19 +70,19 @@ constexpr Pass kPipeline[] = {
     {"eliminate_dead_code", kGraph, kGraph,
      [](State& s) { s.graph = graph::eliminate_dead_code(s.graph); }},
     {"split_scans", kGraph, kGraph,
-     [](State& s) { s.graph = schedule::split_scans(std::move(s.graph), *s.capabilities); }},
+     [](State& s) { s.graph = graph::split_scans(std::move(s.graph), *s.capabilities); }},
     {"split_scatters", kGraph, kGraph,
-     [](State& s) { s.graph = schedule::split_scatters(std::move(s.graph), *s.capabilities); }},
-    {"reduce_in_single_pass", kGraph, kGraph,
+     [](State& s) { s.graph = graph::split_scatters(std::move(s.graph), *s.capabilities); }},
+    {"form_online_reductions", kGraph, kGraph,
      [](State& s) {
-       s.graph = schedule::reduce_in_single_pass(std::move(s.graph), *s.capabilities);
+       s.graph = graph::form_online_reductions(std::move(s.graph), *s.capabilities);
      }},
     {"nest_long_cats", kGraph, kGraph,
-     [](State& s) { s.graph = schedule::nest_long_cats(std::move(s.graph)); }},
-    {"prepare_outputs", kGraph, kGraph,
-     [](State& s) { s.graph = schedule::prepare_outputs(std::move(s.graph)); }},
+     [](State& s) { s.graph = graph::nest_long_cats(std::move(s.graph)); }},
+    {"materialize_outputs", kGraph, kGraph,
+     [](State& s) { s.graph = graph::materialize_outputs(std::move(s.graph)); }},
     {"split_reductions", kGraph, kGraph,
-     [](State& s) { s.graph = schedule::split_reductions(std::move(s.graph), *s.capabilities); }},
+     [](State& s) { s.graph = graph::split_reductions(std::move(s.graph), *s.capabilities); }},
     {"fuse", kGraph, kSchedule,
      [](State& s) { s.schedule = schedule::fuse_kernels(std::move(s.graph), *s.capabilities); }},
     {"find_dependencies", kSchedule, kSchedule,

@@ -76,6 +76,22 @@ std::vector<SymVar> Graph::symbolic_vars() const {
   return result;
 }
 
+bool is_computed(const Node& node) {
+  return !node.as<Placeholder>() && !node.as<Vconst>() && !node.as<Const_Scalar>() &&
+         !node.as<Define_Var>();
+}
+
+std::vector<uint32_t> count_uses(const Graph& graph) {
+  std::vector<uint32_t> uses(graph.size());
+  for (const Value v : graph.outputs) ++uses[v.id];
+  for (size_t id = graph.size(); id-- > 0;) {
+    const Node& node = graph.nodes[id];
+    if (uses[id] == 0 && !node.as<Sink>()) continue;
+    for (const Value v : node.inputs) ++uses[v.id];
+  }
+  return uses;
+}
+
 }  // namespace rune::graph
 
 namespace rune::text {

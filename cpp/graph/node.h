@@ -333,6 +333,12 @@ struct Graph {
   std::vector<SymVar> symbolic_vars() const;
 };
 
+// Whether the node's elements are computed: they are neither given nor constant.
+bool is_computed(const Node& node);
+
+// By node: how many operands of live nodes, and outputs, it is.
+std::vector<uint32_t> count_uses(const Graph& graph);
+
 }  // namespace rune::graph
 
 RUNE_ENUM_CODEC(rune::graph::ScatterMode, rune::graph::kNumScatterModes, rune::graph::name_of);

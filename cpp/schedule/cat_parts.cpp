@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "graph/symbolic_sizes.h"
-#include "schedule/graph_rewrite.h"
 
 namespace rune::schedule {
 
-using graph::Builder;
 using graph::Cat;
 using graph::Graph;
 using graph::Node;
@@ -60,25 +58,4 @@ std::vector<bool> stored_by_parts(const Graph& graph) {
                  !graph::is_symbolic(vars, graph.nodes[id].shape());
   return result;
 }
-
-Graph nest_long_cats(Graph graph) {
-  const auto is_long = [](const Node& node) {
-    return node.as<Cat>() && node.inputs.size() > kMostParts;
-  };
-  if (!any_node(graph, is_long)) return graph;
-  return rebuild(graph, [](Builder& builder, const Node& node, std::vector<Value> inputs) {
-    while (node.as<Cat>() && inputs.size() > kMostParts) {
-      std::vector<Value> outer;
-      for (size_t i = 0; i < inputs.size(); i += kMostParts) {
-        const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(i);
-        const size_t count = std::min(kMostParts, inputs.size() - i);
-        outer.push_back(
-            builder.add(node.payload, {first, first + static_cast<std::ptrdiff_t>(count)}));
-      }
-      inputs = std::move(outer);
-    }
-    return copy_node(builder, node, std::move(inputs));
-  });
-}
-
 }  // namespace rune::schedule

@@ -10,8 +10,6 @@ namespace rune::schedule {
 // Operands from which on a Cat is stored by kernels of its own, one an operand: where its elements
 // are computed one by one, each costs as much as one of every operand.
 inline constexpr size_t kManyParts = 17;
-// Operands of a Cat; those of longer ones are looked up too often.
-inline constexpr size_t kMostParts = 64;
 
 // Elements [start, start + size) of a Cat's axis, which are one operand's.
 struct CatPart {
@@ -25,8 +23,5 @@ std::vector<CatPart> cat_parts(const graph::Graph& graph, graph::Value v);
 
 // By node: whether it is a Cat of known sizes that kernels of its own store, part by part.
 std::vector<bool> stored_by_parts(const graph::Graph& graph);
-
-// A Cat of many operands as Cats of Cats.
-graph::Graph nest_long_cats(graph::Graph graph);
 
 }  // namespace rune::schedule

@@ -1,9 +1,9 @@
 #include "schedule/grid_reduction.h"
 
 #include <algorithm>
+#include <set>
 
-#include "alu/eval.h"
-#include "schedule/graph_rewrite.h"
+#include "graph/parallel_work.h"
 #include "schedule/indexing.h"
 
 namespace rune::schedule {
@@ -13,27 +13,15 @@ using graph::NodeKind;
 
 namespace {
 
-// Below this many elements one core or group does it all.
-constexpr int64_t kLongReduction = 1 << 17;
 // Elements that a workgroup reduces at least.
 constexpr int64_t kLeastElementsOfGroup = 64;
 
+bool is_binop(const Node& node, AluOp op) {
+  const auto* binop = node.as<graph::Binop>();
+  return binop && binop->op == op;
+}
+
 }  // namespace
-
-bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps) {
-  const int64_t busy = (caps.model == ExecutionModel::Grid ? 4 : 2) * caps.num_cores;
-  return num_elements(from) >= kLongReduction && num_elements(to) < busy;
-}
-
-int64_t parts_of_grid(const Capabilities& caps) {
-  return std::max(4 * caps.num_cores, 64);
-}
-
-bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps) {
-  const bool exact = !is_float(dtype) || op == ReduceOp::Max || op == ReduceOp::Min;
-  return caps.model == ExecutionModel::Grid && exact &&
-         caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(op))];
-}
 
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps) {
   const int64_t elements = num_elements(reduced);
@@ -45,8 +33,8 @@ std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& c
 bool reduces_atomically(const Graph& graph, Value v, const Capabilities& caps) {
   const Node& node = graph[v];
   const auto* reduce = node.as<graph::Reduce_Axis>();
-  return reduce && combines_atomically(reduce->op, node.dtype(), caps) &&
-         leaves_device_idle(graph[node.inputs[0]].shape(), node.shape(), caps) &&
+  return reduce && graph::combines_atomically(reduce->op, node.dtype(), caps) &&
+         graph::leaves_device_idle(graph[node.inputs[0]].shape(), node.shape(), caps) &&
          axis_of_groups(reduced_shape(graph, v), caps);
 }
 
@@ -56,7 +44,7 @@ bool begins_earlier(const Kernel& kernel, Value v) {
 }
 
 std::vector<std::optional<Value>> completing_reductions(const Graph& graph) {
-  const std::vector<int> uses = live_uses(graph);
+  const std::vector<uint32_t> uses = count_uses(graph);
   std::vector<std::optional<Value>> result(graph.size());
   for (uint32_t id = 0; id < graph.size(); ++id) {
     const auto* reduce = graph.nodes[id].as<graph::Reduce_Axis>();
@@ -84,6 +72,21 @@ bool is_completed_elsewhere(const Kernel& kernel,
     }
   }
   return reduces;
+}
+
+bool reduces_moments(const Graph& graph, const Kernel& kernel) {
+  for (const Stage& stage : kernel.stages) {
+    if (stage.kind != StageKind::Reduce) continue;
+    std::set<Value> sums;  // what the stage adds up
+    for (const StageValue& value : stage.values)
+      if (const auto* reduce = graph[value.value].as<graph::Reduce_Axis>())
+        if (reduce->op == ReduceOp::Add) sums.insert(graph[value.value].inputs[0]);
+    for (const Value v : sums)
+      if (const Node& node = graph[v];
+          is_binop(node, AluOp::Mul) && node.inputs[0] == node.inputs[1])
+        if (sums.count(node.inputs[0]) && is_binop(graph[node.inputs[0]], AluOp::Sub)) return true;
+  }
+  return false;
 }
 
 void plan_grid_reductions(Schedule& schedule) {

@@ -9,18 +9,6 @@
 
 namespace rune::schedule {
 
-// Whether a reduction from one shape to another has so many elements and so few results that some
-// of the device would have nothing to do if each result were one workgroup's.
-bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps);
-
-// Into how many parts a device of many threads best splits such a reduction.
-int64_t parts_of_grid(const Capabilities& caps);
-
-// Whether workgroups may combine partial results by an atomic operation that the device has: on a
-// device of many threads, where the order does not matter, as of integers, which wrap, and of
-// extremes. It does of sums of floats: their error would differ from run to run.
-bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps);
-
 // Of the sizes of reduced axes, which one is dealt to workgroups, a point to each, where they
 // combine atomically: the outermost that has one for each core and leaves each group enough.
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps);
@@ -41,7 +29,11 @@ std::vector<std::optional<Value>> completing_reductions(const Graph& graph);
 bool is_completed_elsewhere(const Kernel& kernel,
                             const std::vector<std::optional<Value>>& completing);
 
-// Sets that plan.
+// Whether a stage of the kernel reduces both deviations and their squares: the second moment about
+// the exact mean follows, and moments of parts merge without loss (the plan Welford).
+bool reduces_moments(const Graph& graph, const Kernel& kernel);
+
+// Sets the plan GridReduce for such kernels.
 void plan_grid_reductions(Schedule& schedule);
 
 }  // namespace rune::schedule

@@ -69,12 +69,6 @@ Evaluation evaluation_of(const Node& node) {
              ": cannot schedule this node (no lowering to a kernel exists)");
 }
 
-bool is_computed(const Node& node) {
-  const Evaluation evaluation = evaluation_of(node);
-  return evaluation != Evaluation::Memory && evaluation != Evaluation::Constant &&
-         evaluation != Evaluation::Variable;
-}
-
 namespace {
 
 Index reshape_index(const Index& index, const Shape& from, const Shape& to) {

@@ -40,9 +40,6 @@ enum class Evaluation : uint8_t {
 // Throws UserError(Unsupported) naming a node kind that the scheduler cannot place in a kernel.
 Evaluation evaluation_of(const graph::Node& node);
 
-// Whether a kernel computes it: it is neither given nor a constant.
-bool is_computed(const graph::Node& node);
-
 // What an Alu, Forward or Select node reads of each operand, in order, for its element at `index`.
 std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, const Index& index);
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/mapping_state.h"
 #include "schedule/matrix_tiles.h"
 #include "schedule/packing.h"
 #include "schedule/phases.h"
 #include "schedule/prefetch.h"
 #include "schedule/row_values.h"
-#include "schedule/single_pass.h"
 
 namespace rune::schedule {
 
@@ -157,12 +157,6 @@ bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabi
       if (!simd_ops[static_cast<size_t>(op)]) return false;
     }
   return true;
-}
-
-bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps) {
-  const std::optional<ReduceOp> op = graph::reduce_op(scatter.mode);
-  return caps.model == ExecutionModel::Grid && op &&
-         caps.atomic_ops[static_cast<size_t>(dtype)][static_cast<size_t>(alu_of(*op))];
 }
 
 bool computes_squares(const Kernel& kernel) {

@@ -5,10 +5,6 @@
 
 namespace rune::schedule {
 
-// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a
-// device of many threads that has them.
-bool updates_atomically(const graph::Scatter& scatter, DType dtype, const Capabilities& caps);
-
 // Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
 bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps);
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "graph/parallel_work.h"
 #include "schedule/grid_reduction.h"
 #include "schedule/mapping.h"
 #include "schedule/mapping_state.h"
@@ -93,7 +94,7 @@ class GridMapper {
   bool updates_atomically() const {
     if (!s_.sequential || s_.sequential->kind != StageKind::Scatter) return false;
     const graph::Node& node = s_.graph[s_.sequential->values.front().value];
-    return schedule::updates_atomically(*node.as<graph::Scatter>(), node.dtype(), s_.caps);
+    return graph::updates_atomically(*node.as<graph::Scatter>(), node.dtype(), s_.caps);
   }
 
   // Updates around the elements of each, which neighbouring threads write to neighbouring places.

@@ -5,7 +5,7 @@
 
 namespace rune::schedule {
 
-// Fusion: from a prepared graph (see prepare.h) to items with axes and stages.
+// Fusion: from a graph after its last pass to items with axes and stages.
 Schedule fuse_kernels(Graph graph, const Capabilities& caps);
 // Data dependencies between items, and each item's depends_on and dependents.
 Schedule find_dependencies(Schedule schedule);

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "schedule/grid_reduction.h"
 #include "schedule/matrix_tiles.h"
-#include "schedule/single_pass.h"
 #include "schedule/verify_checks.h"
 
 namespace rune::schedule::detail {

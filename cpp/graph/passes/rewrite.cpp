@@ -23,14 +23,6 @@ std::vector<bool> written_storage(const Graph& graph) {
   return written;
 }
 
-std::vector<uint32_t> count_uses(const Graph& graph) {
-  std::vector<uint32_t> uses(graph.size());
-  for (const Node& node : graph.nodes)
-    for (const Value v : node.inputs) ++uses[v.id];
-  for (const Value v : graph.outputs) ++uses[v.id];
-  return uses;
-}
-
 Node Rewriter::make(Payload payload, std::vector<Value> inputs, const Metadata& declared) const {
   std::vector<const Metadata*> operands;
   operands.reserve(inputs.size());

@@ -15,9 +15,6 @@ bool is_movement(NodeKind kind);
 // stands for a place in memory and not only for a value: it must not be replaced by another one's.
 std::vector<bool> written_storage(const Graph& graph);
 
-// How often each node is an operand or an output.
-std::vector<uint32_t> count_uses(const Graph& graph);
-
 // A graph in the making. Nodes get the location that was set last.
 class Rewriter {
  public:

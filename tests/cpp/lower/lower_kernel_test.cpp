@@ -6,10 +6,10 @@
 #include <set>
 
 #include "graph/builder.h"
+#include "graph/passes/passes.h"
 #include "lower/text.h"
 #include "lower/verify.h"
 #include "schedule/passes.h"
-#include "schedule/prepare.h"
 
 namespace rune::lower {
 namespace {
@@ -38,7 +38,7 @@ schedule::Schedule steps(const std::vector<int64_t>& rows) {
   }
   graph::Graph graph = b.graph();
   graph.outputs = {x};
-  schedule::Schedule schedule = schedule::fuse_kernels(schedule::prepare_outputs(graph), cores());
+  schedule::Schedule schedule = schedule::fuse_kernels(graph::materialize_outputs(graph), cores());
   return schedule::map_to_machine(schedule::analyze_items(std::move(schedule), cores()), cores());
 }
 

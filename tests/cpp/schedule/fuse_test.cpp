@@ -303,7 +303,7 @@ TEST(FuseErrors, DtypeThatTheDeviceLacksIsNamed) {
   caps.dtypes.reset(static_cast<int>(DType::Float64));
   b.set_outputs({b.alu(AluOp::Sin, {x})});
   try {
-    fuse_kernels(prepare_outputs(b.graph()), caps);
+    fuse_kernels(materialize_outputs(b.graph()), caps);
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DType);

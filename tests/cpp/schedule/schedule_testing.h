@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "schedule/passes.h"
-#include "schedule/prepare.h"
 #include "schedule/schedule.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"

@@ -61,7 +61,7 @@ TEST(Structure, KernelsAreMappedAsEachWouldBeAlone) {
     const auto map = [&](Schedule schedule) {
       return map_to_machine(analyze_items(std::move(schedule), caps), caps);
     };
-    const Schedule formed = fuse_kernels(prepare_outputs(graph), caps);
+    const Schedule formed = fuse_kernels(materialize_outputs(graph), caps);
     const Schedule mapped = map(formed);
     for (const ScheduleItem& item : formed.items) {
       Schedule alone;

@@ -1,4 +1,4 @@
-#include "schedule/single_pass.h"
+#include "graph/passes/passes.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,18 +6,11 @@
 #include <optional>
 #include <set>
 
-#include "alu/eval.h"
+#include "graph/parallel_work.h"
+#include "graph/passes/graph_rewrite.h"
 #include "graph/symbolic_sizes.h"
-#include "schedule/graph_rewrite.h"
-#include "schedule/grid_reduction.h"
 
-namespace rune::schedule {
-
-using graph::Builder;
-using graph::Graph;
-using graph::Node;
-using graph::NodeKind;
-using graph::Value;
+namespace rune::graph {
 
 namespace {
 
@@ -28,8 +21,8 @@ constexpr int64_t kPartsPerCore = 8;
 constexpr int kMostSteps = 8;
 
 bool is_alu(const Node& node, AluOp op) {
-  const auto* unary = node.as<graph::Unary>();
-  const auto* binop = node.as<graph::Binop>();
+  const auto* unary = node.as<Unary>();
+  const auto* binop = node.as<Binop>();
   return (unary && unary->op == op) || (binop && binop->op == op);
 }
 
@@ -51,7 +44,7 @@ class DependentFinder {
   explicit DependentFinder(const Graph& graph) : graph_(graph) {}
 
   std::optional<Dependent> find(const Node& node) const {
-    const auto* sum = node.as<graph::Reduce_Axis>();
+    const auto* sum = node.as<Reduce_Axis>();
     if (!sum || sum->op != ReduceOp::Add || !is_float(node.dtype())) return std::nullopt;
     const Node& summed = graph_[node.inputs[0]];
     const bool is_exp = is_alu(summed, AluOp::Exp), is_square = is_square_of_one(summed);
@@ -72,10 +65,10 @@ class DependentFinder {
 
  private:
   // The reduction of x that v is or, by up to so many scalar steps, depends on.
-  std::optional<Value> reduction_below(Value v, const graph::Reduce_Axis& wanted, Value x,
+  std::optional<Value> reduction_below(Value v, const Reduce_Axis& wanted, Value x,
                                        int steps) const {
     const Node& node = graph_[v];
-    if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+    if (const auto* reduce = node.as<Reduce_Axis>()) {
       const bool same = reduce->op == wanted.op && reduce->axes == wanted.axes;
       return same && node.inputs[0] == x ? std::optional(v) : std::nullopt;
     }
@@ -96,9 +89,9 @@ struct Part {
   Value mean = {}, difference = {}, rest = {};
 };
 
-class SinglePass {
+class OnlineReductions {
  public:
-  SinglePass(const Graph& graph, const Capabilities& caps)
+  OnlineReductions(const Graph& graph, const Capabilities& caps)
       : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()) {
     const DependentFinder finder(graph_);
     for (uint32_t id = 0; id < graph_.size(); ++id)
@@ -136,12 +129,12 @@ class SinglePass {
     const Node& node = graph_.nodes[id];
     const Shape& from = graph_[node.inputs[0]].shape();
     int64_t bytes = size_of(node.dtype());
-    for (const int64_t axis : node.as<graph::Reduce_Axis>()->axes) bytes *= from[axis];
+    for (const int64_t axis : node.as<Reduce_Axis>()->axes) bytes *= from[axis];
     const int64_t size = from[split_axis(node)];
     const bool grid = caps_.model == ExecutionModel::Grid;
     const bool splits =
         grid ? leaves_device_idle(from, node.shape(), caps_) : bytes > caps_.l2_bytes;
-    if (!splits || graph::symbolic_size(vars_, size)) return std::nullopt;
+    if (!splits || symbolic_size(vars_, size)) return std::nullopt;
     const int64_t wanted = grid ? 2 * parts_of_grid(caps_)
                                 : std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes,
                                                     kPartsPerCore * caps_.num_cores);
@@ -149,16 +142,16 @@ class SinglePass {
     return divisor_near(size, wanted).value_or(wanted);
   }
 
-  static int64_t split_axis(const Node& node) { return node.as<graph::Reduce_Axis>()->axes[0]; }
+  static int64_t split_axis(const Node& node) { return node.as<Reduce_Axis>()->axes[0]; }
 
   // Axes of a part over which it is reduced.
-  static Ints inner_axes(const graph::Reduce_Axis& reduce) {
+  static Ints inner_axes(const Reduce_Axis& reduce) {
     Ints axes;
     for (const int64_t axis : reduce.axes) axes.push_back(axis + 1);
     return axes;
   }
 
-  static Part part_of(Builder& builder, Value x, const graph::Reduce_Axis& reduce, int64_t parts) {
+  static Part part_of(Builder& builder, Value x, const Reduce_Axis& reduce, int64_t parts) {
     const int64_t axis = reduce.axes[0];
     Shape shape = builder.shape(x);
     shape.insert(shape.begin() + axis, parts);
@@ -181,7 +174,7 @@ class SinglePass {
   // The maximum or the sum, by parts: some of equal length, and what is left over.
   static Value first(Builder& builder, const Node& node, Value x, int64_t count,
                      std::vector<Part>& parts) {
-    const auto& reduce = *node.as<graph::Reduce_Axis>();
+    const auto& reduce = *node.as<Reduce_Axis>();
     const int64_t axis = split_axis(node), size = builder.shape(x)[axis];
     const int64_t main = size - size % count;
     parts.push_back(part_of(builder, slice_axis(builder, x, axis, 0, main), reduce, count));
@@ -193,7 +186,7 @@ class SinglePass {
   }
 
   Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre) {
-    const auto& reduce = *node.as<graph::Reduce_Axis>();
+    const auto& reduce = *node.as<Reduce_Axis>();
     Shape shape = builder.shape(centre);
     shape.insert(shape.begin() + reduce.axes[0], 1);
     centre = builder.reshape(centre, shape);
@@ -220,7 +213,7 @@ class SinglePass {
   // Gimelshein 2018). A part of -inf alone adds nothing, unless there is nothing else; where m is
   // c, NaN and inf give what they give without parts.
   static Value exponentials(Builder& builder, const Part& part, Value c,
-                            const graph::Reduce_Axis& reduce) {
+                            const Reduce_Axis& reduce) {
     const Value m = part.first;
     const Value own =
         builder.reduce(ReduceOp::Add, builder.alu(AluOp::Exp, {difference(builder, part.x, m)}),
@@ -242,7 +235,7 @@ class SinglePass {
     return builder.full(Scalar::of(builder.dtype(part.first), static_cast<double>(count)), shape);
   }
 
-  static void subtract_mean(Builder& builder, Part& part, const graph::Reduce_Axis& reduce) {
+  static void subtract_mean(Builder& builder, Part& part, const Reduce_Axis& reduce) {
     part.mean = builder.alu(AluOp::Fdiv, {part.first, full_count(builder, part)});
     part.difference = difference(builder, part.x, part.mean);
     part.rest = builder.reduce(ReduceOp::Add, part.difference, inner_axes(reduce));
@@ -257,8 +250,7 @@ class SinglePass {
 
   // sum (x - c)^2 = sum (x - a)^2 + t * (n * t + 2 * sum (x - a)), with the same t and a (Chan,
   // Golub and LeVeque 1983).
-  static Value squares(Builder& builder, const Part& part, Value c,
-                       const graph::Reduce_Axis& reduce) {
+  static Value squares(Builder& builder, const Part& part, Value c, const Reduce_Axis& reduce) {
     const Value square = builder.alu(AluOp::Mul, {part.difference, part.difference});
     const Value own = builder.reduce(ReduceOp::Add, square, inner_axes(reduce));
     const Value t = builder.alu(AluOp::Sub, {part.mean, c});
@@ -275,24 +267,9 @@ class SinglePass {
 
 }  // namespace
 
-bool reduces_moments(const Graph& graph, const Kernel& kernel) {
-  for (const Stage& stage : kernel.stages) {
-    if (stage.kind != StageKind::Reduce) continue;
-    std::set<Value> sums;  // what the stage adds up
-    for (const StageValue& value : stage.values)
-      if (const auto* reduce = graph[value.value].as<graph::Reduce_Axis>())
-        if (reduce->op == ReduceOp::Add) sums.insert(graph[value.value].inputs[0]);
-    for (const Value v : sums)
-      if (is_square_of_one(graph[v]) && is_alu(graph[graph[v].inputs[0]], AluOp::Sub) &&
-          sums.count(graph[v].inputs[0]))
-        return true;
-  }
-  return false;
-}
-
-Graph reduce_in_single_pass(Graph graph, const Capabilities& caps) {
-  SinglePass pass(graph, caps);
+Graph form_online_reductions(Graph graph, const Capabilities& caps) {
+  OnlineReductions pass(graph, caps);
   return pass.changes_nothing() ? std::move(graph) : pass.run();
 }
 
-}  // namespace rune::schedule
+}  // namespace rune::graph

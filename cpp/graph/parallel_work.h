@@ -1,0 +1,26 @@
+// How much work keeps a device busy. The passes that split long reductions, scans and scatters ask
+// it, and so does the scheduler, which must find again what these passes have left whole.
+#pragma once
+
+#include "graph/node.h"
+#include "types/capabilities.h"
+
+namespace rune::graph {
+
+// Whether a reduction from one shape to another has so many elements and so few results that some
+// of the device would have nothing to do if each result were one workgroup's.
+bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps);
+
+// Into how many parts a device of many threads best splits such a reduction.
+int64_t parts_of_grid(const Capabilities& caps);
+
+// Whether workgroups may combine partial results by an atomic operation that the device has: only
+// on a device of many threads, and only where the order does not matter, as of integers, which
+// wrap, and of extremes. In sums of floats it does: their error would differ from run to run.
+bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps);
+
+// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a
+// device of many threads that has them.
+bool updates_atomically(const Scatter& scatter, DType dtype, const Capabilities& caps);
+
+}  // namespace rune::graph

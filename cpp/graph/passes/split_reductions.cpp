@@ -1,0 +1,156 @@
+#include "graph/passes/passes.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "graph/parallel_work.h"
+#include "graph/passes/graph_rewrite.h"
+#include "graph/symbolic_sizes.h"
+
+namespace rune::graph {
+
+namespace {
+
+struct Split {
+  int64_t axis;   // the reduced axis that is split
+  int64_t parts;  // partial results
+};
+
+// Rows that one core adds up at once, streaming along them: as many as a set of a first-level cache
+// has lines, since rows often lie a power of two apart.
+constexpr int64_t kStreamedRows = 8;
+// Rows from this size on begin in pages of their own, where no prefetcher follows a column.
+constexpr int64_t kStreamedRowBytes = 4096;
+
+// A reduction of long rows element by element, in memory that no cache holds, goes by strips of
+// rows: down a column each row costs a miss that nothing foresees.
+std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& reduce, DType dtype,
+                                       const Capabilities& caps, const std::vector<SymVar>& vars) {
+  if (caps.model != ExecutionModel::Cores || reduce.axes.size() != 1) return std::nullopt;
+  const int64_t axis = reduce.axes[0], rows = from[axis];
+  const int64_t row_bytes =
+      num_elements(Shape(from.begin() + axis + 1, from.end())) * size_of(dtype);
+  if (row_bytes < kStreamedRowBytes || rows < 8 * kStreamedRows ||
+      num_elements(from) * size_of(dtype) <= caps.last_level_bytes || symbolic_size(vars, rows))
+    return std::nullopt;
+  return Split{axis, rows / kStreamedRows};
+}
+
+std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
+                                  const Capabilities& caps, const std::vector<SymVar>& vars) {
+  if (!leaves_device_idle(from, to, caps)) return std::nullopt;
+  const bool grid = caps.model == ExecutionModel::Grid;
+  const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
+  const int64_t wanted = grid ? parts_of_grid(caps) : 8 * caps.num_cores;
+  // The outermost axis that is long enough keeps each part contiguous.
+  for (const int64_t axis : reduce.axes)
+    if (from[axis] >= 2 * wanted && !symbolic_size(vars, from[axis]))
+      return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
+  const int64_t longest =
+      *std::max_element(reduce.axes.begin(), reduce.axes.end(),
+                        [&](int64_t a, int64_t b) { return from[a] < from[b]; });
+  if (from[longest] < busy || symbolic_size(vars, from[longest])) return std::nullopt;
+  return Split{longest, from[longest]};
+}
+
+// Reduces x (its `axis` long parts * rest) by parts along the axis: to partial results, then those;
+// or where the parts' workgroups combine atomically, at once.
+Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split,
+                      bool atomic) {
+  const Shape from = builder.shape(x);
+  Shape shape = from;
+  shape[split.axis] = split.parts;
+  shape.insert(shape.begin() + split.axis + 1, from[split.axis] / split.parts);
+  Ints axes;
+  for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
+  const Value parts = builder.reshape(x, shape);
+  Value total;
+  if (atomic) {
+    axes.insert(std::lower_bound(axes.begin(), axes.end(), split.axis), split.axis);
+    total = builder.reduce(reduce.op, parts, axes);
+  } else {
+    const Value stored = builder.add(Contiguous{}, {builder.reduce(reduce.op, parts, axes)});
+    total = builder.reduce(reduce.op, stored, {split.axis});
+  }
+  Shape result = from;
+  for (const int64_t axis : reduce.axes) result[axis] = 1;
+  return builder.reshape(total, result);
+}
+
+class ReductionSplitter {
+ public:
+  ReductionSplitter(const Graph& graph, const Capabilities& caps)
+      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()), splits_(graph.size()) {
+    for (uint32_t id = 0; id < graph.size(); ++id) splits_[id] = choose(graph.nodes[id]);
+    atomic_ = are_atomic();
+  }
+
+  bool changes_nothing() const {
+    return std::none_of(splits_.begin(), splits_.end(), [](const auto& split) { return split; });
+  }
+
+  Graph run() const {
+    uint32_t id = 0;
+    Graph result = rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> in) {
+      const auto& split = splits_[id++];
+      if (!split) return copy_node(builder, node, std::move(in));
+      return reduce(builder, *node.as<Reduce_Axis>(), in[0], *split);
+    });
+    for (Value& v : result.outputs)
+      if (atomic_) v = strip_reshapes(result, v);
+    return result;
+  }
+
+ private:
+  std::optional<Split> choose(const Node& node) const {
+    const auto* reduce = node.as<Reduce_Axis>();
+    if (!reduce) return std::nullopt;
+    const Shape& from = graph_[node.inputs[0]].shape();
+    const auto split = choose_split(from, *reduce, node.shape(), caps_, vars_);
+    return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_, vars_);
+  }
+
+  // Whether the parts are combined by atomic operations: all of them, so that reductions of one
+  // array share a kernel; and outputs, since what is computed from the results joins the kernel
+  // that combines stored ones.
+  bool are_atomic() const {
+    const std::vector<uint32_t> uses = count_uses(graph_);
+    const std::set<Value> outputs(graph_.outputs.begin(), graph_.outputs.end());
+    bool any = false;
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      if (!splits_[id] || uses[id] == 0) continue;
+      const Node& node = graph_.nodes[id];
+      const ReduceOp op = node.as<Reduce_Axis>()->op;
+      if (uses[id] != 1 || !outputs.count(Value{id}) ||
+          !combines_atomically(op, node.dtype(), caps_))
+        return false;
+      any = true;
+    }
+    return any;
+  }
+
+  Value reduce(Builder& builder, const Reduce_Axis& reduce, Value x, const Split& split) const {
+    const int64_t size = builder.shape(x)[split.axis], main = size - size % split.parts;
+    const Value head = main < size ? slice_axis(builder, x, split.axis, 0, main) : x;
+    const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
+    if (main == size) return total;
+    const Value tail = slice_axis(builder, x, split.axis, main, size);
+    return builder.alu(alu_of(reduce.op), {total, builder.reduce(reduce.op, tail, reduce.axes)});
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const std::vector<SymVar> vars_;
+  std::vector<std::optional<Split>> splits_;  // by node
+  bool atomic_ = false;
+};
+
+}  // namespace
+
+Graph split_reductions(Graph graph, const Capabilities& caps) {
+  const ReductionSplitter splitter(graph, caps);
+  return splitter.changes_nothing() ? std::move(graph) : splitter.run();
+}
+
+}  // namespace rune::graph

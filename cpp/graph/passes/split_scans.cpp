@@ -1,0 +1,71 @@
+#include "graph/passes/passes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "alu/eval.h"
+#include "graph/passes/graph_rewrite.h"
+#include "graph/symbolic_sizes.h"
+
+namespace rune::graph {
+
+namespace {
+
+// Below this many elements one core or thread scans them all.
+constexpr int64_t kLongScan = 1 << 15;
+
+// Into how many blocks of equal length a scan is best split, and how many elements are left over.
+std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, const Capabilities& caps) {
+  const int64_t length = shape[axis], lines = num_elements(shape) / length;
+  const bool grid = caps.model == ExecutionModel::Grid;
+  const int64_t busy = grid ? caps.num_cores * caps.simd_width : 2 * caps.num_cores;
+  if (num_elements(shape) < kLongScan || lines >= busy) return std::nullopt;
+  // A core interleaves a few blocks; threads want short ones, but the scan of blocks is serial,
+  // too.
+  const int64_t wanted = grid ? std::min<int64_t>(4 * busy, 1024) : 8 * caps.num_cores;
+  if (length < 4 * wanted) return std::nullopt;
+  return divisor_near(length, wanted).value_or(wanted);
+}
+
+// Scans x, whose axis is long parts * block, from `initial` on if it is valid.
+Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan, int64_t parts) {
+  const Shape whole = builder.shape(x);
+  Shape shape = whole;
+  shape[scan.axis] = parts;
+  shape.insert(shape.begin() + scan.axis + 1, whole[scan.axis] / parts);
+  const Value blocks = builder.reshape(x, shape);
+  const Value before = slice_axis(builder, blocks, scan.axis, 0, parts - 1);
+  const Value totals = builder.reduce(scan.op, before, {scan.axis + 1});
+  Shape one = builder.shape(totals);
+  one[scan.axis] = 1;
+  const Value first = initial.valid() ? builder.reshape(initial, one)
+                                      : builder.full(neutral(scan.op, builder.dtype(x)), one);
+  const Value starts = builder.scan(scan.op, builder.cat({first, totals}, scan.axis), scan.axis);
+  return builder.reshape(builder.add(Scan{scan.op, scan.axis + 1}, {blocks, starts}), whole);
+}
+
+}  // namespace
+
+Graph split_scans(Graph graph, const Capabilities& caps) {
+  if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scan; }))
+    return graph;
+  const std::vector<SymVar> vars = graph.symbolic_vars();
+  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+    const auto* scan = node.as<Scan>();
+    const auto parts = scan ? choose_blocks(node.shape(), scan->axis, caps) : std::nullopt;
+    if (!parts || symbolic_size(vars, node.shape()[scan->axis]))
+      return copy_node(builder, node, std::move(inputs));
+    const int64_t size = node.shape()[scan->axis], main = size - size % *parts;
+    const Value initial = inputs.size() == 2 ? inputs[1] : Value{};
+    const auto part = [&](Value x, int64_t low, int64_t high) {
+      return slice_axis(builder, x, scan->axis, low, high);
+    };
+    const Value head = scan_in_blocks(builder, part(inputs[0], 0, main), initial, *scan, *parts);
+    if (main == size) return head;
+    const Value tail =
+        builder.add(*scan, {part(inputs[0], main, size), part(head, main - 1, main)});
+    return builder.cat({head, tail}, scan->axis);
+  });
+}
+
+}  // namespace rune::graph

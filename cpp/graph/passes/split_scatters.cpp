@@ -1,0 +1,94 @@
+#include "graph/passes/passes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "alu/eval.h"
+#include "graph/parallel_work.h"
+#include "graph/passes/graph_rewrite.h"
+#include "graph/symbolic_sizes.h"
+
+namespace rune::graph {
+
+namespace {
+
+// Below this many elements one core or thread does all updates.
+constexpr int64_t kLongScatter = 1 << 15;
+// Copies of the target that are combined in one expression.
+constexpr int64_t kMostCopies = 128;
+
+// Into how many copies of the target, if any, `count` updates along its axis are best spread.
+std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter, int64_t count,
+                                     DType dtype, const Capabilities& caps) {
+  const bool grid = caps.model == ExecutionModel::Grid;
+  const int64_t lines = num_elements(target) / target[scatter.axis];
+  const int64_t parallel = grid ? lines : lines / caps.lanes(dtype);
+  if (scatter.mode == ScatterMode::Set || updates_atomically(scatter, dtype, caps) ||
+      caps.num_cores < 2 || parallel >= caps.num_cores || count * lines < kLongScatter)
+    return std::nullopt;
+  // Copies are filled and read once, whole vectors at a time.
+  const int64_t most = std::min(kMostCopies, count / (2 * target[scatter.axis]));
+  for (int64_t wanted = 8 * caps.num_cores; wanted >= caps.num_cores; wanted /= 2)
+    if (wanted <= most) return std::min(divisor_near(count, wanted).value_or(wanted), most);
+  return std::nullopt;
+}
+
+// The target with the updates, whose axis is long parts * rest: each part of them goes to a copy of
+// the target that begins with the mode's neutral element.
+Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, Value indices,
+                        Value updates, int64_t parts) {
+  const ReduceOp op = *reduce_op(scatter.mode);
+  const Shape shape = builder.shape(target);
+  const int64_t count = builder.shape(indices)[0];
+  Shape split = builder.shape(updates), copies = shape;
+  split[scatter.axis] = parts;
+  split.insert(split.begin() + scatter.axis + 1, count / parts);
+  copies.insert(copies.begin(), parts);
+  Ints parts_first{scatter.axis};
+  for (int64_t i = 0; i < static_cast<int64_t>(split.size()); ++i)
+    if (i != scatter.axis) parts_first.push_back(i);
+  const Value own = builder.add(Scatter{scatter.mode, scatter.axis + 1, 1},
+                                {builder.full(neutral(op, builder.dtype(target)), copies),
+                                 builder.reshape(indices, {parts, count / parts}),
+                                 builder.permute(builder.reshape(updates, split), parts_first)});
+  for (int64_t i = 0; i < parts; ++i) {
+    const Value part = builder.reshape(slice_axis(builder, own, 0, i, i + 1), shape);
+    target = builder.alu(alu_of(op), {target, part});
+  }
+  return target;
+}
+
+}  // namespace
+
+Graph split_scatters(Graph graph, const Capabilities& caps) {
+  if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scatter; }))
+    return graph;
+  const std::vector<SymVar> vars = graph.symbolic_vars();
+  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+    const auto* scatter = node.as<Scatter>();
+    if (!scatter || scatter->batch) return copy_node(builder, node, std::move(inputs));
+    const int64_t count = builder.shape(inputs[1])[0];
+    const auto copies = choose_copies(node.shape(), *scatter, count, node.dtype(), caps);
+    const auto is_symbolic = [&](int64_t size) { return symbolic_size(vars, size); };
+    if (!copies || is_symbolic(count) ||
+        std::any_of(node.shape().begin(), node.shape().end(), is_symbolic))
+      return copy_node(builder, node, std::move(inputs));
+    const int64_t main = count - count % *copies;
+    struct Updates {
+      Value indices, values;
+    };
+    const auto part = [&](int64_t low, int64_t high) {
+      if (low == 0 && high == count) return Updates{inputs[1], inputs[2]};
+      const Value indices = slice_axis(builder, inputs[1], 0, low, high);
+      return Updates{indices, slice_axis(builder, inputs[2], scatter->axis, low, high)};
+    };
+    const Updates most = part(0, main);
+    const Value head =
+        scatter_in_copies(builder, *scatter, inputs[0], most.indices, most.values, *copies);
+    if (main == count) return head;
+    const Updates rest = part(main, count);
+    return builder.add(*scatter, {head, rest.indices, rest.values});
+  });
+}
+
+}  // namespace rune::graph
