@@ -15,11 +15,11 @@ from rune_jit.device import is_dtype
 
 def to_numpy(x: Any) -> Any:
     """x with NumPy arrays instead of the Arrays in it; they must not be written to."""
-    if isinstance(x, Array):
-        return to_host(x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(to_numpy, x))
-    return x
+
+    def array(item: Any) -> Any:
+        return to_host(item) if isinstance(item, Array) else item
+
+    return optree.tree_map(array, x, none_is_leaf=True)
 
 
 def wrap(x: Any, device: str | None) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import optree
 
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import on_host, to_numpy, wrap
@@ -91,8 +92,15 @@ def _restore(key: Any, leaves: Iterator[Any]) -> Any:
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
-    if current_trace() is not None:
-        return function(*_captured(args), **_captured(kwargs))
+    trace = current_trace()
+    if trace is not None:
+
+        def stand_in(x: Any) -> Any:
+            return trace.stand_in(x) if isinstance(x, Array) else x
+
+        both: Any = (tuple(args), kwargs)
+        both = optree.tree_map(stand_in, both, none_is_leaf=True)
+        return function(*both[0], **both[1])
     types = (function, *map(type, args))
     program = None if kwargs else _of_leaves.get(types)
     leaves: list[Any] = []
@@ -138,22 +146,10 @@ def _program(
     return jit(operation, fallback="silent")
 
 
-def _captured(x: Any) -> Any:
-    """x with tracers of the Arrays in it."""
-    if isinstance(x, Array):
-        trace = current_trace()
-        assert trace is not None
-        return trace.stand_in(x)
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_captured, x))
-    if isinstance(x, dict):
-        return {k: _captured(v) for k, v in x.items()}
-    return x
-
-
 def _on_views(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs) by NumPy, which neither writes to the arrays nor needs copies."""
-    result = function(*map(to_numpy, args), **{k: to_numpy(v) for k, v in kwargs.items()})
+    plain_args, plain_kwargs = to_numpy((tuple(args), kwargs))
+    result = function(*plain_args, **plain_kwargs)
     device = next((x.device for x in args if type(x) is Array), None)
     if type(result) is np.ndarray:
         return from_numpy(result, device)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+import optree
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules.known import leaves
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
@@ -98,10 +98,10 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     """What a function returns: new arrays are noted to be laid out as its operands, of which those
     of one dimension do not count."""
-    arrays = [x for x in leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
+    arrays = [x for x in optree.tree_leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
     if arrays and function not in _IN_C_ORDER:
         known = {id(x._storage) for x in arrays}
-        for x in leaves(result):
+        for x in optree.tree_leaves(result):
             if not isinstance(x, Tracer) or x._storage.value is None or id(x._storage) in known:
                 continue
             laid_out_as(x, (*x._storage.order_from, *arrays))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
@@ -15,15 +16,11 @@ from rune_jit.tracing.tracer import Tracer
 
 def plain(x: Any) -> Any:
     """x with the arrays of known tracers instead of them."""
-    if isinstance(x, Tracer):
-        array = x._array()
-        assert array is not None
-        return array
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*map(plain, x))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(plain, x))
-    return {k: plain(v) for k, v in x.items()} if isinstance(x, dict) else x
+
+    def array(item: Any) -> Any:
+        return item._array() if isinstance(item, Tracer) else item
+
+    return optree.tree_map(array, x, none_is_leaf=True)
 
 
 def known(array: np.ndarray, fill: Any = None) -> Any:
@@ -39,20 +36,20 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
 
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """NumPy's own result, of arguments whose values are all known."""
-    tracers = [x for x in leaves((args, kwargs)) if isinstance(x, Tracer)]
-    arrays = [plain(x) for x in tracers]
+    given: dict[int, tuple[Tracer, Any]] = {}  # by id of the tracer, with its array
+
+    def array(x: Any) -> Any:
+        return given.setdefault(id(x), (x, plain(x)))[1] if isinstance(x, Tracer) else x
 
     def wrap(result: Any) -> Any:
-        if isinstance(result, (list, tuple)):
-            wrapped = [wrap(x) for x in result]
-            return type(result)(*wrapped) if hasattr(result, "_fields") else type(result)(wrapped)
         if not isinstance(result, np.ndarray):
             return result
-        for tracer, array in zip(tracers, arrays, strict=True):
+        for tracer, array in given.values():
             if result is array:
                 return tracer
         if current_trace() is None:
             return result
+        arrays = [array for _, array in given.values()]
         if any(np.may_share_memory(result, array) for array in arrays):
             result = result.copy() if not result.flags.writeable else result
             if any(np.may_share_memory(result, array) for array in arrays):
@@ -60,34 +57,13 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
                 raise UnsupportedOpError(f"{name} (a view): cannot trace this")
         return known(result)
 
-    by_id = {id(tracer): array for tracer, array in zip(tracers, arrays, strict=True)}
-    result = wrap(function(*_replace(args, by_id), **_replace(kwargs, by_id)))
-    for tracer in tracers:
-        if _may_write(function, kwargs):
+    both: Any = (tuple(args), kwargs)
+    args, kwargs = optree.tree_map(array, both, none_is_leaf=True)
+    result = optree.tree_map(wrap, function(*args, **kwargs), none_is_leaf=True)
+    if kwargs.get("out") is not None or getattr(function, "__name__", "") in _WRITERS:
+        for tracer, _ in given.values():
             tracer._storage.touched()
     return result
 
 
-def _may_write(function: Any, kwargs: Any) -> bool:
-    return kwargs.get("out") is not None or getattr(function, "__name__", "") in _WRITERS
-
-
 _WRITERS = ("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at")
-
-
-def leaves(x: Any) -> Iterator[Any]:
-    if isinstance(x, dict):
-        x = list(x.values())
-    if isinstance(x, (list, tuple)):
-        for item in x:
-            yield from leaves(item)
-    else:
-        yield x
-
-
-def _replace(x: Any, by_id: dict[int, np.ndarray]) -> Any:
-    if isinstance(x, Tracer):
-        return by_id[id(x)]
-    if isinstance(x, (list, tuple)):
-        return type(x)(_replace(item, by_id) for item in x)
-    return {k: _replace(v, by_id) for k, v in x.items()} if isinstance(x, dict) else x

@@ -35,7 +35,8 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 # Reductions.
 
 
-_COMBINES = {
+# By reduction, the ufunc whose `reduce` it is.
+UFUNCS = {
     "sum": "add",
     "prod": "multiply",
     "max": "maximum",
@@ -67,7 +68,7 @@ def reduce_array(
         return result
     if name in ("any", "all"):
         initial = bool(initial)
-    values = trace.builder.ufunc(_COMBINES[name], [value, trace.operand(initial)], value.dtype)
+    values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
     return make_tracer(trace, values[0])
 
 

@@ -125,14 +125,7 @@ def _kind(value: Any) -> Any:
 
 # Methods.
 
-_REDUCTIONS: dict[Any, str] = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
-}
+_REDUCTIONS = {getattr(np, ufunc): name for name, ufunc in reductions.UFUNCS.items()}
 
 
 def _reduce(
