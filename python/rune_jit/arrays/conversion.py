@@ -33,7 +33,7 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
-def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs) by NumPy: Arrays go as copies of their elements, which are the
     Arrays' elements afterwards, as the function may write to them; NumPy's results are Arrays on
     the first Array's device."""

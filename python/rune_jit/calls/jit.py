@@ -23,7 +23,7 @@ from typing import (
 
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
-from rune_jit.arrays.conversion import on_host
+from rune_jit.arrays.conversion import call_numpy
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names, take_apart
@@ -196,7 +196,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     # One call.
 
     def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return on_host(self._fn, args, kwargs)
+        return call_numpy(self._fn, args, kwargs)
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.

@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from rune_jit.arrays.array import Array
-from rune_jit.arrays.conversion import on_host, to_numpy, wrap
+from rune_jit.arrays.conversion import call_numpy, to_numpy, wrap
 from rune_jit.arrays.memory import from_numpy, to_host
 from rune_jit.calls.jit import jit
 from rune_jit.errors import ConcretizationError
@@ -118,13 +118,13 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         try:
             program = _program(function, args_key, names, kwargs_key)
         except TypeError:  # a constant that cannot be hashed
-            return on_host(function, args, kwargs)
+            return call_numpy(function, args, kwargs)
         if not names and all(key is _Leaf for key in args_key):
             _of_leaves[types] = program
     try:
         return program(*leaves)
     except ConcretizationError:
-        return on_host(function, args, kwargs)
+        return call_numpy(function, args, kwargs)
 
 
 def _is_on_device(x: Any) -> bool:

@@ -19,8 +19,10 @@ from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     compositions,
     counting,
+    elementwise,
     host,
     joins,
+    products,
     reductions,
     shapes,
     statistics,
@@ -75,7 +77,7 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     except UnsupportedOpError:
         if all(type(v) in (bool, int, float) or v.weak for v in values):
             raise  # Python's own arithmetic
-        result = ufuncs.on_host(getattr(np, ufunc), "__call__", operands, {})
+        result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
     return as_laid_out(ufunc, result, operands)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules import host, reductions
+from rune_jit.rules import host, products, reductions
 from rune_jit.rules.coercions import (
     NO_VALUE,
     as_index,
@@ -35,13 +35,15 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
         result = native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError:
-        result = on_host(ufunc, method, inputs, kwargs)
+        result = run_on_host(ufunc, method, inputs, kwargs)
     # Products of matrices are in C order, batches of them as their operands.
     least = 1 if ufunc.signature is None else 3
     return as_laid_out(ufunc, result, [x for x in inputs if np.ndim(x) >= least])
 
 
-def on_host(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run_on_host(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     where = kwargs.get("where", True) if method == "__call__" else True
     if where is not True:
         kwargs = {name: value for name, value in kwargs.items() if name != "where"}
@@ -86,7 +88,7 @@ def _elementwise(
         results = _with_dtype(trace, ufunc, operands, dtype, casting)
     elif ufunc.signature is not None:
         refuse_unless(where is True, f"{ufunc.__name__} with where=")
-        return reductions.generalized(ufunc.__name__, *inputs)
+        return products.generalized(ufunc.__name__, *inputs)
     else:
         results = trace.builder.ufunc(ufunc.__name__, operands)
     tracers = tuple(_masked(make_tracer(trace, value), where) for value in results)

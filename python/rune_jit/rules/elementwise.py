@@ -1,0 +1,117 @@
+"""NumPy's functions of each element that are not ufuncs, on traced arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import DataDependentShapeError
+from rune_jit.rules.coercions import NO_VALUE, as_index, is_float, make_tracer, refuse_unless
+from rune_jit.rules.table import implements
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.tracer import Tracer
+
+
+@implements(np.where)
+def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
+    if x is NO_VALUE or y is NO_VALUE:
+        raise DataDependentShapeError(
+            "where: cannot trace one argument (the result's shape depends on data)\n"
+            "hint: write np.where(condition, x, y)"
+        )
+    for number, other in ((x, y), (y, x)):
+        if type(number) is int and isinstance(other, Tracer) and other.dtype.kind in "iu":
+            # Before NumPy 2.5 numbers that are out of bounds wrap, since then they are refused.
+            np.where([], number, np.zeros(0, other.dtype))
+    trace = require_trace()
+    operands = [trace.operand(v) for v in (condition, x, y)]
+    return Tracer(trace, trace.builder.where(*operands), scalar=False)
+
+
+@implements(np.clip)
+def _clip(
+    a: Any,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+) -> Tracer:
+    low = a_min if min is NO_VALUE else min
+    high = a_max if max is NO_VALUE else max
+    low, high = (None if bound is NO_VALUE else bound for bound in (low, high))
+    trace = require_trace()
+    value = trace.array(a)
+    if dtype is not None:
+        value = trace.builder.astype(value, dtype)
+    if np.dtype(value.dtype).kind in "iu":
+        # Python ints beyond the dtype bound nothing.
+        limits = np.iinfo(value.dtype)
+        if type(low) is int and low <= limits.min:
+            low = None
+        if type(high) is int and high >= limits.max:
+            high = None
+    bounds = [None if bound is None else trace.operand(bound) for bound in (low, high)]
+    return make_tracer(trace, trace.builder.clip(value, *bounds))
+
+
+@implements(np.round, np.around)
+def _round(a: Any, decimals: Any = 0) -> Any:
+    decimals = as_index(decimals)
+    if not is_float(a.dtype):
+        refuse_unless(a.dtype != bool, "round of bool")
+        if decimals >= 0:
+            return a.copy()
+        return (np.rint(a / 10.0**-decimals) * 10.0**-decimals).astype(a.dtype)
+    if decimals == 0:
+        return np.rint(a)
+    scale = 10.0 ** abs(decimals)
+    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    # bfloat16 and a Python float are float64, but NumPy rounds each step to the array's dtype.
+    return back(np.rint(there(a, scale).astype(a.dtype)), scale).astype(a.dtype)
+
+
+@implements(np.fix)
+def _fix(x: Any) -> Any:
+    return np.trunc(x)
+
+
+@implements(np.real, np.real_if_close)
+def _real(val: Any) -> Any:
+    return val
+
+
+@implements(np.imag)
+def _imag(val: Any) -> Any:
+    return np.zeros_like(val)
+
+
+def _python_bool(x: Any) -> Tracer:
+    trace = require_trace()
+    return make_tracer(trace, trace.builder.python_bool(trace.operand(x)))
+
+
+@implements(np.allclose)
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return _python_bool(np.all(np.isclose(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if np.shape(a1) != np.shape(a2):
+        return False
+    equal = np.equal(a1, a2)
+    if equal_nan:
+        equal = equal | (np.not_equal(a1, a1) & np.not_equal(a2, a2))
+    return _python_bool(np.all(equal))
+
+
+@implements(np.array_equiv)
+def _array_equiv(a1: Any, a2: Any) -> Any:
+    try:
+        np.broadcast_shapes(np.shape(a1), np.shape(a2))
+    except ValueError:
+        return False
+    return _python_bool(np.all(np.equal(a1, a2)))
