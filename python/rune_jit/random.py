@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.jit import jit
 from rune_jit.eager.creation import asarray
 from rune_jit.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "bernoulli",
@@ -40,6 +43,8 @@ __all__ = [
     "split",
     "uniform",
 ]
+
+Shape = int | Sequence[int]
 
 _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _NUMBERS, _KEYS, _FOLDS = np.uint32(0), np.uint32(1), np.uint32(2)  # the counter's second word
@@ -90,7 +95,7 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
 def _normal(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
     # Box and Muller (1958): a radius and an angle from two uniform numbers each.
     both = _uniform(key, (2, *shape), dtype)
-    real = np.dtype(dtype).type
+    real: Any = np.dtype(dtype).type
     radius = np.sqrt(real(-2) * np.log(real(1) - both[0]))
     return radius * np.cos(real(2 * math.pi) * both[1])
 
@@ -158,12 +163,12 @@ def key(seed: int, device: str | None = None) -> Any:
     return words if device is None else asarray(words, device=device)
 
 
-def split(key: Any, n: int = 2) -> Any:
+def split(key: ArrayLike, n: int = 2) -> Any:
     """n new keys, uint32[n,2]; the old one must not be used any more."""
     return _call(_split, (key,), int(n))
 
 
-def fold_in(key: Any, number: Any) -> Any:
+def fold_in(key: ArrayLike, number: ArrayLike) -> Any:
     """A new key for each number below 2^32, such as a loop's: the same as often as one likes."""
     if not isinstance(number, (Tracer, Array)):
         number = np.asarray(number)
@@ -172,7 +177,7 @@ def fold_in(key: Any, number: Any) -> Any:
     return _call(_fold_in, (key, number))
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
+def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.uint32) -> Any:
     """Random bits: uint32 or uint64."""
     name = np.dtype(dtype).name
     if name not in ("uint32", "uint64"):
@@ -181,22 +186,28 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = np.float32, low: float = 0.0, high: float = 1.0
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike = np.float32,
+    low: float = 0.0,
+    high: float = 1.0,
 ) -> Any:
     """Uniform in [low, high), of 24 random bits (float32) or 53 (float64)."""
     number = _call(_uniform, (key,), _shape(shape), _float(dtype))
     if low == 0 and high == 1:
         return number
-    real = np.dtype(dtype).type
+    real: Any = np.dtype(dtype).type
     return number * real(high - low) + real(low)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
     """Normally distributed, of mean 0 and variance 1."""
     return _call(_normal, (key,), _shape(shape), _float(dtype))
 
 
-def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = np.int64) -> Any:
+def randint(
+    key: ArrayLike, low: int, high: int, shape: Shape = (), dtype: DTypeLike = np.int64
+) -> Any:
     """Integers in [low, high)."""
     limits = np.iinfo(dtype)
     if not limits.min <= low < high <= limits.max + 1 or high - low >= 2**64:
@@ -204,12 +215,12 @@ def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = np.int6
     return _call(_randint, (key,), int(low), int(high), _shape(shape), np.dtype(dtype).name)
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
     """Exponentially distributed, of mean 1."""
     return _call(_exponential, (key,), _shape(shape), _float(dtype))
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) -> Any:
     """True with probability p, a number or an array; shape: p's, or what p broadcasts to."""
     wanted = np.shape(p) if shape is None else _shape(shape)
     if not isinstance(p, (Tracer, Array)):
@@ -217,14 +228,21 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return np.less(uniform(key, wanted), p)
 
 
-def permutation(key: Any, x: Any) -> Any:
+def permutation(key: ArrayLike, x: Any) -> Any:
     """The integers below x, or the rows of an array, in random order. Sorting is NumPy's."""
     if np.ndim(x) == 0:
         return _call(_order, (key,), int(x))
     return _call(_permuted, (key, x if isinstance(x, (Tracer, Array)) else np.asarray(x)))
 
 
-def choice(key: Any, x: Any, shape: Any = (), *, replace: bool = True, p: Any = None) -> Any:
+def choice(
+    key: ArrayLike,
+    x: Any,
+    shape: Shape = (),
+    *,
+    replace: bool = True,
+    p: ArrayLike | None = None,
+) -> Any:
     """Elements of the integers below x, or rows of an array, each as likely as the others, or with
     the weights p (not negative, not all 0); without `replace` each at most once.
 

@@ -470,6 +470,13 @@ def jit(
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
+        @rune_jit.jit
+        def softmax(x):
+            e = np.exp(x - x.max(axis=-1, keepdims=True))
+            return e / e.sum(axis=-1, keepdims=True)
+
+        softmax(np.ones((2, 3), np.float32))  # float32[2,3]
+
     The function is traced at its first call with arguments of new types: arrays and NumPy scalars
     by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
     and all else (str, bool, None, any hashable object) by value. Arguments and results may be

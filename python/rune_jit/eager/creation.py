@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,27 +13,33 @@ from rune_jit.capture import shim
 from rune_jit.device import default_dtype
 from rune_jit.tracing.context import current_trace
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 
 def asarray(
     obj: Any,
     /,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     device: str | None = None,
     copy: bool | None = None,
-) -> Any:
+) -> Array:
     """An Array of anything that numpy.asarray takes, an Array, or what has `__dlpack__`.
 
     With copy=None memory is shared where it can be (of C-contiguous aligned NumPy arrays, as
     numpy.asarray does), with copy=True never; copy=False raises ValueError if sharing is not
     possible. Python's floats are float64, or float32 on a device without it. Inside a traced
     function it is a traced array. Raises DTypeError for dtypes without numbers and those that the
-    device lacks.
+    device lacks. Source: array API standard 2024.12.
+
+        x = rune_jit.asarray(np.arange(3.0))
+        (x + 1).sum()  # computed by compiled programs
     """
     trace = current_trace()
     if trace is not None:
         obj = trace.stand_in(obj) if isinstance(obj, Array) else obj
-        return shim.REPLACED["array" if copy else "asarray"](obj, dtype)
+        return shim.REPLACED["array" if copy else "asarray"](obj, dtype)  # type: ignore[no-any-return]
     if isinstance(obj, Array):
         same = (dtype is None or np.dtype(dtype) == obj.dtype) and device in (None, obj.device)
         if not same and copy is False:
@@ -46,10 +52,10 @@ def asarray(
         array = array.astype(default_dtype(device, array.dtype), copy=False)
     if copy is not False and not (array.flags.c_contiguous and array.flags.aligned):
         array = np.ascontiguousarray(array).reshape(array.shape)
-    return from_numpy(array, device)
+    return from_numpy(array, device)  # type: ignore[no-any-return]
 
 
-def array(obj: Any, /, dtype: Any = None, *, device: str | None = None) -> Any:
+def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
     """As asarray, with memory of its own."""
     return asarray(obj, dtype, device=device, copy=True)
 
@@ -57,7 +63,7 @@ def array(obj: Any, /, dtype: Any = None, *, device: str | None = None) -> Any:
 def device_put(x: Any, device: str | None = None) -> Array:
     """x (anything that asarray takes) on a device; default: the first one."""
     device = device or _core.default_device()
-    return move(x, device) if isinstance(x, Array) else asarray(x, device=device)  # type: ignore[no-any-return]
+    return move(x, device) if isinstance(x, Array) else asarray(x, device=device)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
@@ -67,7 +73,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     Raises BufferError for memory that NumPy cannot address. Source: array API standard 2024.12.
     """
     if isinstance(x, Array):
-        return asarray(x, device=device, copy=copy)  # type: ignore[no-any-return]
+        return asarray(x, device=device, copy=copy)
     if x.__dlpack_device__()[0] == 1:
         array = np.from_dlpack(x, copy=copy)
     else:
