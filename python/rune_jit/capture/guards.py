@@ -126,12 +126,12 @@ class Watch:
         self._guards.setdefault((kind, id(holder), name), (kind, holder, name, value))
 
     def guard_item(self, holder: dict[str, Any], name: str, value: Any) -> None:
-        """The same of a name in a module's globals."""
+        """Notes that the trace has read a global of a module."""
         if not (isinstance(value, types.ModuleType) and is_library(value.__name__)):
             self.guard("item", holder, name, value)
 
     def guard_content(self, x: Any) -> None:
-        """The same of all that a container holds."""
+        """Notes that the trace may read everything that a container holds."""
         held: Any
         if isinstance(x, (set, bytearray)):
             held = x.copy()
@@ -142,8 +142,8 @@ class Watch:
         self._containers.append((x, held))
 
     def guard_function(self, function: types.FunctionType) -> list[Any]:
-        """The same of a function's code, default arguments and the variables of outer functions:
-        returns the values of these."""
+        """Notes that the trace reads a function's code, its default arguments and the variables of
+        outer functions that it uses. Returns the values of the arguments and variables."""
         self.guard("attribute", function, "__code__", function.__code__)
         for name in ("__defaults__", "__kwdefaults__"):
             self.guard("attribute", function, name, getattr(function, name))
@@ -174,7 +174,7 @@ class Watch:
         take(set(self._names))
 
     def named(self, held: dict[str, Any], names: set[str]) -> list[str]:
-        """Which of the attributes that an object has the code with these names may read."""
+        """The attributes of an object that code with these names may read."""
         return sorted(held.keys() if self._names & _BY_TEXT else names & held.keys())
 
     def attributes(self, x: Any) -> dict[str, Any]:
@@ -256,8 +256,8 @@ class Watch:
         self.look_at_class(klass, x)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
-        """What the attributes of a class are to x, an instance or the class itself. `is_copied`:
-        the trace sees a copy of x, whose methods are copies, too."""
+        """Notes which attributes of a class code can read through x, an instance or the class
+        itself. `is_copied`: the trace sees a copy of x, whose methods are copies, too."""
         own = vars(x).keys() if x is not klass and hasattr(x, "__dict__") else ()
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
@@ -367,7 +367,7 @@ def _is_broken(*guard: Any) -> bool:
 
 
 def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
-    """What has changed, of a guard that does not hold; None if a container has grown."""
+    """Names what has changed if a guard does not hold. None if a container has only grown."""
     if kind == "equal":
         return None
     if kind != "items":
