@@ -389,3 +389,12 @@ def test_lowered_program_takes_all_sizes() -> None:
     for n in (1, 40):
         x = np.random.default_rng(n).random((n, 3), np.float32)
         np.testing.assert_allclose(run(x), x.sum(0), rtol=1e-5)
+
+
+def test_size_zero_between_others() -> None:
+    """A call of size 0 has a program of its own, which no other size must run."""
+    f = rune_jit.jit(lambda x: (x * 2, x.sum() + 1), dynamic={"x": {0: "n"}}, fallback="error")
+    for n in (0, 5, 0, 7, 0):
+        doubled, total = f(np.ones(n))
+        assert doubled.tolist() == [2.0] * n and total == n + 1
+    assert f.cache_info().misses == 2
