@@ -12,6 +12,7 @@ os.environ["RUNE_JIT_CALIBRATION"] = "off"
 # The files that found most of the bugs that were planted run first.
 _FIRST = (
     "test_call_keys.py",
+    "test_guarded.py",
     "test_llvm.py",
     "test_float_contract.py",
     "test_nodes.py",

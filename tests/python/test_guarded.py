@@ -56,6 +56,32 @@ def test_arrays_are_as_they_were(placement: str) -> None:
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int64", "float32"])
+def test_borders(dtype: str, placement: str) -> None:
+    """What lies beyond a border is not read, neither by vectors nor by single elements: lanes that
+    are far apart, columns, gathers, rows shorter than a vector."""
+
+    def moved(x: np.ndarray, i: np.ndarray) -> list[np.ndarray]:
+        padded = np.pad(x, ((3, 2), (1, 4)))
+        columns = np.pad(x[:, ::3], ((0, 0), (2, 2)))
+        return [
+            *(padded, padded.T, padded[::-1, ::-1], padded[::2, ::5], padded[:, 1:3]),
+            *(columns, columns.T, np.pad(x.T, 2), np.pad(x.ravel(), 7)[::3]),
+            np.concatenate([x[:, ::2].T, x[:, 1::2].T, x[:, :1].T]),
+            np.concatenate([x[:2], x[:2, ::-1], x[-1:]]).T,
+            np.where(i[:, None] < 3, x[np.minimum(i, 3)], x[0]),
+            *(np.roll(x, 2, axis) for axis in (0, 1)),
+        ]
+
+    for shape in ((4, 6), (5, 17), (33, 3), (7, 64)):
+        x = (np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype)
+        i = np.arange(shape[0])
+        found = rune_jit.jit(moved)(guarded(x, placement), guarded(i, placement))
+        for actual, wanted in zip(found, moved(x, i), strict=True):
+            np.testing.assert_array_equal(actual, wanted, strict=True)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
 def test_narrow_rows_under_a_mask(placement: str) -> None:
     """LLVM reads eight elements by a mask that it may keep in sixteen bits, eight of them not 0."""
 
