@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contractions import contraction
+from guarded import PLACEMENTS, guarded
 from runner import DEVICES
 
 import rune_jit
@@ -17,7 +18,9 @@ def test_contractions(device: str, full: bool) -> None:
     most = _MOST_MULTIPLIES.get(device, 2**18)
     for seed in range(1000 if full else 50):
         case = contraction(seed, most)
-        found = rune_jit.jit(case.function, device=device, fallback="error")(*case.arguments)
+        placement = PLACEMENTS[seed % 2]
+        arguments = [guarded(argument, placement) for argument in case.arguments]
+        found = rune_jit.jit(case.function, device=device, fallback="error")(*arguments)
         wanted = case.expected()
         if not isinstance(wanted, tuple):
             found, wanted = (found,), (wanted,)

@@ -62,6 +62,11 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
             return error
 
 
+def run(function: Callable[..., Any], device: str, *arguments: Any) -> Any:
+    """What the jitted function returns on a device."""
+    return rune_jit.jit(function, device=device, fallback="error")(*arguments)
+
+
 def own(arguments: Any, placement: str) -> Any:
     """Copies of the arrays in a tree, at inaccessible memory (guarded.py); an array that is there
     twice is so in the copy."""

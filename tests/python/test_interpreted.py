@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import compare
 import numpy as np
 import pytest
 from compare import assert_matches, outcome, own
@@ -17,9 +18,9 @@ DEVICES = ("metal-interpreted", "cuda-interpreted", "interpreter-delayed")
 
 
 def run(function: Any, device: str, *arguments: Any) -> Any:
-    """The result; the test is skipped where the program needs float64 and the device has none."""
+    """The test is skipped where the program needs float64 and the device has none."""
     try:
-        return rune_jit.jit(function, device=device, fallback="error")(*arguments)
+        return compare.run(function, device, *arguments)
     except rune_jit.DTypeError as error:
         assert device.startswith("metal") and "float64" in str(error), error
         pytest.skip("Metal has no float64")
