@@ -142,7 +142,7 @@ class Writer {
     }
     if (!stands_for || stands_for.is_none()) {
       text_ += 'O';
-      append_bytes(value, text_);
+      append_bytes(reinterpret_cast<uintptr_t>(value), text_);
       call_.key.objects.push_back(py::reinterpret_borrow<py::object>(value));
     } else {
       text_ += 'H';

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/error.h"
@@ -20,8 +21,8 @@ bool same(PyObject* now, PyObject* expected) {
   if (now == expected) return true;
   if (Py_TYPE(now) != Py_TYPE(expected)) return false;
   if (PyFloat_CheckExact(now)) {
-    const double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(expected);
-    return std::memcmp(&a, &b, sizeof a) == 0;
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(now)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(expected));
   }
   if (PyTuple_CheckExact(now)) {
     const Py_ssize_t size = PyTuple_GET_SIZE(now);
