@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
-#include "schedule/cost.h"
-#include "schedule/indexing.h"
+#include "schedule/analysis/cost.h"
+#include "schedule/indexing/indexing.h"
 
 namespace rune::driver {
 

@@ -22,9 +22,13 @@
 #include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
-#include "schedule/passes.h"
+#include "schedule/analysis/analysis.h"
+#include "schedule/analysis/dependencies.h"
+#include "schedule/fusion/fuse_kernels.h"
+#include "schedule/mapping/mapping.h"
+#include "schedule/memory/memory_plan.h"
 #include "schedule/text.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 namespace rune::driver {
 
@@ -96,7 +100,7 @@ constexpr Pass kPipeline[] = {
        s.schedule = schedule::map_to_machine(std::move(s.schedule), *s.capabilities);
      }},
     {"plan_memory", kSchedule, kSchedule,
-     [](State& s) { s.schedule = schedule::plan_memory_of_items(std::move(s.schedule)); }},
+     [](State& s) { s.schedule = schedule::plan_memory(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
      [](State& s) { s.kernels = lower::lower_schedule(s.schedule, *s.capabilities); }},
     {"partition_loops", kLowered, kLowered, for_each_body<lower::partition_loops>},

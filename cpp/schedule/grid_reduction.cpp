@@ -4,7 +4,7 @@
 #include <set>
 
 #include "graph/parallel_work.h"
-#include "schedule/indexing.h"
+#include "schedule/indexing/indexing.h"
 
 namespace rune::schedule {
 

@@ -53,6 +53,47 @@ const char* name_of(FusionType type) {
   return pick(kNames, type);
 }
 
+BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input) {
+  BufferInfo info;
+  info.buf_var = v;
+  info.dtype = graph[v].dtype();
+  info.layout.shape = graph[v].shape();
+  info.layout.strides = contiguous_strides(info.layout.shape);
+  info.layout.alignment = size_of(info.dtype);
+  for (size_t i = 0; i < info.layout.shape.size(); ++i)
+    info.layout.contiguous_axes.push_back(static_cast<int64_t>(i));
+  info.alloc.size_bytes = num_elements(info.layout.shape) * size_of(info.dtype);
+  info.is_input = is_input;
+  info.is_output = !is_input;
+  return info;
+}
+
+Ints outer_axes(const Kernel& kernel) {
+  Ints result;
+  for (int64_t i = 0; i < static_cast<int64_t>(kernel.iter.axes.size()); ++i) {
+    bool inner = false;
+    for (const Stage& stage : kernel.stages) inner |= contains(stage.axes, i);
+    if (!inner) result.push_back(i);
+  }
+  return result;
+}
+
+bool contracts(const Graph& graph, const Kernel& kernel) {
+  return std::any_of(kernel.ops.begin(), kernel.ops.end(),
+                     [&](Value v) { return graph[v].kind() == graph::NodeKind::Contract; });
+}
+
+bool is_sequential(const Stage& stage) {
+  return stage.kind == StageKind::Scan || stage.kind == StageKind::Scatter;
+}
+
+const Stage* sequential_stage(const Kernel& kernel) {
+  const Stage* last = nullptr;
+  for (const Stage& stage : kernel.stages)
+    if (is_sequential(stage)) last = &stage;
+  return last;
+}
+
 int64_t Kernel::unroll(int64_t axis) const {
   for (const LoopHint& hint : hints)
     if (hint.kind == HintKind::Unroll && hint.axis == axis) return hint.amount;

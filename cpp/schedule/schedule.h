@@ -82,6 +82,9 @@ struct BufferInfo {
   }
 };
 
+// The buffer that holds all of a value, row-major.
+BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input);
+
 // Hints to the lowerer.
 
 enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontemporal };
@@ -287,6 +290,15 @@ struct Kernel {
   const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
   const StageValue* stored(Value v) const;      // by a stage, or a phase's; null if by none
 };
+
+// The axes that belong to no stage.
+Ints outer_axes(const Kernel& kernel);
+// Whether the kernel computes a contraction.
+bool contracts(const Graph& graph, const Kernel& kernel);
+// Whether the stage's points must run in order: a Scan or a Scatter.
+bool is_sequential(const Stage& stage);
+// The kernel's last sequential stage, or null.
+const Stage* sequential_stage(const Kernel& kernel);
 
 struct Memory_Transfer {
   int64_t transfer_id = 0;

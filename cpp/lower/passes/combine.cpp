@@ -1,7 +1,7 @@
 #include "lower/passes/combine.h"
 
 #include "alu/eval.h"
-#include "schedule/mapping.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::lower {
 

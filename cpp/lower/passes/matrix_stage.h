@@ -5,7 +5,7 @@
 #include <array>
 
 #include "lower/passes/kernel_context.h"
-#include "schedule/matrix_tiles.h"
+#include "schedule/mapping/matrix_tiles.h"
 
 namespace rune::lower {
 

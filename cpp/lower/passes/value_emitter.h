@@ -7,8 +7,8 @@
 
 #include "lower/passes/lane_expressions.h"
 #include "lower/scoped_builder.h"
-#include "schedule/demand.h"
-#include "schedule/iteration.h"
+#include "schedule/analysis/accesses.h"
+#include "schedule/indexing/demand.h"
 
 namespace rune::lower {
 

@@ -4,8 +4,8 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "lower/passes/value_emitter.h"
-#include "schedule/mapping.h"
-#include "schedule/vector_axis.h"
+#include "schedule/analysis/cost.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::lower {
 

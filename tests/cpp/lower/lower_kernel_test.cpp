@@ -9,7 +9,11 @@
 #include "graph/passes/passes.h"
 #include "lower/text.h"
 #include "lower/verify.h"
-#include "schedule/passes.h"
+#include "schedule/analysis/analysis.h"
+#include "schedule/analysis/dependencies.h"
+#include "schedule/fusion/fuse_kernels.h"
+#include "schedule/mapping/mapping.h"
+#include "schedule/memory/memory_plan.h"
 
 namespace rune::lower {
 namespace {

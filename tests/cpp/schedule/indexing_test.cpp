@@ -1,11 +1,11 @@
 // Movement rules: index tuples pushed through chains of movement nodes, against the nodes' own
 // meaning.
-#include "schedule/indexing.h"
+#include "schedule/indexing/indexing.h"
 
 #include "base/error.h"
 #include "random_program.h"
 #include "reference.h"
-#include "schedule/demand.h"
+#include "schedule/indexing/demand.h"
 #include "schedule_testing.h"
 
 namespace rune::schedule {

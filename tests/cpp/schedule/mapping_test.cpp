@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "schedule/matrix_tiles.h"
+#include "schedule/mapping/matrix_tiles.h"
 #include "schedule_testing.h"
 
 namespace rune::schedule {

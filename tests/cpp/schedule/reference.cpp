@@ -7,7 +7,7 @@
 #include <set>
 
 #include "graph/text.h"
-#include "schedule/iteration.h"
+#include "schedule/analysis/accesses.h"
 
 namespace rune::schedule {
 

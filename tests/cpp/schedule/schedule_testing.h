@@ -9,10 +9,14 @@
 #include "graph/builder.h"
 #include "graph/passes/passes.h"
 #include "graph/text.h"
-#include "schedule/passes.h"
+#include "schedule/analysis/analysis.h"
+#include "schedule/analysis/dependencies.h"
+#include "schedule/fusion/fuse_kernels.h"
+#include "schedule/mapping/mapping.h"
+#include "schedule/memory/memory_plan.h"
 #include "schedule/schedule.h"
 #include "schedule/text.h"
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 namespace rune::schedule {
 

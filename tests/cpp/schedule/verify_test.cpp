@@ -1,5 +1,5 @@
 // Every violation that the verifier reports, each made by one change to a valid schedule.
-#include "schedule/verify.h"
+#include "schedule/verify/verify.h"
 
 #include <functional>
 

@@ -1,0 +1,44 @@
+// What a kernel reads and stores at each point of its iteration space.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "schedule/indexing/demand.h"
+#include "schedule/schedule.h"
+
+namespace rune::schedule {
+
+// An access to memory at a point of a kernel's iteration space. Variable i is axis i.
+struct MemoryAccess {
+  Value value;
+  sym::Expr position;  // row-major
+  sym::Mask mask;
+  bool is_store = false;
+  size_t stage = 0;
+  int64_t repeats = 1;  // evaluations per point: extents of reductions folded inside
+};
+
+// The axes of a kernel as variables of index expressions.
+std::vector<sym::Expr> axis_variables(const IterSpace& iter);
+// The row-major position of a stage's value. If the stage reduces, its own axes do not count.
+sym::Expr value_position(const Stage& stage, const StageValue& value,
+                         const std::vector<sym::Expr>& axes);
+// The position of a Reduce stage's point among the elements that are reduced to one.
+sym::Expr inner_position(const Stage& stage, const StageValue& value,
+                         const std::vector<sym::Expr>& axes);
+
+// The seeds of a walk that computes the stage's values at the point given by `axes`.
+std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
+                              const std::vector<sym::Expr>& axes);
+
+// All accesses of a kernel whose stages are set; `is_input` says which values it reads from memory.
+// Adds the nodes that the kernel computes to `computed`, unless that is null.
+std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel,
+                                          const std::function<bool(Value)>& is_input,
+                                          std::set<uint32_t>* computed = nullptr);
+// The same for a kernel whose inputs are set.
+std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel);
+
+}  // namespace rune::schedule

@@ -1,0 +1,11 @@
+// The pass `find_dependencies`: which item waits for which.
+#pragma once
+
+#include "schedule/schedule.h"
+
+namespace rune::schedule {
+
+// Sets the dependencies between items, and each item's depends_on and dependents.
+Schedule find_dependencies(Schedule schedule);
+
+}  // namespace rune::schedule

@@ -1,0 +1,397 @@
+#include "schedule/fusion/fuse.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <queue>
+#include <set>
+
+#include "base/error.h"
+#include "schedule/analysis/cost.h"
+#include "schedule/fusion/roots.h"
+#include "schedule/grid_reduction.h"
+
+namespace rune::schedule {
+
+namespace {
+
+constexpr int kNone = -1;
+// Below this many elements a kernel is too small to be worth spreading over cores.
+constexpr double kSmallKernelElements = 1 << 16;
+// Siblings of a cluster that are tried for merging.
+constexpr size_t kMaxSiblings = 4;
+// Values of a cluster up to which siblings join it: compilers take more than linear time for more.
+constexpr size_t kMostValues = 64;
+
+using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer axis
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const Capabilities& caps, Roots roots)
+      : graph_(graph), caps_(caps), roots_(std::move(roots)), cluster_of_(graph.size(), kNone) {}
+
+  Fusion run(const std::vector<Value>& outputs) {
+    for (uint32_t id = 0; id < graph_.size(); ++id)
+      if (roots_.is_root[id]) make_cluster(Value{id});
+    merge_producers();
+    merge_siblings();
+    Fusion fusion;
+    fusion.is_stored = stored_roots(outputs);
+    fusion.vars = graph_.symbolic_vars();
+    fusion.opportunities = std::move(opportunities_);
+    for (const int c : topological_order()) fusion.clusters.push_back(std::move(clusters_[c]));
+    fusion.roots = std::move(roots_);
+    return fusion;
+  }
+
+ private:
+  // A value that a cluster reads, and by dimension of it the outer axis that gives the index.
+  struct Read {
+    Value value;
+    std::vector<int> axes;
+    auto operator<=>(const Read&) const = default;
+  };
+  struct Sibling {
+    int cluster = kNone;
+    std::vector<Read> reads;  // sorted
+  };
+
+  // Why the cluster is on its own whatever its neighbours are, or "".
+  std::string refusal_of(const Cluster& cluster) const {
+    const graph::Node& node = graph_[cluster.values.front()];
+    if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
+    if (roots_.by_parts[cluster.values.front().id]) return "its parts have kernels of their own";
+    if (cluster.axis_of_groups) return "workgroups combine its results atomically";
+    if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
+    if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
+    return "";
+  }
+
+  bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
+
+  void make_cluster(Value v) {
+    if (const auto* callback = graph_[v].as<graph::Host_Callback>()) {
+      const auto [known, fresh] =
+          cluster_of_call_.insert({callback->call, static_cast<int>(clusters_.size())});
+      if (!fresh) {
+        RUNE_CHECK(graph_[clusters_[known->second].values.front()].inputs == graph_[v].inputs,
+                   "results of call ", callback->call, " with different operands");
+        cluster_of_[v.id] = known->second;
+        clusters_[known->second].values.push_back(v);
+        return;
+      }
+    }
+    Cluster cluster;
+    cluster.values = {v};
+    cluster.num_nodes = roots_.num_nodes[v.id];
+    Shape shape = graph_[v].shape();
+    if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
+    cluster.stores_beginning = stores_beginning(v);
+    if (reduces_atomically(graph_, v, caps_))
+      cluster.axis_of_groups = axis_of_groups(reduced_shape(graph_, v), caps_);
+    if (roots_.by_parts[v.id]) cluster.parts = cat_parts(graph_, v);
+    AxisMap& axes = cluster.axes[v.id];
+    for (const int64_t size : shape) {
+      axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
+      if (size != 1) cluster.outer.push_back(size);
+    }
+    cluster_of_[v.id] = static_cast<int>(clusters_.size());
+    clusters_.push_back(std::move(cluster));
+  }
+
+  // Where a core has outer points to itself, it can store what they begin with just before the
+  // updates; a kernel of its own spreads that better if it is the larger part.
+  bool stores_beginning(Value v) const {
+    return graph_[v].as<graph::Scatter>() && caps_.model == ExecutionModel::Cores &&
+           graph_[v].shape()[sequential_axis(graph_[v])] <= reduced_shape(graph_, v)[0];
+  }
+
+  // All values are maps over exactly the outer axes.
+  bool is_elementwise(const Cluster& cluster) const {
+    for (const Value v : cluster.values) {
+      if (reduces(v)) return false;
+      const Shape& shape = graph_[v].shape();
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (shape[d] != 1 && cluster.axes.at(v.id)[d] == kNone) return false;
+    }
+    return true;
+  }
+
+  // Producers into consumers, nearest producer first.
+  void merge_producers() {
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      if (!roots_.is_root[id]) continue;
+      for (const Use& use : roots_.uses[id]) {  // descending ids
+        if (!roots_.is_root[use.value.id]) continue;
+        const int a = cluster_of_[use.value.id], b = cluster_of_[id];
+        if (a == b) continue;
+        const std::string refusal = try_merge(a, b);
+        record(use.value, Value{id}, refusal);
+      }
+    }
+  }
+
+  void record(Value producer, Value consumer, const std::string& refusal) {
+    FusionOpportunity o;
+    o.producer = producer;
+    o.consumer = consumer;
+    const bool p = reduces(producer), c = reduces(consumer);
+    o.fusion_type = p && c   ? FusionType::Reduction
+                    : p || c ? FusionType::Mixed
+                             : FusionType::Elementwise;
+    o.taken = refusal.empty();
+    o.memory_saved = 2 * num_elements(graph_[producer].shape()) * size_of(graph_[producer].dtype());
+    o.benefit_score = store_ns(caps_, static_cast<double>(o.memory_saved / 2));
+    o.reason = o.taken ? "each point of the consumer needs one element" : refusal;
+    opportunities_.push_back(std::move(o));
+  }
+
+  // Matches the outer axes of cluster `a` with those of `b` by how b's values read a's. Returns why
+  // that cannot be done, or "".
+  std::string match_axes(const Cluster& a, const Cluster& b, AxisMap& match) const {
+    match.assign(a.outer.size(), kNone);
+    for (const Value w : b.values) {
+      const size_t rank = graph_[w].shape().size();
+      for (const Use& use : roots_.uses[w.id]) {
+        const auto axes = a.axes.find(use.value.id);
+        if (axes == a.axes.end()) continue;
+        const Shape& shape = graph_[use.value].shape();
+        for (const Demand& demand : use.demands) {
+          if (!demand.mask.is_true()) return "the consumer reads it through a mask";
+          for (size_t d = 0; d < shape.size(); ++d) {
+            if (shape[d] == 1) continue;
+            const std::optional<uint32_t> variable = demand.index[d].as_variable();
+            if (!variable) return "the consumer reads it at shifted or combined indices";
+            if (*variable >= rank)
+              return "the consumer reduces over an axis that the producer keeps";
+            if (graph_[w].shape()[*variable] != shape[d]) return "the consumer reads a part of it";
+            const int from = axes->second[d], to = b.axes.at(w.id)[*variable];
+            if ((from == kNone) != (to == kNone)) return "their inner axes differ";
+            if (from == kNone) continue;
+            if (match[from] != kNone && match[from] != to) return "it is read at two index maps";
+            match[from] = to;
+          }
+        }
+      }
+    }
+    std::set<int> used(match.begin(), match.end());
+    used.erase(kNone);
+    if (used.size() != match.size()) return "the consumer does not run over all of its axes";
+    return "";
+  }
+
+  // Returns why the clusters cannot be one kernel, or "" after merging `a` into `b`.
+  std::string try_merge(int a_index, int b_index) {
+    Cluster& a = clusters_[a_index];
+    Cluster& b = clusters_[b_index];
+    for (const Cluster* cluster : {&a, &b})
+      if (std::string refusal = refusal_of(*cluster); !refusal.empty()) return refusal;
+    AxisMap match;
+    if (std::string refusal = match_axes(a, b, match); !refusal.empty()) return refusal;
+    const bool whole = match.size() == b.outer.size();
+    if (!whole) {
+      if (!is_elementwise(b)) return "the consumer has outer axes that the producer lacks";
+      if (is_elementwise(a))
+        return "the producer would be computed again along the consumer's axes";
+      if (loses_parallelism(a, b)) return "too few outer points to keep the device busy";
+    }
+    if (a.num_nodes + b.num_nodes > kMostNodes + kMostNodes / 4)
+      return "the kernel would be too long to compile";
+    if (has_path_between(a_index, b_index)) return "another kernel lies between them";
+    AxisMap outer_of_b(b.outer.size(), kNone);
+    for (size_t i = 0; i < match.size(); ++i) outer_of_b[match[i]] = static_cast<int>(i);
+    for (auto& [id, axes] : b.axes)
+      for (int& axis : axes) axis = axis == kNone ? kNone : outer_of_b[axis];
+    absorb(a_index, b_index, a.outer);
+    return "";
+  }
+
+  void absorb(int a_index, int b_index, const Shape& outer) {
+    Cluster& a = clusters_[a_index];
+    Cluster& b = clusters_[b_index];
+    b.outer = Shape(outer);
+    b.num_nodes += a.num_nodes;
+    b.axes.insert(a.axes.begin(), a.axes.end());
+    b.stores_beginning |= a.stores_beginning;
+    for (const Value v : a.values) cluster_of_[v.id] = b_index;
+    b.values.insert(b.values.end(), a.values.begin(), a.values.end());
+    std::sort(b.values.begin(), b.values.end());
+    a = Cluster{};
+  }
+
+  // Merging makes b's points that share a's outer point run one after the other.
+  bool loses_parallelism(const Cluster& a, const Cluster& b) const {
+    const double elements = static_cast<double>(num_elements(b.outer));
+    if (elements < kSmallKernelElements) return false;
+    return num_elements(a.outer) < 2 * caps_.num_cores;
+  }
+
+  // Whether some third cluster needs `a` and is needed by `b`.
+  bool has_path_between(int a, int b) const {
+    const uint32_t first = clusters_[a].values.front().id;
+    std::vector<int> pending;
+    std::set<int> seen{a, b};
+    const auto push_producers = [&](int cluster) {
+      bool reached = false;
+      for (const Value v : clusters_[cluster].values)
+        for (const Use& use : roots_.uses[v.id]) {
+          if (!roots_.is_root[use.value.id]) continue;
+          const int producer = cluster_of_[use.value.id];
+          reached |= producer == a && cluster != b;
+          // What ends before `a` begins cannot depend on it.
+          if (clusters_[producer].values.back().id < first) continue;
+          if (seen.insert(producer).second) pending.push_back(producer);
+        }
+      return reached;
+    };
+    push_producers(b);
+    while (!pending.empty()) {
+      const int cluster = pending.back();
+      pending.pop_back();
+      if (push_producers(cluster)) return true;
+    }
+    return false;
+  }
+
+  // Clusters over the same outer axes that read the same data at the same indices run as one.
+  void merge_siblings() {
+    std::map<Shape, std::deque<Sibling>> by_outer;  // the last ones
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      if (clusters_[c].values.empty()) continue;
+      std::deque<Sibling>& siblings = by_outer[clusters_[c].outer];
+      Sibling added{c, reads_of(clusters_[c])};
+      bool merged = false;
+      for (size_t i = siblings.size(); i-- > 0 && !merged;) {
+        merged = try_merge_siblings(siblings[i], added);
+        if (merged) siblings[i].reads = reads_of(clusters_[siblings[i].cluster]);
+      }
+      if (merged) continue;
+      if (siblings.size() == kMaxSiblings) siblings.pop_front();
+      siblings.push_back(std::move(added));
+    }
+  }
+
+  bool try_merge_siblings(const Sibling& into, const Sibling& added) {
+    const int a_index = into.cluster, b_index = added.cluster;
+    const Cluster& a = clusters_[a_index];
+    const Cluster& b = clusters_[b_index];
+    const bool beside =
+        reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a) || combine_alike(a, b);
+    if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
+    if (a.values.size() + b.values.size() > kMostValues) return false;
+    if (is_elementwise(a) != is_elementwise(b) || !reads_alike(into, added)) return false;
+    if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;
+    if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
+    record(b.values.front(), a.values.front(), "");
+    opportunities_.back().reason = "siblings that read the same data";
+    absorb(b_index, a_index, Shape(a.outer));
+    return true;
+  }
+
+  // Whether these are reductions and a Scatter that one core can run one after the other: those
+  // that check the Scatter's indices, as a rule.
+  bool reduces_beside_scatter(const Cluster& reductions, const Cluster& scatter) const {
+    return scatter.stores_beginning &&
+           std::all_of(reductions.values.begin(), reductions.values.end(),
+                       [&](Value v) { return reduces(v) || graph_[v].as<graph::Contiguous>(); });
+  }
+
+  // Whether the workgroups of both combine atomically what they reduce over the same axes.
+  bool combine_alike(const Cluster& a, const Cluster& b) const {
+    const Value x = a.values.front(), y = b.values.front();
+    return a.axis_of_groups && a.axis_of_groups == b.axis_of_groups &&
+           graph_[x].shape() == graph_[y].shape() &&
+           reduced_shape(graph_, x) == reduced_shape(graph_, y);
+  }
+
+  bool depends_directly(int consumer, int producer) const {
+    for (const Value v : clusters_[consumer].values)
+      for (const Use& use : roots_.uses[v.id])
+        if (roots_.is_root[use.value.id] && cluster_of_[use.value.id] == producer) return true;
+    return false;
+  }
+
+  std::vector<Read> reads_of(const Cluster& cluster) const {
+    std::vector<Read> reads;
+    for (const Value w : cluster.values)
+      for (const Use& use : roots_.uses[w.id])
+        for (const Demand& demand : use.demands) {
+          std::vector<int> axes;
+          for (const sym::Expr& expr : demand.index) {
+            const std::optional<uint32_t> variable = expr.as_variable();
+            const bool own = variable && *variable < graph_[w].shape().size();
+            axes.push_back(own ? cluster.axes.at(w.id)[*variable] : kNone);
+          }
+          reads.push_back({use.value, std::move(axes)});
+        }
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    return reads;
+  }
+
+  // Whether both read one value in memory, with the same outer axes on the same dimensions.
+  static bool reads_alike(const Sibling& a, const Sibling& b) {
+    return std::any_of(a.reads.begin(), a.reads.end(), [&](const Read& read) {
+      return std::binary_search(b.reads.begin(), b.reads.end(), read);
+    });
+  }
+
+  std::vector<bool> stored_roots(const std::vector<Value>& outputs) const {
+    std::vector<bool> stored(graph_.size(), false);
+    for (const Value v : outputs) stored[v.id] = roots_.is_root[v.id];
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      if (!roots_.is_root[id]) continue;
+      for (const Use& use : roots_.uses[id])
+        if (roots_.is_root[use.value.id] && cluster_of_[use.value.id] != cluster_of_[id])
+          stored[use.value.id] = true;
+    }
+    return stored;
+  }
+
+  // Kahn's algorithm, smallest first value first.
+  std::vector<int> topological_order() const {
+    std::vector<std::set<int>> consumers(clusters_.size());
+    std::vector<int> missing(clusters_.size(), 0);
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c)
+      for (const Value v : clusters_[c].values)
+        for (const Use& use : roots_.uses[v.id]) {
+          if (!roots_.is_root[use.value.id]) continue;
+          const int producer = cluster_of_[use.value.id];
+          if (producer != c && consumers[producer].insert(c).second) ++missing[c];
+        }
+    using Entry = std::pair<uint32_t, int>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    size_t live = 0;
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      if (clusters_[c].values.empty()) continue;
+      ++live;
+      if (missing[c] == 0) ready.push({clusters_[c].values.front().id, c});
+    }
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int c = ready.top().second;
+      ready.pop();
+      order.push_back(c);
+      for (const int consumer : consumers[c])
+        if (--missing[consumer] == 0) ready.push({clusters_[consumer].values.front().id, consumer});
+    }
+    RUNE_CHECK(order.size() == live, "fusion made a cycle of kernels");
+    return order;
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  Roots roots_;
+  std::vector<Cluster> clusters_;
+  std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
+  std::vector<int> cluster_of_;             // by root
+  std::vector<FusionOpportunity> opportunities_;
+};
+
+}  // namespace
+
+Fusion fuse(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
+  return Fuser(graph, caps, find_roots(graph, outputs, caps)).run(outputs);
+}
+
+}  // namespace rune::schedule

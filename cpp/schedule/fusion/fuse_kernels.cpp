@@ -1,0 +1,154 @@
+#include "schedule/fusion/fuse_kernels.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "schedule/fusion/form_kernels.h"
+#include "schedule/fusion/tile_fusion.h"
+
+namespace rune::schedule {
+
+namespace {
+
+std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
+  const auto has_stage = [&](StageKind kind) {
+    return std::any_of(kernel.stages.begin(), kernel.stages.end(),
+                       [kind](const Stage& stage) { return stage.kind == kind; });
+  };
+  const bool begins = !has_stage(StageKind::Reduce) && kernel.phases.empty();
+  const bool reduces = !begins && std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](Value v) {
+    return graph[v].kind() == graph::NodeKind::Reduce_Axis;
+  });
+  return concat(has_stage(StageKind::Scan)      ? "scan"
+                : has_stage(StageKind::Scatter) ? "scatter"
+                : contracts(graph, kernel)      ? "contract"
+                : reduces                       ? "reduce"
+                                                : "map",
+                "_", id);
+}
+
+bool is_empty(const Graph& graph, const Cluster& cluster) {
+  return std::all_of(cluster.values.begin(), cluster.values.end(),
+                     [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+}
+
+void check_supported(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  for (const Value v : kernel.ops)
+    if (!caps.has_dtype(graph[v].dtype()))
+      user_error(ErrorKind::DType, graph::name_of(graph[v].kind()), ": cannot compute ",
+                 numpy_name(graph[v].dtype()), " on ", caps.name, " (",
+                 shape_text(graph[v].shape()),
+                 graph[v].location.empty() ? "" : ", at " + graph[v].location,
+                 ")\nhint: cast to a dtype that the device has, or use device=\"cpu\"");
+  for (const BufferInfo& buffer : kernel.inputs)
+    if (!caps.has_dtype(buffer.dtype)) {
+      const auto* placeholder = graph[buffer.buf_var].as<graph::Placeholder>();
+      user_error(ErrorKind::DType, "jit: cannot hold ",
+                 placeholder ? concat("argument ", placeholder->index) : std::string("a constant"),
+                 " of dtype ", numpy_name(buffer.dtype), " and shape ",
+                 shape_text(buffer.layout.shape), " on ", caps.name,
+                 "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
+    }
+  const auto buffers = static_cast<int64_t>(kernel.inputs.size() + kernel.outputs.size());
+  if (buffers > caps.max_buffers)
+    user_error(ErrorKind::Unsupported, kernel.kernel_name, ": cannot pass ", buffers,
+               " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
+}
+
+ScheduleItem& add_item(Schedule& schedule) {
+  ScheduleItem& item = schedule.items.emplace_back();
+  item.item_id = static_cast<int64_t>(schedule.items.size()) - 1;
+  return item;
+}
+
+// What a transfer reads is complete when its device has run all before it.
+void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
+  const graph::Node& node = schedule.graph[v];
+  const Value from = node.inputs[0];
+  const std::string source = schedule.graph[from].meta.device.value_or(caps.name);
+  ScheduleItem& wait = add_item(schedule);
+  Synchronization synchronization;
+  synchronization.sync_id = wait.item_id;
+  synchronization.scope = SyncScope::System;
+  synchronization.devices = {source};
+  wait.operation = std::move(synchronization);
+  ScheduleItem& item = add_item(schedule);
+  Memory_Transfer transfer;
+  transfer.transfer_id = item.item_id;
+  transfer.src_var = from;
+  transfer.dst_var = v;
+  transfer.src_device = source;
+  transfer.dst_device = *node.meta.device;
+  transfer.dims = node.shape();
+  transfer.size_bytes = num_elements(node.shape()) * size_of(node.dtype());
+  item.operation = std::move(transfer);
+}
+
+// Functions of the host run beside the program's own device, where their operands are.
+void add_callback(Schedule& schedule, const Cluster& cluster) {
+  const Graph& graph = schedule.graph;
+  ScheduleItem& item = add_item(schedule);
+  const graph::Node& node = graph[cluster.values.front()];
+  const auto* called = node.as<graph::Host_Callback>();
+  Host_Callback callback{item.item_id, called->name, called->call, {}, {}};
+  for (const Value v : node.inputs) callback.inputs.push_back(whole_buffer(graph, v, true));
+  for (const Value v : cluster.values)
+    if (num_elements(graph[v].shape()) > 0)
+      callback.outputs.push_back(whole_buffer(graph, v, false));
+  item.operation = std::move(callback);
+}
+
+}  // namespace
+
+Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
+  Schedule schedule;
+  schedule.graph = std::move(whole);
+  const Graph& graph = schedule.graph;
+  schedule.outputs = graph.outputs;
+  std::vector<Value> outputs = graph.outputs;
+  // What a Sink keeps alive is computed like an output, into memory of the program's own.
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == graph::NodeKind::Sink)
+      for (const Value v : node.inputs)
+        if (is_computed(graph[v])) outputs.push_back(v);
+  std::erase_if(outputs, [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+  Fusion fusion = fuse(graph, outputs, caps);
+  std::map<size_t, Kernel> grouped;  // by the group's last cluster
+  std::set<size_t> in_groups;
+  for (TileGroup& group : group_by_tiles(graph, outputs, caps, fusion)) {
+    in_groups.insert(group.clusters.begin(), group.clusters.end());
+    grouped[group.clusters.back()] = std::move(group.kernel);
+  }
+  for (size_t c = 0; c < fusion.clusters.size(); ++c) {
+    const Cluster& cluster = fusion.clusters[c];
+    if (is_empty(graph, cluster) || (in_groups.count(c) && !grouped.count(c))) continue;
+    if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Moved) {
+      add_transfer(schedule, cluster.values.front(), caps);
+      continue;
+    }
+    if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Called) {
+      add_callback(schedule, cluster);
+      continue;
+    }
+    std::vector<Kernel> kernels;
+    if (in_groups.count(c)) {
+      kernels.push_back(std::move(grouped.at(c)));
+    } else {
+      kernels = form_kernels(graph, cluster, fusion);
+    }
+    for (Kernel& kernel : kernels) {
+      ScheduleItem& item = add_item(schedule);
+      kernel.kernel_id = item.item_id;
+      kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
+      check_supported(graph, kernel, caps);
+      kernel.context.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
+      item.operation = std::move(kernel);
+    }
+  }
+  schedule.fusion_opportunities = std::move(fusion.opportunities);
+  return schedule;
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,306 @@
+#include "schedule/indexing/indexing.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rune::schedule {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::Value;
+using sym::Expr;
+using sym::Mask;
+
+Evaluation evaluation_of(const Node& node) {
+  switch (node.kind()) {
+    case NodeKind::Binop:
+    case NodeKind::Unary:
+    case NodeKind::Ternary:
+    case NodeKind::Cast:
+    case NodeKind::Bitcast:
+    case NodeKind::Custom: return Evaluation::Alu;
+    case NodeKind::Reshape:
+    case NodeKind::Permute:
+    case NodeKind::Expand:
+    case NodeKind::Pad:
+    case NodeKind::Shrink:
+    case NodeKind::Flip:
+    case NodeKind::View:
+    case NodeKind::Buffer_View:
+    case NodeKind::Contiguous:
+    case NodeKind::Detach:
+    case NodeKind::Contiguous_Backward:
+    case NodeKind::Fuse:
+    case NodeKind::Unroll:
+    case NodeKind::Kernel: return Evaluation::Forward;
+    case NodeKind::Copy:
+      return node.as<graph::Copy>()->device.empty() ? Evaluation::Forward : Evaluation::Moved;
+    case NodeKind::Noop:
+      if (!node.inputs.empty()) return Evaluation::Forward;
+      break;
+    case NodeKind::Cat:
+    case NodeKind::Vectorize: return Evaluation::Select;
+    case NodeKind::Const_Scalar: return Evaluation::Constant;
+    case NodeKind::Define_Var: return Evaluation::Variable;
+    case NodeKind::Reduce_Axis:
+    case NodeKind::Contract: return Evaluation::Reduction;
+    case NodeKind::Placeholder:
+    case NodeKind::Vconst: return Evaluation::Memory;
+    case NodeKind::Valid: return Evaluation::Mask;
+    case NodeKind::Index:
+    case NodeKind::Gather: return Evaluation::Gathered;
+    case NodeKind::Scatter: return Evaluation::Scattered;
+    case NodeKind::Scan: return Evaluation::Scanned;
+    case NodeKind::Host_Callback: return Evaluation::Called;
+    case NodeKind::Buffer:
+    case NodeKind::Gep:
+    case NodeKind::Wmma:
+    case NodeKind::Assign:
+    case NodeKind::Bind:
+    case NodeKind::Sink:
+    case NodeKind::Unique:
+    case NodeKind::Device:
+    case NodeKind::Multi:
+    case NodeKind::Threefry: break;
+  }
+  user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
+             ": cannot schedule this node (no lowering to a kernel exists)");
+}
+
+namespace {
+
+Index reshape_index(const Index& index, const Shape& from, const Shape& to) {
+  return sym::unflatten_index(sym::flatten_index(index, from), to);
+}
+
+Access cat_access(const Graph& graph, Value part, const Index& index, size_t axis, int64_t start) {
+  Access access{part, index, {}};
+  const int64_t size = graph[part].shape()[axis];
+  access.mask.require_between(index[axis], start, start + size);
+  access.index[axis] = index[axis] - Expr(start);
+  return access;
+}
+
+std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Index& index) {
+  const auto axis = static_cast<size_t>(node.as<graph::Cat>()->axis);
+  std::vector<Access> result;
+  const sym::Bounds wanted = index[axis].bounds();
+  int64_t start = 0;
+  for (const Value part : node.inputs) {
+    const int64_t end = start + graph[part].shape()[axis];
+    if (start <= wanted.high && wanted.low < end)
+      result.push_back(cat_access(graph, part, index, axis, start));
+    start = end;
+  }
+  return result;
+}
+
+std::vector<Access> vectorize_accesses(const Node& node, const Index& index) {
+  std::vector<Access> result;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    Access access{node.inputs[i], {index.begin(), index.end() - 1}, {}};
+    access.mask.require_between(index.back(), static_cast<int64_t>(i), static_cast<int64_t>(i) + 1);
+    result.push_back(std::move(access));
+  }
+  return result;
+}
+
+// Follows a tracker from the index of its last view to the linear position in the buffer.
+Expr tracker_position(const ShapeTracker& tracker, Index index, Mask& mask) {
+  Expr position;
+  for (size_t v = tracker.views.size(); v-- > 0;) {
+    const View& view = tracker.views[v];
+    if (v + 1 < tracker.views.size()) index = sym::unflatten_index(position, view.shape);
+    position = Expr(view.offset);
+    for (size_t i = 0; i < index.size(); ++i) {
+      if (view.mask) mask.require_between(index[i], (*view.mask)[i].first, (*view.mask)[i].second);
+      position = position + index[i] * view.strides[i];
+    }
+  }
+  return position;
+}
+
+Access forward_access(const Graph& graph, const Node& node, const Index& index) {
+  const Value input = node.inputs[0];
+  const Shape& from = graph[input].shape();
+  Access access{input, index, {}};
+  switch (node.kind()) {
+    case NodeKind::Reshape: access.index = reshape_index(index, node.shape(), from); break;
+    case NodeKind::Permute: {
+      const Ints& axes = node.as<graph::Permute>()->axes;
+      for (size_t i = 0; i < axes.size(); ++i) access.index[axes[i]] = index[i];
+      break;
+    }
+    case NodeKind::Expand:
+      for (size_t i = 0; i < from.size(); ++i)
+        if (from[i] == 1) access.index[i] = Expr(0);
+      break;
+    case NodeKind::Pad: {
+      const graph::Pairs& widths = node.as<graph::Pad>()->widths;
+      for (size_t i = 0; i < from.size(); ++i) {
+        access.index[i] = index[i] - Expr(widths[i].first);
+        access.mask.require_between(access.index[i], 0, from[i]);
+      }
+      break;
+    }
+    case NodeKind::Shrink: {
+      const graph::Pairs& limits = node.as<graph::Shrink>()->limits;
+      for (size_t i = 0; i < from.size(); ++i) access.index[i] = index[i] + Expr(limits[i].first);
+      break;
+    }
+    case NodeKind::Flip:
+      for (const int64_t axis : node.as<graph::Flip>()->axes)
+        access.index[axis] = Expr(from[axis] - 1) - index[axis];
+      break;
+    case NodeKind::View: {
+      const Expr position = tracker_position(node.as<graph::View>()->tracker, index, access.mask);
+      access.index = sym::unflatten_index(position, from);
+      break;
+    }
+    case NodeKind::Buffer_View:
+      access.index[0] = index[0] + Expr(node.as<graph::Buffer_View>()->offset);
+      break;
+    default: break;  // the operand as it is
+  }
+  return access;
+}
+
+}  // namespace
+
+std::vector<Access> operand_accesses(const Graph& graph, Value v, const Index& index) {
+  const Node& node = graph[v];
+  if (node.kind() == NodeKind::Cat) return cat_accesses(graph, node, index);
+  if (node.kind() == NodeKind::Vectorize) return vectorize_accesses(node, index);
+  std::vector<Access> result;
+  result.reserve(node.inputs.size());
+  if (evaluation_of(node) == Evaluation::Forward) {
+    result.push_back(forward_access(graph, node, index));
+    return result;
+  }
+  for (const Value input : node.inputs) result.push_back({input, index, {}});
+  return result;
+}
+
+std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index& index,
+                                       const Index& inner) {
+  const Node& node = graph[v];
+  if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+    Access access{node.inputs[0], index, {}};
+    for (size_t i = 0; i < reduce->axes.size(); ++i) access.index[reduce->axes[i]] = inner[i];
+    return {std::move(access)};
+  }
+  const auto& contract = *node.as<graph::Contract>();
+  std::vector<Access> result;
+  size_t free = contract.batch.size();
+  for (int operand = 0; operand < 2; ++operand) {
+    const auto axis_of = [operand](const std::pair<int64_t, int64_t>& pair) {
+      return static_cast<size_t>(operand == 0 ? pair.first : pair.second);
+    };
+    const size_t rank = graph[node.inputs[operand]].shape().size();
+    Access access{node.inputs[operand], Index(rank), {}};
+    std::vector<bool> bound(rank, false);
+    for (size_t i = 0; i < contract.batch.size(); ++i) {
+      access.index[axis_of(contract.batch[i])] = index[i];
+      bound[axis_of(contract.batch[i])] = true;
+    }
+    for (size_t i = 0; i < contract.contract.size(); ++i) {
+      access.index[axis_of(contract.contract[i])] = inner[i];
+      bound[axis_of(contract.contract[i])] = true;
+    }
+    for (size_t i = 0; i < rank; ++i)
+      if (!bound[i]) access.index[i] = index[free++];
+    result.push_back(std::move(access));
+  }
+  return result;
+}
+
+std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& index,
+                                      const Expr& position) {
+  const Node& node = graph[v];
+  const Value source = node.inputs[0];
+  const auto* gather = node.as<graph::Gather>();
+  if (!gather) {
+    std::vector<Access> result;
+    for (size_t i = 1; i < node.inputs.size(); ++i) result.push_back({node.inputs[i], index, {}});
+    result.push_back({source, sym::unflatten_index(position, graph[source].shape()), {}});
+    return result;
+  }
+  const size_t indices_rank = graph[node.inputs[1]].shape().size();
+  const auto first = index.begin() + gather->axis;
+  const auto last = first + static_cast<int64_t>(indices_rank);
+  Index at(index.begin(), first);
+  at.push_back(position);
+  at.insert(at.end(), last, index.end());
+  return {{node.inputs[1], Index(first, last), {}}, {source, std::move(at), {}}};
+}
+
+int64_t gathered_extent(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  const Shape& shape = graph[node.inputs[0]].shape();
+  const auto* gather = node.as<graph::Gather>();
+  return gather ? shape[gather->axis] : num_elements(shape);
+}
+
+std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index& index,
+                                       const Expr& number) {
+  const Node& node = graph[v];
+  const auto& scatter = *node.as<graph::Scatter>();
+  const Shape& indices = graph[node.inputs[1]].shape();
+  const int64_t batch = scatter.batch_rank();
+  const Index own = sym::unflatten_index(number, Shape(indices.begin() + batch, indices.end()));
+  Index at(index.begin(), index.begin() + batch), update = index;
+  at.insert(at.end(), own.begin(), own.end());
+  const auto axis = update.erase(update.begin() + scatter.axis);
+  update.insert(axis, own.begin(), own.end());
+  return {{node.inputs[1], std::move(at), {}}, {node.inputs[2], std::move(update), {}}};
+}
+
+std::vector<Access> scanned_accesses(const Graph& graph, Value v, const Index& index) {
+  const Node& node = graph[v];
+  std::vector<Access> result{{node.inputs[0], index, {}}};
+  if (node.inputs.size() == 1) return result;
+  result.push_back({node.inputs[1], index, {}});
+  result[1].index[node.as<graph::Scan>()->axis] = Expr(0);
+  return result;
+}
+
+bool is_sequential(const Node& node) {
+  return node.as<graph::Scatter>() || node.as<graph::Scan>();
+}
+
+int64_t sequential_axis(const Node& node) {
+  const auto* scatter = node.as<graph::Scatter>();
+  return scatter ? scatter->axis : node.as<graph::Scan>()->axis;
+}
+
+ReduceOp reduction_op(const Node& node) {
+  const auto* reduce = node.as<graph::Reduce_Axis>();
+  return reduce ? reduce->op : ReduceOp::Add;
+}
+
+Shape reduced_shape(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  if (const auto* scatter = node.as<graph::Scatter>()) {
+    const Shape& indices = graph[node.inputs[1]].shape();
+    return {num_elements(Shape(indices.begin() + scatter->batch_rank(), indices.end()))};
+  }
+  const Shape& from = graph[node.inputs[0]].shape();
+  Shape result;
+  if (const auto* reduce = node.as<graph::Reduce_Axis>()) {
+    for (const int64_t axis : reduce->axes) result.push_back(from[axis]);
+  } else {
+    for (const auto& pair : node.as<graph::Contract>()->contract)
+      result.push_back(from[pair.first]);
+  }
+  return result;
+}
+
+Mask tracker_mask(const ShapeTracker& tracker, const Index& index) {
+  Mask mask;
+  tracker_position(tracker, index, mask);
+  return mask;
+}
+
+}  // namespace rune::schedule

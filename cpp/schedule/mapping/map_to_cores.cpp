@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "base/math.h"
+#include "schedule/analysis/cost.h"
+#include "schedule/mapping/mapping_state.h"
+#include "schedule/mapping/packing.h"
+#include "schedule/mapping/point_cost.h"
+#include "schedule/mapping/vector_axis.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Most tasks of the pool for each core: enough to even out, few enough to be free.
+constexpr int64_t kTasksPerCore = 8;
+// Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
+constexpr int64_t kTransposeTile = 64;
+// Of points of squares that are transposed in registers: more code is not worth compiling.
+constexpr double kMostSquareOperations = 25;
+// Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
+// at most so much.
+constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
+
+class CoreMapper {
+ public:
+  explicit CoreMapper(MappingState& state)
+      : s_(state), vector_axis_(state.graph, state.caps, state.kernel, state.around) {}
+
+  void run() {
+    const Ints vec = vector_axis_.choose();
+    for (const int64_t axis : vec) s_.vectorize(axis, vector_axis_.lanes());
+    const std::optional<int64_t> transposed = transposed_axis(vec);
+    if (transposed) {
+      if (reads_squares(vec.front(), *transposed)) s_.unroll(*transposed, vector_axis_.lanes());
+      tile_transpose({vec.front(), *transposed});
+    } else if (s_.contracts) {
+      tile_contraction(vec);
+    } else {
+      unroll_for_cores(vec);
+    }
+    Ints& serial = s_.kernel.iter.mapping.serial;
+    if (s_.around) {
+      s_.kernel.iter.mapping.block = s_.around->iter.mapping.block;
+      s_.kernel.context.global_dims = s_.around->context.global_dims;
+      serial = s_.around->iter.mapping.serial;
+    } else if (!transposed) {
+      spread_over_cores();
+    }
+    for (const int64_t axis : s_.outer) {
+      const bool done = s_.is_shared(axis) && s_.around->iter.tiles[axis].back() == 1;
+      if (!done && !contains(vec, axis)) serial.push_back(axis);
+    }
+    for (const int64_t axis : vec)
+      if (s_.is_outer(axis)) serial.push_back(axis);
+    // The lines that one vector gathers from serve the next rows, too.
+    if (transposed) {
+      serial.erase(std::find(serial.begin(), serial.end(), *transposed));
+      serial.push_back(*transposed);
+    }
+    if (s_.contracts && serial.size() >= 2 && !vec.empty() && s_.is_outer(vec.front()) &&
+        !fits_cache(vec.front()))
+      std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
+    for (const Stage& stage : s_.kernel.stages)
+      serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
+    const int64_t most_cached =
+        std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
+    for (const BufferInfo& buffer : s_.kernel.outputs)
+      if (s_.caps.has_nontemporal_stores && buffer.alloc.size_bytes >= most_cached)
+        s_.kernel.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
+  }
+
+ private:
+  // Computes all points of such axes at once; returns how many that are.
+  int64_t unroll_filling_axes(const Ints& vec) {
+    int64_t points = 1;
+    for (const MemoryAccess& access : vector_axis_.accesses()) {
+      if (vec.size() != 1) break;
+      const std::optional<int64_t> axis = vector_axis_.filling_axis(access, vec.front());
+      if (!axis || s_.step[*axis] > 1) continue;
+      s_.unroll(*axis, s_.extent(*axis));
+      points *= s_.extent(*axis);
+    }
+    return points;
+  }
+
+  // Largest factor not above `most` that the axis can fill.
+  int64_t fitting(int64_t axis, int64_t most) const {
+    return std::max<int64_t>(1, std::min(most, s_.extent(axis) / s_.step[axis]));
+  }
+
+  // Of the factors not above `most`, one that cuts the axis into the fewest pieces, all alike.
+  int64_t evenly(int64_t axis, int64_t most) const {
+    const int64_t steps = std::max<int64_t>(1, s_.extent(axis) / s_.step[axis]);
+    return ceil_div(steps, ceil_div(steps, most));
+  }
+
+  // Whether a core's cache holds what a contraction reads along the lanes' axis. If so, whole rows
+  // of the result are written one after the other; else the rows of the other operand stream past a
+  // strip of this one.
+  bool fits_cache(int64_t lanes_axis) const {
+    const Stage& sums = s_.kernel.stages.front();
+    int64_t bytes = s_.extent(lanes_axis) * size_of(s_.graph[sums.values.front().value].dtype());
+    for (const int64_t axis : sums.axes) bytes *= s_.extent(axis);
+    return bytes <= s_.caps.l2_bytes / 2;
+  }
+
+  // Independent accumulators hide the latency of a reduction's operations; elsewhere, iterations
+  // are independent anyway, and copies only make that visible to a core's instruction window.
+  int64_t unroll_factor(const Stage& stage) const {
+    const PointCost cost = point_cost(s_.graph, s_.kernel, stage, s_.caps, vector_axis_.lanes());
+    if (stage.kind == StageKind::Reduce)
+      return cost.operations <= 8 ? 8 : cost.operations <= 12 ? 4 : 2;
+    return interleaved_copies(cost, s_.caps);
+  }
+
+  void unroll_for_cores(const Ints& vec) {
+    if (s_.sequential) unroll_sequential(vec);
+    const int64_t points = unroll_filling_axes(vec);
+    for (const int64_t axis : vec) {
+      if (s_.sequential || !s_.is_outer(axis)) continue;
+      int64_t copies = unroll_factor(s_.kernel.stages.front()) / points;
+      if (const std::optional<Block> block = points == 1 ? jammed_rows(axis) : std::nullopt) {
+        s_.unroll(block->axis, block->count);
+        copies /= block->count;
+      }
+      s_.unroll(axis, fitting(axis, copies));
+    }
+    for (const Stage& stage : s_.kernel.stages)
+      for (const int64_t axis : stage.axes) {
+        if (!contains(vec, axis)) continue;
+        s_.unroll(axis, fitting(axis, stage.kind == StageKind::Reduce ? unroll_factor(stage) : 2));
+      }
+    if (!vec.empty()) return;
+    for (const Stage& stage : s_.kernel.stages)
+      if (stage.kind == StageKind::Reduce && !stage.axes.empty())
+        s_.unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
+  }
+
+  // Of a kernel of one loop nest, neighbouring rows of vectors that share loads, as a stencil's do.
+  std::optional<Block> jammed_rows(int64_t lanes_axis) const {
+    if (s_.around || s_.has_inner_axes() || s_.kernel.stages.size() > 1) return std::nullopt;
+    Ints axes = s_.outer;
+    std::erase(axes, lanes_axis);
+    return jammed_block(s_.graph, s_.kernel, s_.kernel.stages.front(), s_.caps,
+                        vector_axis_.lanes(), axes);
+  }
+
+  // Several outer points at once, so that their chains of operations overlap. Updates of single
+  // elements seldom wait for each other, and those of several points would need more cache.
+  void unroll_sequential(const Ints& vec) {
+    const bool lanes_outside = !vec.empty() && s_.is_outer(vec.front());
+    if (s_.sequential->kind == StageKind::Scatter && !lanes_outside) {
+      const int64_t updates = s_.sequential->axes.front();
+      return s_.unroll(updates, fitting(updates, 4));
+    }
+    if (s_.outer.empty()) return;
+    const int64_t axis = lanes_outside ? vec.front() : s_.outer.back();
+    s_.unroll(axis, fitting(axis, unroll_factor(*s_.sequential)));
+  }
+
+  // Whether what the lanes read side by side is the same at all points of another axis, which that
+  // of a batch is not.
+  bool shares_vectors(int64_t lanes_axis, int64_t axis) const {
+    const auto& accesses = vector_axis_.accesses();
+    return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+      return !access.is_store && access.position.depends_on(static_cast<uint32_t>(lanes_axis)) &&
+             !access.position.depends_on(static_cast<uint32_t>(axis));
+    });
+  }
+
+  // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
+  // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
+  // long runs.
+  void tile_contraction(const Ints& vec) {
+    const bool along_output = !vec.empty() && s_.is_outer(vec.front());
+    const int64_t registers = s_.caps.num_vector_registers;
+    // Outer axes without lanes, longest last; but after all others those at whose points the same
+    // vectors are read.
+    Ints rows;
+    for (const int64_t axis : s_.outer)
+      if (vec.empty() || axis != vec.front()) rows.push_back(axis);
+    const auto rank = [&](int64_t axis) {
+      return std::pair(along_output && shares_vectors(vec.front(), axis), s_.extent(axis));
+    };
+    std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return rank(a) < rank(b); });
+    if (along_output) {
+      const bool one_row = rows.empty() || s_.extent(rows.back()) == 1;
+      s_.unroll(vec.front(),
+                one_row ? evenly(vec.front(), registers - 8) : fitting(vec.front(), 2));
+      if (!rows.empty()) s_.unroll(rows.back(), fitting(rows.back(), most_tile_rows(s_.caps)));
+      return;
+    }
+    // Lanes along the contracted axis: a tile of dot products.
+    int64_t budget = registers / 2;
+    for (size_t i = rows.size(); i-- > 0 && budget > 1;) {
+      const int64_t factor = fitting(rows[i], std::min<int64_t>(4, budget));
+      s_.unroll(rows[i], factor);
+      budget /= factor;
+    }
+  }
+
+  // The outer axis along which some array is contiguous that the lanes, on another axis, read with
+  // a stride; nothing if there is none, or if what is read stays in cache: no more than a tile, or
+  // few rows that are no squares.
+  std::optional<int64_t> transposed_axis(const Ints& vec) const {
+    const int64_t points = num_elements(s_.kernel.outputs.front().layout.shape);
+    if (s_.around || s_.has_inner_axes() || vec.empty() ||
+        points <= kTransposeTile * kTransposeTile)
+      return std::nullopt;
+    for (const MemoryAccess& access : vector_axis_.accesses()) {
+      const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
+      if (!stride || std::abs(*stride) <= 1) continue;
+      for (const int64_t axis : s_.outer) {
+        const auto across = access.position.coefficient_of(static_cast<uint32_t>(axis));
+        if (!across || std::abs(*across) != 1) continue;
+        const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
+        if (shorter > kTransposeTile ||
+            (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
+          return axis;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Whether what the lanes read far apart, along an axis on which it is contiguous, consists of
+  // aligned squares of as many rows as a vector has lanes. These are transposed in registers.
+  bool reads_squares(int64_t lanes_axis, int64_t transposed) const {
+    const int64_t lanes = vector_axis_.lanes();
+    if (lanes < 4 || lanes > kMostSquareRows || s_.kernel.stages.size() > 1) return false;
+    const PointCost cost =
+        point_cost(s_.graph, s_.kernel, s_.kernel.stages.front(), s_.caps, lanes);
+    if (cost.operations > kMostSquareOperations) return false;
+    const auto& accesses = vector_axis_.accesses();
+    return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+      const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
+      const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
+      return !access.is_store && access.mask.is_true() && along && std::abs(*along) > 1 &&
+             *along % lanes == 0 && across && std::abs(*across) == 1;
+    });
+  }
+
+  // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
+  // before it is evicted.
+  void tile_transpose(const Ints& tiled) {
+    int64_t total = 1;
+    for (const int64_t axis : s_.outer) {
+      const bool in_tile = std::find(tiled.begin(), tiled.end(), axis) != tiled.end();
+      const int64_t whole = round_up(s_.extent(axis), s_.step[axis]);
+      s_.block_tile[axis] =
+          in_tile ? std::min(whole, round_up(kTransposeTile, s_.step[axis])) : s_.step[axis];
+      s_.kernel.iter.mapping.block.push_back(axis);
+      total *= ceil_div(s_.extent(axis), s_.block_tile[axis]);
+    }
+    s_.kernel.context.global_dims[0] = total;
+  }
+
+  void spread_over_cores() {
+    int64_t tasks = 1;
+    if (is_worth_sharing(s_.caps, s_.work_ns)) {
+      // Powers of two for each core divide usual sizes.
+      const double worthwhile = s_.work_ns / std::max(1.0, s_.caps.parallel_ns) / s_.caps.num_cores;
+      tasks = s_.caps.num_cores;
+      while (tasks < kTasksPerCore * s_.caps.num_cores &&
+             2 * tasks <= worthwhile * s_.caps.num_cores)
+        tasks *= 2;
+    }
+    int64_t total = 1;
+    for (const int64_t axis : s_.outer) {
+      if (tasks <= 1) break;
+      const int64_t steps = ceil_div(s_.extent(axis), s_.step[axis]);
+      const int64_t pieces = std::min(steps, tasks);
+      s_.block_tile[axis] = ceil_div(steps, pieces) * s_.step[axis];
+      s_.kernel.iter.mapping.block.push_back(axis);
+      total *= ceil_div(s_.extent(axis), s_.block_tile[axis]);
+      tasks = ceil_div(tasks, pieces);
+    }
+    s_.kernel.context.global_dims[0] = total;
+  }
+
+  MappingState& s_;
+  const VectorAxis vector_axis_;
+};
+
+}  // namespace
+
+void map_to_cores(MappingState& state) {
+  CoreMapper(state).run();
+}
+
+}  // namespace rune::schedule

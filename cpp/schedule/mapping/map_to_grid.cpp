@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/math.h"
+#include "graph/parallel_work.h"
+#include "schedule/grid_reduction.h"
+#include "schedule/mapping/mapping.h"
+#include "schedule/mapping/mapping_state.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Groups of threads.
+constexpr int64_t kGroupThreads = 256;
+constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within a thread
+// With fewer results a contraction is spread over threads.
+constexpr int64_t kContractGroupOutputs = 1024;
+
+class GridMapper {
+ public:
+  explicit GridMapper(MappingState& state) : s_(state) {}
+
+  // One group a point, its threads along the stages' innermost axes; or one thread a point, or an
+  // update of one.
+  void run() {
+    Mapping& mapping = s_.kernel.iter.mapping;
+    const bool by_group = s_.has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
+                          (!s_.contracts || outer_points() < kContractGroupOutputs);
+    if (updates_atomically()) {
+      deal_to_threads(all_axes());
+    } else if (by_group) {
+      mapping.block = s_.outer;
+      if (const auto shared = reduced_axis_of_groups(s_)) mapping.block.push_back(*shared);
+      int64_t groups = 1;
+      for (const int64_t axis : mapping.block) groups *= s_.extent(axis), s_.block_tile[axis] = 1;
+      int64_t threads = 1;
+      for (const Stage& stage : s_.kernel.stages) {
+        Ints axes = stage.axes;
+        std::erase_if(axes, [&](int64_t axis) { return s_.block_tile[axis] > 0; });
+        if (axes.empty()) continue;
+        threads = std::max(threads, group_threads(s_.extent(axes.back())));
+        mapping.thread.push_back(axes.back());
+        mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
+      }
+      s_.kernel.context.local_dims[0] = threads;
+      s_.kernel.context.global_dims[0] = groups;
+    } else {
+      deal_to_threads(s_.outer);
+      for (const Stage& stage : s_.kernel.stages)
+        mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
+    }
+    check_grid();
+  }
+
+ private:
+  int64_t outer_points() const {
+    int64_t points = 1;
+    for (const int64_t axis : s_.outer) points *= s_.extent(axis);
+    return points;
+  }
+
+  int64_t longest_reduction() const {
+    int64_t longest = 0;
+    for (const Stage& stage : s_.kernel.stages) {
+      if (stage.kind != StageKind::Reduce) continue;
+      int64_t size = 1;
+      for (const int64_t axis : stage.axes) size *= s_.extent(axis);
+      longest = std::max(longest, size);
+    }
+    return longest;
+  }
+
+  int64_t group_threads(int64_t work) const {
+    int64_t threads = s_.caps.simd_width;
+    const int64_t most = std::min<int64_t>(kGroupThreads, s_.caps.max_threads_per_group);
+    while (threads < most && threads < work) threads *= 2;
+    while (threads > most) threads /= 2;
+    return threads;
+  }
+
+  // A thread for each point of these axes.
+  void deal_to_threads(const Ints& axes) {
+    s_.kernel.iter.mapping.block = s_.kernel.iter.mapping.thread = axes;
+    int64_t points = 1;
+    for (const int64_t axis : axes) points *= s_.extent(axis), s_.block_tile[axis] = 1;
+    // A single point has no axis that threads could share.
+    const int64_t threads = axes.empty() ? 1 : group_threads(points);
+    s_.kernel.context.local_dims[0] = threads;
+    s_.kernel.context.global_dims[0] = ceil_div(points, threads);
+  }
+
+  // Whether a Scatter's updates are combined by atomic operations.
+  bool updates_atomically() const {
+    if (!s_.sequential || s_.sequential->kind != StageKind::Scatter) return false;
+    const graph::Node& node = s_.graph[s_.sequential->values.front().value];
+    return graph::updates_atomically(*node.as<graph::Scatter>(), node.dtype(), s_.caps);
+  }
+
+  // Updates around the elements of each, which neighbouring threads write to neighbouring places.
+  Ints all_axes() const {
+    Ints axes = s_.sequential->axes;
+    axes.insert(axes.end(), s_.outer.begin(), s_.outer.end());
+    return axes;
+  }
+
+  void check_grid() const {
+    if (s_.kernel.context.global_dims[0] > s_.caps.max_grid)
+      user_error(ErrorKind::Unsupported, s_.kernel.kernel_name, ": cannot launch ",
+                 s_.kernel.context.global_dims[0], " workgroups (the device allows ",
+                 s_.caps.max_grid, ")");
+  }
+
+  MappingState& s_;
+};
+
+}  // namespace
+
+void map_to_grid(MappingState& state) {
+  GridMapper(state).run();
+}
+
+std::optional<int64_t> reduced_axis_of_groups(const MappingState& state) {
+  for (const Stage& stage : state.kernel.stages) {
+    if (stage.kind != StageKind::Reduce || !begins_earlier(state.kernel, stage.values[0].value))
+      continue;
+    Shape sizes;
+    for (const int64_t axis : stage.axes) sizes.push_back(state.extent(axis));
+    if (const auto i = axis_of_groups(sizes, state.caps)) return stage.axes[*i];
+  }
+  return std::nullopt;
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,205 @@
+#include "schedule/mapping/mapping.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedule/analysis/analysis.h"
+#include "schedule/grid_reduction.h"
+#include "schedule/mapping/mapping_state.h"
+#include "schedule/mapping/matrix_tiles.h"
+#include "schedule/mapping/packing.h"
+#include "schedule/mapping/phases.h"
+#include "schedule/mapping/prefetch.h"
+#include "schedule/mapping/row_values.h"
+#include "schedule/structure.h"
+
+namespace rune::schedule {
+
+MappingState::MappingState(const Graph& graph, const Capabilities& caps, double work_ns,
+                           Kernel& kernel, const Kernel* around)
+    : graph(graph),
+      caps(caps),
+      work_ns(work_ns),
+      kernel(kernel),
+      around(around),
+      outer(outer_axes(kernel)),
+      contracts(schedule::contracts(graph, kernel)),
+      sequential(sequential_stage(kernel)),
+      step(kernel.iter.axes.size(), 1),
+      block_tile(kernel.iter.axes.size(), 0) {}
+
+bool MappingState::is_outer(int64_t axis) const {
+  return contains(outer, axis);
+}
+
+bool MappingState::is_shared(int64_t axis) const {
+  return around && axis < static_cast<int64_t>(around->iter.axes.size());
+}
+
+void MappingState::unroll(int64_t axis, int64_t factor) {
+  if (is_shared(axis))
+    while (around->iter.tiles[axis].back() % factor) --factor;
+  if (factor <= 1) return;
+  kernel.hints.push_back({HintKind::Unroll, axis, std::nullopt, factor});
+  step[axis] *= factor;
+}
+
+void MappingState::vectorize(int64_t axis, int64_t lanes) {
+  if (lanes <= 1) return;
+  kernel.iter.mapping.vec.push_back(axis);
+  kernel.hints.push_back({HintKind::Vectorize, axis, std::nullopt, lanes});
+  step[axis] *= lanes;
+}
+
+namespace {
+
+// Terms that one accumulator adds one by one.
+constexpr int64_t kBlockSteps = 64;
+
+// Stages run one after the other.
+int64_t points_at_once(const MappingState& s) {
+  const auto copies = [&](const Ints& axes) {
+    int64_t product = 1;
+    for (const int64_t axis : axes) product *= s.kernel.unroll(axis);
+    return product;
+  };
+  int64_t most = 1;
+  for (const Stage& stage : s.kernel.stages) most = std::max(most, copies(stage.axes));
+  return copies(outer_axes(s.kernel)) * most;
+}
+
+// A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that
+// of pairwise summation (Higham 1993).
+void block_long_sums(MappingState& s) {
+  for (const Stage& stage : s.kernel.stages) {
+    if (stage.kind != StageKind::Reduce || stage.axes.empty()) continue;
+    const bool sums =
+        std::any_of(stage.values.begin(), stage.values.end(), [&](const StageValue& value) {
+          const auto* reduce = s.graph[value.value].as<graph::Reduce_Axis>();
+          return reduce && reduce->op == ReduceOp::Add && is_float(s.graph[value.value].dtype());
+        });
+    for (const int64_t axis : stage.axes)
+      if (sums && s.extent(axis) > kBlockSteps * s.step[axis])
+        s.block_tile[axis] = kBlockSteps * s.step[axis];
+  }
+}
+
+// By axis: a shared tile, a workgroup's or block's, and what the innermost loop covers.
+void set_tiles(MappingState& s) {
+  for (size_t i = 0; i < s.kernel.iter.axes.size(); ++i) {
+    const bool shared = s.is_shared(static_cast<int64_t>(i));
+    Ints tiles;
+    if (shared) tiles = s.around->iter.tiles[i];
+    if (s.block_tile[i]) tiles.push_back(s.block_tile[i]);
+    const bool at_point = shared && !tiles.empty() && tiles.back() == 1;
+    if (!at_point) tiles.push_back(s.step[i]);
+    s.kernel.iter.tiles.push_back(std::move(tiles));
+  }
+}
+
+void plan_reduction(MappingState& s) {
+  ReductionPlan plan;
+  bool several = false;
+  for (const Stage& stage : s.kernel.stages) {
+    if (stage.kind == StageKind::Map) continue;
+    plan.axes.insert(plan.axes.end(), stage.axes.begin(), stage.axes.end());
+    for (const int64_t axis : stage.axes)
+      several |= stage.kind == StageKind::Reduce && s.step[axis] > 1;
+  }
+  if (plan.axes.empty()) return;
+  const Ints& thread = s.kernel.iter.mapping.thread;
+  const bool across_threads = std::any_of(plan.axes.begin(), plan.axes.end(), [&](int64_t axis) {
+    return std::find(thread.begin(), thread.end(), axis) != thread.end();
+  });
+  const bool shuffles =
+      across_threads && !s.sequential && combines_by_shuffles(s.graph, s.kernel, s.caps);
+  plan.intra_thread = reduces_moments(s.graph, s.kernel) ? IntraThread::Welford
+                      : shuffles                         ? IntraThread::Shfl
+                      : several                          ? IntraThread::Tree
+                                                         : IntraThread::None;
+  plan.inter_thread = s.sequential && across_threads ? InterThread::Atomic
+                      : reduced_axis_of_groups(s)    ? InterThread::Atomic
+                      : across_threads               ? InterThread::SharedTree
+                                                     : InterThread::None;
+  s.kernel.reduce = std::move(plan);
+}
+
+bool map_stages(MappingState s) {
+  const bool on_cores = s.caps.model == ExecutionModel::Cores;
+  if (s.contracts && on_cores) {
+    const bool packed = map_packed_contraction(s.graph, s.caps, s.kernel, s.around);
+    if (packed || (s.around && !contracts_unpacked(s.kernel))) return packed;
+  }
+  if (s.contracts && map_matrix_contraction(s.graph, s.caps, s.kernel)) return true;
+  if (on_cores) {
+    map_to_cores(s);
+  } else {
+    map_to_grid(s);
+  }
+  block_long_sums(s);
+  set_tiles(s);
+  plan_reduction(s);
+  if (on_cores) keep_row_values(s.graph, s.caps, s.kernel);
+  plan_prefetches(s.graph, s.caps, s.kernel);
+  if (s.kernel.context.device.empty()) s.kernel.context.device = s.caps.name;
+  s.kernel.context.upcasted = points_at_once(s);
+  return true;
+}
+
+}  // namespace
+
+bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  const int64_t threads = kernel.context.local_dims[0], width = caps.simd_width;
+  if (threads <= 1 || threads % width || threads / width > width) return false;
+  for (const Stage& stage : kernel.stages)
+    for (const StageValue& value : stage.values) {
+      if (stage.kind != StageKind::Reduce) continue;
+      const AluOp op = alu_of(reduction_op(graph[value.value]));
+      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
+      if (!simd_ops[static_cast<size_t>(op)]) return false;
+    }
+  return true;
+}
+
+bool computes_squares(const Kernel& kernel) {
+  const int64_t lanes = kernel.lanes();
+  if (lanes == 1 || kernel.stages.size() != 1 || !kernel.stages.front().axes.empty()) return false;
+  const Ints& vec = kernel.iter.mapping.vec;
+  const Ints axes = outer_axes(kernel);
+  return std::any_of(axes.begin(), axes.end(), [&](int64_t axis) {
+    return kernel.unroll(axis) == lanes && !contains(vec, axis);
+  });
+}
+
+void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel) {
+  if (kernel.phases.empty()) {
+    map_stages({graph, caps, work_ns, kernel, nullptr});
+  } else {
+    RUNE_CHECK(map_phases(graph, caps, kernel), kernel.kernel_name, " does not fit the caches");
+  }
+}
+
+bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& around, Kernel& phase) {
+  return map_stages({graph, caps, 0, phase, &around});
+}
+
+Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
+  StructureTable structures(schedule.graph);
+  std::vector<const Kernel*> mapped;  // by structure
+  for (ScheduleItem& item : schedule.items) {
+    auto* kernel = std::get_if<Kernel>(&item.operation);
+    if (!kernel) continue;
+    const size_t structure = structures.add(*kernel);
+    if (structure < mapped.size()) {
+      *kernel = with_values_of(*kernel, *mapped[structure]);
+      continue;
+    }
+    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
+             *kernel);
+    mapped.push_back(kernel);
+  }
+  plan_grid_reductions(schedule);
+  return analyze_items(std::move(schedule), caps);
+}
+
+}  // namespace rune::schedule

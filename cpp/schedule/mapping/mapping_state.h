@@ -1,0 +1,45 @@
+// A mapping while it is made: what the parts of it for cores and for grids share.
+#pragma once
+
+#include "schedule/analysis/accesses.h"
+#include "types/capabilities.h"
+
+namespace rune::schedule {
+
+// Of a kernel whose axes and stages are set; `around` is the kernel that a phase is of, else null.
+// Refers to all it is given.
+struct MappingState {
+  MappingState(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel,
+               const Kernel* around);
+
+  int64_t extent(int64_t axis) const { return kernel.iter.axes[axis].extent(); }
+  bool is_outer(int64_t axis) const;
+  // Whether the kernel is a phase and this one of the axes that all phases have.
+  bool is_shared(int64_t axis) const;
+  bool has_inner_axes() const { return outer.size() < kernel.iter.axes.size(); }
+  // Computes `factor` points along the axis at once, or so many of them as divide a shared tile.
+  void unroll(int64_t axis, int64_t factor);
+  void vectorize(int64_t axis, int64_t lanes);
+
+  const Graph& graph;
+  const Capabilities& caps;
+  const double work_ns;  // on one core
+  Kernel& kernel;
+  const Kernel* const around;
+  const Ints outer;
+  const bool contracts;
+  const Stage* const sequential;  // the stage that runs in order; null if none does
+  Ints step;                      // by axis: points that one iteration of its innermost loop covers
+  Ints block_tile;  // by axis: points that one workgroup covers, 0 if not a block axis
+};
+
+// Maps to cores: vectors, register tiles, and the tasks that cores share.
+void map_to_cores(MappingState& state);
+
+// Maps to workgroups of threads.
+void map_to_grid(MappingState& state);
+
+// The reduced axis that workgroups share, where they combine by atomic operations.
+std::optional<int64_t> reduced_axis_of_groups(const MappingState& state);
+
+}  // namespace rune::schedule

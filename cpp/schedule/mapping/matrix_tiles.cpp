@@ -1,0 +1,355 @@
+#include "schedule/mapping/matrix_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// How a contraction is divided: tiles of a SIMD-group (or thread) along rows and columns, so that
+// each loaded tile serves many products and the accumulators leave enough registers for many
+// threads, and SIMD-groups (or threads) of a workgroup, which share what they load. Rectangles
+// shrink to `least_tiles` tiles before fewer SIMD-groups than this keep a compute unit busy.
+struct Division {
+  Ints tiles, groups;
+  int64_t least_tiles, simd_groups_per_core;
+};
+const Division kByMatrixOperations{{4, 4}, {2, 2}, 1, 4};
+const Division kByThreads{{8, 2}, {16, 16}, 4, 8};
+// Elements that a thread's vector multiplies at most.
+constexpr int64_t kMostLanes = 4;
+// Contractions by threads need workgroups for a quarter of the compute units; else single points,
+// which are more, are faster.
+constexpr int64_t kCoresPerWorkgroup = 4;
+// Panels: bytes along the reduced axis, so many that whole sectors of memory are read; sides of a
+// block whose elements are used often enough; and panels along the axis for which it takes long
+// enough that loads are hidden.
+constexpr int64_t kPanelBytes = 64, kLeastPanelBytes = 32;
+constexpr int64_t kLeastSide = 32;
+constexpr int64_t kLeastPanels = 4;
+constexpr int64_t kMostCopies = 2;
+
+class MatrixMapper {
+ public:
+  MatrixMapper(const Graph& graph, const Capabilities& caps, Kernel& kernel)
+      : graph_(graph), caps_(caps), kernel_(kernel), outer_(outer_axes(kernel)) {}
+
+  bool run() {
+    if (!is_contraction()) return false;
+    if (choose_operation() && choose_axes()) {
+      choose_rectangles(kByMatrixOperations, caps_.simd_width);
+      choose_panels();
+    } else if (!choose_multiply_adds()) {
+      return false;
+    }
+    map();
+    return true;
+  }
+
+ private:
+  int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+
+  // The kernel's first and only reduction, over one axis; maps store at its points.
+  bool is_contraction() {
+    const std::vector<Stage>& stages = kernel_.stages;
+    const Stage& first = stages[0];
+    if (first.kind != StageKind::Reduce || first.values.size() != 1 || first.axes.size() != 1)
+      return false;
+    for (size_t s = 1; s < stages.size(); ++s)
+      if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
+    for (const Axis& axis : kernel_.iter.axes)
+      if (axis.sym) return false;
+    if (graph_[first.values[0].value].kind() != graph::NodeKind::Contract) return false;
+    plan_.reduced = first.axes[0];
+    const std::vector<Seed> seeds = stage_seeds(graph_, first, axis_variables(kernel_.iter));
+    const std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
+    for (size_t i = 0; i < 2; ++i) {
+      values_[i] = accesses[i].value;
+      positions_[i] = sym::flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
+    }
+    return true;
+  }
+
+  // The dtype of an operand before the kernel widens it.
+  DType dtype_as_multiplied(Value v) const {
+    const auto& ops = kernel_.ops;
+    const graph::Node& node = graph_[v];
+    const bool widened =
+        node.kind() == graph::NodeKind::Cast && std::find(ops.begin(), ops.end(), v) != ops.end();
+    return widened ? graph_[node.inputs[0]].dtype() : node.dtype();
+  }
+
+  bool choose_operation() {
+    const DType result = graph_[kernel_.stages[0].values[0].value].dtype();
+    const std::array<DType, 2> narrow{dtype_as_multiplied(values_[0]),
+                                      dtype_as_multiplied(values_[1])};
+    for (const DType operands : {narrow[0], graph_[values_[0]].dtype()})
+      for (const MatrixOp& op : caps_.matrix_ops) {
+        if (op.operands != operands || op.result != result) continue;
+        if (operands != graph_[values_[0]].dtype() && narrow[0] != narrow[1]) continue;
+        plan_.m = op.m, plan_.n = op.n, plan_.k = op.k;
+        plan_.operands = operands;
+        return true;
+      }
+    return false;
+  }
+
+  // Multiply-adds of single threads, where panels in shared memory serve many of them.
+  bool choose_multiply_adds() {
+    const DType result = graph_[kernel_.stages[0].values[0].value].dtype();
+    if (is_bool(result) || !caps_.has_arithmetic(result)) return false;
+    plan_.m = plan_.k = 1;
+    plan_.n = std::min<int64_t>(kMostLanes, caps_.lanes(result));
+    plan_.operands = result;
+    if (!choose_axes()) return false;
+    choose_rectangles(kByThreads, 1);
+    return num_workgroups() * kCoresPerWorkgroup >= caps_.num_cores && choose_panels();
+  }
+
+  // An axis of the result that only one operand has: for columns preferably one along which results
+  // are adjacent, since a thread holds neighbours of a row; else the longest.
+  std::optional<int64_t> longest_axis_of(size_t operand, bool adjacent) const {
+    std::optional<int64_t> best;
+    for (const int64_t axis : outer_) {
+      const auto variable = static_cast<uint32_t>(axis);
+      if (!positions_[operand].depends_on(variable) || positions_[1 - operand].depends_on(variable))
+        continue;
+      if (adjacent && kernel_.stages.back().values[0].strides[axis] != 1) continue;
+      if (!best || extent(axis) > extent(*best)) best = axis;
+    }
+    return best;
+  }
+
+  bool choose_axes() {
+    for (const bool adjacent : {true, false})
+      for (const size_t operand : {1, 0}) {
+        const auto columns = longest_axis_of(operand, adjacent);
+        const auto rows = longest_axis_of(1 - operand, false);
+        if (!columns || !rows) continue;
+        plan_.columns = *columns;
+        plan_.rows = *rows;
+        plan_.row_operand = 1 - static_cast<int64_t>(operand);
+        return extent(*rows) >= plan_.m && extent(*columns) >= plan_.n &&
+               extent(plan_.reduced) >= plan_.k;
+      }
+    return false;
+  }
+
+  // For groups of `width` threads.
+  void choose_rectangles(const Division& division, int64_t width) {
+    width_ = width;
+    int64_t others = 1;
+    for (const int64_t axis : outer_)
+      if (axis != plan_.rows && axis != plan_.columns) others *= extent(axis);
+    const Ints counts{ceil_div(extent(plan_.rows), plan_.m),
+                      ceil_div(extent(plan_.columns), plan_.n)};
+    Ints& tiles = plan_.tiles;
+    tiles = {std::min(division.tiles[0], counts[0]), std::min(division.tiles[1], counts[1])};
+    const auto groups = [&](int side) { return ceil_div(counts[side], tiles[side]); };
+    const int64_t wanted = division.simd_groups_per_core * caps_.num_cores * caps_.simd_width;
+    while (others * groups(0) * groups(1) * width < wanted &&
+           tiles[0] * tiles[1] > division.least_tiles) {
+      int64_t& longer = tiles[tiles[0] < tiles[1]];
+      longer = ceil_div(longer, 2);
+    }
+    plan_.groups = {std::min(division.groups[0], groups(0)),
+                    std::min(division.groups[1], groups(1))};
+    while (plan_.groups[0] * plan_.groups[1] * width > caps_.max_threads_per_group) {
+      int64_t& longer = plan_.groups[plan_.groups[0] < plan_.groups[1]];
+      longer = ceil_div(longer, 2);
+    }
+  }
+
+  int64_t num_workgroups() const {
+    int64_t count = 1;
+    for (const int64_t axis : outer_)
+      count *= ceil_div(extent(axis), axis == plan_.rows      ? plan_.block_size(0)
+                                      : axis == plan_.columns ? plan_.block_size(1)
+                                                              : 1);
+    return count;
+  }
+
+  // Panels of both operands in shared memory, twice if they fit, so that one is filled while the
+  // other is multiplied. Returns false if they do not pay.
+  bool choose_panels() {
+    if (plan_.block_size(0) < kLeastSide || plan_.block_size(1) < kLeastSide) return false;
+    const int64_t element = size_of(plan_.operands);
+    for (int64_t copies = kMostCopies; copies >= 1; --copies)
+      for (int64_t bytes = kPanelBytes; bytes >= kLeastPanelBytes; bytes /= 2) {
+        const int64_t depth = round_up(bytes / element, plan_.k);
+        const std::array<Panel, 2> panels = matrix_panels(plan_, depth);
+        const int64_t elements = panels[0].elements() + panels[1].elements();
+        if (copies * elements * element > caps_.shared_memory_bytes) continue;
+        if (extent(plan_.reduced) < kLeastPanels * depth) return false;
+        depth_ = depth;
+        copies_ = copies;
+        return true;
+      }
+    return false;
+  }
+
+  void map() {
+    IterSpace& iter = kernel_.iter;
+    Mapping& mapping = iter.mapping;
+    iter.tiles.assign(iter.axes.size(), Ints{1});
+    iter.tiles[plan_.rows] = {plan_.block_size(0)};
+    iter.tiles[plan_.columns] = {plan_.block_size(1)};
+    iter.tiles[plan_.reduced] = {plan_.k};
+    mapping.block = outer_;
+    mapping.thread = {plan_.rows, plan_.columns};
+    mapping.serial = {plan_.reduced};
+    ScheduleContext& context = kernel_.context;
+    context.global_dims[0] = 1;
+    for (const int64_t axis : outer_)
+      context.global_dims[0] *= ceil_div(extent(axis), iter.tiles[axis][0]);
+    context.local_dims[0] = plan_.groups[0] * plan_.groups[1] * width_;
+    context.upcasted = plan_.tiles[0] * plan_.tiles[1] * plan_.m * plan_.n / width_;
+    if (context.device.empty()) context.device = caps_.name;
+    kernel_.reduce = ReductionPlan{{plan_.reduced}};
+    kernel_.matrix = plan_;
+    if (depth_ > 0) keep_panels();
+  }
+
+  void keep_panels() {
+    Ints& tiles = kernel_.iter.tiles[plan_.reduced];
+    tiles.insert(tiles.begin(), depth_);
+    if (copies_ > 1)
+      kernel_.hints.push_back({HintKind::Pipeline, plan_.reduced, std::nullopt, copies_});
+    const std::array<Panel, 2> panels = matrix_panels(plan_, depth_);
+    for (size_t side = 0; side < 2; ++side) {
+      BufferInfo info;
+      info.buf_var = multiplied_operand(graph_, values_[plan_.operand(side)], plan_);
+      info.dtype = plan_.operands;
+      info.layout.shape = {panels[side].rows, panels[side].columns};
+      info.layout.strides = {panels[side].stride, 1};
+      info.layout.alignment = size_of(info.dtype);
+      info.layout.contiguous_axes = {1};
+      info.alloc.scope = MemoryScope::Shared;
+      info.alloc.size_bytes = copies_ * panels[side].elements() * size_of(info.dtype);
+      info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
+      kernel_.scratch.push_back(std::move(info));
+    }
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  Kernel& kernel_;
+  const Ints outer_;
+  std::array<Value, 2> values_;         // operands of the contraction
+  std::array<sym::Expr, 2> positions_;  // row-major, of what they read
+  MatrixPlan plan_;
+  int64_t width_ = 1;   // threads that compute a tile together
+  int64_t depth_ = 0;   // of panels; 0 without
+  int64_t copies_ = 1;  // of panels
+};
+
+}  // namespace
+
+std::array<Panel, 2> matrix_panels(const MatrixPlan& plan, int64_t depth) {
+  const int64_t rows = plan.block_size(0), columns = plan.block_size(1);
+  return {Panel{rows, depth, depth + plan.k}, Panel{depth, columns, columns + plan.n}};
+}
+
+Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& plan) {
+  const graph::Node& node = graph[operand];
+  return node.dtype() == plan.operands ? operand : node.inputs[0];
+}
+
+int64_t panel_copies(const Kernel& kernel) {
+  for (const LoopHint& hint : kernel.hints)
+    if (hint.kind == HintKind::Pipeline) return hint.amount;
+  return 1;
+}
+
+std::optional<MatrixOp> planned_operation(const MatrixPlan& plan, DType result,
+                                          const Capabilities& caps) {
+  if (plan.m == 1 && plan.k == 1) {
+    Ints lanes;
+    for (int64_t step = 1; step < plan.n; step *= 2) lanes.push_back(step);
+    return MatrixOp{1, plan.n, 1, result, result, {{}, lanes, lanes}};
+  }
+  for (const MatrixOp& op : caps.matrix_ops)
+    if (op.m == plan.m && op.n == plan.n && op.k == plan.k && op.operands == plan.operands &&
+        op.result == result)
+      return op;
+  return std::nullopt;
+}
+
+bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  const bool has_groups = caps.max_threads_per_group >= caps.simd_width;
+  return has_groups && MatrixMapper(graph, caps, kernel).run();
+}
+
+namespace {
+
+// The panels that a plan keeps in shared memory, and the copies of them that a Pipeline hint asks
+// for.
+void verify_panels(const Kernel& kernel, std::vector<std::string>& violations) {
+  const MatrixPlan& plan = *kernel.matrix;
+  const Ints& tiles = kernel.iter.tiles[plan.reduced];
+  if (kernel.scratch.size() != 2 || tiles.size() != 2 || tiles[1] != plan.k)
+    return violations.push_back(concat(
+        "the matrix plan has ", kernel.scratch.size(), " panels and the tiles ",
+        text::to_text(tiles), " of the reduced axis, not 2 panels and [their depth,", plan.k, "]"));
+  const std::array<Panel, 2> panels = matrix_panels(plan, tiles[0]);
+  const int64_t copies = panel_copies(kernel);
+  for (size_t side = 0; side < 2; ++side) {
+    const BufferInfo& buffer = kernel.scratch[side];
+    const Panel& panel = panels[side];
+    const int64_t needed = copies * panel.elements() * size_of(plan.operands);
+    if (buffer.dtype != plan.operands || buffer.alloc.scope != MemoryScope::Shared ||
+        buffer.layout.shape != Shape{panel.rows, panel.columns} ||
+        buffer.layout.strides != Ints{panel.stride, 1})
+      violations.push_back(concat("panel ", side, " of the matrix plan is not ", panel.rows, " x ",
+                                  panel.columns, " of ", name_of(plan.operands), " in rows of ",
+                                  panel.stride, ", shared by the workgroup"));
+    else if (buffer.alloc.size_bytes < needed)
+      violations.push_back(concat(
+          "panel ", side, " of the matrix plan has ", buffer.alloc.size_bytes, " bytes, but ",
+          copies, copies == 1 ? " copy of it needs " : " copies of it need ", needed));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& kernel) {
+  const MatrixPlan& plan = *kernel.matrix;
+  if (kernel.stages.empty() || kernel.iter.tiles.size() != kernel.iter.axes.size())
+    return {"a matrix plan needs a stage, and tiles for every axis"};
+  const Stage& stage = kernel.stages[0];
+  if (kernel.iter.mapping.thread != Ints{plan.rows, plan.columns} ||
+      stage.axes != Ints{plan.reduced} || stage.values.size() != 1 ||
+      graph[stage.values[0].value].kind() != graph::NodeKind::Contract)
+    return {"the matrix plan does not match the thread axes and a contraction in stage 0"};
+  if (plan.row_operand != 0 && plan.row_operand != 1)
+    return {concat("the matrix plan takes the rows from operand ", plan.row_operand, " of 2")};
+  if (plan.tiles.size() != 2 || plan.groups.size() != 2)
+    return {concat("the matrix plan has ", plan.tiles.size(), " and ", plan.groups.size(),
+                   " counts of tiles and groups, not 2")};
+  std::vector<std::string> violations;
+  const auto check = [&](int64_t axis, int64_t size) {
+    if (size < 1 || kernel.iter.tiles[axis] != Ints{size})
+      violations.push_back(concat("axis ", axis, " has the tiles ",
+                                  text::to_text(kernel.iter.tiles[axis]),
+                                  ", but the matrix plan needs ", size));
+  };
+  check(plan.rows, plan.block_size(0));
+  check(plan.columns, plan.block_size(1));
+  if (kernel.scratch.empty())
+    check(plan.reduced, plan.k);
+  else
+    verify_panels(kernel, violations);
+  const int64_t threads = num_elements(kernel.context.local_dims);
+  const int64_t groups = plan.groups[0] * plan.groups[1];
+  if (groups < 1 || threads % groups != 0)
+    violations.push_back(
+        concat("the matrix plan divides ", threads, " threads into ", groups, " SIMD-groups"));
+  return violations;
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,358 @@
+#include "schedule/mapping/packing.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/math.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Vectors of the register tile's columns; fused multiply-adds hide their latency, and the loads of
+// the rows' elements, behind this many for each row.
+constexpr int64_t kColumnVectors = 2;
+// Registers that hold no accumulator: the columns' vectors, and what is being loaded.
+constexpr int64_t kOtherRegisters = 4;
+// Smaller contractions run from cache as they are.
+constexpr double kLeastMultiplies = 1 << 21;
+constexpr int64_t kLeastReduced = 32;
+// Columns of a workgroup for which copying the rows takes a few percent of the time.
+constexpr int64_t kColumnsPerGroup = 256;
+constexpr int64_t kGroupsPerCore = 2;
+// Elements between rows in scratch beyond a row's own, so that rows fall into different cache sets.
+constexpr int64_t kCacheLineBytes = 64;
+
+// An operand as a matrix over one free axis of the kernel and the reduced one.
+struct Operand {
+  Value value;
+  Index index;
+  sym::Expr position;  // row-major
+  int64_t axis = -1;   // the free axis that is tiled
+};
+
+class Packer {
+ public:
+  Packer(const Graph& graph, const Capabilities& caps, Kernel& kernel, const Kernel* around)
+      : graph_(graph),
+        caps_(caps),
+        kernel_(kernel),
+        around_(around),
+        outer_(outer_axes(kernel)),
+        row_tile_(register_tile_rows(caps)) {}
+
+  bool run() {
+    if (!find_operands() || !choose_axes() || !choose_tiles()) return false;
+    const auto row_weights = weights(rows_), column_weights = weights(columns_);
+    if (!row_weights || !column_weights) return false;
+    // Runs of a register tile's width must lie along one dimension.
+    if (std::count_if(column_weights->begin(), column_weights->end(),
+                      [&](const Weight& w) { return w.axis == columns_.axis; }) != 1)
+      return false;
+    map();
+    keep_rows(*row_weights);
+    keep_columns(*column_weights);
+    finish();
+    return true;
+  }
+
+ private:
+  int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+  int64_t bytes(Value v) const { return size_of(graph_[v].dtype()); }
+
+  // The contraction must be the kernel's only reduction, and maps must store at its points.
+  bool find_operands() {
+    const std::vector<Stage>& stages = kernel_.stages;
+    if (stages.empty() || stages[0].kind != StageKind::Reduce || stages[0].values.size() != 1 ||
+        stages[0].axes.size() != 1)
+      return false;
+    for (size_t s = 1; s < stages.size(); ++s)
+      if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
+    for (const Axis& axis : kernel_.iter.axes)
+      if (axis.sym) return false;
+    const graph::Node& node = graph_[stages[0].values[0].value];
+    if (node.kind() != graph::NodeKind::Contract) return false;
+    const std::set<DType> dtypes{DType::Float32, DType::Float64, DType::Int32, DType::Int64};
+    if (!dtypes.count(node.dtype())) return false;
+    reduced_ = stages[0].axes[0];
+    const std::vector<Seed> seeds = stage_seeds(graph_, stages[0], axis_variables(kernel_.iter));
+    std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
+    for (int i = 0; i < 2; ++i) {
+      operands_[i].value = accesses[i].value;
+      operands_[i].position =
+          sym::flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
+      operands_[i].index = std::move(accesses[i].index);
+    }
+    return true;
+  }
+
+  bool depends(const Operand& operand, int64_t axis) const {
+    return operand.position.depends_on(static_cast<uint32_t>(axis));
+  }
+  std::optional<int64_t> stride(const Operand& operand, int64_t axis) const {
+    return operand.position.coefficient_of(static_cast<uint32_t>(axis));
+  }
+
+  // Columns: the axis along which results are adjacent, or any axis that one operand alone has.
+  bool choose_axes() {
+    int column_operand = -1;
+    int64_t column = -1;
+    for (const int64_t axis : outer_) {
+      const bool a = depends(operands_[0], axis), b = depends(operands_[1], axis);
+      if (a == b || (around_ && axis < num_shared())) continue;
+      const bool adjacent = kernel_.stages.back().values[0].strides[axis] == 1;
+      if (column >= 0 && !adjacent) continue;
+      column = axis;
+      column_operand = a ? 0 : 1;
+      if (adjacent) break;
+    }
+    if (column < 0) return false;
+    columns_ = operands_[column_operand];
+    rows_ = operands_[1 - column_operand];
+    columns_.axis = column;
+    for (const int64_t axis : outer_)
+      if (depends(rows_, axis) && !depends(columns_, axis) &&
+          (around_ ? axis == num_shared() - 1
+                   : rows_.axis < 0 || extent(axis) > extent(rows_.axis)))
+        rows_.axis = axis;
+    if (rows_.axis < 0) return false;
+    if (around_ && static_cast<int64_t>(outer_.size()) != num_shared() + 1) return false;
+    for (const int64_t axis : outer_)
+      if (axis != rows_.axis && axis != columns_.axis) others_.push_back(axis);
+    return true;
+  }
+
+  bool choose_tiles() {
+    int64_t widest = bytes(kernel_.stages[0].values[0].value);
+    for (const Value v : kernel_.ops)
+      if (!is_bool(graph_[v].dtype())) widest = std::max(widest, bytes(v));
+    lanes_ = caps_.vector_bits / (8 * widest);
+    column_tile_ = kColumnVectors * lanes_;
+    const int64_t rows = extent(rows_.axis), columns = extent(columns_.axis);
+    const int64_t reduced = extent(reduced_);
+    if (lanes_ < 2 || reduced < kLeastReduced || rows < 2 * row_tile_ ||
+        columns < (around_ ? 1 : 2) * column_tile_)
+      return false;
+    double multiplies =
+        static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(reduced);
+    if (around_)
+      for (const int64_t axis : others_) multiplies *= static_cast<double>(extent(axis));
+    if (multiplies < kLeastMultiplies) return false;
+    if (around_) {
+      row_group_ = around_->iter.tiles[rows_.axis].front();
+      row_block_ = around_->iter.tiles[rows_.axis].back();
+      column_block_ = round_up(columns, column_tile_);
+      return true;
+    }
+    const int64_t row_bytes = reduced * bytes(rows_.value);
+    const int64_t column_bytes = reduced * bytes(columns_.value);
+    // The block of rows and the panel of columns that runs past it stay in the second-level cache.
+    const int64_t fitting_rows =
+        (caps_.l2_bytes * 3 / 4 - column_bytes * column_tile_) / row_bytes / row_tile_;
+    const int64_t row_tiles = ceil_div(rows, row_tile_);
+    const int64_t blocks = ceil_div(row_tiles, std::max<int64_t>(1, fitting_rows));
+    row_block_ = ceil_div(row_tiles, blocks) * row_tile_;
+    const int64_t fitting_columns =
+        std::max(caps_.l2_bytes, caps_.last_level_bytes / (4 * caps_.num_cores)) / column_bytes;
+    const int64_t most_columns =
+        std::max(column_tile_, fitting_columns / column_tile_ * column_tile_);
+    split_between_groups(rows, columns, most_columns);
+    return true;
+  }
+
+  // Columns are split before rows: each workgroup copies its own columns, and all rows it needs.
+  void split_between_groups(int64_t rows, int64_t columns, int64_t most_columns) {
+    int64_t groups = kGroupsPerCore * caps_.num_cores;
+    for (const int64_t axis : others_) groups = ceil_div(groups, extent(axis));
+    const int64_t panels = ceil_div(columns, column_tile_);
+    const int64_t least = ceil_div(columns, most_columns);
+    int64_t pieces = std::clamp<int64_t>(columns / kColumnsPerGroup, 1, groups);
+    // Enough for every core, though the copies cost more.
+    if (pieces < caps_.num_cores && groups >= caps_.num_cores)
+      pieces = std::min<int64_t>(caps_.num_cores, ceil_div(columns, 4 * column_tile_));
+    pieces = std::max(pieces, least);
+    column_block_ = ceil_div(panels, pieces) * column_tile_;
+    const int64_t row_pieces = std::clamp<int64_t>(ceil_div(groups / kGroupsPerCore, pieces), 1,
+                                                   ceil_div(rows, row_tile_));
+    const int64_t piece = round_up(ceil_div(rows, row_pieces), row_tile_);
+    row_block_ = std::min(row_block_, piece);
+    row_group_ = round_up(piece, row_block_);
+  }
+
+  // How an operand's index along a dimension counts in an axis's coordinate.
+  struct Weight {
+    int64_t axis = -1;  // none: the dimension does not vary within a tile
+    int64_t factor = 0;
+  };
+
+  // By dimension of the operand; nothing if a dimension mixes axes, or its position is not linear.
+  std::optional<std::vector<Weight>> weights(const Operand& operand) const {
+    const Ints strides = contiguous_strides(graph_[operand.value].shape());
+    std::vector<Weight> result(operand.index.size());
+    for (const int64_t axis : {operand.axis, reduced_}) {
+      const auto along = stride(operand, axis);
+      if (!along || *along == 0) return std::nullopt;
+      for (size_t d = 0; d < operand.index.size(); ++d) {
+        if (!operand.index[d].depends_on(static_cast<uint32_t>(axis))) continue;
+        const bool mixed = operand.index[d].variables().size() > 1;
+        if (mixed || strides[d] % *along != 0) return std::nullopt;
+        result[d] = {axis, strides[d] / *along};
+      }
+    }
+    for (const int64_t axis : others_)
+      if (!stride(operand, axis)) return std::nullopt;
+    return result;
+  }
+
+  void hint(HintKind kind, int64_t axis, int64_t amount) {
+    if (amount > 1) kernel_.hints.push_back({kind, axis, std::nullopt, amount});
+  }
+
+  void map() {
+    Mapping& mapping = kernel_.iter.mapping;
+    kernel_.iter.tiles.assign(kernel_.iter.axes.size(), Ints{1});
+    int64_t groups = 1;
+    for (const int64_t axis : others_) {
+      mapping.block.push_back(axis);
+      mapping.serial.push_back(axis);
+      kernel_.iter.tiles[axis] = {1, 1};
+      groups *= extent(axis);
+    }
+    mapping.block.push_back(rows_.axis);
+    kernel_.iter.tiles[rows_.axis] = {row_group_, row_block_, row_tile_};
+    kernel_.iter.tiles[columns_.axis] = {column_tile_};
+    groups *= ceil_div(extent(rows_.axis), row_group_);
+    if (!around_) {
+      mapping.block.push_back(columns_.axis);
+      kernel_.iter.tiles[columns_.axis] = {column_block_, column_tile_};
+      groups *= ceil_div(extent(columns_.axis), column_block_);
+    }
+    kernel_.context.global_dims[0] = groups;
+    mapping.vec = {columns_.axis};
+    hint(HintKind::Vectorize, columns_.axis, lanes_);
+    hint(HintKind::Unroll, columns_.axis, kColumnVectors);
+    hint(HintKind::Unroll, rows_.axis, row_tile_);
+    const auto depth = static_cast<int64_t>(others_.size());
+    for (const int64_t axis : {rows_.axis, columns_.axis, rows_.axis, reduced_})
+      mapping.serial.push_back(axis);
+    keep(columns_, depth, 1);
+    // Rows adjacent along the reduced axis are copied in vectors.
+    if (!rows_in_scratch()) keep(rows_, depth + 1, stride(rows_, reduced_) == 1 ? lanes_ : 1);
+    for (Stage& stage : kernel_.stages) {
+      if (stage.kind != StageKind::Reduce) continue;
+      stage.takes = {columns_.value};
+      if (!rows_in_scratch()) stage.takes->insert(stage.takes->begin(), rows_.value);
+    }
+  }
+
+  bool rows_in_scratch() const { return around_ && around_->scratch_of(rows_.value); }
+  int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
+
+  // A stage that copies an operand's tile, with an axis of its own for the reduced one.
+  void keep(const Operand& operand, int64_t depth, int64_t lanes) {
+    IterSpace& iter = kernel_.iter;
+    const auto own = static_cast<int64_t>(iter.axes.size());
+    iter.axes.push_back(
+        {"p" + std::to_string(own), extent(reduced_), std::nullopt, AxisRole::Normal});
+    iter.tiles.push_back({lanes});
+    iter.mapping.serial.push_back(own);
+    if (lanes > 1) iter.mapping.vec.push_back(own);
+    hint(HintKind::Vectorize, own, lanes);
+    for (Stage& stage : kernel_.stages) {
+      for (StageValue& value : stage.values) value.strides.push_back(0);
+      if (stage.keeps) stage.keeps->strides.push_back(0);
+    }
+    Stage stage;
+    stage.axes = {own};
+    stage.keeps = StageValue{operand.value, Ints(iter.axes.size(), 0)};
+    for (const int64_t axis : outer_) stage.keeps->strides[axis] = *stride(operand, axis);
+    stage.keeps->strides[own] = *stride(operand, reduced_);
+    stage.depth = depth;
+    const auto reduce = std::find_if(kernel_.stages.begin(), kernel_.stages.end(),
+                                     [](const Stage& s) { return s.kind == StageKind::Reduce; });
+    kernel_.stages.insert(reduce, std::move(stage));
+  }
+
+  BufferInfo scratch(const Operand& operand, const std::vector<Weight>& weights, int64_t elements,
+                     int64_t tile, int64_t along_axis, int64_t along_reduced) const {
+    BufferInfo info;
+    info.buf_var = operand.value;
+    info.dtype = graph_[operand.value].dtype();
+    info.layout.alignment = kCacheLineBytes;
+    const Shape& shape = graph_[operand.value].shape();
+    for (size_t d = 0; d < weights.size(); ++d) {
+      const auto [axis, factor] = weights[d];
+      const bool in_tile = axis == operand.axis;
+      info.layout.shape.push_back(axis < 0  ? 1
+                                  : in_tile ? std::min(shape[d], ceil_div(tile, factor))
+                                            : shape[d]);
+      info.layout.strides.push_back(axis < 0 ? 0 : factor * (in_tile ? along_axis : along_reduced));
+    }
+    info.alloc.scope = MemoryScope::Shared;
+    info.alloc.size_bytes = elements * size_of(info.dtype);
+    info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
+    return info;
+  }
+
+  void keep_rows(const std::vector<Weight>& weights) {
+    if (rows_in_scratch()) return;
+    const int64_t line = kCacheLineBytes / bytes(rows_.value);
+    const int64_t row = round_up(extent(reduced_), line) + line;
+    kernel_.scratch.push_back(scratch(rows_, weights, row_block_ * row, row_block_, row, 1));
+  }
+
+  void keep_columns(const std::vector<Weight>& weights) {
+    const int64_t panel = extent(reduced_) * column_tile_;
+    BufferInfo info = scratch(columns_, weights, column_block_ / column_tile_ * panel,
+                              column_block_, panel, column_tile_);
+    for (size_t d = 0; d < weights.size(); ++d)
+      if (weights[d].axis == columns_.axis) info.layout.contiguous_axes = {static_cast<int64_t>(d)};
+    info.layout.vector_width = column_tile_;
+    kernel_.scratch.push_back(std::move(info));
+  }
+
+  void finish() {
+    ReductionPlan plan;
+    plan.axes = {reduced_};
+    kernel_.reduce = std::move(plan);
+    kernel_.context.device = caps_.name;
+    kernel_.context.upcasted = row_tile_ * kColumnVectors;
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  Kernel& kernel_;
+  const Kernel* const around_;
+  const Ints outer_;
+  Operand operands_[2];
+  Operand rows_, columns_;
+  Ints others_;  // outer axes that are neither rows nor columns
+  int64_t reduced_ = -1;
+  int64_t lanes_ = 1;
+  const int64_t row_tile_;  // of the registers
+  int64_t column_tile_ = 1;
+  int64_t row_block_ = 1;                     // rows kept at once
+  int64_t row_group_ = 1, column_block_ = 1;  // of a workgroup
+};
+
+}  // namespace
+
+bool contracts_unpacked(const Kernel& phase) {
+  const Ints& reduced = phase.stages.front().axes;
+  if (reduced.size() != 1 || phase.iter.axes[reduced[0]].extent() >= kLeastReduced) return false;
+  double multiplies = 1;
+  for (const Axis& axis : phase.iter.axes) multiplies *= static_cast<double>(axis.extent());
+  return multiplies >= kLeastMultiplies;
+}
+
+int64_t register_tile_rows(const Capabilities& caps) {
+  return (caps.num_vector_registers - kOtherRegisters) / kColumnVectors;
+}
+
+bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
+                            const Kernel* around) {
+  return Packer(graph, caps, kernel, around).run();
+}
+
+}  // namespace rune::schedule

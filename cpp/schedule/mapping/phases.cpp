@@ -1,0 +1,125 @@
+#include "schedule/mapping/phases.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/math.h"
+#include "schedule/mapping/mapping.h"
+#include "schedule/mapping/packing.h"
+
+namespace rune::schedule {
+
+namespace {
+
+constexpr int64_t kGroupsPerCore = 2;
+constexpr int64_t kCacheLineBytes = 64;
+constexpr int64_t kLongRowLines = 8;
+
+class PhaseMapper {
+ public:
+  PhaseMapper(const Graph& graph, const Capabilities& caps, Kernel& kernel)
+      : graph_(graph), caps_(caps), kernel_(kernel), tiled_(num_axes() - 1) {}
+
+  bool run() {
+    const std::vector<Value> between = values_between_phases(kernel_);
+    int64_t bytes = 0;  // of one point of the shared axes
+    for (const Value v : between) bytes += row_stride(v) * size_of(graph_[v].dtype());
+    if (!choose_tiles(bytes)) return false;
+    for (const Value v : between) kernel_.scratch.push_back(scratch(v));
+    for (Kernel& phase : kernel_.phases)
+      if (!map_phase(graph_, caps_, kernel_, phase)) return false;
+    return true;
+  }
+
+ private:
+  int64_t num_axes() const { return static_cast<int64_t>(kernel_.iter.axes.size()); }
+  int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+
+  bool choose_tiles(int64_t bytes) {
+    const int64_t unit = register_tile_rows(caps_), size = extent(tiled_);
+    const int64_t fitting = caps_.l2_bytes / 2 / bytes / unit * unit;
+    if (fitting == 0) return false;
+    Mapping& mapping = kernel_.iter.mapping;
+    int64_t points = 1;
+    for (int64_t axis = 0; axis < num_axes(); ++axis) {
+      mapping.block.push_back(axis);
+      mapping.serial.push_back(axis);
+      if (axis != tiled_) points *= extent(axis);
+    }
+    // What a workgroup needs of the other operands it prepares once for all of its tiles.
+    const int64_t groups = ceil_div(kGroupsPerCore * caps_.num_cores, points);
+    const int64_t piece = ceil_div(size, groups);
+    const int64_t tile = round_up(ceil_div(piece, ceil_div(piece, fitting)), unit);
+    const int64_t part = round_up(piece, tile);
+    kernel_.iter.tiles.assign(num_axes(), Ints{1, 1});
+    kernel_.iter.tiles[tiled_] = {part, tile};
+    kernel_.context.global_dims[0] = points * ceil_div(size, part);
+    kernel_.context.upcasted = unit;
+    if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
+    return true;
+  }
+
+  int64_t row_elements(Value v) const {
+    int64_t elements = num_elements(graph_[v].shape());
+    for (int64_t axis = 0; axis < num_axes(); ++axis) elements /= extent(axis);
+    return elements;
+  }
+
+  // Elements from one row to the next. Long rows that begin whole pages apart would fall into few
+  // cache sets.
+  int64_t row_stride(Value v) const {
+    const int64_t line = kCacheLineBytes / size_of(graph_[v].dtype());
+    const int64_t row = round_up(row_elements(v), line);
+    return row < kLongRowLines * line ? row : row + line;
+  }
+
+  // Rows along the tiled axis, each row-major.
+  BufferInfo scratch(Value v) const {
+    BufferInfo info = whole_buffer(graph_, v, false);
+    info.is_output = false;
+    Layout& layout = info.layout;
+    const int64_t row = row_stride(v);
+    const int64_t rows = kernel_.iter.tiles[tiled_].back();
+    const Ints& along = kernel_.stored(v)->strides;
+    int64_t inner = 1;
+    for (size_t d = layout.shape.size(); d-- > 0;) {
+      const int64_t stride = layout.strides[d];
+      const auto axis = std::find(along.begin(), along.begin() + num_axes(), stride);
+      if (layout.shape[d] == 1 || axis == along.begin() + num_axes()) {
+        layout.strides[d] = inner;
+        inner *= layout.shape[d];
+        continue;
+      }
+      const bool is_tiled = axis - along.begin() == tiled_;
+      layout.shape[d] = is_tiled ? rows : 1;
+      layout.strides[d] = is_tiled ? row : 0;
+    }
+    layout.alignment = kCacheLineBytes;
+    layout.contiguous_axes.clear();
+    info.alloc.scope = MemoryScope::Shared;
+    info.alloc.size_bytes = rows * row * size_of(info.dtype);
+    info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
+    return info;
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  Kernel& kernel_;
+  const int64_t tiled_;
+};
+
+}  // namespace
+
+std::vector<Value> values_between_phases(const Kernel& kernel) {
+  std::set<Value> between;
+  for (const Kernel& phase : kernel.phases)
+    for (const BufferInfo& buffer : phase.outputs) between.insert(buffer.buf_var);
+  for (const BufferInfo& buffer : kernel.outputs) between.erase(buffer.buf_var);
+  return {between.begin(), between.end()};
+}
+
+bool map_phases(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  return PhaseMapper(graph, caps, kernel).run();
+}
+
+}  // namespace rune::schedule

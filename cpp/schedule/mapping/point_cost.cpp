@@ -1,0 +1,175 @@
+#include "schedule/mapping/point_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "schedule/analysis/cost.h"
+#include "schedule/indexing/demand.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Of usual cores: cycles until the result of a floating-point operation can be used, and operations
+// begun a cycle.
+constexpr double kLatency = 4;
+constexpr double kIssued = 2;
+// Of the operations that an expansion of exp and its kind consists of, how many are in a chain, and
+// how many registers they need beside their operand's.
+constexpr double kCostlyChain = 0.7;
+constexpr double kCostlyRegisters = 3;
+constexpr double kMostCopies = 4;
+// With fewer loads a point, most time goes elsewhere.
+constexpr double kFewestLoads = 4;
+// Of a point's time, what jamming must leave at most.
+constexpr double kWorthJamming = 0.85;
+// In all copies; more code is not worth compiling.
+constexpr double kMostOperations = 1200;
+
+// A value's registers are taken from the operation that defines it (of a load: that first uses it)
+// to the last that uses it.
+struct Lifetime {
+  uint32_t first;
+  uint32_t last;
+  double registers;
+};
+
+double most_at_once(const std::vector<Lifetime>& lifetimes,
+                    const std::map<uint32_t, double>& temporary) {
+  std::map<uint32_t, double> change;
+  for (const Lifetime& life : lifetimes) {
+    change[life.first] += life.registers;
+    change[life.last] -= life.registers;
+  }
+  for (const auto& [id, registers] : temporary) change.try_emplace(id, 0);
+  double now = 0, most = 0;
+  for (const auto& [id, delta] : change) {
+    const auto extra = temporary.find(id);
+    most = std::max(most, now + (extra == temporary.end() ? 0 : extra->second));
+    now += delta;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+std::vector<Seed> block_seeds(const Graph& graph, const Kernel& kernel, const Stage& stage,
+                              const Block& block) {
+  std::vector<sym::Expr> axes = axis_variables(kernel.iter);
+  if (block.count == 1) return stage_seeds(graph, stage, axes);
+  const sym::Expr first = sym::Expr::variable(
+      static_cast<uint32_t>(block.axis), {0, kernel.iter.axes[block.axis].extent() - block.count});
+  std::vector<Seed> seeds;
+  for (int64_t i = 0; i < block.count; ++i) {
+    axes[block.axis] = first + i;
+    for (Seed& seed : stage_seeds(graph, stage, axes)) seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
+// Cycles that each of a block's points takes: most loads cross cache lines and are begun one a
+// cycle; what does not fit the registers is loaded again.
+double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t points) {
+  const double spilled = std::max(0.0, cost.registers - caps.num_vector_registers);
+  return (cost.operations / kIssued + cost.loads + spilled) / static_cast<double>(points);
+}
+
+}  // namespace
+
+PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stage,
+                     const Capabilities& caps, int64_t lanes, const std::optional<Block>& block) {
+  std::set<uint32_t> inputs;
+  for (const BufferInfo& buffer : kernel.inputs) inputs.insert(buffer.buf_var.id);
+  std::set<uint32_t> loaded = inputs;
+  for (const Stage& other : kernel.stages)
+    if (other.kind == StageKind::Reduce)
+      for (const StageValue& value : other.values) loaded.insert(value.value.id);
+
+  std::map<uint32_t, double> copies;  // by value: positions at which it is computed
+  const std::vector<Seed> seeds = block_seeds(graph, kernel, stage, block.value_or(Block{}));
+  for (const Seed& seed : seeds) copies[seed.value.id] += 1;
+  walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
+    copies[v.id] += static_cast<double>(demands.size());
+    return loaded.count(v.id) > 0;
+  });
+
+  const auto registers = [&](uint32_t id) {
+    if (is_bool(graph.nodes[id].dtype())) return 0.0;  // masks have registers of their own
+    const double bits = static_cast<double>(lanes * bits_of(graph.nodes[id].dtype()));
+    return copies.at(id) * std::max(1.0, std::ceil(bits / caps.vector_bits));
+  };
+  PointCost cost;
+  std::map<uint32_t, double> depth, temporary;
+  for (const auto& [id, count] : copies) {
+    const graph::Node& node = graph.nodes[id];
+    if (loaded.count(id) && depth.try_emplace(id, 0).second) {
+      if (inputs.count(id)) cost.loads += count;
+      continue;
+    }
+    const double operations = node_operations(caps, graph, node);
+    cost.operations += operations * count;
+    double before = 0;
+    for (const Value input : node.inputs)
+      if (const auto it = depth.find(input.id); it != depth.end())
+        before = std::max(before, it->second);
+    depth[id] = before + (operations > 1 ? kCostlyChain * operations : operations);
+    cost.depth = std::max(cost.depth, depth[id]);
+    if (operations > 1) temporary[id] = kCostlyRegisters;
+  }
+
+  // Users have larger ids. A node without operations passes on when its own value is used.
+  std::map<uint32_t, Lifetime> lifetimes;
+  for (auto it = copies.rbegin(); it != copies.rend(); ++it) {
+    const uint32_t user = it->first;
+    if (loaded.count(user)) continue;
+    const auto own = lifetimes.find(user);
+    const bool computes =
+        node_operations(caps, graph, graph.nodes[user]) > 0 || own == lifetimes.end();
+    const uint32_t first = computes ? user : own->second.first;
+    const uint32_t last = computes ? user : own->second.last;
+    for (const Value input : graph.nodes[user].inputs) {
+      if (!copies.count(input.id)) continue;
+      const auto [life, added] = lifetimes.try_emplace(input.id, Lifetime{first, last, 0});
+      life->second.first = std::min(life->second.first, first);
+      life->second.last = std::max(life->second.last, last);
+    }
+  }
+  std::vector<Lifetime> values;
+  for (auto& [id, life] : lifetimes) {
+    const bool computed = !loaded.count(id) && node_operations(caps, graph, graph.nodes[id]) > 0;
+    if (!computed && !loaded.count(id)) continue;
+    values.push_back({computed ? id : life.first, life.last, registers(id)});
+  }
+  cost.registers = most_at_once(values, temporary);
+  return cost;
+}
+
+std::optional<Block> jammed_block(const Graph& graph, const Kernel& kernel, const Stage& stage,
+                                  const Capabilities& caps, int64_t lanes, const Ints& axes) {
+  const PointCost one = point_cost(graph, kernel, stage, caps, lanes);
+  if (one.loads < kFewestLoads) return std::nullopt;
+  double least = kWorthJamming * cycles_per_point(one, caps, 1);
+  std::optional<Block> best;
+  for (const int64_t axis : axes)
+    for (const int64_t count : {2, 4}) {
+      const bool fits = 2 * count <= kernel.iter.axes[axis].extent() &&
+                        static_cast<double>(count) * one.operations <= kMostOperations;
+      if (!fits) continue;
+      const Block block{axis, count};
+      const PointCost cost = point_cost(graph, kernel, stage, caps, lanes, block);
+      const double cycles = cycles_per_point(cost, caps, count);
+      if (cycles < least) least = cycles, best = block;
+    }
+  return best;
+}
+
+int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps) {
+  if (cost.operations <= 0) return static_cast<int64_t>(kMostCopies);
+  const double wanted = std::ceil(kLatency * cost.depth / (cost.operations / kIssued));
+  const double fitting = std::floor(caps.num_vector_registers / std::max(1.0, cost.registers));
+  const double compiled = std::floor(kMostOperations / cost.operations);
+  return static_cast<int64_t>(std::clamp(std::min({wanted, fitting, compiled}), 1.0, kMostCopies));
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,111 @@
+#include "schedule/mapping/prefetch.h"
+
+#include <algorithm>
+
+#include "base/math.h"
+#include "schedule/analysis/accesses.h"
+#include "schedule/indexing/indexing.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// Gathered elements between a prefetch and its load: more than main memory's latency takes, and few
+// enough that the caches still hold them.
+constexpr int64_t kElementsAhead = 128;
+
+// Between a row's prefetch and its load. Processors fetch what follows only to the end of a page of
+// 4 KiB, and later stages have the row in a cache.
+constexpr int64_t kBytesAhead = 8 << 10;
+
+const BufferInfo* find_input(const Kernel& kernel, Value v) {
+  const auto found = std::find_if(kernel.inputs.begin(), kernel.inputs.end(),
+                                  [&](const BufferInfo& buffer) { return buffer.buf_var == v; });
+  return found == kernel.inputs.end() ? nullptr : &*found;
+}
+
+// One for each buffer, so that nothing is announced twice.
+void add_hint(Kernel& kernel, const LoopHint& hint) {
+  if (std::none_of(kernel.hints.begin(), kernel.hints.end(), [&](const LoopHint& other) {
+        return other.kind == hint.kind && other.var == hint.var;
+      }))
+    kernel.hints.push_back(hint);
+}
+
+// The value's memory, if nothing but movement and conversions lies between.
+std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
+  while (!find_input(kernel, v)) {
+    const graph::Node& node = graph[v];
+    if (node.kind() != graph::NodeKind::Cast && evaluation_of(node) != Evaluation::Forward)
+      return std::nullopt;
+    v = node.inputs[0];
+  }
+  return v;
+}
+
+// Whether neighbours of the gather's last dimension are elements from anywhere.
+bool gathers_elements(const Graph& graph, Value v) {
+  const graph::Node& node = graph[v];
+  const auto* gather = node.as<graph::Gather>();
+  return !gather || gather->axis + 1 == static_cast<int64_t>(graph[node.inputs[0]].shape().size());
+}
+
+void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  for (const Value v : kernel.ops) {
+    const graph::Node& node = graph[v];
+    if (evaluation_of(node) != Evaluation::Gathered || !gathers_elements(graph, v)) continue;
+    const Shape& shape = node.shape();
+    if (shape.empty() || shape.back() < 2 * kElementsAhead) continue;
+    const Value source = node.inputs[0];
+    const BufferInfo* buffer = find_input(kernel, source);
+    if (!buffer || buffer->alloc.size_bytes <= caps.last_level_bytes) continue;
+    if (!stored(graph, kernel, node.inputs[1])) continue;
+    add_hint(kernel, {HintKind::Prefetch, std::nullopt, source, kElementsAhead});
+  }
+}
+
+// The innermost loop around a kernel's stages, if the first of several reduces rows.
+std::optional<int64_t> axis_of_rows(const Graph& graph, const Kernel& kernel) {
+  int stages = 0;
+  for (const Stage& stage : kernel.stages) {
+    if (stage.depth) return std::nullopt;
+    stages += !stage.axes.empty();
+  }
+  const Stage& first = kernel.stages.front();
+  if (stages < 2 || first.kind != StageKind::Reduce || first.axes.size() != 1 ||
+      graph[first.values.front().value].kind() != graph::NodeKind::Reduce_Axis)
+    return std::nullopt;
+  const Ints outer = outer_axes(kernel);
+  const Ints& serial = kernel.iter.mapping.serial;
+  const auto axis = std::find_if(serial.rbegin(), serial.rend(),
+                                 [&](int64_t serial_axis) { return contains(outer, serial_axis); });
+  if (axis == serial.rend() || contains(kernel.iter.mapping.vec, *axis)) return std::nullopt;
+  return *axis;
+}
+
+void plan_rows(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  const std::optional<int64_t> rows = axis_of_rows(graph, kernel);
+  if (!rows) return;
+  const int64_t along = kernel.stages.front().axes[0];
+  for (const MemoryAccess& access : memory_accesses(graph, kernel)) {
+    if (access.stage != 0 || access.is_store) continue;
+    const BufferInfo* buffer = find_input(kernel, access.value);
+    if (!buffer || buffer->alloc.size_bytes <= caps.l2_bytes) continue;
+    const auto row = access.position.coefficient_of(static_cast<uint32_t>(*rows));
+    if (!row || *row < 1 || access.position.coefficient_of(static_cast<uint32_t>(along)) != 1)
+      continue;
+    const int64_t step = *row * kernel.unroll(*rows), ahead = kBytesAhead / size_of(buffer->dtype);
+    add_hint(kernel, {HintKind::Prefetch, along, access.value,
+                      step < ahead ? ceil_div(ahead, step) * step : ahead});
+  }
+}
+
+}  // namespace
+
+void plan_prefetches(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  if (!caps.has_prefetch) return;
+  plan_gathers(graph, caps, kernel);
+  plan_rows(graph, caps, kernel);
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,254 @@
+#include "schedule/mapping/vector_axis.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <map>
+
+#include "base/math.h"
+#include "schedule/analysis/cost.h"
+
+namespace rune::schedule {
+
+namespace {
+
+// In units of a score, of each vector that is loaded and shuffled with others, and of loading one
+// element by element.
+constexpr double kStrideCost = 0.4, kGatherCost = 6;
+
+// Whether a stage has inner axes that can carry the lanes.
+bool may_vectorize(const Stage& stage) {
+  return !stage.axes.empty() && !is_sequential(stage);
+}
+
+}  // namespace
+
+int64_t most_tile_rows(const Capabilities& caps) {
+  return (caps.num_vector_registers - 4) / 2;
+}
+
+VectorAxis::VectorAxis(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
+                       const Kernel* around)
+    : graph_(graph),
+      caps_(caps),
+      kernel_(kernel),
+      around_(around),
+      accesses_(memory_accesses(graph, kernel)),
+      outer_(outer_axes(kernel)),
+      contracts_(contracts(graph, kernel)),
+      sequential_(sequential_stage(kernel)),
+      lanes_(choose_lanes()) {}
+
+bool VectorAxis::is_outer(int64_t axis) const {
+  return contains(outer_, axis);
+}
+
+// Whether a Scatter's updates go to other places at each point of an axis: a place is that of all
+// lanes.
+bool VectorAxis::decides_places(int64_t axis) const {
+  const Stage* stage = sequential_stage(kernel_);
+  if (!stage || stage->kind != StageKind::Scatter) return false;
+  const StageValue& target = stage->values.front();
+  const graph::Node& node = graph_[target.value];
+  const int64_t batch = node.as<graph::Scatter>()->batch_rank();
+  const Shape& shape = node.shape();
+  return batch > 0 && target.strides[axis] * extent(axis) >
+                          num_elements(Shape(shape.begin() + batch, shape.end()));
+}
+
+// Whether a value has one element for each outer point, beside stages that have more to do there.
+bool VectorAxis::is_by_outer_point(Value v) const {
+  if (outer_.size() == kernel_.iter.axes.size() || sequential_) return false;
+  int64_t points = 1;
+  for (const int64_t axis : outer_) points *= extent(axis);
+  return evaluation_of(graph_[v]) != Evaluation::Reduction &&
+         num_elements(graph_[v].shape()) <= points;
+}
+
+// As many lanes as a register holds of the widest dtype, but for what is computed at outer points
+// only; in a kernel that is elementwise only, of the dtype of most operations: rarer wide values
+// take several registers, and what is read across is of squares as large as can be transposed.
+int64_t VectorAxis::choose_lanes() const {
+  int widest = 1;
+  std::map<int, double> operations;  // by size of dtype in bytes
+  for (const Value v : kernel_.ops) {
+    if (is_by_outer_point(v)) continue;
+    int bytes = size_of(graph_[v].dtype());
+    widest = std::max(widest, bytes);
+    for (const Value input : graph_[v].inputs)
+      bytes = std::max(bytes, size_of(graph_[input].dtype()));
+    operations[bytes] += node_operations(caps_, graph_, graph_[v]);
+  }
+  for (const MemoryAccess& access : accesses_)
+    if (!is_by_outer_point(access.value))
+      widest = std::max(widest, size_of(graph_[access.value].dtype()));
+  const bool elementwise = std::all_of(kernel_.stages.begin(), kernel_.stages.end(), [](auto& s) {
+    return s.kind == StageKind::Map && s.axes.empty();
+  });
+  int bytes = widest;
+  if (elementwise && !contracts_)
+    for (const auto& [size, count] : operations)
+      if (size >= 4 && count > operations[bytes]) bytes = size;
+  const int64_t most = elementwise && reads_across() ? kMostSquareRows : 64;
+  return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, most);
+}
+
+// Whether neighbours along the axis on which results are stored side by side are read far apart,
+// from an array that is contiguous along another axis.
+bool VectorAxis::reads_across() const {
+  const auto steps = [](const MemoryAccess& access, int64_t axis) {
+    return std::abs(access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0));
+  };
+  const auto is_across = [&](const MemoryAccess& access, int64_t stored) {
+    return !access.is_store && steps(access, stored) > kMostSquareRows &&
+           std::any_of(outer_.begin(), outer_.end(),
+                       [&](int64_t axis) { return steps(access, axis) == 1; });
+  };
+  for (const int64_t axis : outer_) {
+    bool stores = false, across = false;
+    for (const MemoryAccess& access : accesses_) {
+      stores |= access.is_store && steps(access, axis) == 1;
+      across |= is_across(access, axis);
+    }
+    if (stores && across) return true;
+  }
+  return false;
+}
+
+// How often a stage's accesses are made for each of the stage with the most.
+double VectorAxis::share_of(size_t stage) const {
+  const auto points = [&](const Stage& s) {
+    double product = 1;
+    for (const int64_t axis : s.axes) product *= static_cast<double>(extent(axis));
+    return product;
+  };
+  double most = 1;
+  for (const Stage& s : kernel_.stages) most = std::max(most, points(s));
+  return points(kernel_.stages[stage]) / most;
+}
+
+std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
+                                                int64_t lanes_axis) const {
+  const auto stride = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
+  if (around_ || contracts_ || sequential_ || !is_outer(lanes_axis) || !stride ||
+      !interleaves(*stride, lanes_))
+    return std::nullopt;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(kernel_.iter.axes.size()); ++axis)
+    if (!kernel_.iter.axes[axis].sym && extent(axis) == *stride &&
+        access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1)
+      return axis;
+  return std::nullopt;
+}
+
+// Rows of a contraction's tile, with the lanes along an outer axis, that use each vector it loads.
+double VectorAxis::rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const {
+  if (!is_outer(lanes_axis)) return 1;
+  int64_t longest = 1;
+  for (const int64_t axis : outer_)
+    if (axis != lanes_axis && !access.position.depends_on(static_cast<uint32_t>(axis)))
+      longest = std::max(longest, extent(axis));
+  return static_cast<double>(std::min(longest, most_tile_rows(caps_)));
+}
+
+// Of a contraction's load with a stride, in units of a score.
+double VectorAxis::strided_cost(int64_t stride) const {
+  const bool whole = loads_whole_vectors(stride, lanes_);
+  return whole ? kStrideCost * static_cast<double>(std::abs(stride)) : kGatherCost;
+}
+
+// Whether an access is made at some points of an axis only, so that vectors along it compute for
+// all lanes what some of them need.
+bool VectorAxis::is_for_some(const MemoryAccess& access, int64_t axis) const {
+  const auto& conditions = access.mask.conditions();
+  return std::any_of(conditions.begin(), conditions.end(), [&](const sym::Expr& condition) {
+    return condition.depends_on(static_cast<uint32_t>(axis));
+  });
+}
+
+// How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >= 0.
+double VectorAxis::score(int64_t axis, int stage) const {
+  double score = 0;
+  for (const MemoryAccess& access : accesses_) {
+    if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
+    const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
+    const double weight = (access.is_store ? 2 : 1) * share_of(access.stage);
+    if (!along)
+      score -= 4 * weight;
+    else if (*along == 1)
+      score += 2 * weight;
+    else if (*along == 0)
+      score += is_for_some(access, axis) ? 0 : weight;
+    else if (*along == -1)
+      score += 1.5 * weight;
+    else if (filling_axis(access, axis))
+      score += 2 * weight / static_cast<double>(*along);
+    else if (contracts_ && !access.is_store)
+      score += weight * (1 - strided_cost(*along) / rows_sharing(access, axis));
+    else if (!access.is_store && loads_whole_vectors(*along, lanes_))
+      score += weight / static_cast<double>(std::abs(*along));
+    else
+      score -= 4 * weight;
+  }
+  return score;
+}
+
+double VectorAxis::lane_use(int64_t axis) const {
+  return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes_));
+}
+
+// Of lanes along an inner axis, which after a reduction are combined by halves.
+double VectorAxis::lane_use(const Stage& stage, int64_t axis) const {
+  if (stage.kind != StageKind::Reduce) return lane_use(axis);
+  const int64_t combined = lanes_ * (std::bit_width(static_cast<uint64_t>(lanes_)) - 1);
+  return static_cast<double>(extent(axis)) /
+         static_cast<double>(round_up(extent(axis), lanes_) + combined);
+}
+
+// The axis of each stage that would carry the lanes if they run along inner axes; empty if no stage
+// has any.
+Ints VectorAxis::inner_axes() const {
+  Ints result;
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    const Ints& axes = kernel_.stages[s].axes;
+    if (!may_vectorize(kernel_.stages[s])) continue;
+    const auto better = [&](int64_t a, int64_t b) {
+      return score(a, static_cast<int>(s)) < score(b, static_cast<int>(s));
+    };
+    result.push_back(*std::max_element(axes.begin(), axes.end(), better));
+  }
+  return result;
+}
+
+Ints VectorAxis::choose() const {
+  Ints best = inner_axes();
+  double best_score = -1e30;
+  if (!best.empty()) {
+    double sum = 0, use = 1;
+    for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
+      if (!may_vectorize(kernel_.stages[s])) continue;
+      sum += score(best[next], static_cast<int>(s));
+      use = std::min(use, lane_use(kernel_.stages[s], best[next]));
+      ++next;
+    }
+    best_score = sum > 0 ? sum * use : sum;
+  }
+  if (sequential_) {
+    if (best_score <= 0) best.clear();
+    best_score = 0;
+  }
+  const bool has_inner_axes = outer_.size() < kernel_.iter.axes.size();
+  for (const int64_t axis : outer_) {
+    // An axis that all phases have is not one phase's to divide.
+    if (around_ && axis < static_cast<int64_t>(around_->iter.axes.size())) continue;
+    if (decides_places(axis)) continue;
+    const double unscaled = score(axis, -1);
+    const double scaled = unscaled > 0 ? unscaled * lane_use(axis) : unscaled;
+    if (scaled > best_score + 1e-9 || (scaled >= best_score && !has_inner_axes)) {
+      best_score = scaled;
+      best = {axis};
+    }
+  }
+  return best;
+}
+
+}  // namespace rune::schedule

@@ -1,0 +1,63 @@
+// Which axes of a kernel carry the lanes of its vectors, judged by how its memory accesses run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedule/analysis/accesses.h"
+#include "types/capabilities.h"
+
+namespace rune::schedule {
+
+// Most rows, and lanes of each, of squares that are transposed in registers: more code is not worth
+// compiling.
+constexpr int64_t kMostSquareRows = 16;
+
+// Most rows of a contraction's register tile of two vectors each, beside what is being loaded.
+int64_t most_tile_rows(const Capabilities& caps);
+
+// Of a kernel whose axes and stages are set. Refers to all it is given.
+class VectorAxis {
+ public:
+  // `around` is the kernel that a phase is of, null if the kernel is none.
+  VectorAxis(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
+             const Kernel* around);
+
+  int64_t lanes() const { return lanes_; }
+  const std::vector<MemoryAccess>& accesses() const { return accesses_; }
+
+  // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner
+  // axes; empty if there is none to do so.
+  Ints choose() const;
+
+  // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
+  // these can be accessed together.
+  std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const;
+
+ private:
+  int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
+  bool is_outer(int64_t axis) const;
+  bool decides_places(int64_t axis) const;
+  bool is_by_outer_point(Value v) const;
+  int64_t choose_lanes() const;
+  bool reads_across() const;
+  double share_of(size_t stage) const;
+  double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const;
+  double strided_cost(int64_t stride) const;
+  bool is_for_some(const MemoryAccess& access, int64_t axis) const;
+  double score(int64_t axis, int stage) const;
+  double lane_use(int64_t axis) const;
+  double lane_use(const Stage& stage, int64_t axis) const;
+  Ints inner_axes() const;
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const Kernel& kernel_;
+  const Kernel* const around_;
+  const std::vector<MemoryAccess> accesses_;
+  const Ints outer_;
+  const bool contracts_, sequential_;
+  const int64_t lanes_;
+};
+
+}  // namespace rune::schedule

@@ -1,0 +1,64 @@
+// What the parts of a kernel's verification share. Private to verify_kernel.cpp and
+// verify_stages.cpp.
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "schedule/analysis/accesses.h"
+
+namespace rune::schedule::detail {
+
+class KernelChecks {
+ protected:
+  KernelChecks(const Graph& graph, const Kernel& kernel, std::vector<std::string>& violations)
+      : graph_(graph),
+        kernel_(kernel),
+        iter_(kernel.iter),
+        mapping_(kernel.iter.mapping),
+        outer_(outer_axes(kernel)),
+        reported_(violations) {}
+
+  template <class... Args>
+  void report(const Args&... args) {
+    reported_.push_back(concat(args...));
+  }
+
+  static std::string text(Value v) { return text::to_text(v); }
+  int64_t num_axes() const { return static_cast<int64_t>(iter_.axes.size()); }
+  bool is_axis(int64_t axis) const { return axis >= 0 && axis < num_axes(); }
+  int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
+  std::string axis_text(int64_t axis) const {
+    return concat("axis ", axis, " (`", iter_.axes[axis].name, "`)");
+  }
+
+  bool is_buffer(const std::vector<BufferInfo>& buffers, Value v) const {
+    return std::any_of(buffers.begin(), buffers.end(),
+                       [&](const BufferInfo& b) { return b.buf_var == v; });
+  }
+
+  // `kept`: the values that stages or phases put into scratch memory.
+  void check_scratch_buffer(const BufferInfo& buffer, const std::set<Value>& kept);
+
+  const Graph& graph_;
+  const Kernel& kernel_;
+  const IterSpace& iter_;
+  const Mapping& mapping_;
+  const Ints outer_;
+
+ private:
+  std::vector<std::string>& reported_;
+};
+
+// Appends violations of the stages by themselves, and of what they keep. The axes and values that
+// they name exist.
+void verify_stages(const Graph& graph, const Kernel& kernel, std::vector<std::string>& violations);
+
+// Appends violations in what the stages read and compute. To run if there are no others.
+void verify_accesses(const Graph& graph, const Kernel& kernel,
+                     std::vector<std::string>& violations);
+
+}  // namespace rune::schedule::detail
