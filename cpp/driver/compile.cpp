@@ -7,7 +7,6 @@
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
-#include "schedule/indexing/indexing.h"
 
 namespace rune::driver {
 
@@ -63,16 +62,8 @@ class SlotTable {
       : schedule_(schedule), executable_(executable) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
       slots_[schedule.outputs[i].id] = {Slot::Kind::Output, static_cast<int64_t>(i), 0};
-    for (const schedule::ScheduleItem& item : schedule.items) {
-      with_buffers(item, [&](const auto& inputs, const auto& outputs) {
-        for (const auto& buffer : inputs) add(buffer.buf_var, buffer.alloc.offset);
-        for (const auto& buffer : outputs) add(buffer.buf_var, buffer.alloc.offset);
-      });
-      const auto* transfer = std::get_if<schedule::Memory_Transfer>(&item.operation);
-      if (transfer && schedule::evaluation_of(schedule.graph[transfer->src_var]) ==
-                          schedule::Evaluation::Memory)
-        add(transfer->src_var, {});
-    }
+    for (const schedule::Allocation& allocation : schedule.allocations)
+      add(allocation.value, allocation.offset);
   }
 
   // As device number `device` sees it.
@@ -130,10 +121,9 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   return source;
 }
 
-KernelSource kernel_source(const Lowered& lowered, const schedule::ScheduleItem& item,
-                           const lower::Kernel& code) {
+KernelSource kernel_source(const Lowered& lowered, size_t item, const lower::Kernel& code) {
   KernelSource source = source_of(*lowered.target, code);
-  const double work_ns = static_cast<double>(lowered.schedule.analysis[item.item_id].work_ns);
+  const double work_ns = static_cast<double>(lowered.schedule.analysis[item].work_ns);
   if (schedule::is_worth_sharing(lowered.capabilities, work_ns)) source.estimated_ns = work_ns;
   return source;
 }
@@ -150,10 +140,11 @@ Programs distinct_programs(const Lowered& lowered, const Devices& devices, int d
   std::vector<lower::Kernel> distinct;
   std::map<const void*, size_t> known;
   size_t next = 0;
-  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
-    if (!item.kernel()) continue;
+  for (size_t item = 0; item < lowered.schedule.items.size(); ++item) {
+    const schedule::Kernel* kernel = lowered.schedule.items[item].kernel();
+    if (!kernel) continue;
     const size_t number = next++;
-    if (devices.number_of(item.kernel()->context.device) != device) continue;
+    if (devices.number_of(kernel->device) != device) continue;
     const lower::Kernel& code = lowered.kernels[number];
     const auto [at, added] = known.emplace(code.body.identity(), distinct.size());
     programs.of_kernel[number] = at->second;
@@ -178,23 +169,19 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
   return programs;
 }
 
-// The step of an item that is no kernel.
-runtime::Step other_step(const schedule::ScheduleItem& item, const SlotTable& slots,
-                         const Devices& devices) {
-  if (const auto* transfer = std::get_if<schedule::Memory_Transfer>(&item.operation)) {
-    const int from = devices.number_of(transfer->src_device);
-    const int to = devices.number_of(transfer->dst_device);
-    return runtime::Memory_Transfer{slots.at(transfer->dst_var, to),
-                                    slots.at(transfer->src_var, from),
-                                    static_cast<size_t>(transfer->size_bytes), from, to};
-  }
-  if (const auto* wait = std::get_if<schedule::Synchronization>(&item.operation)) {
-    runtime::Synchronization step;
-    for (const std::string& name : wait->devices) step.devices.push_back(devices.number_of(name));
-    return step;
-  }
-  user_error(ErrorKind::Unsupported, "compile: cannot run item ", item.item_id,
-             " (it is not a kernel)");
+runtime::Step transfer_step(const schedule::Memory_Transfer& transfer, const graph::Graph& graph,
+                            const SlotTable& slots, const Devices& devices) {
+  const int from = devices.number_of(transfer.src_device);
+  const int to = devices.number_of(transfer.dst_device);
+  return runtime::Memory_Transfer{slots.at(transfer.dst, to), slots.at(transfer.src, from),
+                                  static_cast<size_t>(schedule::bytes_of(graph, transfer.src)),
+                                  from, to};
+}
+
+runtime::Step synchronization_step(const schedule::Synchronization& wait, const Devices& devices) {
+  runtime::Synchronization step;
+  for (const std::string& name : wait.devices) step.devices.push_back(devices.number_of(name));
+  return step;
 }
 
 // Calls `function` on arrays whose addresses a run gives, operands before results. Where the host
@@ -245,20 +232,20 @@ runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
                                      runtime::Device& device) {
   const auto call = static_cast<size_t>(callback.call);
   if (call >= functions.size() || !functions[call])
-    user_error(ErrorKind::Value, "host_callback: cannot run ", callback.callback_name, " (call ",
+    user_error(ErrorKind::Value, "host_callback: cannot run ", callback.name, " (call ",
                callback.call, " has no function)\nhint: compile with the functions, by call");
   runtime::Host_Callback step;
-  step.name = callback.callback_name;
+  step.name = callback.name;
   std::vector<HostArray> operands, results;
-  for (const schedule::BufferInfo& buffer : callback.inputs) {
+  for (const schedule::Value v : callback.inputs) {
     operands.push_back(
-        {nullptr, buffer.dtype, buffer.layout.shape, static_cast<int64_t>(operands.size())});
-    step.arguments.push_back(slots.at(buffer.buf_var, 0));
+        {nullptr, graph[v].dtype(), graph[v].shape(), static_cast<int64_t>(operands.size())});
+    step.arguments.push_back(slots.at(v, 0));
   }
-  for (const schedule::BufferInfo& buffer : callback.outputs) {
-    const auto* node = graph[buffer.buf_var].as<graph::Host_Callback>();
-    results.push_back({nullptr, buffer.dtype, buffer.layout.shape, node->result});
-    step.arguments.push_back(slots.at(buffer.buf_var, 0));
+  for (const schedule::Value v : callback.outputs) {
+    const auto* node = graph[v].as<graph::Host_Callback>();
+    results.push_back({nullptr, graph[v].dtype(), graph[v].shape(), node->result});
+    step.arguments.push_back(slots.at(v, 0));
   }
   step.function = HostCall(functions[call], std::move(operands), std::move(results), device);
   return step;
@@ -299,15 +286,19 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
           make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
       continue;
     }
-    const schedule::Kernel* kernel = item.kernel();
-    if (!kernel) {
-      executable->steps.push_back(other_step(item, slots, devices));
+    if (const schedule::Memory_Transfer* transfer = item.transfer()) {
+      executable->steps.push_back(transfer_step(*transfer, lowered.schedule.graph, slots, devices));
       continue;
     }
+    if (const schedule::Synchronization* wait = item.synchronization()) {
+      executable->steps.push_back(synchronization_step(*wait, devices));
+      continue;
+    }
+    const schedule::Kernel* kernel = item.kernel();
     runtime::Launch launch;
     launch.vars = lowered.kernels[next].arguments;
     launch.program = programs[next++];
-    const int number = devices.number_of(kernel->context.device);
+    const int number = devices.number_of(kernel->device);
     for (const schedule::Value v : lower::kernel_arguments(*kernel))
       launch.arguments.push_back(slots.at(v, number));
     executable->steps.push_back(std::move(launch));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/hash.h"
@@ -44,6 +45,11 @@ class FieldHash {
   void add(const std::optional<T>& v) {
     add(v.has_value());
     if (v) add(*v);
+  }
+  template <class... T>
+  void add(const std::variant<T...>& v) {
+    add(v.index());
+    std::visit([this](const auto& alternative) { add(alternative); }, v);
   }
   template <text::Reflected T>
   void add(const T& v) {

@@ -9,35 +9,34 @@
 
 namespace rune::schedule {
 
-enum class AxisRole : uint8_t { Normal, Reduction };
-const char* name_of(AxisRole role);
-
 // `size` is known, or `sym` gives it when the program runs.
 struct Axis {
   std::string name;
   std::optional<int64_t> size;
   std::optional<SymVar> sym;
-  AxisRole role = AxisRole::Normal;
   bool operator==(const Axis&) const = default;
   template <class F>
   void fields(F&& f) {
     f("name", name);
     f("size", size);
     f("sym", sym);
-    f("role", role);
   }
   int64_t extent() const { return size ? *size : sym->max_val; }
 };
 
-// Which axes run where; each list holds positions in IterSpace::axes, outermost first. The block
-// axes, each divided by its outermost tile, are linearised row-major into the launch's workgroups.
-// A thread axis is also a block axis (its points, linearised with those of the other block axes,
-// are dealt to threads in order) or an inner axis of the stages (dealt to the threads of the group
-// round robin). Serial axes are loops, in this order: an outer axis is listed once for each of its
-// tile sizes within the workgroup's, from the largest to the innermost loop's. Vec axes are the
-// lanes of vectors.
+// Which axes run where. Each list holds positions in IterSpace::axes, outermost first.
+//
+// `block`: the axes, each divided by its outermost tile, are linearised row-major into the launch's
+// workgroups. `thread`: an axis is either a block axis or an inner axis of the stages. The points
+// of the block axes, linearised, are dealt to threads in order; those of an inner axis are dealt to
+// the threads of the group round robin. `serial`: loops, in this order; an outer axis is listed
+// once for each of its tile sizes within a workgroup, from the largest to the innermost loop's.
+// `vec`: the axes that carry the lanes of vectors, `lanes` elements each. A workgroup has `threads`
+// threads.
 struct Mapping {
   Ints block, thread, vec, serial;
+  int64_t lanes = 1;
+  int64_t threads = 1;
   bool operator==(const Mapping&) const = default;
   template <class F>
   void fields(F&& f) {
@@ -45,12 +44,15 @@ struct Mapping {
     f("thread", thread);
     f("vec", vec);
     f("serial", serial);
+    f("lanes", lanes);
+    f("threads", threads);
   }
 };
 
-// tiles[i]: sizes of axis i's tiles, outermost first; a block axis's first tile is what one
-// workgroup covers, and the last tile of an axis is what one iteration of its innermost loop covers
-// (unroll factor times lanes).
+// tiles[i]: sizes of axis i's tiles, outermost first. The first tile of a block axis is what one
+// workgroup covers; the last tile of an axis is what one iteration of its innermost loop covers.
+// There are no tiles before the mapping, and none of the axes of a MatrixPlan, which divides them
+// itself.
 struct IterSpace {
   std::vector<Axis> axes;
   Mapping mapping;
@@ -61,6 +63,13 @@ struct IterSpace {
     f("axes", axes);
     f("mapping", mapping);
     f("tiles", tiles);
+  }
+  int64_t extent(int64_t axis) const { return axes[axis].extent(); }
+  // Elements of one vector along the axis.
+  int64_t lanes(int64_t axis) const { return contains(mapping.vec, axis) ? mapping.lanes : 1; }
+  // Points, or vectors, of the axis that one iteration of its innermost loop computes.
+  int64_t unroll(int64_t axis) const {
+    return tiles.empty() || tiles[axis].empty() ? 1 : tiles[axis].back() / lanes(axis);
   }
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/math.h"
+
 namespace rune::schedule {
 
 namespace {
@@ -11,41 +14,12 @@ const char* pick(const char* const (&names)[N], E value) {
 }
 }  // namespace
 
-const char* name_of(AxisRole role) {
-  static constexpr const char* kNames[] = {"Normal", "Reduction"};
-  return pick(kNames, role);
-}
-const char* name_of(MemoryScope scope) {
-  static constexpr const char* kNames[] = {"Global", "Shared"};
-  return pick(kNames, scope);
-}
-const char* name_of(HintKind kind) {
-  static constexpr const char* kNames[] = {"Vectorize", "Unroll", "Prefetch", "Pipeline",
-                                           "Nontemporal"};
-  return pick(kNames, kind);
-}
-const char* name_of(IntraThread plan) {
-  static constexpr const char* kNames[] = {"Tree", "Welford", "Shfl", "None"};
-  return pick(kNames, plan);
-}
-const char* name_of(InterThread plan) {
-  static constexpr const char* kNames[] = {"SharedTree", "Atomic", "GridReduce", "None"};
-  return pick(kNames, plan);
+const char* name_of(ThreadCombination combination) {
+  static constexpr const char* kNames[] = {"None", "SharedTree", "Shuffles"};
+  return pick(kNames, combination);
 }
 const char* name_of(StageKind kind) {
   static constexpr const char* kNames[] = {"Reduce", "Map", "Scan", "Scatter"};
-  return pick(kNames, kind);
-}
-const char* name_of(SyncType type) {
-  static constexpr const char* kNames[] = {"Barrier", "Fence", "Event"};
-  return pick(kNames, type);
-}
-const char* name_of(SyncScope scope) {
-  static constexpr const char* kNames[] = {"Threadgroup", "Device", "System"};
-  return pick(kNames, scope);
-}
-const char* name_of(DependencyKind kind) {
-  static constexpr const char* kNames[] = {"Data", "Control"};
   return pick(kNames, kind);
 }
 const char* name_of(FusionType type) {
@@ -53,28 +27,117 @@ const char* name_of(FusionType type) {
   return pick(kNames, type);
 }
 
-BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input) {
-  BufferInfo info;
-  info.buf_var = v;
-  info.dtype = graph[v].dtype();
-  info.layout.shape = graph[v].shape();
-  info.layout.strides = contiguous_strides(info.layout.shape);
-  info.layout.alignment = size_of(info.dtype);
-  for (size_t i = 0; i < info.layout.shape.size(); ++i)
-    info.layout.contiguous_axes.push_back(static_cast<int64_t>(i));
-  info.alloc.size_bytes = num_elements(info.layout.shape) * size_of(info.dtype);
-  info.is_input = is_input;
-  info.is_output = !is_input;
-  return info;
+int64_t bytes_of(const Graph& graph, Value v) {
+  return num_elements(graph[v].shape()) * size_of(graph[v].dtype());
+}
+
+const std::vector<Stage>& Kernel::stages() const {
+  static const std::vector<Stage> kNone;
+  if (const auto* staged = std::get_if<Staged>(&body)) return staged->stages;
+  if (const auto* tiled = std::get_if<MatrixTiled>(&body)) return tiled->stages;
+  return kNone;
+}
+
+std::vector<Stage>& Kernel::mutable_stages() {
+  RUNE_CHECK(!std::holds_alternative<Phased>(body), name, " has phases and no stages");
+  return const_cast<std::vector<Stage>&>(stages());
+}
+
+const std::vector<Kernel>& Kernel::phases() const {
+  static const std::vector<Kernel> kNone;
+  const auto* phased = std::get_if<Phased>(&body);
+  return phased ? phased->phases : kNone;
+}
+
+const MatrixPlan* Kernel::matrix() const {
+  const auto* tiled = std::get_if<MatrixTiled>(&body);
+  return tiled ? &tiled->plan : nullptr;
+}
+
+const Combination* Kernel::combination() const {
+  const auto* staged = std::get_if<Staged>(&body);
+  return staged && staged->combine ? &*staged->combine : nullptr;
+}
+
+int64_t Kernel::lanes() const {
+  const MatrixPlan* plan = matrix();
+  if (!plan) return iter.mapping.lanes;
+  return plan->m * plan->n * plan->groups[0] * plan->groups[1] / iter.mapping.threads;
+}
+
+int64_t Kernel::points_at_once() const {
+  if (const MatrixPlan* plan = matrix()) return plan->tiles[0] * plan->tiles[1] * lanes();
+  const auto copies = [&](const Ints& axes) {
+    int64_t product = 1;
+    for (const int64_t axis : axes) product *= iter.unroll(axis);
+    return product;
+  };
+  int64_t most = 1;  // stages run one after the other
+  for (const Stage& stage : stages()) most = std::max(most, copies(stage.axes));
+  return copies(outer_axes(*this)) * most;
+}
+
+int64_t Kernel::workgroup_tile(int64_t axis) const {
+  const MatrixPlan* plan = matrix();
+  if (plan && plan->divides(axis)) return plan->block_size(axis == plan->rows ? 0 : 1);
+  return iter.tiles[axis].front();
+}
+
+bool Kernel::deals_points_to_threads() const {
+  const Mapping& mapping = iter.mapping;
+  return !matrix() && !mapping.thread.empty() && contains(mapping.block, mapping.thread[0]);
+}
+
+int64_t Kernel::workgroups() const {
+  int64_t count = 1;
+  for (const int64_t axis : iter.mapping.block)
+    count *= ceil_div(iter.extent(axis), workgroup_tile(axis));
+  return deals_points_to_threads() ? ceil_div(count, iter.mapping.threads) : count;
+}
+
+std::optional<int64_t> Kernel::part_stored(Value v) const {
+  for (const Stage& stage : stages())
+    for (const StageValue& value : stage.values) {
+      if (value.value != v || !value.offset) continue;
+      int64_t elements = 1;
+      for (size_t i = 0; i < iter.axes.size(); ++i)
+        if (value.strides[i] != 0) elements *= iter.axes[i].extent();
+      return elements;
+    }
+  return std::nullopt;
+}
+
+const Scratch* Kernel::scratch_of(Value v) const {
+  for (const Scratch& buffer : scratch)
+    if (buffer.value == v) return &buffer;
+  return nullptr;
+}
+
+const StageValue* Kernel::stored(Value v) const {
+  for (const Stage& stage : stages())
+    if (stage.kind != StageKind::Reduce)
+      for (const StageValue& value : stage.values)
+        if (value.value == v) return &value;
+  for (const Kernel& phase : phases())
+    if (const StageValue* value = phase.stored(v)) return value;
+  return nullptr;
 }
 
 Ints outer_axes(const Kernel& kernel) {
   Ints result;
   for (int64_t i = 0; i < static_cast<int64_t>(kernel.iter.axes.size()); ++i) {
     bool inner = false;
-    for (const Stage& stage : kernel.stages) inner |= contains(stage.axes, i);
+    for (const Stage& stage : kernel.stages()) inner |= contains(stage.axes, i);
     if (!inner) result.push_back(i);
   }
+  return result;
+}
+
+Ints reduced_axes(const Kernel& kernel) {
+  Ints result;
+  for (const Stage& stage : kernel.stages())
+    if (stage.kind != StageKind::Map)
+      result.insert(result.end(), stage.axes.begin(), stage.axes.end());
   return result;
 }
 
@@ -89,54 +152,16 @@ bool is_sequential(const Stage& stage) {
 
 const Stage* sequential_stage(const Kernel& kernel) {
   const Stage* last = nullptr;
-  for (const Stage& stage : kernel.stages)
+  for (const Stage& stage : kernel.stages())
     if (is_sequential(stage)) last = &stage;
   return last;
 }
 
-int64_t Kernel::unroll(int64_t axis) const {
-  for (const LoopHint& hint : hints)
-    if (hint.kind == HintKind::Unroll && hint.axis == axis) return hint.amount;
-  return 1;
-}
-
-int64_t Kernel::lanes() const {
-  if (matrix) {
-    const int64_t threads = context.local_dims[0] / (matrix->groups[0] * matrix->groups[1]);
-    return matrix->m * matrix->n / threads;
-  }
-  int64_t lanes = 1;
-  for (const LoopHint& hint : hints)
-    if (hint.kind == HintKind::Vectorize) lanes = std::max(lanes, hint.amount);
-  return lanes;
-}
-
-std::optional<int64_t> Kernel::part_stored(Value v) const {
-  for (const Stage& stage : stages)
-    for (const StageValue& value : stage.values) {
-      if (value.value != v || !value.offset) continue;
-      int64_t elements = 1;
-      for (size_t i = 0; i < iter.axes.size(); ++i)
-        if (value.strides[i] != 0) elements *= iter.axes[i].extent();
-      return elements;
-    }
-  return std::nullopt;
-}
-
-const BufferInfo* Kernel::scratch_of(Value v) const {
-  for (const BufferInfo& buffer : scratch)
-    if (buffer.buf_var == v) return &buffer;
-  return nullptr;
-}
-
-const StageValue* Kernel::stored(Value v) const {
-  for (const Stage& stage : stages)
-    if (stage.kind != StageKind::Reduce)
-      for (const StageValue& value : stage.values)
-        if (value.value == v) return &value;
-  for (const Kernel& phase : phases)
-    if (const StageValue* value = phase.stored(v)) return value;
-  return nullptr;
+ItemAccesses accesses_of(const ScheduleItem& item) {
+  if (const Kernel* kernel = item.kernel()) return {kernel->inputs, kernel->outputs};
+  if (const Host_Callback* callback = item.callback()) return {callback->inputs, callback->outputs};
+  if (const Memory_Transfer* transfer = item.transfer()) return {{transfer->src}, {transfer->dst}};
+  return {};
 }
 
 }  // namespace rune::schedule

@@ -21,118 +21,81 @@ using graph::Graph;
 using graph::Value;
 
 // Buffers.
-
-// What a thread holds in registers is the lowerer's: values computed in the scopes that are open.
-enum class MemoryScope : uint8_t { Global, Shared };
-const char* name_of(MemoryScope scope);
-
-// Of scratch memory, the shape is that of the part held, and positions count from that part's
-// first element; along a single contiguous axis, runs of `vector_width` elements are adjacent and
-// the axis's stride leads from one run to the next.
-struct Layout {
+//
+// The buffer of a value that a kernel reads or writes holds all of the value, row-major. Scratch
+// memory holds a part of a value for the workgroup that fills it: `shape` is that part's, positions
+// count from the part's first element, and `strides` lead from element to element. Along
+// `run_axis`, runs of `run` elements are adjacent, and the axis's stride leads from one run to the
+// next.
+struct Scratch {
+  Value value;
   Shape shape;
   Ints strides;
-  int64_t alignment = 1;     // bytes
-  int64_t vector_width = 1;  // elements accessed at once
-  Ints contiguous_axes;      // axes, innermost last, over which elements are adjacent
-  bool operator==(const Layout&) const = default;
+  std::optional<int64_t> run_axis = std::nullopt;
+  int64_t run = 1;
+  int64_t elements = 0;  // of memory
+  bool operator==(const Scratch&) const = default;
   template <class F>
   void fields(F&& f) {
+    f("", value);
     f("shape", shape);
     f("strides", strides);
-    f("alignment", alignment);
-    f("vector_width", vector_width);
-    f("contiguous_axes", contiguous_axes);
+    f("run_axis", run_axis);
+    f("run", run);
+    f("elements", elements);
   }
 };
 
+// Bytes of all elements of a value.
+int64_t bytes_of(const Graph& graph, Value v);
+
+// The items that use a value's buffer, and its place in the arena if it is a temporary.
 struct Allocation {
-  MemoryScope scope = MemoryScope::Global;
-  int64_t size_bytes = 0;
-  std::pair<int64_t, int64_t> lifetime{0, 0};  // first and last item that uses it
-  std::optional<int64_t> alias_group;          // buffers of one group share memory
-  std::optional<int64_t> offset;               // into the arena, of temporaries
+  Value value;
+  int64_t first = 0, last = 0;
+  std::optional<int64_t> offset;
   bool operator==(const Allocation&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("scope", scope);
-    f("bytes", size_bytes);
-    f("lifetime", lifetime);
-    f("alias_group", alias_group);
+    f("", value);
+    f("first", first);
+    f("last", last);
     f("offset", offset);
   }
 };
 
-struct BufferInfo {
-  Value buf_var;
-  DType dtype = DType::Float32;
-  Layout layout;
-  Allocation alloc;
-  bool is_input = false;  // of the kernel
-  bool is_output = false;
-  bool operator==(const BufferInfo&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", buf_var);
-    f("dtype", dtype);
-    f("layout", layout);
-    f("alloc", alloc);
-    f("input", is_input);
-    f("output", is_output);
-  }
-};
-
-// The buffer that holds all of a value, row-major.
-BufferInfo whole_buffer(const Graph& graph, Value v, bool is_input);
-
-// Hints to the lowerer.
-
-enum class HintKind : uint8_t { Vectorize, Unroll, Prefetch, Pipeline, Nontemporal };
-const char* name_of(HintKind kind);
-
-// Vectorize: `axis` in vectors of `amount` lanes. Unroll: `amount` copies of the loop over `axis`.
-// Prefetch: what is gathered from `var`, `amount` elements of the gather's last dimension ahead;
-// with an axis, what its stage loads from `var`, `amount` elements further on in memory. Pipeline:
-// `axis`, the reduced one of a MatrixPlan, in steps with `amount` copies of the panels; with two,
-// those of the next step are loaded before this step's products. Nontemporal: `var` is written past
-// the caches.
-struct LoopHint {
-  HintKind kind = HintKind::Unroll;
+// Announces loads some time before. Without an axis: single elements that are gathered from `from`,
+// `ahead` elements of the gather's last dimension earlier. With one: what the stage over this axis
+// loads from `from`, `ahead` elements further on in memory.
+struct Prefetch {
+  Value from;
   std::optional<int64_t> axis;
-  std::optional<Value> var;
-  int64_t amount = 1;
-  bool operator==(const LoopHint&) const = default;
+  int64_t ahead = 1;
+  bool operator==(const Prefetch&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("", kind);
+    f("", from);
     f("axis", axis);
-    f("var", var);
-    f("amount", amount);
+    f("ahead", ahead);
   }
 };
 
-// How a reduction's partial results are combined within a thread: several accumulators as a Tree,
-// one (None), those of a SIMD-group by shuffles (Shfl), or with them a mean and the first and
-// second moments about it, from which the moments about the mean of all follow (Welford 1962, in
-// the pairwise form of Chan, Golub and LeVeque 1983). How between threads: as a tree through shared
-// memory, by atomic operations, by a second kernel over partial results, or not at all. Atomic and
-// GridReduce are between workgroups; the threads of one combine as by SharedTree first, if they
-// share a reduction. Atomic is into a buffer that an earlier kernel began.
-enum class IntraThread : uint8_t { Tree, Welford, Shfl, None };
-enum class InterThread : uint8_t { SharedTree, Atomic, GridReduce, None };
-const char* name_of(IntraThread plan);
-const char* name_of(InterThread plan);
+// How the threads of a workgroup that share a reduction combine their partial results: by a tree
+// through shared memory, or first those of a SIMD-group by shuffles.
+enum class ThreadCombination : uint8_t { None, SharedTree, Shuffles };
+const char* name_of(ThreadCombination combination);
 
-struct ReductionPlan {
-  Ints axes;  // positions in IterSpace::axes
-  IntraThread intra_thread = IntraThread::None;
-  InterThread inter_thread = InterThread::None;
-  bool operator==(const ReductionPlan&) const = default;
+// What happens to reductions that several threads share. With `atomic`, workgroups (of a Scatter,
+// threads) bring what they have into the result by atomic operations; an earlier kernel has begun
+// it.
+struct Combination {
+  ThreadCombination threads = ThreadCombination::None;
+  bool atomic = false;
+  bool operator==(const Combination&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("axes", axes);
-    f("intra", intra_thread);
-    f("inter", inter_thread);
+    f("threads", threads);
+    f("atomic", atomic);
   }
 };
 
@@ -143,21 +106,24 @@ struct ReductionPlan {
 // axis, which are the kernel's thread axes. Neighbouring tiles are of neighbouring SIMD-groups.
 // Blocks and tiles may reach beyond the axes' sizes.
 //
-// Where the reduced axis has tiles of [depth, k], the workgroup brings the operands' panels of so
-// many elements into shared memory, step by step: the kernel's two scratch buffers, that of the
-// operand with the rows first (matrix_tiles.h).
+// With a `depth`, the workgroup brings the operands' panels of so many elements of the reduced axis
+// into shared memory, step by step (matrix_tiles.h). With two `copies` of the panels, those of the
+// next step are loaded before this step's products.
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph
   int64_t rows = 0, columns = 0, reduced = 0;  // axes
   int64_t row_operand = 0;                     // which of the contraction's operands has the rows
   Ints tiles, groups;
+  int64_t depth = 0;
+  int64_t copies = 1;
   bool operator==(const MatrixPlan&) const = default;
   // By side of the block: 0 that of the rows, 1 that of the columns.
   int64_t axis(size_t side) const { return side == 0 ? rows : columns; }
   size_t operand(size_t side) const { return static_cast<size_t>(row_operand) ^ side; }
   int64_t tile_size(size_t side) const { return side == 0 ? m : n; }
   int64_t block_size(size_t side) const { return tile_size(side) * tiles[side] * groups[side]; }
+  bool divides(int64_t axis) const { return axis == rows || axis == columns || axis == reduced; }
   template <class F>
   void fields(F&& f) {
     f("m", m);
@@ -170,23 +136,8 @@ struct MatrixPlan {
     f("row_operand", row_operand);
     f("tiles", tiles);
     f("groups", groups);
-  }
-};
-
-struct ScheduleContext {
-  Ints global_dims{1, 1, 1};  // workgroups
-  Ints local_dims{1, 1, 1};   // threads of a workgroup
-  int64_t upcasted = 1;       // points of the iteration space that one thread computes at once
-  std::string device;
-  std::optional<int64_t> stream;
-  bool operator==(const ScheduleContext&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("global", global_dims);
-    f("local", local_dims);
-    f("upcasted", upcasted);
-    f("device", device);
-    f("stream", stream);
+    f("depth", depth);
+    f("copies", copies);
   }
 };
 
@@ -215,11 +166,11 @@ struct StageValue {
 
 // Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
 // at every point of `axes`; of a Scatter node, its first operand; of a reduction that no stage of
-// the kernel reduces, its identity, for a kernel with the plan Atomic. Scan: carries an accumulator
-// along its axis, in order, and stores it at every point. Scatter: brings the updates, numbered by
-// its axis, into a buffer that an earlier stage or kernel began, at positions that are data; the
-// updates of one element in order unless the reduction plan says Atomic. Outer axes are those in no
-// stage.
+// the kernel reduces, its identity, for a kernel whose workgroups combine atomically. Scan: carries
+// an accumulator along its axis, in order, and stores it at every point. Scatter: brings the
+// updates, numbered by its axis, into a buffer that an earlier stage or kernel began, at positions
+// that are data; the updates of one element in order unless they are combined atomically. Outer
+// axes are those in no stage.
 //
 // A stage may keep a value that it computes in one of the kernel's scratch buffers, and take from
 // scratch what stages before it have kept. A Map stage with a `depth` runs inside the first `depth`
@@ -244,55 +195,106 @@ struct Stage {
   }
 };
 
-// Items.
+// Kernels.
 
-// A kernel with phases has no stages of its own. For each tile of its axes, inside its serial
-// loops, it runs the phases in order; their first axes, block mapping and first serial loops are
-// the kernel's, so that each of them goes on with its own loops over the tile (an axis whose
-// innermost tile is 1 is at a point there). What a phase stores for later ones alone lies in the
-// kernel's scratch buffers, one tile of it at a time.
-struct Kernel {
-  int64_t kernel_id = 0;
-  std::string kernel_name;
-  std::vector<Value> ops;  // the graph's nodes that this kernel computes
-  std::vector<BufferInfo> inputs;
-  std::vector<BufferInfo> outputs;
-  std::vector<BufferInfo> scratch;  // scope Shared: a workgroup's own, for the kernel's lifetime
-  IterSpace iter;
+struct Kernel;
+
+// Runs its stages, in order, at every point of the outer axes.
+struct Staged {
   std::vector<Stage> stages;
+  std::optional<Combination> combine = std::nullopt;  // where threads share a reduction
+  bool operator==(const Staged&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("stages", stages);
+    f("combine", combine);
+  }
+};
+
+// For each tile of the kernel's axes, inside its serial loops, runs the phases in order. Their
+// first axes, block mapping and first serial loops are the kernel's, so that each of them goes on
+// with its own loops over the tile (an axis whose innermost tile is 1 is at a point there). What a
+// phase stores for later ones alone lies in the kernel's scratch buffers, one tile of it at a time.
+struct Phased {
   std::vector<Kernel> phases;
-  std::optional<ReductionPlan> reduce;
-  std::optional<MatrixPlan> matrix;
-  std::vector<LoopHint> hints;
-  ScheduleContext context;
+  bool operator==(const Phased&) const;
+  template <class F>
+  void fields(F&& f) {
+    f("phases", phases);
+  }
+};
+
+// Runs its first stage, a contraction, by the plan; the others at each point of the result.
+struct MatrixTiled {
+  MatrixPlan plan;
+  std::vector<Stage> stages;
+  bool operator==(const MatrixTiled&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("matrix", plan);
+    f("stages", stages);
+  }
+};
+
+struct Kernel {
+  using Body = std::variant<Staged, Phased, MatrixTiled>;
+
+  std::string name;
+  std::string device;      // of the launch; phases have none
+  std::vector<Value> ops;  // the graph's nodes that this kernel computes, ascending
+  std::vector<Value> inputs, outputs;
+  IterSpace iter;
+  std::vector<Scratch> scratch;  // a workgroup's own
+  std::vector<Prefetch> prefetches;
+  std::vector<Value> nontemporal;  // outputs that are written past the caches
+  Body body;
   bool operator==(const Kernel&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("id", kernel_id);
-    f("name", kernel_name);
+    f("name", name);
+    f("device", device);
     f("ops", ops);
     f("inputs", inputs);
     f("outputs", outputs);
     f("scratch", scratch);
     f("iter", iter);
-    f("stages", stages);
-    f("phases", phases);
-    f("reduce", reduce);
-    f("matrix", matrix);
-    f("hints", hints);
-    f("context", context);
+    f("prefetch", prefetches);
+    f("nontemporal", nontemporal);
+    f("body", body);
   }
-  int64_t unroll(int64_t axis) const;  // 1 without a hint
-  // Elements of a vector: of the vec axes, or those that a thread holds of a matrix tile; else 1.
+
+  const std::vector<Stage>& stages() const;   // empty if the kernel has phases
+  std::vector<Stage>& mutable_stages();       // of a kernel without phases
+  const std::vector<Kernel>& phases() const;  // empty if it has none
+  // Null of a kernel of another kind.
+  const MatrixPlan* matrix() const;
+  const Combination* combination() const;
+  bool is_atomic() const { return combination() && combination()->atomic; }
+
+  // Elements of a vector that a thread holds: by the mapping, or of a matrix tile.
   int64_t lanes() const;
+  // Points of the iteration space, or vectors of them, that a thread computes at once.
+  int64_t points_at_once() const;
+  // What one workgroup covers of a block axis.
+  int64_t workgroup_tile(int64_t axis) const;
+  // How many workgroups the launch has.
+  int64_t workgroups() const;
+  // Whether the points of the block axes are dealt to the threads of all workgroups, one each.
+  bool deals_points_to_threads() const;
   // How much of a value its Map stages store: nothing if all of it.
   std::optional<int64_t> part_stored(Value v) const;
-  const BufferInfo* scratch_of(Value v) const;  // null if the value is not kept
-  const StageValue* stored(Value v) const;      // by a stage, or a phase's; null if by none
+  const Scratch* scratch_of(Value v) const;  // null if the value is not kept
+  const StageValue* stored(Value v) const;   // by a stage, or a phase's; null if by none
 };
+
+inline bool Phased::operator==(const Phased& other) const {
+  return phases == other.phases;
+}
 
 // The axes that belong to no stage.
 Ints outer_axes(const Kernel& kernel);
+// The axes that a Reduce, Scan or Scatter stage runs along.
+Ints reduced_axes(const Kernel& kernel);
 // Whether the kernel computes a contraction.
 bool contracts(const Graph& graph, const Kernel& kernel);
 // Whether the stage's points must run in order: a Scan or a Scatter.
@@ -300,110 +302,78 @@ bool is_sequential(const Stage& stage);
 // The kernel's last sequential stage, or null.
 const Stage* sequential_stage(const Kernel& kernel);
 
+// Items.
+
+// Copies a value, whose buffer is on another device.
 struct Memory_Transfer {
-  int64_t transfer_id = 0;
-  Value src_var, dst_var;
+  Value src, dst;
   std::string src_device, dst_device;
-  Ints dims;
-  std::optional<Ints> src_strides, dst_strides;
-  int64_t size_bytes = 0;
-  bool is_async = false;
-  std::optional<int64_t> stream;
   bool operator==(const Memory_Transfer&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("id", transfer_id);
-    f("src", src_var);
-    f("dst", dst_var);
+    f("src", src);
+    f("dst", dst);
     f("src_device", src_device);
     f("dst_device", dst_device);
-    f("dims", dims);
-    f("src_strides", src_strides);
-    f("dst_strides", dst_strides);
-    f("bytes", size_bytes);
-    f("async", is_async);
-    f("stream", stream);
   }
 };
 
-enum class SyncType : uint8_t { Barrier, Fence, Event };
-enum class SyncScope : uint8_t { Threadgroup, Device, System };
-const char* name_of(SyncType type);
-const char* name_of(SyncScope scope);
-
+// Waits until the devices have run all that was launched before.
 struct Synchronization {
-  int64_t sync_id = 0;
-  SyncType sync_type = SyncType::Barrier;
-  std::optional<int64_t> event;
-  SyncScope scope = SyncScope::Device;
   std::vector<std::string> devices;
-  std::optional<int64_t> stream;
   bool operator==(const Synchronization&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("id", sync_id);
-    f("type", sync_type);
-    f("event", event);
-    f("scope", scope);
     f("devices", devices);
-    f("stream", stream);
   }
 };
 
 // A call to a function of the host, after all that its operands need.
 struct Host_Callback {
-  int64_t callback_id = 0;
-  std::string callback_name;
+  std::string name;
   int64_t call = 0;  // number of the function among the program's
-  // One for each operand, in order, and one for each result that is used; row-major.
-  std::vector<BufferInfo> inputs, outputs;
+  // One for each operand, in order, and one for each result that is used.
+  std::vector<Value> inputs, outputs;
   bool operator==(const Host_Callback&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("id", callback_id);
-    f("name", callback_name);
+    f("name", name);
     f("call", call);
     f("inputs", inputs);
     f("outputs", outputs);
   }
 };
 
-using Operation = std::variant<Kernel, Memory_Transfer, Synchronization, Host_Callback>;
-
+// Items are numbered by position, and run in this order.
 struct ScheduleItem {
-  int64_t item_id = 0;
-  Operation operation;
-  Ints depends_on;
-  Ints dependents;
+  std::variant<Kernel, Memory_Transfer, Synchronization, Host_Callback> operation;
   bool operator==(const ScheduleItem&) const = default;
   const Kernel* kernel() const { return std::get_if<Kernel>(&operation); }
+  Kernel* kernel() { return std::get_if<Kernel>(&operation); }
+  const Memory_Transfer* transfer() const { return std::get_if<Memory_Transfer>(&operation); }
+  const Synchronization* synchronization() const {
+    return std::get_if<Synchronization>(&operation);
+  }
   const Host_Callback* callback() const { return std::get_if<Host_Callback>(&operation); }
 };
 
-// Calls f(inputs, outputs) with the buffers of a kernel or host callback.
-template <class Item, class F>
-void with_buffers(Item& item, F&& f) {
-  const auto visit = [&](auto* operation) {
-    if (operation) f(operation->inputs, operation->outputs);
-  };
-  visit(std::get_if<Kernel>(&item.operation));
-  visit(std::get_if<Host_Callback>(&item.operation));
-}
+// The values whose buffers an item reads and writes.
+struct ItemAccesses {
+  std::vector<Value> reads, writes;
+};
+ItemAccesses accesses_of(const ScheduleItem& item);
 
-enum class DependencyKind : uint8_t { Data, Control };
-const char* name_of(DependencyKind kind);
-
+// Item `to` waits for item `from`: for the values that it reads of those that `from` writes, or
+// because one of them is a synchronization, for nothing but its end.
 struct Dependency {
-  int64_t dep_from = 0, dep_to = 0;  // items
-  std::vector<Value> dep_vars;
-  DependencyKind kind = DependencyKind::Data;
+  int64_t from = 0, to = 0;
+  std::vector<Value> values;
   bool operator==(const Dependency&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("from", dep_from);
-    f("to", dep_to);
-    f("vars", dep_vars);
-    f("kind", kind);
+    f("from", from);
+    f("to", to);
+    f("values", values);
   }
 };
 
@@ -431,25 +401,22 @@ struct FusionOpportunity {
   }
 };
 
+// What an item costs.
 struct ItemAnalysis {
-  int64_t item_id = 0;
   int64_t flops = 0;
   int64_t bytes_read = 0;  // each element of each input once
   int64_t bytes_written = 0;
-  int64_t regs_per_thread = 0;  // accumulators
-  int64_t smem_bytes = 0;
-  double occupancy = 1;  // share of the device's cores or threads that have work
-  int64_t work_ns = 0;   // on one core or compute unit
-  int64_t est_ns = 0;    // on the device, launch included
+  int64_t accumulators = 0;  // of a thread
+  double occupancy = 1;      // share of the device's cores or threads that have work
+  int64_t work_ns = 0;       // on one core or compute unit
+  int64_t est_ns = 0;        // on the device, launch included
   bool operator==(const ItemAnalysis&) const = default;
   template <class F>
   void fields(F&& f) {
-    f("item", item_id);
     f("flops", flops);
     f("bytes_read", bytes_read);
     f("bytes_written", bytes_written);
-    f("regs", regs_per_thread);
-    f("smem", smem_bytes);
+    f("accumulators", accumulators);
     f("occupancy", occupancy);
     f("work_ns", work_ns);
     f("est_ns", est_ns);
@@ -462,6 +429,7 @@ struct Schedule {
   // By output of the graph: the value whose buffer holds it, row-major.
   std::vector<Value> outputs;
   std::vector<Dependency> dependencies;
+  std::vector<Allocation> allocations;  // of all buffers, by ascending value
   std::vector<FusionOpportunity> fusion_opportunities;
   std::vector<ItemAnalysis> analysis;  // by item
   Ints critical_path;                  // items
@@ -472,13 +440,6 @@ struct Schedule {
 
 }  // namespace rune::schedule
 
-RUNE_ENUM_CODEC(rune::schedule::AxisRole, 2, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::MemoryScope, 2, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::HintKind, 5, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::IntraThread, 4, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::InterThread, 4, rune::schedule::name_of);
+RUNE_ENUM_CODEC(rune::schedule::ThreadCombination, 3, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::StageKind, 4, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::SyncType, 3, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::SyncScope, 3, rune::schedule::name_of);
-RUNE_ENUM_CODEC(rune::schedule::DependencyKind, 2, rune::schedule::name_of);
 RUNE_ENUM_CODEC(rune::schedule::FusionType, 3, rune::schedule::name_of);

@@ -28,8 +28,10 @@ class ValueVisitor {
   void visit(std::optional<T>& member) {
     if (member) visit(*member);
   }
+  void visit(Kernel::Body& body) {
+    std::visit([this](auto& alternative) { visit(alternative); }, body);
+  }
   void visit(const std::string&) {}
-  void visit(const std::pair<int64_t, int64_t>&) {}
   template <class T>
     requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
   void visit(const T&) {}
@@ -38,29 +40,8 @@ class ValueVisitor {
   F f_;
 };
 
-// Without what tells it from others of its structure.
-void remove_place(Kernel& kernel) {
-  kernel.kernel_id = 0;
-  kernel.kernel_name.clear();
-  for (auto* buffers : {&kernel.inputs, &kernel.outputs, &kernel.scratch})
-    for (BufferInfo& buffer : *buffers) {
-      buffer.alloc.lifetime = {0, 0};
-      buffer.alloc.alias_group.reset();
-      buffer.alloc.offset.reset();
-    }
-  for (Kernel& phase : kernel.phases) remove_place(phase);
-}
-
-void set_place(Kernel& kernel, const Kernel& of) {
-  kernel.kernel_id = of.kernel_id;
-  kernel.kernel_name = of.kernel_name;
-  for (BufferInfo& buffer : kernel.scratch) buffer.alloc.lifetime = {of.kernel_id, of.kernel_id};
-  for (size_t i = 0; i < kernel.phases.size(); ++i) set_place(kernel.phases[i], of.phases[i]);
-}
-
 size_t input_number(const Kernel& kernel, Value v) {
-  const auto is_it = [v](const BufferInfo& buffer) { return buffer.buf_var == v; };
-  return std::find_if(kernel.inputs.begin(), kernel.inputs.end(), is_it) - kernel.inputs.begin();
+  return std::find(kernel.inputs.begin(), kernel.inputs.end(), v) - kernel.inputs.begin();
 }
 
 // The limits of a Shrink on an input with an origin, from there on; nothing of other nodes. The
@@ -86,9 +67,8 @@ std::optional<graph::Pairs> limits_from_origin(const graph::Node& node, const Ke
 KernelValues::KernelValues(const Kernel& kernel) {
   const auto& ops = kernel.ops;  // ascending
   for (size_t i = 0; i < ops.size(); ++i) by_id_.push_back({ops[i], i});
-  for (const BufferInfo& buffer : kernel.inputs)
-    if (!std::binary_search(ops.begin(), ops.end(), buffer.buf_var))
-      by_id_.push_back({buffer.buf_var, by_id_.size()});
+  for (const Value v : kernel.inputs)
+    if (!std::binary_search(ops.begin(), ops.end(), v)) by_id_.push_back({v, by_id_.size()});
   const auto inputs = by_id_.begin() + static_cast<std::ptrdiff_t>(ops.size());
   std::sort(inputs, by_id_.end());
   std::inplace_merge(by_id_.begin(), inputs, by_id_.end());
@@ -107,10 +87,10 @@ std::vector<Value> KernelValues::by_number() const {
 
 std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
   std::vector<Ints> origins(kernel.inputs.size());
-  if (!kernel.phases.empty() || kernel.matrix) return origins;
+  if (!std::holds_alternative<Staged>(kernel.body)) return origins;
   std::vector<bool> whole(kernel.inputs.size(), false);  // read otherwise, too
   for (size_t i = 0; i < kernel.inputs.size(); ++i) {
-    const Value v = kernel.inputs[i].buf_var;
+    const Value v = kernel.inputs[i];
     whole[i] = std::binary_search(kernel.ops.begin(), kernel.ops.end(), v) || kernel.stored(v);
   }
   for (const Value v : kernel.ops)
@@ -174,7 +154,7 @@ bool StructureTable::computes_alike(size_t op, const Entry& a, const Entry& b) c
 
 size_t StructureTable::add(const Kernel& kernel) {
   Entry entry{kernel.ops, kernel, KernelValues(kernel), origins_of(graph_, kernel)};
-  remove_place(entry.kernel);
+  entry.kernel.name.clear();
   ValueVisitor([&](Value& v) {
     v.id = static_cast<uint32_t>(entry.values.number_of(v));
   }).visit(entry.kernel);
@@ -192,7 +172,7 @@ Kernel with_values_of(const Kernel& kernel, Kernel like) {
   const std::vector<Value> to = KernelValues(kernel).by_number();
   RUNE_CHECK(from.size() == to.size(), "kernels differ in structure");
   ValueVisitor([&](Value& v) { v = to.at(from.number_of(v)); }).visit(like);
-  set_place(like, kernel);
+  like.name = kernel.name;
   return like;
 }
 

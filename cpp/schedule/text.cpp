@@ -46,7 +46,7 @@ std::string_view singular(std::string_view key) {
 }
 
 // Prints the fields of a struct line by line: structs as `word fields`, lists of structs as one
-// such line an entry, everything else as `key=value`.
+// such line an entry, everything else as `key=value`. Empty lists of values are left out.
 class LinePrinter {
  public:
   LinePrinter(std::string& out, int indent) : out_(out), indent_(indent, ' ') {}
@@ -56,6 +56,12 @@ class LinePrinter {
     using Entry = typename Element<T>::Type;
     if constexpr (kIsBlock<T>) {
       const_cast<T&>(member).fields(*this);
+    } else if constexpr (std::is_same_v<T, Kernel::Body>) {
+      std::visit(
+          [this](auto& body) {
+            const_cast<std::remove_cvref_t<decltype(body)>&>(body).fields(*this);
+          },
+          member);
     } else if constexpr (std::is_same_v<Entry, Kernel>) {
       for (const Kernel& entry : member) {
         out_ += concat(indent_, singular(key), " {\n");
@@ -66,6 +72,8 @@ class LinePrinter {
       record(key, member);
     } else if constexpr (Element<T>::kIsList && kIsRecord<Entry>) {
       for (const Entry& entry : member) record(singular(key), entry);
+    } else if constexpr (std::is_same_v<Entry, Value>) {
+      if (!member.empty()) attribute(key, member);
     } else if constexpr (Element<T>::kIsOptional) {
       if (!member) return;
       if constexpr (kIsRecord<Entry>) {
@@ -110,6 +118,11 @@ class LineParser {
     using Entry = typename Element<T>::Type;
     if constexpr (kIsBlock<T>) {
       member.fields(*this);
+    } else if constexpr (std::is_same_v<T, Kernel::Body>) {
+      // The word of its first line tells the kinds of kernels apart.
+      if (at_record("phase")) member = Phased{};
+      if (at_record("matrix")) member = MatrixTiled{};
+      std::visit([this](auto& body) { body.fields(*this); }, member);
     } else if constexpr (std::is_same_v<Entry, Kernel>) {
       while (at_record(singular(key))) {
         lexer_.ident();
@@ -122,6 +135,8 @@ class LineParser {
       text::parse_fields(lexer_, member);
     } else if constexpr (Element<T>::kIsList && kIsRecord<Entry>) {
       while (at_record(singular(key))) member.push_back(record<Entry>());
+    } else if constexpr (std::is_same_v<Entry, Value>) {
+      if (at_attribute(key)) member = attribute<T>();
     } else if constexpr (Element<T>::kIsOptional) {
       if constexpr (kIsRecord<Entry>) {
         if (at_record(key)) member = record<Entry>();
@@ -160,16 +175,13 @@ class LineParser {
   Lexer& lexer_;
 };
 
-// The kinds of items, in the order of Operation's alternatives.
+// The kinds of items, in the order of the operation's alternatives.
+using Operation = decltype(ScheduleItem::operation);
 constexpr std::string_view kKinds[] = {"kernel", "transfer", "synchronization", "callback"};
 static_assert(std::size(kKinds) == std::variant_size_v<Operation>);
 
-void print_item(std::string& out, const ScheduleItem& item) {
-  out += concat("  item ", item.item_id, " ", kKinds[item.operation.index()], " depends_on=");
-  Codec<Ints>::print(out, item.depends_on);
-  out += " dependents=";
-  Codec<Ints>::print(out, item.dependents);
-  out += " {\n";
+void print_item(std::string& out, size_t number, const ScheduleItem& item) {
+  out += concat("  item ", number, " ", kKinds[item.operation.index()], " {\n");
   std::visit(
       [&](const auto& operation) {
         using T = std::remove_cvref_t<decltype(operation)>;
@@ -179,33 +191,23 @@ void print_item(std::string& out, const ScheduleItem& item) {
   out += "  }\n";
 }
 
-template <class T>
-Operation parse_as(Lexer& lexer) {
-  T operation;
-  operation.fields(LineParser(lexer));
-  return operation;
+template <size_t kind = 0>
+Operation make_operation(const Lexer& start, const std::string& word) {
+  if constexpr (kind < std::size(kKinds)) {
+    if (word == kKinds[kind]) return Operation(std::in_place_index<kind>);
+    return make_operation<kind + 1>(start, word);
+  }
+  start.fail("unknown kind of item `" + word + "`");
 }
 
-Operation parse_operation(Lexer& lexer, const std::string& kind) {
-  if (kind == kKinds[0]) return parse_as<Kernel>(lexer);
-  if (kind == kKinds[1]) return parse_as<Memory_Transfer>(lexer);
-  if (kind == kKinds[2]) return parse_as<Synchronization>(lexer);
-  return parse_as<Host_Callback>(lexer);
-}
-
-ScheduleItem parse_item(Lexer& lexer) {
-  ScheduleItem item;
+ScheduleItem parse_item(Lexer& lexer, size_t number) {
   lexer.expect_ident("item");
-  item.item_id = lexer.integer();
+  if (lexer.integer() != static_cast<int64_t>(number))
+    lexer.fail(concat("expected item ", number, ": items are numbered in order"));
   const Lexer start = lexer;
-  const std::string kind = lexer.ident();
-  if (std::find(std::begin(kKinds), std::end(kKinds), kind) == std::end(kKinds))
-    start.fail("unknown kind of item `" + kind + "`");
-  LineParser header(lexer);
-  header("depends_on", item.depends_on);
-  header("dependents", item.dependents);
+  ScheduleItem item{make_operation(start, lexer.ident())};
   lexer.expect("{");
-  item.operation = parse_operation(lexer, kind);
+  std::visit([&](auto& operation) { operation.fields(LineParser(lexer)); }, item.operation);
   lexer.expect("}");
   return item;
 }
@@ -215,6 +217,7 @@ template <class T, class F>
 void plan_fields(T& schedule, F&& f) {
   f("outputs", schedule.outputs);
   f("dependency", schedule.dependencies);
+  f("allocation", schedule.allocations);
   f("fusion", schedule.fusion_opportunities);
   f("cost", schedule.analysis);
   f("critical_path", schedule.critical_path);
@@ -237,7 +240,7 @@ std::string indented(const std::string& text) {
 
 std::string print(const Schedule& schedule) {
   std::string out = "schedule {\n" + indented(graph::print(schedule.graph));
-  for (const ScheduleItem& item : schedule.items) print_item(out, item);
+  for (size_t i = 0; i < schedule.items.size(); ++i) print_item(out, i, schedule.items[i]);
   plan_fields(schedule, LinePrinter(out, 2));
   return out + "}\n";
 }
@@ -248,7 +251,8 @@ Schedule parse(std::string_view source) {
   lexer.expect_ident("schedule");
   lexer.expect("{");
   schedule.graph = graph::parse(lexer);
-  while (lexer.lookahead_ident() == "item") schedule.items.push_back(parse_item(lexer));
+  while (lexer.lookahead_ident() == "item")
+    schedule.items.push_back(parse_item(lexer, schedule.items.size()));
   plan_fields(schedule, LineParser(lexer));
   lexer.expect("}");
   if (!lexer.at_end()) lexer.fail("expected the end of the text");
@@ -257,9 +261,10 @@ Schedule parse(std::string_view source) {
 
 bool equal(const Schedule& a, const Schedule& b) {
   return graph::equal(a.graph, b.graph) && a.items == b.items && a.outputs == b.outputs &&
-         a.dependencies == b.dependencies && a.fusion_opportunities == b.fusion_opportunities &&
-         a.analysis == b.analysis && a.critical_path == b.critical_path &&
-         a.arena_bytes == b.arena_bytes && a.total_memory_usage == b.total_memory_usage &&
+         a.dependencies == b.dependencies && a.allocations == b.allocations &&
+         a.fusion_opportunities == b.fusion_opportunities && a.analysis == b.analysis &&
+         a.critical_path == b.critical_path && a.arena_bytes == b.arena_bytes &&
+         a.total_memory_usage == b.total_memory_usage &&
          a.estimated_runtime_ns == b.estimated_runtime_ns;
 }
 

@@ -108,8 +108,11 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
     """Runs a lowered program's kernels on the interpreter, in the order of its schedule."""
     schedule = lowered.schedule
     memory: dict[str, np.ndarray] = {}
+    types = {}
     for value, dtype, shape in re.findall(r"\n    (%\d+) = .* : (\w+)\[([\d,]*)\]", schedule):
-        if re.search(r"\b0\b", shape):  # no kernel writes an empty array
+        size = int(np.prod([int(d) for d in shape.split(",") if d], dtype=np.int64))
+        types[value] = size, _NUMPY.get(dtype)
+        if size == 0:  # no kernel writes an empty array
             memory[value] = np.empty(0, _NUMPY[dtype])
     for value, index in re.findall(r"(%\d+) = placeholder index=(\d+)", schedule):
         memory[value] = np.ascontiguousarray(inputs[int(index)]).ravel()
@@ -117,13 +120,12 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
     assert len(items) == len(lowered.kernels)
     for item, kernel in zip(items, lowered.kernels, strict=True):
         arguments: dict[str, np.ndarray] = {}  # one for what is read and written
-        pattern = r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]"
-        for _, value, dtype, shape in re.findall(pattern, item):
+        for value in re.findall(r"%\d+", "".join(re.findall(r"\n    (?:in|out)puts=.*", item))):
             if value not in memory:
-                size = int(np.prod([int(d) for d in shape.split(",") if d], dtype=np.int64))
                 constant = re.search(rf"\n    {value} = vconst values=\[([^\]]*)\]", schedule)
                 assert not constant, "a constant array"
-                memory[value] = np.full(size, 7, _NUMPY[dtype])
+                size, dtype = types[value]
+                memory[value] = np.full(size, 7, dtype)
             arguments[value] = memory[value]
         _core.interpret(kernel, list(arguments.values()))
     outputs = re.search(r"\n  outputs=\[([^\]]*)\]", schedule)

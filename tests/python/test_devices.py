@@ -22,7 +22,7 @@ def run(g: Graph, outputs: list[tuple[ir.Value, np.ndarray]], device: str) -> ir
 
 
 def kernel_devices(program: ir.Program) -> list[str]:
-    found = re.findall(r'context .*device="([^"]*)"', program.lowered.schedule)
+    found = re.findall(r'\n    device="([^"]*)"', program.lowered.schedule)
     return [name.removesuffix(":0") for name in found]
 
 

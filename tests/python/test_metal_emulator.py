@@ -29,7 +29,8 @@ DTYPES = {
 _HEAD = re.compile(
     r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\](?: arguments=\[([-\d,]+)\])?"
 )
-_ARGUMENT = re.compile(r"\n    (input|output) (%\d+) dtype=(\w+) layout=\{shape=\[([\d,]*)\]")
+_ARGUMENTS = re.compile(r"\n    (in|out)puts=\[([^\]]*)\]")
+_TYPE = re.compile(r"\n    (%\d+) = .* : (\w+)\[([\d,]*)\]")
 KERNEL = re.compile(r"(?<=\)\]\]\nvoid )(\w+)(?=\()")
 
 
@@ -89,13 +90,16 @@ class Program:
             value: inputs[int(index)].copy()
             for value, index in re.findall(r"(%\d+) = placeholder index=(\d+)", self.schedule)
         }
+        stored = {value: (dtype, shape) for value, dtype, shape in _TYPE.findall(self.schedule)}
         items = re.split(r"\n  item ", self.schedule)[1:]
         for item, name, text in zip(items, self.names, self.kernels, strict=True):
             arguments = []
-            for kind, value, dtype, shape in _ARGUMENT.findall(item):
-                if kind == "output":
-                    values[value] = poisoned(ints(shape), DTYPES[dtype])
-                arguments.append(values[value])
+            for kind, buffers in _ARGUMENTS.findall(item):
+                for value in buffers.split(","):
+                    if kind == "out":
+                        dtype, shape = stored[value]
+                        values[value] = poisoned(ints(shape), DTYPES[dtype])
+                    arguments.append(values[value])
             head = _HEAD.match(text)
             assert head
             if head[4]:  # the scalars of the launch come after the arrays

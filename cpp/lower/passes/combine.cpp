@@ -1,7 +1,7 @@
 #include "lower/passes/combine.h"
 
 #include "alu/eval.h"
-#include "schedule/mapping/mapping.h"
+#include "base/error.h"
 
 namespace rune::lower {
 
@@ -17,7 +17,7 @@ class Combiner {
         values_(context.values),
         nest_(context.nest),
         threads_(context.nest.threads()),
-        shuffles_(schedule::combines_by_shuffles(context.graph, context.kernel, context.caps)) {}
+        combination_(context.kernel.combination()) {}
 
   // A tree over values.
   Var combine_copies(std::vector<Var> values, ReduceOp op) {
@@ -44,7 +44,10 @@ class Combiner {
 
   // All threads of the group get the result.
   Var combine_threads(Var x, ReduceOp op) {
-    return shuffles_ ? combine_simd_groups(x, op) : combine_through_memory(x, op);
+    RUNE_CHECK(combination_, "threads share a reduction, and nothing says how they combine");
+    return combination_->threads == schedule::ThreadCombination::Shuffles
+               ? combine_simd_groups(x, op)
+               : combine_through_memory(x, op);
   }
 
   // Within each SIMD-group; then each of them combines the results of all.
@@ -91,7 +94,7 @@ class Combiner {
   ValueEmitter& values_;
   LoopNest& nest_;
   const int64_t threads_;
-  const bool shuffles_;
+  const schedule::Combination* const combination_;
 };
 
 }  // namespace

@@ -44,9 +44,8 @@ void KernelContext::keep_points(const schedule::Stage& stage, const Index& origi
 }
 
 bool KernelContext::is_nontemporal(Value v) const {
-  return std::any_of(kernel.hints.begin(), kernel.hints.end(), [&](const auto& hint) {
-    return hint.kind == schedule::HintKind::Nontemporal && hint.var == v;
-  });
+  const std::vector<Value>& values = kernel.nontemporal;
+  return std::find(values.begin(), values.end(), v) != values.end();
 }
 
 }  // namespace rune::lower

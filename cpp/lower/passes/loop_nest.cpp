@@ -16,7 +16,7 @@ LoopNest::LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule:
       values_(values),
       iter_(kernel.iter),
       index_dtype_(index_dtype),
-      threads_(kernel.context.local_dims[0]) {}
+      threads_(kernel.iter.mapping.threads) {}
 
 bool LoopNest::is_vector(int64_t axis) const {
   return contains(iter_.mapping.vec, axis);

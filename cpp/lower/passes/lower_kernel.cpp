@@ -23,11 +23,9 @@ using sym::Expr;
 using sym::Mask;
 
 std::vector<Value> kernel_arguments(const schedule::Kernel& kernel) {
-  std::vector<Value> arguments;
-  for (const auto& buffer : kernel.inputs) arguments.push_back(buffer.buf_var);
-  for (const auto& buffer : kernel.outputs)
-    if (std::find(arguments.begin(), arguments.end(), buffer.buf_var) == arguments.end())
-      arguments.push_back(buffer.buf_var);
+  std::vector<Value> arguments = kernel.inputs;
+  for (const Value v : kernel.outputs)
+    if (std::find(arguments.begin(), arguments.end(), v) == arguments.end()) arguments.push_back(v);
   return arguments;
 }
 
@@ -47,17 +45,15 @@ class KernelLowerer {
         tiles_(kernel.iter.axes.size()) {
     for (const int64_t axis : mapping_.serial)
       if (contains(context_.outer, axis)) loops_.push_back(axis);
-    for (const schedule::Kernel& phase : kernel.phases)
+    for (const schedule::Kernel& phase : kernel.phases())
       phases_.push_back(std::make_unique<KernelLowerer>(launch, phase));
   }
 
   Kernel run() {
     Point start = nest_.origin();
-    const bool threads_over_grid =
-        !mapping_.thread.empty() && contains(mapping_.block, mapping_.thread[0]);
-    if (kernel_.matrix) {
+    if (kernel_.matrix()) {
       deal_to_simd_groups(start);
-    } else if (threads_over_grid) {
+    } else if (kernel_.deals_points_to_threads()) {
       deal_to_threads(start);
     } else {
       const std::vector<Expr> groups = block_tiles();
@@ -74,10 +70,7 @@ class KernelLowerer {
       outer_loops(0, {start});
       if (within) builder_.close_if();
     }
-    const auto& context = kernel_.context;
-    return builder_.finish(kernel_.kernel_name,
-                           {context.global_dims[0], context.global_dims[1], context.global_dims[2]},
-                           {context.local_dims[0], context.local_dims[1], context.local_dims[2]});
+    return builder_.finish(kernel_.name, {kernel_.workgroups(), 1, 1}, {nest_.threads(), 1, 1});
   }
 
  private:
@@ -87,7 +80,7 @@ class KernelLowerer {
     int64_t total = 1;
     for (const int64_t axis : mapping_.block)
       sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
-    const int64_t launched = kernel_.context.global_dims[0] * nest_.threads();
+    const int64_t launched = kernel_.workgroups() * nest_.threads();
     const Var number =
         builder_.special(SpecialKind::Global_task_idx, 0, launched, context_.index_dtype);
     const bool guarded = launched > total;
@@ -116,7 +109,7 @@ class KernelLowerer {
     Shape counts;
     int64_t total = 1;
     for (const int64_t axis : mapping_.block) {
-      const int64_t tile = iter_.tiles[axis].front();
+      const int64_t tile = kernel_.workgroup_tile(axis);
       counts.push_back(ceil_div(nest_.extent(axis), tile));
       total *= counts.back();
     }
@@ -169,7 +162,7 @@ class KernelLowerer {
   }
 
   void keep_tiles(size_t depth, const Points& points) {
-    for (const Stage& stage : kernel_.stages)
+    for (const Stage& stage : kernel_.stages())
       if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
   }
 
@@ -230,8 +223,8 @@ class KernelLowerer {
     for (const auto& phase : phases_) {
       const Point point = phase->enter(*this, points);
       const Point start = phase->start_of_tiles(static_cast<int64_t>(depth), point);
-      for (const schedule::BufferInfo& buffer : kernel_.scratch) {
-        StageValue between = *kernel_.stored(buffer.buf_var);
+      for (const schedule::Scratch& buffer : kernel_.scratch) {
+        StageValue between = *kernel_.stored(buffer.value);
         between.strides.resize(iter_.axes.size());
         between.strides.resize(start.axes.size(), 0);
         phase->values_.place_in_scratch(between.value, values_,
@@ -242,7 +235,7 @@ class KernelLowerer {
   }
 
   void run_stages(const Points& points) {
-    for (const Stage& stage : kernel_.stages) {
+    for (const Stage& stage : kernel_.stages()) {
       if (stage.depth) continue;
       values_.take(stage.takes.value_or(std::vector<Value>{}));
       values_.prefetch_for(stage);
@@ -267,12 +260,11 @@ class KernelLowerer {
         std::vector<ValueEmitter::Element> elements;
         for (const Point& point : points) {
           Mask mask = point.mask;
-          if (stage.axes.empty() && kernel_.reduce && nest_.threads() > 1)
-            require_first_thread(mask);
+          if (stage.axes.empty() && nest_.threads() > 1) require_first_thread(mask);
           elements.push_back(
               {schedule::value_position(stage, value, point.axes), results[i++], mask});
         }
-        if (is_atomic()) {
+        if (kernel_.is_atomic()) {
           combine_atomically(value.value, elements);
         } else {
           values_.store(value.value, elements, context_.is_nontemporal(value.value));
@@ -281,16 +273,12 @@ class KernelLowerer {
     });
   }
 
-  bool is_atomic() const {
-    return kernel_.reduce && kernel_.reduce->inter_thread == schedule::InterThread::Atomic;
-  }
-
   // What a Map stage stores; of reductions that the kernel does not reduce, the identities.
   std::vector<Var> evaluate(const std::vector<Access>& wanted) {
     const auto node = [&](const Access& access) -> const graph::Node& {
       return context_.graph[access.value];
     };
-    const bool reduces = std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
+    const bool reduces = std::any_of(kernel_.stages().begin(), kernel_.stages().end(),
                                      [](auto& s) { return s.kind == StageKind::Reduce; });
     if (reduces || schedule::evaluation_of(node(wanted.front())) != schedule::Evaluation::Reduction)
       return values_.evaluate(wanted);
@@ -314,10 +302,11 @@ class KernelLowerer {
 
   // Where all threads of a group have one result, one stores it.
   void require_first_thread(Mask& mask) {
-    const bool share = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](auto& stage) {
-      return stage.kind == StageKind::Reduce && !stage.axes.empty() &&
-             nest_.is_thread(nest_.order_of(stage).back());
-    });
+    const bool share =
+        std::any_of(kernel_.stages().begin(), kernel_.stages().end(), [&](auto& stage) {
+          return stage.kind == StageKind::Reduce && !stage.axes.empty() &&
+                 nest_.is_thread(nest_.order_of(stage).back());
+        });
     if (share) mask.require_between(nest_.thread_number(nest_.threads()), 0, 1);
   }
 
@@ -352,7 +341,7 @@ class Alike {
         if (std::all_of(from_first.begin(), from_first.end(), [](int64_t n) { return n == 0; }))
           continue;
         const auto known = std::find(steps.begin(), steps.end(), from_first);
-        launch.shifts.push_back({first.inputs[i].buf_var, static_cast<int64_t>(axis),
+        launch.shifts.push_back({first.inputs[i], static_cast<int64_t>(axis),
                                  static_cast<size_t>(known - steps.begin())});
         if (known == steps.end()) steps.push_back(from_first);
       }
@@ -365,7 +354,7 @@ class Alike {
     for (size_t m = 0; m < members_.size(); ++m) {
       Kernel& kernel = result[members_[m].number];
       kernel = lowered;
-      kernel.name = members_[m].kernel->kernel_name;
+      kernel.name = members_[m].kernel->name;
       for (const Ints& step : steps) kernel.arguments.push_back(step[m]);
     }
   }

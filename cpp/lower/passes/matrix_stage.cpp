@@ -16,9 +16,9 @@ using sym::Mask;
 namespace {
 
 MatrixOp find_operation(const KernelContext& context) {
-  const DType result = context.graph[context.kernel.stages[0].values[0].value].dtype();
-  auto found = schedule::planned_operation(*context.kernel.matrix, result, context.caps);
-  RUNE_CHECK(found, "kernel ", context.kernel.kernel_name, ": ", context.caps.name,
+  const DType result = context.graph[context.kernel.stages()[0].values[0].value].dtype();
+  auto found = schedule::planned_operation(*context.kernel.matrix(), result, context.caps);
+  RUNE_CHECK(found, "kernel ", context.kernel.name, ": ", context.caps.name,
              " has no matrix operation as planned");
   return *std::move(found);
 }
@@ -43,14 +43,14 @@ MatrixStage::MatrixStage(KernelContext& context)
     : context_(context),
       builder_(context.builder),
       values_(context.values),
-      plan_(*context.kernel.matrix),
+      plan_(*context.kernel.matrix()),
       op_(find_operation(context)),
       width_(context.nest.threads() / (plan_.groups[0] * plan_.groups[1])) {
   const int64_t threads = context.nest.threads();
   const Expr thread = context.nest.thread_number(threads);
   thread_ = values_.emit_and_bind(mod(thread, width_), width_);
   simd_ = values_.emit_and_bind(floordiv(thread, width_), threads / width_);
-  if (!context.kernel.scratch.empty()) make_panels();
+  if (plan_.depth > 0) make_panels();
 }
 
 MatrixStage::Place MatrixStage::place_in_tile(size_t tile, int64_t columns) const {
@@ -123,7 +123,7 @@ void MatrixStage::run(const Stage& stage, const Points& points) {
   const Var zero = builder_.constant(Scalar::zero(op_.result), values_.lanes());
   std::vector<Var> sums;
   for (size_t i = 0; i < points.size(); ++i) sums.push_back(builder_.acc(zero));
-  if (context_.kernel.scratch.empty())
+  if (plan_.depth == 0)
     accumulate_directly(stage, sums);
   else
     accumulate_by_panels(stage, sums);
@@ -200,14 +200,11 @@ void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
 
 void MatrixStage::make_panels() {
   const schedule::Kernel& kernel = context_.kernel;
-  int64_t bytes = 0;
-  for (const schedule::BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
-  RUNE_CHECK(bytes <= context_.caps.shared_memory_bytes, "kernel ", kernel.kernel_name, ": ",
+  const int64_t bytes = schedule::panel_bytes(plan_);
+  RUNE_CHECK(bytes <= context_.caps.shared_memory_bytes, "kernel ", kernel.name, ": ",
              context_.caps.name, " has ", context_.caps.shared_memory_bytes,
              " bytes of shared memory, not ", bytes);
-  depth_ = kernel.iter.tiles[plan_.reduced][0];
-  copies_ = schedule::panel_copies(kernel);
-  const std::array<schedule::Panel, 2> shapes = schedule::matrix_panels(plan_, depth_);
+  const std::array<schedule::Panel, 2> shapes = schedule::matrix_panels(plan_);
   const auto reads = schedule::memory_accesses(context_.graph, kernel);
   for (size_t side = 0; side < 2; ++side) {
     const auto axis = static_cast<uint32_t>(plan_.axis(side));
@@ -216,7 +213,8 @@ void MatrixStage::make_panels() {
       const auto stride = read.position.coefficient_of(reduced);
       return read.stage == 0 && read.position.depends_on(axis) && stride && std::abs(*stride) == 1;
     });
-    panels_[side] = {shapes[side], builder_.local(op_.operands, copies_ * shapes[side].elements()),
+    panels_[side] = {shapes[side],
+                     builder_.local(op_.operands, plan_.copies * shapes[side].elements()),
                      along_reduced == (side == 0)};
   }
 }
@@ -224,7 +222,7 @@ void MatrixStage::make_panels() {
 // The elements of the panels of a step that this thread copies.
 MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& step) {
   const int64_t threads = context_.nest.threads();
-  const int64_t reach = round_up(context_.nest.extent(plan_.reduced), depth_);
+  const int64_t reach = round_up(context_.nest.extent(plan_.reduced), plan_.depth);
   const Expr thread = context_.nest.thread_number(threads);
   Copied copied;
   std::vector<Access> wanted;
@@ -241,7 +239,7 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
       const Expr row = by_rows ? outer : inner, column = by_rows ? inner : outer;
       const Position own = of_block(side, side == 0 ? row : column, false);
       const Position reduced =
-          position(step * depth_ + (side == 0 ? column : row), reach, plan_.reduced, false);
+          position(step * plan_.depth + (side == 0 ? column : row), reach, plan_.reduced, false);
       wanted.push_back(operand(stage, side, own, reduced));
       wanted.back().mask.require(exists);
       inside.push_back(reduced.mask);
@@ -263,7 +261,7 @@ void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
 
 // Tiles come from the panels, which hold zeros beyond the reduced axis's end.
 void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy) {
-  context_.nest.unrolled(depth_ / plan_.k, [&](const Expr& i) {
+  context_.nest.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
     const auto load = [&](size_t side, const Expr& row, const Expr& column, bool in_lanes) {
       const schedule::Panel& shape = panels_[side].shape;
       const Expr at = copy * shape.elements() + row * shape.stride + column;
@@ -282,8 +280,8 @@ void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy
 }
 
 void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var>& sums) {
-  const int64_t steps = ceil_div(context_.nest.extent(plan_.reduced), depth_);
-  if (copies_ == 1)
+  const int64_t steps = ceil_div(context_.nest.extent(plan_.reduced), plan_.depth);
+  if (plan_.copies == 1)
     return context_.nest.loop(steps, [&](const Expr& step) {
       store_panels(load_panels(stage, step), Expr(0));
       builder_.barrier();
@@ -296,11 +294,11 @@ void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var
   builder_.barrier();
   context_.nest.loop(steps - 1, [&](const Expr& step) {
     const Copied next = load_panels(stage, step + Expr(1));
-    multiply_panels(sums, mod(step, copies_));
-    store_panels(next, mod(step + Expr(1), copies_));
+    multiply_panels(sums, mod(step, plan_.copies));
+    store_panels(next, mod(step + Expr(1), plan_.copies));
     builder_.barrier();
   });
-  multiply_panels(sums, Expr((steps - 1) % copies_));
+  multiply_panels(sums, Expr((steps - 1) % plan_.copies));
 }
 
 }  // namespace rune::lower

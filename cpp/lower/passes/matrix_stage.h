@@ -81,8 +81,6 @@ class MatrixStage {
   sym::Expr simd_;       // the SIMD-group's number in the workgroup
   Point group_;
   std::array<Panel, 2> panels_;
-  int64_t depth_ = 0;   // of panels
-  int64_t copies_ = 1;  // of each
 };
 
 }  // namespace rune::lower

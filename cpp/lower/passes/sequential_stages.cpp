@@ -59,8 +59,7 @@ class SequentialStage {
         return schedule::scattered_accesses(graph_, value.value, index, number)[i];
       };
     };
-    const auto& plan = context_.kernel.reduce;
-    const bool atomic = plan && plan->inter_thread == schedule::InterThread::Atomic;
+    const bool atomic = context_.kernel.is_atomic();
     nest_.nest(atomic ? Ints{} : stage_.axes, outer, false, [&](const Points& points) {
       const std::vector<Var> indices = at_points(points, operand(0));
       const std::vector<Var> updates = at_points(points, operand(1));

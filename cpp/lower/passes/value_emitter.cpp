@@ -72,15 +72,13 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel)
   int64_t index = 0;
   for (const Value v : kernel_arguments(launch.kernel)) {
     bool writable = false;
-    for (const auto& output : launch.kernel.outputs) writable |= output.buf_var == v;
+    for (const Value output : launch.kernel.outputs) writable |= output == v;
     memory_[v.id] = builder_.define_global(graph_[v].dtype(), index++,
                                            num_elements(graph_[v].shape()), writable);
   }
-  for (const auto& input : kernel.inputs) inputs_[input.buf_var.id] = true;
-  if (kernel.matrix) return;  // its panels are MatrixStage's
-  for (const auto& buffer : kernel.scratch)
-    scratch_[buffer.buf_var.id] =
-        builder_.buffer(buffer.dtype, buffer.alloc.size_bytes / size_of(buffer.dtype));
+  for (const Value input : kernel.inputs) inputs_[input.id] = true;
+  for (const schedule::Scratch& buffer : kernel.scratch)
+    scratch_[buffer.value.id] = builder_.buffer(graph_[buffer.value].dtype(), buffer.elements);
 }
 
 Expr ValueEmitter::lane(int64_t used) const {
@@ -258,7 +256,7 @@ void ValueEmitter::compute(const Access& access) {
       case Evaluation::Memory:
         // The schedule, which knows more of the axes, found no point at which the mask holds.
         RUNE_CHECK(!access.mask.is_true(), graph::name_of(node.kind()), " is not an input of ",
-                   kernel_.kernel_name);
+                   kernel_.name);
         result = builder_.constant(Scalar::zero(node.dtype()));
     }
   }
@@ -409,10 +407,9 @@ Var ValueEmitter::compute_gathered(const Access& access) {
       wrapped_position(loaded[0], schedule::gathered_extent(graph_, access.value));
   const Access source =
       with_mask(schedule::gathered_accesses(graph_, access.value, access.index, position)).back();
-  for (const schedule::LoopHint& hint : kernel_.hints)
-    if (hint.kind == schedule::HintKind::Prefetch && hint.var == source.value &&
-        !held(source.value))
-      prefetch_gathered(access, hint.amount);
+  for (const schedule::Prefetch& prefetch : kernel_.prefetches)
+    if (prefetch.from == source.value && !held(source.value))
+      prefetch_gathered(access, prefetch.ahead);
   const Var value = evaluate_one(source);
   if (loaded.size() == 1) return value;
   return where(loaded[1], value, builder_.constant(Scalar::zero(builder_.type(value).dtype)));

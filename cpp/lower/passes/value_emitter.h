@@ -41,7 +41,8 @@ struct Launch {
 };
 
 // Where the element at `index` is in scratch memory of this layout that counts from `origin`.
-sym::Expr scratch_position(const schedule::Layout& layout, const Index& origin, const Index& index);
+sym::Expr scratch_position(const schedule::Scratch& layout, const Index& origin,
+                           const Index& index);
 
 class ValueEmitter {
  public:
@@ -148,7 +149,7 @@ class ValueEmitter {
   // A value that lies in scratch memory as if it were one of the kernel's buffers.
   struct Placed {
     Var memory;
-    const schedule::Layout* layout;
+    const schedule::Scratch* layout;
     Index origin;
     int depth;
   };
@@ -178,7 +179,7 @@ class ValueEmitter {
   Var emit_atom(const sym::Atom& atom);
   Var emit_condition(const sym::Expr& expr);
   const Held* held(Value v) const;
-  const schedule::Layout& scratch_layout(Value v) const { return kernel_.scratch_of(v)->layout; }
+  const schedule::Scratch& scratch_layout(Value v) const { return *kernel_.scratch_of(v); }
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   // What the stage is going to load after the vector, or element, at this position.
   void prefetch_following(const Access& access, const sym::Expr& position);

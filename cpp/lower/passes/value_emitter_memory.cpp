@@ -35,15 +35,14 @@ Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row
 
 }  // namespace
 
-Expr scratch_position(const schedule::Layout& layout, const Index& origin, const Index& index) {
+Expr scratch_position(const schedule::Scratch& layout, const Index& origin, const Index& index) {
   Expr position;
   for (size_t d = 0; d < index.size(); ++d) {
     const Expr at = index[d] - origin[d];
-    const bool in_runs =
-        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
-    position = position + (in_runs ? floordiv(at, layout.vector_width) * layout.strides[d] +
-                                         mod(at, layout.vector_width)
-                                   : at * layout.strides[d]);
+    const bool in_runs = layout.run_axis == static_cast<int64_t>(d);
+    position =
+        position + (in_runs ? floordiv(at, layout.run) * layout.strides[d] + mod(at, layout.run)
+                            : at * layout.strides[d]);
   }
   return position;
 }
@@ -96,9 +95,9 @@ Var ValueEmitter::load(const Access& access) {
 
 void ValueEmitter::prefetch_for(const schedule::Stage& stage) {
   ahead_.clear();
-  for (const schedule::LoopHint& hint : kernel_.hints)
-    if (hint.kind == schedule::HintKind::Prefetch && hint.axis && contains(stage.axes, *hint.axis))
-      ahead_[hint.var->id] = hint.amount;
+  for (const schedule::Prefetch& prefetch : kernel_.prefetches)
+    if (prefetch.axis && contains(stage.axes, *prefetch.axis))
+      ahead_[prefetch.from.id] = prefetch.ahead;
 }
 
 void ValueEmitter::prefetch_following(const Access& access, const Expr& position) {

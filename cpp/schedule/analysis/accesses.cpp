@@ -45,13 +45,13 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
                                           const std::function<bool(Value)>& is_input,
                                           std::set<uint32_t>* computed) {
   std::set<uint32_t> reduced, begun;  // begun: stored by an earlier stage
-  for (const Stage& stage : kernel.stages)
+  for (const Stage& stage : kernel.stages())
     if (stage.kind == StageKind::Reduce)
       for (const StageValue& value : stage.values) reduced.insert(value.value.id);
   const std::vector<Expr> axes = axis_variables(kernel.iter);
   std::vector<MemoryAccess> result;
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
-    const Stage& stage = kernel.stages[s];
+  for (size_t s = 0; s < kernel.stages().size(); ++s) {
+    const Stage& stage = kernel.stages()[s];
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph, stage, axes)) {
       if (computed) computed->insert(seed.value.id);
@@ -97,7 +97,7 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
 
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel) {
   std::set<uint32_t> inputs;
-  for (const BufferInfo& buffer : kernel.inputs) inputs.insert(buffer.buf_var.id);
+  for (const Value v : kernel.inputs) inputs.insert(v.id);
   return memory_accesses(graph, kernel, [&](Value v) { return inputs.count(v.id) > 0; });
 }
 

@@ -53,10 +53,11 @@ class LoopNest {
     while (inside > 0 && !variables.count(static_cast<uint32_t>(axes_[inside - 1]))) --inside;
     for (size_t i = 0; i < inside; ++i) {
       const int64_t axis = axes_[i], extent = kernel_.iter.axes[axis].extent();
-      const int64_t lanes = is_vector(axis) ? kernel_.lanes() : 1;
+      const int64_t lanes = kernel_.iter.lanes(axis);
       const int64_t steps = (extent + lanes - 1) / lanes;
       const bool varies = variables.count(static_cast<uint32_t>(axis)) > 0;
-      const double shared = varies ? 1 : static_cast<double>(std::min(kernel_.unroll(axis), steps));
+      const double shared =
+          varies ? 1 : static_cast<double>(std::min(kernel_.iter.unroll(axis), steps));
       count *= static_cast<double>(varies ? steps * lanes : steps) / shared;
     }
     for (const uint32_t v : variables)
@@ -67,10 +68,6 @@ class LoopNest {
  private:
   bool is_mapped() const {
     return caps_.model == ExecutionModel::Cores && !kernel_.iter.tiles.empty();
-  }
-  bool is_vector(int64_t axis) const {
-    const Ints& vec = kernel_.iter.mapping.vec;
-    return contains(vec, axis);
   }
 
   const Capabilities& caps_;
@@ -97,15 +94,15 @@ class OperationCounter {
   OperationCounter(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
                    const Kernel* around = nullptr)
       : graph_(graph), caps_(caps), kernel_(kernel), around_(around) {
-    for (const BufferInfo& buffer : kernel.inputs) stops_.insert(buffer.buf_var.id);
-    for (const Stage& stage : kernel.stages)
+    for (const Value v : kernel.inputs) stops_.insert(v.id);
+    for (const Stage& stage : kernel.stages())
       if (stage.kind == StageKind::Reduce)
         for (const StageValue& value : stage.values) stops_.insert(value.value.id);
   }
 
   Operations run() {
     const std::vector<sym::Expr> axes = axis_variables(kernel_.iter);
-    for (const Stage& stage : kernel_.stages) {
+    for (const Stage& stage : kernel_.stages()) {
       time_ = {};
       add_stage(stage, axes);
       total_.ns += time_.ns();
@@ -237,12 +234,12 @@ int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
 // By buffer that the kernel's phases touch in memory: the most that one of them touches, in bytes.
 std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& kernel) {
   std::pair<int64_t, int64_t> bytes;
-  const auto add = [&](const std::vector<BufferInfo>& buffers, bool stores, int64_t& total) {
-    for (const BufferInfo& buffer : buffers) {
+  const auto add = [&](const std::vector<Value>& buffers, bool stores, int64_t& total) {
+    for (const Value v : buffers) {
       int64_t most = 0;
-      for (const Kernel& phase : kernel.phases) {
+      for (const Kernel& phase : kernel.phases()) {
         std::vector<MemoryAccess> accesses = memory_accesses(graph, phase);
-        std::erase_if(accesses, [&](const auto& a) { return a.value != buffer.buf_var; });
+        std::erase_if(accesses, [&](const auto& a) { return a.value != v; });
         most = std::max(most, touched_bytes(graph, phase, accesses, stores));
       }
       total += most;
@@ -253,51 +250,33 @@ std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& ke
   return bytes;
 }
 
-int64_t scratch_bytes(const Kernel& kernel) {
-  int64_t bytes = 0;
-  for (const BufferInfo& buffer : kernel.scratch) bytes += buffer.alloc.size_bytes;
-  for (const Kernel& phase : kernel.phases) bytes += scratch_bytes(phase);
-  return bytes;
-}
-
 // Cores that have something to do: all of them before the mapping.
 double busy_cores(const Capabilities& caps, const Kernel& kernel) {
   if (kernel.iter.tiles.empty()) return caps.num_cores;
-  const double threads = static_cast<double>(num_elements(kernel.context.global_dims)) *
-                         static_cast<double>(num_elements(kernel.context.local_dims));
+  const double threads =
+      static_cast<double>(kernel.workgroups()) * static_cast<double>(kernel.iter.mapping.threads);
   return std::min<double>(caps.num_cores, threads / caps.simd_width);
 }
 
-// Accumulators of a thread, which are more once the kernel is mapped.
-int64_t registers_per_thread(const Kernel& kernel) {
+// Of a thread; they are more once the kernel is mapped.
+int64_t count_accumulators(const Kernel& kernel) {
   int64_t result = 0;
-  for (const Stage& stage : kernel.stages) {
+  for (const Stage& stage : kernel.stages()) {
     if (stage.kind != StageKind::Reduce) continue;
-    int64_t accumulators = kernel.context.upcasted;
+    int64_t accumulators = kernel.points_at_once();
     for (const int64_t axis : stage.axes)
-      accumulators = std::max(accumulators, kernel.unroll(axis));
+      accumulators = std::max(accumulators, kernel.iter.unroll(axis));
     result += accumulators * static_cast<int64_t>(stage.values.size());
   }
-  for (const Kernel& phase : kernel.phases) result = std::max(result, registers_per_thread(phase));
+  for (const Kernel& phase : kernel.phases()) result = std::max(result, count_accumulators(phase));
   return result;
-}
-
-// Of what one core moves.
-ItemAnalysis with_moving_time(const Capabilities& caps, ItemAnalysis analysis) {
-  const double bytes = static_cast<double>(analysis.bytes_read + analysis.bytes_written);
-  analysis.work_ns = static_cast<int64_t>(memory_ns(caps, bytes, bytes, 1));
-  analysis.est_ns = static_cast<int64_t>(caps.launch_ns) + analysis.work_ns;
-  return analysis;
 }
 
 // Stored bytes that the cache first reads from memory count twice.
 double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAnalysis& analysis) {
   const double read = static_cast<double>(analysis.bytes_read);
   double written = static_cast<double>(analysis.bytes_written);
-  const bool bypasses = std::any_of(kernel.hints.begin(), kernel.hints.end(), [](const auto& hint) {
-    return hint.kind == HintKind::Nontemporal;
-  });
-  if (caps.model == ExecutionModel::Cores && !bypasses)
+  if (caps.model == ExecutionModel::Cores && kernel.nontemporal.empty())
     written *= 2 - share_held(caps.last_level_bytes, read + written);
   return read + written;
 }
@@ -307,13 +286,13 @@ double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAna
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
   ItemAnalysis result;
   Operations operations;
-  if (kernel.phases.empty()) {
+  if (kernel.phases().empty()) {
     operations = OperationCounter(graph, caps, kernel).run();
     const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
     result.bytes_read = touched_bytes(graph, kernel, accesses, false);
     result.bytes_written = touched_bytes(graph, kernel, accesses, true);
   } else {
-    for (const Kernel& phase : kernel.phases) {
+    for (const Kernel& phase : kernel.phases()) {
       const Operations own = OperationCounter(graph, caps, phase, &kernel).run();
       operations.flops += own.flops;
       operations.ns += own.ns;
@@ -334,34 +313,35 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
   const bool hands_over = caps.model == ExecutionModel::Cores && share > 1;
   result.est_ns =
       static_cast<int64_t>(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
-  result.smem_bytes = scratch_bytes(kernel);
   result.occupancy = std::min(1.0, cores / caps.num_cores);
-  result.regs_per_thread = registers_per_thread(kernel);
+  result.accumulators = count_accumulators(kernel);
   return result;
-}
-
-ItemAnalysis analyze(const Capabilities& caps, const Host_Callback& callback) {
-  ItemAnalysis result;
-  for (const BufferInfo& buffer : callback.inputs) result.bytes_read += buffer.alloc.size_bytes;
-  for (const BufferInfo& buffer : callback.outputs) result.bytes_written += buffer.alloc.size_bytes;
-  return with_moving_time(caps, result);
-}
-
-ItemAnalysis analyze(const Capabilities& caps, const Memory_Transfer& transfer) {
-  ItemAnalysis result;
-  result.bytes_read = result.bytes_written = transfer.size_bytes;
-  return with_moving_time(caps, result);
 }
 
 namespace {
 
+// What moves bytes and computes nothing: a transfer, or a call to the host with its operands and
+// results.
+ItemAnalysis analyze_moves(const Graph& graph, const Capabilities& caps, const ScheduleItem& item) {
+  ItemAnalysis result;
+  const auto [reads, writes] = accesses_of(item);
+  for (const Value v : reads) result.bytes_read += bytes_of(graph, v);
+  for (const Value v : writes) result.bytes_written += bytes_of(graph, v);
+  const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
+  result.work_ns = static_cast<int64_t>(memory_ns(caps, bytes, bytes, 1));
+  result.est_ns = static_cast<int64_t>(caps.launch_ns) + result.work_ns;
+  return result;
+}
+
 // Finds the longest chain of dependent items by est_ns.
 void find_critical_path(Schedule& schedule) {
   const size_t n = schedule.items.size();
+  std::vector<Ints> depends_on(n);
+  for (const Dependency& d : schedule.dependencies) depends_on[d.to].push_back(d.from);
   std::vector<int64_t> finish(n, 0), previous(n, -1);
   size_t last = 0;
   for (size_t i = 0; i < n; ++i) {  // items are in an order in which they can run
-    for (const int64_t d : schedule.items[i].depends_on)
+    for (const int64_t d : depends_on[i])
       if (finish[d] > finish[i]) finish[i] = finish[d], previous[i] = d;
     finish[i] += schedule.analysis[i].est_ns;
     if (finish[i] > finish[last]) last = i;
@@ -371,12 +351,6 @@ void find_critical_path(Schedule& schedule) {
   for (int64_t i = n ? static_cast<int64_t>(last) : -1; i >= 0; i = previous[i])
     schedule.critical_path.push_back(i);
   std::reverse(schedule.critical_path.begin(), schedule.critical_path.end());
-}
-
-ItemAnalysis analyze_other(const Capabilities& caps, const ScheduleItem& item) {
-  if (const Host_Callback* callback = item.callback()) return analyze(caps, *callback);
-  const auto* transfer = std::get_if<Memory_Transfer>(&item.operation);
-  return transfer ? analyze(caps, *transfer) : ItemAnalysis{};
 }
 
 }  // namespace
@@ -390,10 +364,11 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
       const size_t structure = structures.add(*kernel);
       if (structure == known.size()) known.push_back(analyze(schedule.graph, caps, *kernel));
       schedule.analysis.push_back(known[structure]);
+    } else if (item.synchronization()) {
+      schedule.analysis.emplace_back();
     } else {
-      schedule.analysis.push_back(analyze_other(caps, item));
+      schedule.analysis.push_back(analyze_moves(schedule.graph, caps, item));
     }
-    schedule.analysis.back().item_id = item.item_id;
   }
   find_critical_path(schedule);
   return schedule;

@@ -5,7 +5,7 @@
 
 namespace rune::schedule {
 
-// Sets the dependencies between items, and each item's depends_on and dependents.
+// Sets the dependencies between the items.
 Schedule find_dependencies(Schedule schedule);
 
 }  // namespace rune::schedule

@@ -28,8 +28,7 @@ class Former {
         in_cluster_(cluster.values.begin(), cluster.values.end()) {}
 
   Kernel run() {
-    for (size_t i = 0; i < cluster_.outer.size(); ++i)
-      add_axis("o", cluster_.outer[i], AxisRole::Normal);
+    for (size_t i = 0; i < cluster_.outer.size(); ++i) add_axis("o", cluster_.outer[i]);
     add_reduce_stages();
     if (const std::optional<Value> v = sequential_value(graph_, cluster_)) {
       if (cluster_.stores_beginning) add_beginning_stage(*v);
@@ -50,10 +49,10 @@ class Former {
     stage.values = {{cluster_.values.front(), {}, part.start * strides[axis]}};
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (sizes[d] == 1) continue;
-      add_axis("o", sizes[d], AxisRole::Normal);
+      add_axis("o", sizes[d]);
       stage.values[0].strides.push_back(strides[d]);
     }
-    kernel_.stages = {std::move(stage)};
+    kernel_.mutable_stages() = {std::move(stage)};
     return finish();
   }
 
@@ -62,15 +61,15 @@ class Former {
   Kernel run_beginning() {
     Stage stage;
     const Shape& shape = graph_[cluster_.values.front()].shape();
-    for (const int64_t size : shape) add_axis("o", size, AxisRole::Normal);
+    for (const int64_t size : shape) add_axis("o", size);
     for (const Value v : cluster_.values) stage.values.push_back({v, contiguous_strides(shape)});
-    kernel_.stages = {std::move(stage)};
+    kernel_.mutable_stages() = {std::move(stage)};
     return finish();
   }
 
  private:
   Kernel finish() {
-    for (Stage& stage : kernel_.stages)
+    for (Stage& stage : kernel_.mutable_stages())
       for (StageValue& value : stage.values) value.strides.resize(kernel_.iter.axes.size(), 0);
     add_buffers(collapse_axes());
     return std::move(kernel_);
@@ -78,9 +77,9 @@ class Former {
 
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
 
-  int64_t add_axis(const char* prefix, int64_t size, AxisRole role) {
+  int64_t add_axis(const char* prefix, int64_t size) {
     const auto position = static_cast<int64_t>(kernel_.iter.axes.size());
-    Axis axis{prefix + std::to_string(position), size, std::nullopt, role};
+    Axis axis{prefix + std::to_string(position), size, std::nullopt};
     if (const SymVar* var = graph::symbolic_size(fusion_.vars, size)) {
       axis.sym = *var;
       axis.size.reset();
@@ -94,7 +93,7 @@ class Former {
     const auto known = levels_.find(v.id);
     if (known != levels_.end()) return known->second;
     int result = 0;
-    for (const Use& use : fusion_.roots.uses[v.id])
+    for (const Use& use : fusion_.uses.of(v.id))
       if (in_cluster_.count(use.value)) result = std::max(result, level(use.value));
     if (reduces(v)) ++result;
     return levels_[v.id] = result;
@@ -127,12 +126,12 @@ class Former {
       for (const Value v : values) stage.values.push_back(outer_value(v));
       for (size_t i = 0; i < sizes.size(); ++i) {
         if (sizes[i] == 1) continue;
-        const int64_t axis = add_axis("r", sizes[i], AxisRole::Reduction);
+        const int64_t axis = add_axis("r", sizes[i]);
         stage.axes.push_back(axis);
         for (StageValue& value : stage.values) set_stride(value, axis, strides[i]);
         if (cluster_.axis_of_groups == i) axis_of_groups_ = axis;
       }
-      kernel_.stages.push_back(std::move(stage));
+      kernel_.mutable_stages().push_back(std::move(stage));
     }
   }
 
@@ -141,9 +140,9 @@ class Former {
     stage.values = {outer_value(v)};
     const int64_t along = sequential_axis(graph_[v]);
     const Shape& shape = graph_[v].shape();
-    stage.axes = {add_axis("i", shape[along], AxisRole::Normal)};
+    stage.axes = {add_axis("i", shape[along])};
     set_stride(stage.values[0], stage.axes[0], contiguous_strides(shape)[along]);
-    kernel_.stages.push_back(std::move(stage));
+    kernel_.mutable_stages().push_back(std::move(stage));
   }
 
   void add_sequential_stage(Value v) {
@@ -153,10 +152,9 @@ class Former {
     stage.values = {outer_value(v)};
     const int64_t along = sequential_axis(graph_[v]);
     const Shape& shape = graph_[v].shape();
-    stage.axes = {
-        add_axis("r", scans ? shape[along] : reduced_shape(graph_, v)[0], AxisRole::Reduction)};
+    stage.axes = {add_axis("r", scans ? shape[along] : reduced_shape(graph_, v)[0])};
     set_stride(stage.values[0], stage.axes[0], scans ? contiguous_strides(shape)[along] : 1);
-    kernel_.stages.push_back(std::move(stage));
+    kernel_.mutable_stages().push_back(std::move(stage));
   }
 
   // Stored values over equal inner axes share a stage.
@@ -168,7 +166,7 @@ class Former {
     }
     for (const auto& [sizes, values] : groups) {
       Stage stage;
-      for (const int64_t size : sizes) stage.axes.push_back(add_axis("i", size, AxisRole::Normal));
+      for (const int64_t size : sizes) stage.axes.push_back(add_axis("i", size));
       for (const Value v : values) {
         StageValue value = outer_value(v);
         const Ints strides = contiguous_strides(graph_[v].shape());
@@ -177,7 +175,7 @@ class Former {
           if (is_inner(v, d)) set_stride(value, stage.axes[next++], strides[d]);
         stage.values.push_back(std::move(value));
       }
-      kernel_.stages.push_back(std::move(stage));
+      kernel_.mutable_stages().push_back(std::move(stage));
     }
   }
 
@@ -194,7 +192,7 @@ class Former {
 
   bool is_input(Value v) const {
     if (evaluation_of(graph_[v]) == Evaluation::Memory) return true;
-    return fusion_.roots.is_root[v.id] && !in_cluster_.count(v);
+    return fusion_.uses.is_materialized(v.id) && !in_cluster_.count(v);
   }
 
   // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
@@ -204,7 +202,7 @@ class Former {
         kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym)
       return false;
     const int64_t size = kernel_.iter.axes[b].extent();
-    for (const Stage& stage : kernel_.stages)
+    for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values)
         if (value.strides[a] != value.strides[b] * size) return false;
     const auto moves_alike = [&](const Expr& expr) {
@@ -224,7 +222,7 @@ class Former {
     std::vector<Axis>& axes = kernel_.iter.axes;
     axes[b].size = axes[a].extent() * axes[b].extent();
     axes.erase(axes.begin() + a);
-    for (Stage& stage : kernel_.stages) {
+    for (Stage& stage : kernel_.mutable_stages()) {
       for (StageValue& value : stage.values) value.strides.erase(value.strides.begin() + a);
       std::erase(stage.axes, a);
       for (int64_t& axis : stage.axes) axis -= axis > a;
@@ -239,7 +237,7 @@ class Former {
     while (changed) {
       changed = false;
       std::vector<Ints> nests{outer_axes(kernel_)};
-      for (const Stage& stage : kernel_.stages) nests.push_back(stage.axes);
+      for (const Stage& stage : kernel_.stages()) nests.push_back(stage.axes);
       for (const Ints& nest : nests) {
         for (size_t i = nest.size(); i-- > 1 && !changed;)
           if (can_collapse(nest[i - 1], nest[i], accesses)) {
@@ -266,13 +264,12 @@ class Former {
       for (const Value v : cluster_.values) read.insert(v.id);
     // In the order of their use, which steps of a loop have in common.
     const auto add_input = [&](uint32_t id) {
-      if (read.erase(id)) kernel_.inputs.push_back(whole_buffer(graph_, Value{id}, true));
+      if (read.erase(id)) kernel_.inputs.push_back(Value{id});
     };
     for (const uint32_t id : computed_)
       for (const Value v : graph_.nodes[id].inputs) add_input(v.id);
     while (!read.empty()) add_input(*read.begin());
-    for (const uint32_t id : written)
-      kernel_.outputs.push_back(whole_buffer(graph_, Value{id}, false));
+    for (const uint32_t id : written) kernel_.outputs.push_back(Value{id});
     for (const uint32_t id : computed_) kernel_.ops.push_back(Value{id});
   }
 

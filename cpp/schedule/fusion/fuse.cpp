@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "schedule/analysis/cost.h"
-#include "schedule/fusion/roots.h"
+#include "schedule/fusion/materialize.h"
+#include "schedule/fusion/split_kernels.h"
 #include "schedule/grid_reduction.h"
 
 namespace rune::schedule {
@@ -27,21 +28,19 @@ using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer 
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Capabilities& caps, Roots roots)
-      : graph_(graph), caps_(caps), roots_(std::move(roots)), cluster_of_(graph.size(), kNone) {}
+  Fuser(const Graph& graph, const Capabilities& caps, Uses uses)
+      : graph_(graph), caps_(caps), uses_(std::move(uses)), cluster_of_(graph.size(), kNone) {}
 
   Fusion run(const std::vector<Value>& outputs) {
     for (uint32_t id = 0; id < graph_.size(); ++id)
-      if (roots_.is_root[id]) make_cluster(Value{id});
+      if (uses_.is_materialized(id)) make_cluster(Value{id});
     merge_producers();
     merge_siblings();
-    Fusion fusion;
-    fusion.is_stored = stored_roots(outputs);
-    fusion.vars = graph_.symbolic_vars();
-    fusion.opportunities = std::move(opportunities_);
-    for (const int c : topological_order()) fusion.clusters.push_back(std::move(clusters_[c]));
-    fusion.roots = std::move(roots_);
-    return fusion;
+    std::vector<bool> is_stored = find_stored(outputs);
+    std::vector<Cluster> clusters;
+    for (const int c : topological_order()) clusters.push_back(std::move(clusters_[c]));
+    return {std::move(clusters), std::move(uses_), std::move(is_stored), std::move(opportunities_),
+            graph_.symbolic_vars()};
   }
 
  private:
@@ -60,7 +59,7 @@ class Fuser {
   std::string refusal_of(const Cluster& cluster) const {
     const graph::Node& node = graph_[cluster.values.front()];
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
-    if (roots_.by_parts[cluster.values.front().id]) return "its parts have kernels of their own";
+    if (uses_.is_by_parts(cluster.values.front().id)) return "its parts have kernels of their own";
     if (cluster.axis_of_groups) return "workgroups combine its results atomically";
     if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
     if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
@@ -83,13 +82,13 @@ class Fuser {
     }
     Cluster cluster;
     cluster.values = {v};
-    cluster.num_nodes = roots_.num_nodes[v.id];
+    cluster.num_nodes = uses_.num_nodes(v.id);
     Shape shape = graph_[v].shape();
     if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     cluster.stores_beginning = stores_beginning(v);
     if (reduces_atomically(graph_, v, caps_))
       cluster.axis_of_groups = axis_of_groups(reduced_shape(graph_, v), caps_);
-    if (roots_.by_parts[v.id]) cluster.parts = cat_parts(graph_, v);
+    if (uses_.is_by_parts(v.id)) cluster.parts = cat_parts(graph_, v);
     AxisMap& axes = cluster.axes[v.id];
     for (const int64_t size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
@@ -120,9 +119,9 @@ class Fuser {
   // Producers into consumers, nearest producer first.
   void merge_producers() {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
-      if (!roots_.is_root[id]) continue;
-      for (const Use& use : roots_.uses[id]) {  // descending ids
-        if (!roots_.is_root[use.value.id]) continue;
+      if (!uses_.is_materialized(id)) continue;
+      for (const Use& use : uses_.of(id)) {  // descending ids
+        if (!uses_.is_materialized(use.value.id)) continue;
         const int a = cluster_of_[use.value.id], b = cluster_of_[id];
         if (a == b) continue;
         const std::string refusal = try_merge(a, b);
@@ -152,7 +151,7 @@ class Fuser {
     match.assign(a.outer.size(), kNone);
     for (const Value w : b.values) {
       const size_t rank = graph_[w].shape().size();
-      for (const Use& use : roots_.uses[w.id]) {
+      for (const Use& use : uses_.of(w.id)) {
         const auto axes = a.axes.find(use.value.id);
         if (axes == a.axes.end()) continue;
         const Shape& shape = graph_[use.value].shape();
@@ -234,8 +233,8 @@ class Fuser {
     const auto push_producers = [&](int cluster) {
       bool reached = false;
       for (const Value v : clusters_[cluster].values)
-        for (const Use& use : roots_.uses[v.id]) {
-          if (!roots_.is_root[use.value.id]) continue;
+        for (const Use& use : uses_.of(v.id)) {
+          if (!uses_.is_materialized(use.value.id)) continue;
           const int producer = cluster_of_[use.value.id];
           reached |= producer == a && cluster != b;
           // What ends before `a` begins cannot depend on it.
@@ -306,15 +305,16 @@ class Fuser {
 
   bool depends_directly(int consumer, int producer) const {
     for (const Value v : clusters_[consumer].values)
-      for (const Use& use : roots_.uses[v.id])
-        if (roots_.is_root[use.value.id] && cluster_of_[use.value.id] == producer) return true;
+      for (const Use& use : uses_.of(v.id))
+        if (uses_.is_materialized(use.value.id) && cluster_of_[use.value.id] == producer)
+          return true;
     return false;
   }
 
   std::vector<Read> reads_of(const Cluster& cluster) const {
     std::vector<Read> reads;
     for (const Value w : cluster.values)
-      for (const Use& use : roots_.uses[w.id])
+      for (const Use& use : uses_.of(w.id))
         for (const Demand& demand : use.demands) {
           std::vector<int> axes;
           for (const sym::Expr& expr : demand.index) {
@@ -336,13 +336,13 @@ class Fuser {
     });
   }
 
-  std::vector<bool> stored_roots(const std::vector<Value>& outputs) const {
+  std::vector<bool> find_stored(const std::vector<Value>& outputs) const {
     std::vector<bool> stored(graph_.size(), false);
-    for (const Value v : outputs) stored[v.id] = roots_.is_root[v.id];
+    for (const Value v : outputs) stored[v.id] = uses_.is_materialized(v.id);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
-      if (!roots_.is_root[id]) continue;
-      for (const Use& use : roots_.uses[id])
-        if (roots_.is_root[use.value.id] && cluster_of_[use.value.id] != cluster_of_[id])
+      if (!uses_.is_materialized(id)) continue;
+      for (const Use& use : uses_.of(id))
+        if (uses_.is_materialized(use.value.id) && cluster_of_[use.value.id] != cluster_of_[id])
           stored[use.value.id] = true;
     }
     return stored;
@@ -354,8 +354,8 @@ class Fuser {
     std::vector<int> missing(clusters_.size(), 0);
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c)
       for (const Value v : clusters_[c].values)
-        for (const Use& use : roots_.uses[v.id]) {
-          if (!roots_.is_root[use.value.id]) continue;
+        for (const Use& use : uses_.of(v.id)) {
+          if (!uses_.is_materialized(use.value.id)) continue;
           const int producer = cluster_of_[use.value.id];
           if (producer != c && consumers[producer].insert(c).second) ++missing[c];
         }
@@ -381,17 +381,17 @@ class Fuser {
 
   const Graph& graph_;
   const Capabilities& caps_;
-  Roots roots_;
+  Uses uses_;
   std::vector<Cluster> clusters_;
   std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
-  std::vector<int> cluster_of_;             // by root
+  std::vector<int> cluster_of_;             // by materialized value
   std::vector<FusionOpportunity> opportunities_;
 };
 
 }  // namespace
 
 Fusion fuse(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
-  return Fuser(graph, caps, find_roots(graph, outputs, caps)).run(outputs);
+  return Fuser(graph, caps, materialize(graph, outputs, caps)).run(outputs);
 }
 
 }  // namespace rune::schedule

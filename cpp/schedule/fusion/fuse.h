@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule/cat_parts.h"
-#include "schedule/fusion/roots.h"
+#include "schedule/fusion/uses.h"
 #include "schedule/schedule.h"
 
 namespace rune::schedule {
@@ -29,8 +29,8 @@ struct Cluster {
 
 struct Fusion {
   std::vector<Cluster> clusters;  // in an order in which they can run
-  Roots roots;
-  std::vector<bool> is_stored;  // by node: a root whose elements are kept in a buffer
+  Uses uses;
+  std::vector<bool> is_stored;  // by node: materialized, in a buffer that other kernels read
   std::vector<FusionOpportunity> opportunities;
   std::vector<SymVar> vars;  // the graph's
 };

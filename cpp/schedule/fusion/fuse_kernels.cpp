@@ -12,21 +12,21 @@ namespace rune::schedule {
 
 namespace {
 
-std::string kernel_name(const Graph& graph, const Kernel& kernel, int64_t id) {
+// The first part of a kernel's name: what it does.
+const char* kind_of(const Graph& graph, const Kernel& kernel) {
   const auto has_stage = [&](StageKind kind) {
-    return std::any_of(kernel.stages.begin(), kernel.stages.end(),
+    return std::any_of(kernel.stages().begin(), kernel.stages().end(),
                        [kind](const Stage& stage) { return stage.kind == kind; });
   };
-  const bool begins = !has_stage(StageKind::Reduce) && kernel.phases.empty();
+  const bool begins = !has_stage(StageKind::Reduce) && kernel.phases().empty();
   const bool reduces = !begins && std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](Value v) {
     return graph[v].kind() == graph::NodeKind::Reduce_Axis;
   });
-  return concat(has_stage(StageKind::Scan)      ? "scan"
-                : has_stage(StageKind::Scatter) ? "scatter"
-                : contracts(graph, kernel)      ? "contract"
-                : reduces                       ? "reduce"
-                                                : "map",
-                "_", id);
+  return has_stage(StageKind::Scan)      ? "scan"
+         : has_stage(StageKind::Scatter) ? "scatter"
+         : contracts(graph, kernel)      ? "contract"
+         : reduces                       ? "reduce"
+                                         : "map";
 }
 
 bool is_empty(const Graph& graph, const Cluster& cluster) {
@@ -42,25 +42,20 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
                  shape_text(graph[v].shape()),
                  graph[v].location.empty() ? "" : ", at " + graph[v].location,
                  ")\nhint: cast to a dtype that the device has, or use device=\"cpu\"");
-  for (const BufferInfo& buffer : kernel.inputs)
-    if (!caps.has_dtype(buffer.dtype)) {
-      const auto* placeholder = graph[buffer.buf_var].as<graph::Placeholder>();
-      user_error(ErrorKind::DType, "jit: cannot hold ",
-                 placeholder ? concat("argument ", placeholder->index) : std::string("a constant"),
-                 " of dtype ", numpy_name(buffer.dtype), " and shape ",
-                 shape_text(buffer.layout.shape), " on ", caps.name,
-                 "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
-    }
+  for (const Value v : kernel.inputs) {
+    const graph::Node& node = graph[v];
+    if (caps.has_dtype(node.dtype())) continue;
+    const auto* placeholder = node.as<graph::Placeholder>();
+    user_error(ErrorKind::DType, "jit: cannot hold ",
+               placeholder ? concat("argument ", placeholder->index) : std::string("a constant"),
+               " of dtype ", numpy_name(node.dtype()), " and shape ", shape_text(node.shape()),
+               " on ", caps.name,
+               "\nhint: pass it as a dtype that the device has, or use device=\"cpu\"");
+  }
   const auto buffers = static_cast<int64_t>(kernel.inputs.size() + kernel.outputs.size());
   if (buffers > caps.max_buffers)
-    user_error(ErrorKind::Unsupported, kernel.kernel_name, ": cannot pass ", buffers,
+    user_error(ErrorKind::Unsupported, kernel.name, ": cannot pass ", buffers,
                " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
-}
-
-ScheduleItem& add_item(Schedule& schedule) {
-  ScheduleItem& item = schedule.items.emplace_back();
-  item.item_id = static_cast<int64_t>(schedule.items.size()) - 1;
-  return item;
 }
 
 // What a transfer reads is complete when its device has run all before it.
@@ -68,36 +63,19 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   const graph::Node& node = schedule.graph[v];
   const Value from = node.inputs[0];
   const std::string source = schedule.graph[from].meta.device.value_or(caps.name);
-  ScheduleItem& wait = add_item(schedule);
-  Synchronization synchronization;
-  synchronization.sync_id = wait.item_id;
-  synchronization.scope = SyncScope::System;
-  synchronization.devices = {source};
-  wait.operation = std::move(synchronization);
-  ScheduleItem& item = add_item(schedule);
-  Memory_Transfer transfer;
-  transfer.transfer_id = item.item_id;
-  transfer.src_var = from;
-  transfer.dst_var = v;
-  transfer.src_device = source;
-  transfer.dst_device = *node.meta.device;
-  transfer.dims = node.shape();
-  transfer.size_bytes = num_elements(node.shape()) * size_of(node.dtype());
-  item.operation = std::move(transfer);
+  schedule.items.push_back({Synchronization{{source}}});
+  schedule.items.push_back({Memory_Transfer{from, v, source, *node.meta.device}});
 }
 
 // Functions of the host run beside the program's own device, where their operands are.
 void add_callback(Schedule& schedule, const Cluster& cluster) {
   const Graph& graph = schedule.graph;
-  ScheduleItem& item = add_item(schedule);
   const graph::Node& node = graph[cluster.values.front()];
   const auto* called = node.as<graph::Host_Callback>();
-  Host_Callback callback{item.item_id, called->name, called->call, {}, {}};
-  for (const Value v : node.inputs) callback.inputs.push_back(whole_buffer(graph, v, true));
+  Host_Callback callback{called->name, called->call, node.inputs, {}};
   for (const Value v : cluster.values)
-    if (num_elements(graph[v].shape()) > 0)
-      callback.outputs.push_back(whole_buffer(graph, v, false));
-  item.operation = std::move(callback);
+    if (num_elements(graph[v].shape()) > 0) callback.outputs.push_back(v);
+  schedule.items.push_back({std::move(callback)});
 }
 
 }  // namespace
@@ -139,12 +117,10 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
       kernels = form_kernels(graph, cluster, fusion);
     }
     for (Kernel& kernel : kernels) {
-      ScheduleItem& item = add_item(schedule);
-      kernel.kernel_id = item.item_id;
-      kernel.kernel_name = kernel_name(graph, kernel, item.item_id);
+      kernel.name = concat(kind_of(graph, kernel), "_", schedule.items.size());
       check_supported(graph, kernel, caps);
-      kernel.context.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
-      item.operation = std::move(kernel);
+      kernel.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
+      schedule.items.push_back({std::move(kernel)});
     }
   }
   schedule.fusion_opportunities = std::move(fusion.opportunities);

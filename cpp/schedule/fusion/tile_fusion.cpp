@@ -10,6 +10,7 @@
 #include "schedule/analysis/analysis.h"
 #include "schedule/analysis/cost.h"
 #include "schedule/fusion/form_kernels.h"
+#include "schedule/fusion/split_kernels.h"
 #include "schedule/mapping/phases.h"
 
 namespace rune::schedule {
@@ -62,7 +63,7 @@ class TileGrouper {
     for (const Value v : cluster.values) cluster_of_[v] = c;
     std::set<size_t, std::greater<>> producers;  // the nearest first
     for (const Value v : cluster.values)
-      for (const Use& use : fusion_.roots.uses[v.id]) {
+      for (const Use& use : fusion_.uses.of(v.id)) {
         const auto it = cluster_of_.find(use.value);
         if (it == cluster_of_.end() || it->second == c) continue;
         producers.insert(it->second);
@@ -153,7 +154,7 @@ class TileGrouper {
     std::vector<bool> differs(a.axes.size(), false);
     for (const size_t c : b.clusters)
       for (const Value w : fusion_.clusters[c].values)
-        for (const Use& use : fusion_.roots.uses[w.id]) {
+        for (const Use& use : fusion_.uses.of(w.id)) {
           const auto from = cluster_of_.find(use.value);
           if (from == cluster_of_.end() || !is_in(a, from->second)) continue;
           for (const Demand& demand : use.demands)
@@ -239,23 +240,24 @@ class TileGrouper {
   }
 
   Kernel form(const Group& group) const {
-    Kernel kernel;
-    std::set<Value> ops, inputs, outputs, between;
+    Phased body;
+    std::set<Value> ops, inputs, between;
     for (const size_t c : group.clusters) {
-      kernel.phases.push_back(form_kernels(graph_, reordered(group, c), fusion_)[0]);
-      Kernel& phase = kernel.phases.back();
-      phase.kernel_name = concat("phase_", kernel.phases.size() - 1);
+      Kernel& phase =
+          body.phases.emplace_back(form_kernels(graph_, reordered(group, c), fusion_)[0]);
+      phase.name = concat("phase_", body.phases.size() - 1);
       ops.insert(phase.ops.begin(), phase.ops.end());
-      for (const BufferInfo& buffer : phase.inputs) inputs.insert(buffer.buf_var);
-      for (const BufferInfo& buffer : phase.outputs)
-        (c == group.clusters.back() ? outputs : between).insert(buffer.buf_var);
+      inputs.insert(phase.inputs.begin(), phase.inputs.end());
+      if (c != group.clusters.back()) between.insert(phase.outputs.begin(), phase.outputs.end());
     }
+    Kernel kernel;
     kernel.ops.assign(ops.begin(), ops.end());
-    for (const Value v : inputs)
-      if (!between.count(v)) kernel.inputs.push_back(whole_buffer(graph_, v, true));
-    for (const Value v : outputs) kernel.outputs.push_back(whole_buffer(graph_, v, false));
-    const std::vector<Axis>& axes = kernel.phases[0].iter.axes;
+    std::set_difference(inputs.begin(), inputs.end(), between.begin(), between.end(),
+                        std::back_inserter(kernel.inputs));
+    kernel.outputs = body.phases.back().outputs;
+    const std::vector<Axis>& axes = body.phases[0].iter.axes;
     kernel.iter.axes.assign(axes.begin(), axes.begin() + static_cast<int64_t>(group.axes.size()));
+    kernel.body = std::move(body);
     return kernel;
   }
 
@@ -280,12 +282,12 @@ class TileGrouper {
     const int64_t tiled = kernel.iter.axes.back().extent(), part = kernel.iter.tiles.back().front();
     const int64_t pieces = ceil_div(tiled, part);
     double bytes = 0;
-    for (const Kernel& phase : kernel.phases)
-      for (const Stage& stage : phase.stages)
+    for (const Kernel& phase : kernel.phases())
+      for (const Stage& stage : phase.stages())
         if (stage.depth && *stage.depth < depth)
-          bytes +=
-              2.0 * static_cast<double>(phase.scratch_of(stage.keeps->value)->alloc.size_bytes);
-    const double points = static_cast<double>(kernel.context.global_dims[0]) / pieces;
+          bytes += 2.0 * static_cast<double>(phase.scratch_of(stage.keeps->value)->elements *
+                                             size_of(graph_[stage.keeps->value].dtype()));
+    const double points = static_cast<double>(kernel.workgroups()) / pieces;
     const double again = bytes * points * static_cast<double>(pieces - 1);
     const double idle =
         std::max(0.0, static_cast<double>(caps_.num_cores) / (points * pieces) - 1.0);

@@ -43,7 +43,6 @@ class CoreMapper {
     Ints& serial = s_.kernel.iter.mapping.serial;
     if (s_.around) {
       s_.kernel.iter.mapping.block = s_.around->iter.mapping.block;
-      s_.kernel.context.global_dims = s_.around->context.global_dims;
       serial = s_.around->iter.mapping.serial;
     } else if (!transposed) {
       spread_over_cores();
@@ -62,13 +61,13 @@ class CoreMapper {
     if (s_.contracts && serial.size() >= 2 && !vec.empty() && s_.is_outer(vec.front()) &&
         !fits_cache(vec.front()))
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
-    for (const Stage& stage : s_.kernel.stages)
+    for (const Stage& stage : s_.kernel.stages())
       serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
     const int64_t most_cached =
         std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
-    for (const BufferInfo& buffer : s_.kernel.outputs)
-      if (s_.caps.has_nontemporal_stores && buffer.alloc.size_bytes >= most_cached)
-        s_.kernel.hints.push_back({HintKind::Nontemporal, std::nullopt, buffer.buf_var, 1});
+    for (const Value v : s_.kernel.outputs)
+      if (s_.caps.has_nontemporal_stores && bytes_of(s_.graph, v) >= most_cached)
+        s_.kernel.nontemporal.push_back(v);
   }
 
  private:
@@ -100,7 +99,7 @@ class CoreMapper {
   // of the result are written one after the other; else the rows of the other operand stream past a
   // strip of this one.
   bool fits_cache(int64_t lanes_axis) const {
-    const Stage& sums = s_.kernel.stages.front();
+    const Stage& sums = s_.kernel.stages().front();
     int64_t bytes = s_.extent(lanes_axis) * size_of(s_.graph[sums.values.front().value].dtype());
     for (const int64_t axis : sums.axes) bytes *= s_.extent(axis);
     return bytes <= s_.caps.l2_bytes / 2;
@@ -120,30 +119,30 @@ class CoreMapper {
     const int64_t points = unroll_filling_axes(vec);
     for (const int64_t axis : vec) {
       if (s_.sequential || !s_.is_outer(axis)) continue;
-      int64_t copies = unroll_factor(s_.kernel.stages.front()) / points;
+      int64_t copies = unroll_factor(s_.kernel.stages().front()) / points;
       if (const std::optional<Block> block = points == 1 ? jammed_rows(axis) : std::nullopt) {
         s_.unroll(block->axis, block->count);
         copies /= block->count;
       }
       s_.unroll(axis, fitting(axis, copies));
     }
-    for (const Stage& stage : s_.kernel.stages)
+    for (const Stage& stage : s_.kernel.stages())
       for (const int64_t axis : stage.axes) {
         if (!contains(vec, axis)) continue;
         s_.unroll(axis, fitting(axis, stage.kind == StageKind::Reduce ? unroll_factor(stage) : 2));
       }
     if (!vec.empty()) return;
-    for (const Stage& stage : s_.kernel.stages)
+    for (const Stage& stage : s_.kernel.stages())
       if (stage.kind == StageKind::Reduce && !stage.axes.empty())
         s_.unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
   }
 
   // Of a kernel of one loop nest, neighbouring rows of vectors that share loads, as a stencil's do.
   std::optional<Block> jammed_rows(int64_t lanes_axis) const {
-    if (s_.around || s_.has_inner_axes() || s_.kernel.stages.size() > 1) return std::nullopt;
+    if (s_.around || s_.has_inner_axes() || s_.kernel.stages().size() > 1) return std::nullopt;
     Ints axes = s_.outer;
     std::erase(axes, lanes_axis);
-    return jammed_block(s_.graph, s_.kernel, s_.kernel.stages.front(), s_.caps,
+    return jammed_block(s_.graph, s_.kernel, s_.kernel.stages().front(), s_.caps,
                         vector_axis_.lanes(), axes);
   }
 
@@ -205,7 +204,7 @@ class CoreMapper {
   // a stride; nothing if there is none, or if what is read stays in cache: no more than a tile, or
   // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
-    const int64_t points = num_elements(s_.kernel.outputs.front().layout.shape);
+    const int64_t points = num_elements(s_.graph[s_.kernel.outputs.front()].shape());
     if (s_.around || s_.has_inner_axes() || vec.empty() ||
         points <= kTransposeTile * kTransposeTile)
       return std::nullopt;
@@ -228,9 +227,9 @@ class CoreMapper {
   // aligned squares of as many rows as a vector has lanes. These are transposed in registers.
   bool reads_squares(int64_t lanes_axis, int64_t transposed) const {
     const int64_t lanes = vector_axis_.lanes();
-    if (lanes < 4 || lanes > kMostSquareRows || s_.kernel.stages.size() > 1) return false;
+    if (lanes < 4 || lanes > kMostSquareRows || s_.kernel.stages().size() > 1) return false;
     const PointCost cost =
-        point_cost(s_.graph, s_.kernel, s_.kernel.stages.front(), s_.caps, lanes);
+        point_cost(s_.graph, s_.kernel, s_.kernel.stages().front(), s_.caps, lanes);
     if (cost.operations > kMostSquareOperations) return false;
     const auto& accesses = vector_axis_.accesses();
     return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
@@ -244,16 +243,13 @@ class CoreMapper {
   // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
   // before it is evicted.
   void tile_transpose(const Ints& tiled) {
-    int64_t total = 1;
     for (const int64_t axis : s_.outer) {
       const bool in_tile = std::find(tiled.begin(), tiled.end(), axis) != tiled.end();
       const int64_t whole = round_up(s_.extent(axis), s_.step[axis]);
       s_.block_tile[axis] =
           in_tile ? std::min(whole, round_up(kTransposeTile, s_.step[axis])) : s_.step[axis];
       s_.kernel.iter.mapping.block.push_back(axis);
-      total *= ceil_div(s_.extent(axis), s_.block_tile[axis]);
     }
-    s_.kernel.context.global_dims[0] = total;
   }
 
   void spread_over_cores() {
@@ -266,17 +262,14 @@ class CoreMapper {
              2 * tasks <= worthwhile * s_.caps.num_cores)
         tasks *= 2;
     }
-    int64_t total = 1;
     for (const int64_t axis : s_.outer) {
       if (tasks <= 1) break;
       const int64_t steps = ceil_div(s_.extent(axis), s_.step[axis]);
       const int64_t pieces = std::min(steps, tasks);
       s_.block_tile[axis] = ceil_div(steps, pieces) * s_.step[axis];
       s_.kernel.iter.mapping.block.push_back(axis);
-      total *= ceil_div(s_.extent(axis), s_.block_tile[axis]);
       tasks = ceil_div(tasks, pieces);
     }
-    s_.kernel.context.global_dims[0] = total;
   }
 
   MappingState& s_;

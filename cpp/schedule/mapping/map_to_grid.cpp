@@ -32,10 +32,9 @@ class GridMapper {
     } else if (by_group) {
       mapping.block = s_.outer;
       if (const auto shared = reduced_axis_of_groups(s_)) mapping.block.push_back(*shared);
-      int64_t groups = 1;
-      for (const int64_t axis : mapping.block) groups *= s_.extent(axis), s_.block_tile[axis] = 1;
+      for (const int64_t axis : mapping.block) s_.block_tile[axis] = 1;
       int64_t threads = 1;
-      for (const Stage& stage : s_.kernel.stages) {
+      for (const Stage& stage : s_.kernel.stages()) {
         Ints axes = stage.axes;
         std::erase_if(axes, [&](int64_t axis) { return s_.block_tile[axis] > 0; });
         if (axes.empty()) continue;
@@ -43,14 +42,12 @@ class GridMapper {
         mapping.thread.push_back(axes.back());
         mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
       }
-      s_.kernel.context.local_dims[0] = threads;
-      s_.kernel.context.global_dims[0] = groups;
+      mapping.threads = threads;
     } else {
       deal_to_threads(s_.outer);
-      for (const Stage& stage : s_.kernel.stages)
+      for (const Stage& stage : s_.kernel.stages())
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
     }
-    check_grid();
   }
 
  private:
@@ -62,7 +59,7 @@ class GridMapper {
 
   int64_t longest_reduction() const {
     int64_t longest = 0;
-    for (const Stage& stage : s_.kernel.stages) {
+    for (const Stage& stage : s_.kernel.stages()) {
       if (stage.kind != StageKind::Reduce) continue;
       int64_t size = 1;
       for (const int64_t axis : stage.axes) size *= s_.extent(axis);
@@ -85,9 +82,7 @@ class GridMapper {
     int64_t points = 1;
     for (const int64_t axis : axes) points *= s_.extent(axis), s_.block_tile[axis] = 1;
     // A single point has no axis that threads could share.
-    const int64_t threads = axes.empty() ? 1 : group_threads(points);
-    s_.kernel.context.local_dims[0] = threads;
-    s_.kernel.context.global_dims[0] = ceil_div(points, threads);
+    if (!axes.empty()) s_.kernel.iter.mapping.threads = group_threads(points);
   }
 
   // Whether a Scatter's updates are combined by atomic operations.
@@ -104,13 +99,6 @@ class GridMapper {
     return axes;
   }
 
-  void check_grid() const {
-    if (s_.kernel.context.global_dims[0] > s_.caps.max_grid)
-      user_error(ErrorKind::Unsupported, s_.kernel.kernel_name, ": cannot launch ",
-                 s_.kernel.context.global_dims[0], " workgroups (the device allows ",
-                 s_.caps.max_grid, ")");
-  }
-
   MappingState& s_;
 };
 
@@ -121,7 +109,7 @@ void map_to_grid(MappingState& state) {
 }
 
 std::optional<int64_t> reduced_axis_of_groups(const MappingState& state) {
-  for (const Stage& stage : state.kernel.stages) {
+  for (const Stage& stage : state.kernel.stages()) {
     if (stage.kind != StageKind::Reduce || !begins_earlier(state.kernel, stage.values[0].value))
       continue;
     Shape sizes;

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "schedule/analysis/analysis.h"
-#include "schedule/grid_reduction.h"
 #include "schedule/mapping/mapping_state.h"
 #include "schedule/mapping/matrix_tiles.h"
 #include "schedule/mapping/packing.h"
@@ -40,14 +39,13 @@ void MappingState::unroll(int64_t axis, int64_t factor) {
   if (is_shared(axis))
     while (around->iter.tiles[axis].back() % factor) --factor;
   if (factor <= 1) return;
-  kernel.hints.push_back({HintKind::Unroll, axis, std::nullopt, factor});
   step[axis] *= factor;
 }
 
 void MappingState::vectorize(int64_t axis, int64_t lanes) {
   if (lanes <= 1) return;
   kernel.iter.mapping.vec.push_back(axis);
-  kernel.hints.push_back({HintKind::Vectorize, axis, std::nullopt, lanes});
+  kernel.iter.mapping.lanes = lanes;
   step[axis] *= lanes;
 }
 
@@ -56,22 +54,10 @@ namespace {
 // Terms that one accumulator adds one by one.
 constexpr int64_t kBlockSteps = 64;
 
-// Stages run one after the other.
-int64_t points_at_once(const MappingState& s) {
-  const auto copies = [&](const Ints& axes) {
-    int64_t product = 1;
-    for (const int64_t axis : axes) product *= s.kernel.unroll(axis);
-    return product;
-  };
-  int64_t most = 1;
-  for (const Stage& stage : s.kernel.stages) most = std::max(most, copies(stage.axes));
-  return copies(outer_axes(s.kernel)) * most;
-}
-
 // A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that
 // of pairwise summation (Higham 1993).
 void block_long_sums(MappingState& s) {
-  for (const Stage& stage : s.kernel.stages) {
+  for (const Stage& stage : s.kernel.stages()) {
     if (stage.kind != StageKind::Reduce || stage.axes.empty()) continue;
     const bool sums =
         std::any_of(stage.values.begin(), stage.values.end(), [&](const StageValue& value) {
@@ -97,31 +83,41 @@ void set_tiles(MappingState& s) {
   }
 }
 
-void plan_reduction(MappingState& s) {
-  ReductionPlan plan;
-  bool several = false;
-  for (const Stage& stage : s.kernel.stages) {
-    if (stage.kind == StageKind::Map) continue;
-    plan.axes.insert(plan.axes.end(), stage.axes.begin(), stage.axes.end());
-    for (const int64_t axis : stage.axes)
-      several |= stage.kind == StageKind::Reduce && s.step[axis] > 1;
-  }
-  if (plan.axes.empty()) return;
+// Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
+bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  const int64_t threads = kernel.iter.mapping.threads, width = caps.simd_width;
+  if (threads <= 1 || threads % width || threads / width > width) return false;
+  for (const Stage& stage : kernel.stages())
+    for (const StageValue& value : stage.values) {
+      if (stage.kind != StageKind::Reduce) continue;
+      const AluOp op = alu_of(reduction_op(graph[value.value]));
+      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
+      if (!simd_ops[static_cast<size_t>(op)]) return false;
+    }
+  return true;
+}
+
+// How the threads that share a reduction combine what they have.
+void plan_combination(MappingState& s) {
   const Ints& thread = s.kernel.iter.mapping.thread;
-  const bool across_threads = std::any_of(plan.axes.begin(), plan.axes.end(), [&](int64_t axis) {
-    return std::find(thread.begin(), thread.end(), axis) != thread.end();
-  });
-  const bool shuffles =
-      across_threads && !s.sequential && combines_by_shuffles(s.graph, s.kernel, s.caps);
-  plan.intra_thread = reduces_moments(s.graph, s.kernel) ? IntraThread::Welford
-                      : shuffles                         ? IntraThread::Shfl
-                      : several                          ? IntraThread::Tree
-                                                         : IntraThread::None;
-  plan.inter_thread = s.sequential && across_threads ? InterThread::Atomic
-                      : reduced_axis_of_groups(s)    ? InterThread::Atomic
-                      : across_threads               ? InterThread::SharedTree
-                                                     : InterThread::None;
-  s.kernel.reduce = std::move(plan);
+  const Ints reduced = reduced_axes(s.kernel);
+  const bool across_threads = std::any_of(reduced.begin(), reduced.end(),
+                                          [&](int64_t axis) { return contains(thread, axis); });
+  const bool atomic = (s.sequential && across_threads) || reduced_axis_of_groups(s);
+  if (!across_threads && !atomic) return;
+  Combination combination;
+  combination.atomic = atomic;
+  if (across_threads && !s.sequential)
+    combination.threads = combines_by_shuffles(s.graph, s.kernel, s.caps)
+                              ? ThreadCombination::Shuffles
+                              : ThreadCombination::SharedTree;
+  std::get<Staged>(s.kernel.body).combine = combination;
+}
+
+void check_grid(const MappingState& s) {
+  if (s.kernel.workgroups() > s.caps.max_grid)
+    user_error(ErrorKind::Unsupported, s.kernel.name, ": cannot launch ", s.kernel.workgroups(),
+               " workgroups (the device allows ", s.caps.max_grid, ")");
 }
 
 bool map_stages(MappingState s) {
@@ -138,44 +134,31 @@ bool map_stages(MappingState s) {
   }
   block_long_sums(s);
   set_tiles(s);
-  plan_reduction(s);
+  check_grid(s);
+  plan_combination(s);
   if (on_cores) keep_row_values(s.graph, s.caps, s.kernel);
   plan_prefetches(s.graph, s.caps, s.kernel);
-  if (s.kernel.context.device.empty()) s.kernel.context.device = s.caps.name;
-  s.kernel.context.upcasted = points_at_once(s);
   return true;
 }
 
 }  // namespace
 
-bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
-  const int64_t threads = kernel.context.local_dims[0], width = caps.simd_width;
-  if (threads <= 1 || threads % width || threads / width > width) return false;
-  for (const Stage& stage : kernel.stages)
-    for (const StageValue& value : stage.values) {
-      if (stage.kind != StageKind::Reduce) continue;
-      const AluOp op = alu_of(reduction_op(graph[value.value]));
-      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
-      if (!simd_ops[static_cast<size_t>(op)]) return false;
-    }
-  return true;
-}
-
 bool computes_squares(const Kernel& kernel) {
   const int64_t lanes = kernel.lanes();
-  if (lanes == 1 || kernel.stages.size() != 1 || !kernel.stages.front().axes.empty()) return false;
+  if (lanes == 1 || kernel.stages().size() != 1 || !kernel.stages().front().axes.empty())
+    return false;
   const Ints& vec = kernel.iter.mapping.vec;
   const Ints axes = outer_axes(kernel);
   return std::any_of(axes.begin(), axes.end(), [&](int64_t axis) {
-    return kernel.unroll(axis) == lanes && !contains(vec, axis);
+    return kernel.iter.unroll(axis) == lanes && !contains(vec, axis);
   });
 }
 
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel) {
-  if (kernel.phases.empty()) {
+  if (kernel.phases().empty()) {
     map_stages({graph, caps, work_ns, kernel, nullptr});
   } else {
-    RUNE_CHECK(map_phases(graph, caps, kernel), kernel.kernel_name, " does not fit the caches");
+    RUNE_CHECK(map_phases(graph, caps, kernel), kernel.name, " does not fit the caches");
   }
 }
 
@@ -186,19 +169,17 @@ bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& aroun
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
   StructureTable structures(schedule.graph);
   std::vector<const Kernel*> mapped;  // by structure
-  for (ScheduleItem& item : schedule.items) {
-    auto* kernel = std::get_if<Kernel>(&item.operation);
+  for (size_t i = 0; i < schedule.items.size(); ++i) {
+    Kernel* kernel = schedule.items[i].kernel();
     if (!kernel) continue;
     const size_t structure = structures.add(*kernel);
     if (structure < mapped.size()) {
       *kernel = with_values_of(*kernel, *mapped[structure]);
       continue;
     }
-    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[item.item_id].work_ns),
-             *kernel);
+    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[i].work_ns), *kernel);
     mapped.push_back(kernel);
   }
-  plan_grid_reductions(schedule);
   return analyze_items(std::move(schedule), caps);
 }
 

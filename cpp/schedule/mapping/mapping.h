@@ -5,15 +5,12 @@
 
 namespace rune::schedule {
 
-// Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
-bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps);
-
 // Whether a kernel computes as many neighbouring points as it has lanes at once, so that squares of
 // what its lanes read far apart can be transposed in registers.
 bool computes_squares(const Kernel& kernel);
 
-// Chooses mapping, tiles, hints, reduction plan and context for a kernel whose axes and stages are
-// set. `work_ns` is the kernel's time on one core; it decides how far to spread the work.
+// Chooses everything but the axes and stages, which are set. `work_ns` is the kernel's time on one
+// core; it decides how far to spread the work.
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);
 
 // The same for a phase of the kernel `around`, whose tiles are set. Returns false, changing nothing

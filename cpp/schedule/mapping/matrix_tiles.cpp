@@ -56,7 +56,7 @@ class MatrixMapper {
 
   // The kernel's first and only reduction, over one axis; maps store at its points.
   bool is_contraction() {
-    const std::vector<Stage>& stages = kernel_.stages;
+    const std::vector<Stage>& stages = kernel_.stages();
     const Stage& first = stages[0];
     if (first.kind != StageKind::Reduce || first.values.size() != 1 || first.axes.size() != 1)
       return false;
@@ -85,7 +85,7 @@ class MatrixMapper {
   }
 
   bool choose_operation() {
-    const DType result = graph_[kernel_.stages[0].values[0].value].dtype();
+    const DType result = graph_[kernel_.stages()[0].values[0].value].dtype();
     const std::array<DType, 2> narrow{dtype_as_multiplied(values_[0]),
                                       dtype_as_multiplied(values_[1])};
     for (const DType operands : {narrow[0], graph_[values_[0]].dtype()})
@@ -101,7 +101,7 @@ class MatrixMapper {
 
   // Multiply-adds of single threads, where panels in shared memory serve many of them.
   bool choose_multiply_adds() {
-    const DType result = graph_[kernel_.stages[0].values[0].value].dtype();
+    const DType result = graph_[kernel_.stages()[0].values[0].value].dtype();
     if (is_bool(result) || !caps_.has_arithmetic(result)) return false;
     plan_.m = plan_.k = 1;
     plan_.n = std::min<int64_t>(kMostLanes, caps_.lanes(result));
@@ -119,7 +119,7 @@ class MatrixMapper {
       const auto variable = static_cast<uint32_t>(axis);
       if (!positions_[operand].depends_on(variable) || positions_[1 - operand].depends_on(variable))
         continue;
-      if (adjacent && kernel_.stages.back().values[0].strides[axis] != 1) continue;
+      if (adjacent && kernel_.stages().back().values[0].strides[axis] != 1) continue;
       if (!best || extent(axis) > extent(*best)) best = axis;
     }
     return best;
@@ -179,15 +179,13 @@ class MatrixMapper {
   bool choose_panels() {
     if (plan_.block_size(0) < kLeastSide || plan_.block_size(1) < kLeastSide) return false;
     const int64_t element = size_of(plan_.operands);
-    for (int64_t copies = kMostCopies; copies >= 1; --copies)
+    MatrixPlan plan = plan_;
+    for (plan.copies = kMostCopies; plan.copies >= 1; --plan.copies)
       for (int64_t bytes = kPanelBytes; bytes >= kLeastPanelBytes; bytes /= 2) {
-        const int64_t depth = round_up(bytes / element, plan_.k);
-        const std::array<Panel, 2> panels = matrix_panels(plan_, depth);
-        const int64_t elements = panels[0].elements() + panels[1].elements();
-        if (copies * elements * element > caps_.shared_memory_bytes) continue;
-        if (extent(plan_.reduced) < kLeastPanels * depth) return false;
-        depth_ = depth;
-        copies_ = copies;
+        plan.depth = round_up(bytes / element, plan.k);
+        if (panel_bytes(plan) > caps_.shared_memory_bytes) continue;
+        if (extent(plan.reduced) < kLeastPanels * plan.depth) return false;
+        plan_ = plan;
         return true;
       }
     return false;
@@ -196,44 +194,13 @@ class MatrixMapper {
   void map() {
     IterSpace& iter = kernel_.iter;
     Mapping& mapping = iter.mapping;
-    iter.tiles.assign(iter.axes.size(), Ints{1});
-    iter.tiles[plan_.rows] = {plan_.block_size(0)};
-    iter.tiles[plan_.columns] = {plan_.block_size(1)};
-    iter.tiles[plan_.reduced] = {plan_.k};
+    for (int64_t axis = 0; axis < static_cast<int64_t>(iter.axes.size()); ++axis)
+      iter.tiles.push_back(plan_.divides(axis) ? Ints{} : Ints{1});
     mapping.block = outer_;
     mapping.thread = {plan_.rows, plan_.columns};
     mapping.serial = {plan_.reduced};
-    ScheduleContext& context = kernel_.context;
-    context.global_dims[0] = 1;
-    for (const int64_t axis : outer_)
-      context.global_dims[0] *= ceil_div(extent(axis), iter.tiles[axis][0]);
-    context.local_dims[0] = plan_.groups[0] * plan_.groups[1] * width_;
-    context.upcasted = plan_.tiles[0] * plan_.tiles[1] * plan_.m * plan_.n / width_;
-    if (context.device.empty()) context.device = caps_.name;
-    kernel_.reduce = ReductionPlan{{plan_.reduced}};
-    kernel_.matrix = plan_;
-    if (depth_ > 0) keep_panels();
-  }
-
-  void keep_panels() {
-    Ints& tiles = kernel_.iter.tiles[plan_.reduced];
-    tiles.insert(tiles.begin(), depth_);
-    if (copies_ > 1)
-      kernel_.hints.push_back({HintKind::Pipeline, plan_.reduced, std::nullopt, copies_});
-    const std::array<Panel, 2> panels = matrix_panels(plan_, depth_);
-    for (size_t side = 0; side < 2; ++side) {
-      BufferInfo info;
-      info.buf_var = multiplied_operand(graph_, values_[plan_.operand(side)], plan_);
-      info.dtype = plan_.operands;
-      info.layout.shape = {panels[side].rows, panels[side].columns};
-      info.layout.strides = {panels[side].stride, 1};
-      info.layout.alignment = size_of(info.dtype);
-      info.layout.contiguous_axes = {1};
-      info.alloc.scope = MemoryScope::Shared;
-      info.alloc.size_bytes = copies_ * panels[side].elements() * size_of(info.dtype);
-      info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
-      kernel_.scratch.push_back(std::move(info));
-    }
+    mapping.threads = plan_.groups[0] * plan_.groups[1] * width_;
+    kernel_.body = MatrixTiled{plan_, std::move(kernel_.mutable_stages())};
   }
 
   const Graph& graph_;
@@ -243,15 +210,13 @@ class MatrixMapper {
   std::array<Value, 2> values_;         // operands of the contraction
   std::array<sym::Expr, 2> positions_;  // row-major, of what they read
   MatrixPlan plan_;
-  int64_t width_ = 1;   // threads that compute a tile together
-  int64_t depth_ = 0;   // of panels; 0 without
-  int64_t copies_ = 1;  // of panels
+  int64_t width_ = 1;  // threads that compute a tile together
 };
 
 }  // namespace
 
-std::array<Panel, 2> matrix_panels(const MatrixPlan& plan, int64_t depth) {
-  const int64_t rows = plan.block_size(0), columns = plan.block_size(1);
+std::array<Panel, 2> matrix_panels(const MatrixPlan& plan) {
+  const int64_t rows = plan.block_size(0), columns = plan.block_size(1), depth = plan.depth;
   return {Panel{rows, depth, depth + plan.k}, Panel{depth, columns, columns + plan.n}};
 }
 
@@ -260,10 +225,9 @@ Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& pl
   return node.dtype() == plan.operands ? operand : node.inputs[0];
 }
 
-int64_t panel_copies(const Kernel& kernel) {
-  for (const LoopHint& hint : kernel.hints)
-    if (hint.kind == HintKind::Pipeline) return hint.amount;
-  return 1;
+int64_t panel_bytes(const MatrixPlan& plan) {
+  const std::array<Panel, 2> panels = matrix_panels(plan);
+  return plan.copies * (panels[0].elements() + panels[1].elements()) * size_of(plan.operands);
 }
 
 std::optional<MatrixOp> planned_operation(const MatrixPlan& plan, DType result,
@@ -285,68 +249,30 @@ bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel
   return has_groups && MatrixMapper(graph, caps, kernel).run();
 }
 
-namespace {
-
-// The panels that a plan keeps in shared memory, and the copies of them that a Pipeline hint asks
-// for.
-void verify_panels(const Kernel& kernel, std::vector<std::string>& violations) {
-  const MatrixPlan& plan = *kernel.matrix;
-  const Ints& tiles = kernel.iter.tiles[plan.reduced];
-  if (kernel.scratch.size() != 2 || tiles.size() != 2 || tiles[1] != plan.k)
-    return violations.push_back(concat(
-        "the matrix plan has ", kernel.scratch.size(), " panels and the tiles ",
-        text::to_text(tiles), " of the reduced axis, not 2 panels and [their depth,", plan.k, "]"));
-  const std::array<Panel, 2> panels = matrix_panels(plan, tiles[0]);
-  const int64_t copies = panel_copies(kernel);
-  for (size_t side = 0; side < 2; ++side) {
-    const BufferInfo& buffer = kernel.scratch[side];
-    const Panel& panel = panels[side];
-    const int64_t needed = copies * panel.elements() * size_of(plan.operands);
-    if (buffer.dtype != plan.operands || buffer.alloc.scope != MemoryScope::Shared ||
-        buffer.layout.shape != Shape{panel.rows, panel.columns} ||
-        buffer.layout.strides != Ints{panel.stride, 1})
-      violations.push_back(concat("panel ", side, " of the matrix plan is not ", panel.rows, " x ",
-                                  panel.columns, " of ", name_of(plan.operands), " in rows of ",
-                                  panel.stride, ", shared by the workgroup"));
-    else if (buffer.alloc.size_bytes < needed)
-      violations.push_back(concat(
-          "panel ", side, " of the matrix plan has ", buffer.alloc.size_bytes, " bytes, but ",
-          copies, copies == 1 ? " copy of it needs " : " copies of it need ", needed));
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& kernel) {
-  const MatrixPlan& plan = *kernel.matrix;
-  if (kernel.stages.empty() || kernel.iter.tiles.size() != kernel.iter.axes.size())
-    return {"a matrix plan needs a stage, and tiles for every axis"};
-  const Stage& stage = kernel.stages[0];
+  const MatrixPlan& plan = *kernel.matrix();
+  if (kernel.stages().empty()) return {"a matrix plan needs a stage"};
+  const Stage& stage = kernel.stages()[0];
   if (kernel.iter.mapping.thread != Ints{plan.rows, plan.columns} ||
       stage.axes != Ints{plan.reduced} || stage.values.size() != 1 ||
       graph[stage.values[0].value].kind() != graph::NodeKind::Contract)
     return {"the matrix plan does not match the thread axes and a contraction in stage 0"};
   if (plan.row_operand != 0 && plan.row_operand != 1)
     return {concat("the matrix plan takes the rows from operand ", plan.row_operand, " of 2")};
-  if (plan.tiles.size() != 2 || plan.groups.size() != 2)
-    return {concat("the matrix plan has ", plan.tiles.size(), " and ", plan.groups.size(),
-                   " counts of tiles and groups, not 2")};
-  std::vector<std::string> violations;
-  const auto check = [&](int64_t axis, int64_t size) {
-    if (size < 1 || kernel.iter.tiles[axis] != Ints{size})
-      violations.push_back(concat("axis ", axis, " has the tiles ",
-                                  text::to_text(kernel.iter.tiles[axis]),
-                                  ", but the matrix plan needs ", size));
+  const auto is_pair = [](const Ints& counts) {
+    return counts.size() == 2 && counts[0] >= 1 && counts[1] >= 1;
   };
-  check(plan.rows, plan.block_size(0));
-  check(plan.columns, plan.block_size(1));
-  if (kernel.scratch.empty())
-    check(plan.reduced, plan.k);
-  else
-    verify_panels(kernel, violations);
-  const int64_t threads = num_elements(kernel.context.local_dims);
-  const int64_t groups = plan.groups[0] * plan.groups[1];
-  if (groups < 1 || threads % groups != 0)
+  if (plan.m < 1 || plan.n < 1 || plan.k < 1 || !is_pair(plan.tiles) || !is_pair(plan.groups))
+    return {concat("the matrix plan has tiles of ", plan.m, " x ", plan.n, " x ", plan.k, ", ",
+                   text::to_text(plan.tiles), " of a group, and ", text::to_text(plan.groups),
+                   " groups")};
+  std::vector<std::string> violations;
+  if (plan.depth < 0 || plan.depth % plan.k != 0 || plan.copies < 1 || plan.copies > 2 ||
+      (plan.copies > 1 && plan.depth == 0))
+    violations.push_back(concat("the matrix plan has ", plan.copies, " copies of panels of depth ",
+                                plan.depth, ", not 1 or 2 of a multiple of ", plan.k));
+  const int64_t threads = kernel.iter.mapping.threads, groups = plan.groups[0] * plan.groups[1];
+  if (threads % groups != 0)
     violations.push_back(
         concat("the matrix plan divides ", threads, " threads into ", groups, " SIMD-groups"));
   return violations;

@@ -23,13 +23,12 @@ struct Panel {
   int64_t elements() const { return rows * stride; }
 };
 
-// The panels of a plan for `depth` elements of the reduced axis: block of rows x depth of one
-// operand, depth x block of columns of the other.
-std::array<Panel, 2> matrix_panels(const MatrixPlan& plan, int64_t depth);
+// The panels of a plan with a depth: block of rows x depth of one operand, depth x block of columns
+// of the other.
+std::array<Panel, 2> matrix_panels(const MatrixPlan& plan);
 
-// How many copies a kernel has of its panels: the amount of its Pipeline hint. With two, those of
-// the next step are loaded while this step's are multiplied.
-int64_t panel_copies(const Kernel& kernel);
+// Shared memory for all copies of both.
+int64_t panel_bytes(const MatrixPlan& plan);
 
 // What is multiplied of a contraction's operand: itself, or what the kernel widens it from.
 Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& plan);
@@ -39,7 +38,7 @@ Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& pl
 std::optional<MatrixOp> planned_operation(const MatrixPlan& plan, DType result,
                                           const Capabilities& caps);
 
-// What is wrong with a kernel's MatrixPlan and its panels. The axes exist.
+// What is wrong with a kernel's MatrixPlan. The axes exist.
 std::vector<std::string> verify_matrix_plan(const Graph& graph, const Kernel& kernel);
 
 }  // namespace rune::schedule

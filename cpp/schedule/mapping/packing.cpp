@@ -53,7 +53,6 @@ class Packer {
     map();
     keep_rows(*row_weights);
     keep_columns(*column_weights);
-    finish();
     return true;
   }
 
@@ -63,7 +62,7 @@ class Packer {
 
   // The contraction must be the kernel's only reduction, and maps must store at its points.
   bool find_operands() {
-    const std::vector<Stage>& stages = kernel_.stages;
+    const std::vector<Stage>& stages = kernel_.stages();
     if (stages.empty() || stages[0].kind != StageKind::Reduce || stages[0].values.size() != 1 ||
         stages[0].axes.size() != 1)
       return false;
@@ -101,7 +100,7 @@ class Packer {
     for (const int64_t axis : outer_) {
       const bool a = depends(operands_[0], axis), b = depends(operands_[1], axis);
       if (a == b || (around_ && axis < num_shared())) continue;
-      const bool adjacent = kernel_.stages.back().values[0].strides[axis] == 1;
+      const bool adjacent = kernel_.stages().back().values[0].strides[axis] == 1;
       if (column >= 0 && !adjacent) continue;
       column = axis;
       column_operand = a ? 0 : 1;
@@ -124,7 +123,7 @@ class Packer {
   }
 
   bool choose_tiles() {
-    int64_t widest = bytes(kernel_.stages[0].values[0].value);
+    int64_t widest = bytes(kernel_.stages()[0].values[0].value);
     for (const Value v : kernel_.ops)
       if (!is_bool(graph_[v].dtype())) widest = std::max(widest, bytes(v));
     lanes_ = caps_.vector_bits / (8 * widest);
@@ -205,41 +204,30 @@ class Packer {
     return result;
   }
 
-  void hint(HintKind kind, int64_t axis, int64_t amount) {
-    if (amount > 1) kernel_.hints.push_back({kind, axis, std::nullopt, amount});
-  }
-
   void map() {
     Mapping& mapping = kernel_.iter.mapping;
     kernel_.iter.tiles.assign(kernel_.iter.axes.size(), Ints{1});
-    int64_t groups = 1;
     for (const int64_t axis : others_) {
       mapping.block.push_back(axis);
       mapping.serial.push_back(axis);
       kernel_.iter.tiles[axis] = {1, 1};
-      groups *= extent(axis);
     }
     mapping.block.push_back(rows_.axis);
     kernel_.iter.tiles[rows_.axis] = {row_group_, row_block_, row_tile_};
     kernel_.iter.tiles[columns_.axis] = {column_tile_};
-    groups *= ceil_div(extent(rows_.axis), row_group_);
     if (!around_) {
       mapping.block.push_back(columns_.axis);
       kernel_.iter.tiles[columns_.axis] = {column_block_, column_tile_};
-      groups *= ceil_div(extent(columns_.axis), column_block_);
     }
-    kernel_.context.global_dims[0] = groups;
     mapping.vec = {columns_.axis};
-    hint(HintKind::Vectorize, columns_.axis, lanes_);
-    hint(HintKind::Unroll, columns_.axis, kColumnVectors);
-    hint(HintKind::Unroll, rows_.axis, row_tile_);
+    mapping.lanes = lanes_;
     const auto depth = static_cast<int64_t>(others_.size());
     for (const int64_t axis : {rows_.axis, columns_.axis, rows_.axis, reduced_})
       mapping.serial.push_back(axis);
     keep(columns_, depth, 1);
     // Rows adjacent along the reduced axis are copied in vectors.
     if (!rows_in_scratch()) keep(rows_, depth + 1, stride(rows_, reduced_) == 1 ? lanes_ : 1);
-    for (Stage& stage : kernel_.stages) {
+    for (Stage& stage : kernel_.mutable_stages()) {
       if (stage.kind != StageKind::Reduce) continue;
       stage.takes = {columns_.value};
       if (!rows_in_scratch()) stage.takes->insert(stage.takes->begin(), rows_.value);
@@ -253,13 +241,11 @@ class Packer {
   void keep(const Operand& operand, int64_t depth, int64_t lanes) {
     IterSpace& iter = kernel_.iter;
     const auto own = static_cast<int64_t>(iter.axes.size());
-    iter.axes.push_back(
-        {"p" + std::to_string(own), extent(reduced_), std::nullopt, AxisRole::Normal});
+    iter.axes.push_back({"p" + std::to_string(own), extent(reduced_), std::nullopt});
     iter.tiles.push_back({lanes});
     iter.mapping.serial.push_back(own);
     if (lanes > 1) iter.mapping.vec.push_back(own);
-    hint(HintKind::Vectorize, own, lanes);
-    for (Stage& stage : kernel_.stages) {
+    for (Stage& stage : kernel_.mutable_stages()) {
       for (StageValue& value : stage.values) value.strides.push_back(0);
       if (stage.keeps) stage.keeps->strides.push_back(0);
     }
@@ -269,29 +255,26 @@ class Packer {
     for (const int64_t axis : outer_) stage.keeps->strides[axis] = *stride(operand, axis);
     stage.keeps->strides[own] = *stride(operand, reduced_);
     stage.depth = depth;
-    const auto reduce = std::find_if(kernel_.stages.begin(), kernel_.stages.end(),
+    std::vector<Stage>& stages = kernel_.mutable_stages();
+    const auto reduce = std::find_if(stages.begin(), stages.end(),
                                      [](const Stage& s) { return s.kind == StageKind::Reduce; });
-    kernel_.stages.insert(reduce, std::move(stage));
+    stages.insert(reduce, std::move(stage));
   }
 
-  BufferInfo scratch(const Operand& operand, const std::vector<Weight>& weights, int64_t elements,
-                     int64_t tile, int64_t along_axis, int64_t along_reduced) const {
-    BufferInfo info;
-    info.buf_var = operand.value;
-    info.dtype = graph_[operand.value].dtype();
-    info.layout.alignment = kCacheLineBytes;
+  Scratch scratch(const Operand& operand, const std::vector<Weight>& weights, int64_t elements,
+                  int64_t tile, int64_t along_axis, int64_t along_reduced) const {
+    Scratch info;
+    info.value = operand.value;
+    info.elements = elements;
     const Shape& shape = graph_[operand.value].shape();
     for (size_t d = 0; d < weights.size(); ++d) {
       const auto [axis, factor] = weights[d];
       const bool in_tile = axis == operand.axis;
-      info.layout.shape.push_back(axis < 0  ? 1
-                                  : in_tile ? std::min(shape[d], ceil_div(tile, factor))
-                                            : shape[d]);
-      info.layout.strides.push_back(axis < 0 ? 0 : factor * (in_tile ? along_axis : along_reduced));
+      info.shape.push_back(axis < 0  ? 1
+                           : in_tile ? std::min(shape[d], ceil_div(tile, factor))
+                                     : shape[d]);
+      info.strides.push_back(axis < 0 ? 0 : factor * (in_tile ? along_axis : along_reduced));
     }
-    info.alloc.scope = MemoryScope::Shared;
-    info.alloc.size_bytes = elements * size_of(info.dtype);
-    info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
     return info;
   }
 
@@ -304,20 +287,12 @@ class Packer {
 
   void keep_columns(const std::vector<Weight>& weights) {
     const int64_t panel = extent(reduced_) * column_tile_;
-    BufferInfo info = scratch(columns_, weights, column_block_ / column_tile_ * panel,
-                              column_block_, panel, column_tile_);
+    Scratch info = scratch(columns_, weights, column_block_ / column_tile_ * panel, column_block_,
+                           panel, column_tile_);
     for (size_t d = 0; d < weights.size(); ++d)
-      if (weights[d].axis == columns_.axis) info.layout.contiguous_axes = {static_cast<int64_t>(d)};
-    info.layout.vector_width = column_tile_;
+      if (weights[d].axis == columns_.axis) info.run_axis = static_cast<int64_t>(d);
+    info.run = column_tile_;
     kernel_.scratch.push_back(std::move(info));
-  }
-
-  void finish() {
-    ReductionPlan plan;
-    plan.axes = {reduced_};
-    kernel_.reduce = std::move(plan);
-    kernel_.context.device = caps_.name;
-    kernel_.context.upcasted = row_tile_ * kColumnVectors;
   }
 
   const Graph& graph_;
@@ -339,7 +314,7 @@ class Packer {
 }  // namespace
 
 bool contracts_unpacked(const Kernel& phase) {
-  const Ints& reduced = phase.stages.front().axes;
+  const Ints& reduced = phase.stages().front().axes;
   if (reduced.size() != 1 || phase.iter.axes[reduced[0]].extent() >= kLeastReduced) return false;
   double multiplies = 1;
   for (const Axis& axis : phase.iter.axes) multiplies *= static_cast<double>(axis.extent());

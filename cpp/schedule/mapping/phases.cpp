@@ -26,7 +26,7 @@ class PhaseMapper {
     for (const Value v : between) bytes += row_stride(v) * size_of(graph_[v].dtype());
     if (!choose_tiles(bytes)) return false;
     for (const Value v : between) kernel_.scratch.push_back(scratch(v));
-    for (Kernel& phase : kernel_.phases)
+    for (Kernel& phase : std::get<Phased>(kernel_.body).phases)
       if (!map_phase(graph_, caps_, kernel_, phase)) return false;
     return true;
   }
@@ -53,9 +53,6 @@ class PhaseMapper {
     const int64_t part = round_up(piece, tile);
     kernel_.iter.tiles.assign(num_axes(), Ints{1, 1});
     kernel_.iter.tiles[tiled_] = {part, tile};
-    kernel_.context.global_dims[0] = points * ceil_div(size, part);
-    kernel_.context.upcasted = unit;
-    if (kernel_.context.device.empty()) kernel_.context.device = caps_.name;
     return true;
   }
 
@@ -74,31 +71,25 @@ class PhaseMapper {
   }
 
   // Rows along the tiled axis, each row-major.
-  BufferInfo scratch(Value v) const {
-    BufferInfo info = whole_buffer(graph_, v, false);
-    info.is_output = false;
-    Layout& layout = info.layout;
+  Scratch scratch(Value v) const {
+    Scratch info{v, graph_[v].shape(), contiguous_strides(graph_[v].shape())};
     const int64_t row = row_stride(v);
     const int64_t rows = kernel_.iter.tiles[tiled_].back();
     const Ints& along = kernel_.stored(v)->strides;
     int64_t inner = 1;
-    for (size_t d = layout.shape.size(); d-- > 0;) {
-      const int64_t stride = layout.strides[d];
+    for (size_t d = info.shape.size(); d-- > 0;) {
+      const int64_t stride = info.strides[d];
       const auto axis = std::find(along.begin(), along.begin() + num_axes(), stride);
-      if (layout.shape[d] == 1 || axis == along.begin() + num_axes()) {
-        layout.strides[d] = inner;
-        inner *= layout.shape[d];
+      if (info.shape[d] == 1 || axis == along.begin() + num_axes()) {
+        info.strides[d] = inner;
+        inner *= info.shape[d];
         continue;
       }
       const bool is_tiled = axis - along.begin() == tiled_;
-      layout.shape[d] = is_tiled ? rows : 1;
-      layout.strides[d] = is_tiled ? row : 0;
+      info.shape[d] = is_tiled ? rows : 1;
+      info.strides[d] = is_tiled ? row : 0;
     }
-    layout.alignment = kCacheLineBytes;
-    layout.contiguous_axes.clear();
-    info.alloc.scope = MemoryScope::Shared;
-    info.alloc.size_bytes = rows * row * size_of(info.dtype);
-    info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
+    info.elements = rows * row;
     return info;
   }
 
@@ -112,9 +103,9 @@ class PhaseMapper {
 
 std::vector<Value> values_between_phases(const Kernel& kernel) {
   std::set<Value> between;
-  for (const Kernel& phase : kernel.phases)
-    for (const BufferInfo& buffer : phase.outputs) between.insert(buffer.buf_var);
-  for (const BufferInfo& buffer : kernel.outputs) between.erase(buffer.buf_var);
+  for (const Kernel& phase : kernel.phases())
+    between.insert(phase.outputs.begin(), phase.outputs.end());
+  for (const Value v : kernel.outputs) between.erase(v);
   return {between.begin(), between.end()};
 }
 

@@ -80,9 +80,9 @@ double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t
 PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stage,
                      const Capabilities& caps, int64_t lanes, const std::optional<Block>& block) {
   std::set<uint32_t> inputs;
-  for (const BufferInfo& buffer : kernel.inputs) inputs.insert(buffer.buf_var.id);
+  for (const Value v : kernel.inputs) inputs.insert(v.id);
   std::set<uint32_t> loaded = inputs;
-  for (const Stage& other : kernel.stages)
+  for (const Stage& other : kernel.stages())
     if (other.kind == StageKind::Reduce)
       for (const StageValue& value : other.values) loaded.insert(value.value.id);
 

@@ -18,23 +18,20 @@ constexpr int64_t kElementsAhead = 128;
 // 4 KiB, and later stages have the row in a cache.
 constexpr int64_t kBytesAhead = 8 << 10;
 
-const BufferInfo* find_input(const Kernel& kernel, Value v) {
-  const auto found = std::find_if(kernel.inputs.begin(), kernel.inputs.end(),
-                                  [&](const BufferInfo& buffer) { return buffer.buf_var == v; });
-  return found == kernel.inputs.end() ? nullptr : &*found;
+bool is_input(const Kernel& kernel, Value v) {
+  return std::find(kernel.inputs.begin(), kernel.inputs.end(), v) != kernel.inputs.end();
 }
 
 // One for each buffer, so that nothing is announced twice.
-void add_hint(Kernel& kernel, const LoopHint& hint) {
-  if (std::none_of(kernel.hints.begin(), kernel.hints.end(), [&](const LoopHint& other) {
-        return other.kind == hint.kind && other.var == hint.var;
-      }))
-    kernel.hints.push_back(hint);
+void add_prefetch(Kernel& kernel, const Prefetch& prefetch) {
+  if (std::none_of(kernel.prefetches.begin(), kernel.prefetches.end(),
+                   [&](const Prefetch& other) { return other.from == prefetch.from; }))
+    kernel.prefetches.push_back(prefetch);
 }
 
 // The value's memory, if nothing but movement and conversions lies between.
 std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
-  while (!find_input(kernel, v)) {
+  while (!is_input(kernel, v)) {
     const graph::Node& node = graph[v];
     if (node.kind() != graph::NodeKind::Cast && evaluation_of(node) != Evaluation::Forward)
       return std::nullopt;
@@ -57,21 +54,20 @@ void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) 
     const Shape& shape = node.shape();
     if (shape.empty() || shape.back() < 2 * kElementsAhead) continue;
     const Value source = node.inputs[0];
-    const BufferInfo* buffer = find_input(kernel, source);
-    if (!buffer || buffer->alloc.size_bytes <= caps.last_level_bytes) continue;
+    if (!is_input(kernel, source) || bytes_of(graph, source) <= caps.last_level_bytes) continue;
     if (!stored(graph, kernel, node.inputs[1])) continue;
-    add_hint(kernel, {HintKind::Prefetch, std::nullopt, source, kElementsAhead});
+    add_prefetch(kernel, {source, std::nullopt, kElementsAhead});
   }
 }
 
 // The innermost loop around a kernel's stages, if the first of several reduces rows.
 std::optional<int64_t> axis_of_rows(const Graph& graph, const Kernel& kernel) {
   int stages = 0;
-  for (const Stage& stage : kernel.stages) {
+  for (const Stage& stage : kernel.stages()) {
     if (stage.depth) return std::nullopt;
     stages += !stage.axes.empty();
   }
-  const Stage& first = kernel.stages.front();
+  const Stage& first = kernel.stages().front();
   if (stages < 2 || first.kind != StageKind::Reduce || first.axes.size() != 1 ||
       graph[first.values.front().value].kind() != graph::NodeKind::Reduce_Axis)
     return std::nullopt;
@@ -86,17 +82,17 @@ std::optional<int64_t> axis_of_rows(const Graph& graph, const Kernel& kernel) {
 void plan_rows(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   const std::optional<int64_t> rows = axis_of_rows(graph, kernel);
   if (!rows) return;
-  const int64_t along = kernel.stages.front().axes[0];
+  const int64_t along = kernel.stages().front().axes[0];
   for (const MemoryAccess& access : memory_accesses(graph, kernel)) {
     if (access.stage != 0 || access.is_store) continue;
-    const BufferInfo* buffer = find_input(kernel, access.value);
-    if (!buffer || buffer->alloc.size_bytes <= caps.l2_bytes) continue;
+    const Value v = access.value;
+    if (!is_input(kernel, v) || bytes_of(graph, v) <= caps.l2_bytes) continue;
     const auto row = access.position.coefficient_of(static_cast<uint32_t>(*rows));
     if (!row || *row < 1 || access.position.coefficient_of(static_cast<uint32_t>(along)) != 1)
       continue;
-    const int64_t step = *row * kernel.unroll(*rows), ahead = kBytesAhead / size_of(buffer->dtype);
-    add_hint(kernel, {HintKind::Prefetch, along, access.value,
-                      step < ahead ? ceil_div(ahead, step) * step : ahead});
+    const int64_t step = *row * kernel.iter.unroll(*rows);
+    const int64_t ahead = kBytesAhead / size_of(graph[v].dtype());
+    add_prefetch(kernel, {v, along, step < ahead ? ceil_div(ahead, step) * step : ahead});
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace rune::schedule {
 
-// Adds Prefetch hints to a mapped kernel, where the device has prefetches: for buffers that the
+// Adds prefetches to a mapped kernel, where the device has prefetches: for buffers that the
 // last-level cache does not hold, single elements of which are gathered from places that lie in
 // memory; and for the rows of buffers that the second-level cache does not hold, which the first of
 // several stages reads.

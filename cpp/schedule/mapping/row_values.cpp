@@ -21,8 +21,8 @@ class RowKeeper {
         kernel_(kernel),
         outer_(outer_axes(kernel)),
         axes_(axis_variables(kernel.iter)) {
-    for (const BufferInfo& buffer : kernel.inputs) known_.insert(buffer.buf_var.id);
-    for (const Stage& stage : kernel.stages)
+    for (const Value v : kernel.inputs) known_.insert(v.id);
+    for (const Stage& stage : kernel.stages())
       if (stage.kind == StageKind::Reduce)
         for (const StageValue& value : stage.values) known_.insert(value.value.id);
   }
@@ -30,7 +30,7 @@ class RowKeeper {
   void run() {
     for (const int64_t axis : outer_)
       if (kernel_.iter.tiles[axis].back() != 1) return;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) keep_operand(s);
+    for (size_t s = 0; s < kernel_.stages().size(); ++s) keep_operand(s);
   }
 
  private:
@@ -69,9 +69,9 @@ class RowKeeper {
 
   // What a stage computes, followed once.
   const Walk& walk_stage(size_t s) {
-    walks_.resize(kernel_.stages.size());
+    walks_.resize(kernel_.stages().size());
     if (walks_[s]) return *walks_[s];
-    const Stage& stage = kernel_.stages[s];
+    const Stage& stage = kernel_.stages()[s];
     std::vector<Seed> seeds;
     for (Seed& seed : stage_seeds(graph_, stage, axes_))
       if (stage.kind == StageKind::Reduce || !known_.count(seed.value.id))
@@ -92,7 +92,7 @@ class RowKeeper {
   }
 
   void keep_operand(size_t s) {
-    const Stage& stage = kernel_.stages[s];
+    const Stage& stage = kernel_.stages()[s];
     if (stage.kind != StageKind::Reduce || stage.axes.empty() || stage.keeps) return;
     const graph::Node& reduction = graph_[stage.values[0].value];
     if (!reduction.as<graph::Reduce_Axis>()) return;
@@ -100,21 +100,22 @@ class RowKeeper {
     if (known_.count(v.id) || kernel_.scratch_of(v)) return;
     const std::optional<Row> row = only_row(v, walk_stage(s));
     if (!row || operations(v, *row) < kStoreAndLoad) return;
-    std::optional<BufferInfo> buffer = scratch(v, *row, stage);
+    std::optional<Scratch> buffer = scratch(v, *row, stage);
     if (!buffer) return;
     std::vector<size_t> takers;
-    for (size_t t = s + 1; t < kernel_.stages.size(); ++t) {
+    for (size_t t = s + 1; t < kernel_.stages().size(); ++t) {
       const Walk& walked = walk_stage(t);
       if (!walked.demands.count(v.id)) continue;
       const std::optional<Row> other = only_row(v, walked);
-      if (other && covers_same(*row, stage.axes, *other, kernel_.stages[t].axes))
+      if (other && covers_same(*row, stage.axes, *other, kernel_.stages()[t].axes))
         takers.push_back(t);
     }
     if (takers.empty()) return;
-    kernel_.stages[s].keeps = StageValue{v, row->strides};
+    std::vector<Stage>& stages = kernel_.mutable_stages();
+    stages[s].keeps = StageValue{v, row->strides};
     for (const size_t t : takers) {
-      if (!kernel_.stages[t].takes) kernel_.stages[t].takes.emplace();
-      kernel_.stages[t].takes->push_back(v);
+      if (!stages[t].takes) stages[t].takes.emplace();
+      stages[t].takes->push_back(v);
     }
     kernel_.scratch.push_back(std::move(*buffer));
   }
@@ -126,14 +127,9 @@ class RowKeeper {
   }
 
   // The row of an outer point: the dimensions along which the stage's own axes run, row-major.
-  std::optional<BufferInfo> scratch(Value v, const Row& row, const Stage& stage) const {
+  std::optional<Scratch> scratch(Value v, const Row& row, const Stage& stage) const {
     const Shape& shape = graph_[v].shape();
-    BufferInfo info;
-    info.buf_var = v;
-    info.dtype = graph_[v].dtype();
-    info.layout.shape.assign(shape.size(), 1);
-    info.layout.strides.assign(shape.size(), 0);
-    info.layout.alignment = 64;
+    Scratch info{v, Shape(shape.size(), 1), Ints(shape.size(), 0)};
     int64_t elements = 1, own = 1;
     for (size_t d = shape.size(); d-- > 0;) {
       size_t inner = 0;
@@ -141,18 +137,17 @@ class RowKeeper {
       for (const uint32_t variable : variables) inner += contains(stage.axes, variable);
       if (inner == 0) continue;
       if (inner != variables.size()) return std::nullopt;
-      info.layout.shape[d] = shape[d];
-      info.layout.strides[d] = elements;
+      info.shape[d] = shape[d];
+      info.strides[d] = elements;
       elements *= shape[d];
     }
     for (const int64_t axis : stage.axes) {
       if (kernel_.iter.axes[axis].sym) return std::nullopt;
       own *= kernel_.iter.axes[axis].extent();
     }
-    info.alloc.scope = MemoryScope::Shared;
-    info.alloc.size_bytes = elements * size_of(info.dtype);
-    info.alloc.lifetime = {kernel_.kernel_id, kernel_.kernel_id};
-    if (own != elements || info.alloc.size_bytes > caps_.l2_bytes / 2) return std::nullopt;
+    info.elements = elements;
+    if (own != elements || elements * size_of(graph_[v].dtype()) > caps_.l2_bytes / 2)
+      return std::nullopt;
     return info;
   }
 

@@ -82,9 +82,9 @@ int64_t VectorAxis::choose_lanes() const {
   for (const MemoryAccess& access : accesses_)
     if (!is_by_outer_point(access.value))
       widest = std::max(widest, size_of(graph_[access.value].dtype()));
-  const bool elementwise = std::all_of(kernel_.stages.begin(), kernel_.stages.end(), [](auto& s) {
-    return s.kind == StageKind::Map && s.axes.empty();
-  });
+  const bool elementwise =
+      std::all_of(kernel_.stages().begin(), kernel_.stages().end(),
+                  [](auto& s) { return s.kind == StageKind::Map && s.axes.empty(); });
   int bytes = widest;
   if (elementwise && !contracts_)
     for (const auto& [size, count] : operations)
@@ -123,8 +123,8 @@ double VectorAxis::share_of(size_t stage) const {
     return product;
   };
   double most = 1;
-  for (const Stage& s : kernel_.stages) most = std::max(most, points(s));
-  return points(kernel_.stages[stage]) / most;
+  for (const Stage& s : kernel_.stages()) most = std::max(most, points(s));
+  return points(kernel_.stages()[stage]) / most;
 }
 
 std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
@@ -208,9 +208,9 @@ double VectorAxis::lane_use(const Stage& stage, int64_t axis) const {
 // has any.
 Ints VectorAxis::inner_axes() const {
   Ints result;
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
-    const Ints& axes = kernel_.stages[s].axes;
-    if (!may_vectorize(kernel_.stages[s])) continue;
+  for (size_t s = 0; s < kernel_.stages().size(); ++s) {
+    const Ints& axes = kernel_.stages()[s].axes;
+    if (!may_vectorize(kernel_.stages()[s])) continue;
     const auto better = [&](int64_t a, int64_t b) {
       return score(a, static_cast<int>(s)) < score(b, static_cast<int>(s));
     };
@@ -224,10 +224,10 @@ Ints VectorAxis::choose() const {
   double best_score = -1e30;
   if (!best.empty()) {
     double sum = 0, use = 1;
-    for (size_t s = 0, next = 0; s < kernel_.stages.size(); ++s) {
-      if (!may_vectorize(kernel_.stages[s])) continue;
+    for (size_t s = 0, next = 0; s < kernel_.stages().size(); ++s) {
+      if (!may_vectorize(kernel_.stages()[s])) continue;
       sum += score(best[next], static_cast<int>(s));
-      use = std::min(use, lane_use(kernel_.stages[s], best[next]));
+      use = std::min(use, lane_use(kernel_.stages()[s], best[next]));
       ++next;
     }
     best_score = sum > 0 ? sum * use : sum;

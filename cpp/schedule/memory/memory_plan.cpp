@@ -15,25 +15,17 @@ constexpr int64_t kAlignment = 64;  // bytes; a vector register and a cache line
 constexpr size_t kMostPlacedBySize = 1024;
 
 struct Temporary {
-  uint32_t id = 0;
+  Allocation* allocation = nullptr;
   int64_t bytes = 0;
-  int64_t first = 0, last = 0;
   int64_t offset = 0;
+  int64_t first() const { return allocation->first; }
+  int64_t last() const { return allocation->last; }
 };
-
-template <class F>
-void for_each_buffer(Schedule& schedule, F&& f) {
-  for (ScheduleItem& item : schedule.items)
-    with_buffers(item, [&](std::vector<BufferInfo>& inputs, std::vector<BufferInfo>& outputs) {
-      for (BufferInfo& buffer : inputs) f(item.item_id, buffer);
-      for (BufferInfo& buffer : outputs) f(item.item_id, buffer);
-    });
-}
 
 int64_t lowest_free_offset(const Temporary& wanted, const std::vector<Temporary>& placed) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const Temporary& other : placed)
-    if (other.first <= wanted.last && wanted.first <= other.last)
+    if (other.first() <= wanted.last() && wanted.first() <= other.last())
       taken.push_back({other.offset, other.offset + other.bytes});
   std::sort(taken.begin(), taken.end());
   int64_t offset = 0;
@@ -112,74 +104,51 @@ class FreeBlocks {
 
 void place_in_order(std::vector<Temporary>& temporaries) {
   std::stable_sort(temporaries.begin(), temporaries.end(),
-                   [](const Temporary& a, const Temporary& b) { return a.first < b.first; });
+                   [](const Temporary& a, const Temporary& b) { return a.first() < b.first(); });
   FreeBlocks free;
   std::set<std::pair<int64_t, size_t>> alive;  // (last use, position)
   for (size_t i = 0; i < temporaries.size(); ++i) {
-    while (!alive.empty() && alive.begin()->first < temporaries[i].first) {
+    while (!alive.empty() && alive.begin()->first < temporaries[i].first()) {
       const Temporary& dead = temporaries[alive.begin()->second];
       free.give_back(dead.offset, dead.bytes);
       alive.erase(alive.begin());
     }
     temporaries[i].offset = free.take(temporaries[i].bytes);
-    alive.insert({temporaries[i].last, i});
+    alive.insert({temporaries[i].last(), i});
   }
 }
 
 }  // namespace
 
 Schedule plan_memory(Schedule schedule) {
-  std::map<uint32_t, std::pair<int64_t, int64_t>> lifetimes;
-  std::map<uint32_t, int64_t> bytes;
-  for_each_buffer(schedule, [&](int64_t item, BufferInfo& buffer) {
-    auto [it, is_new] = lifetimes.insert({buffer.buf_var.id, {item, item}});
-    it->second.second = item;
-    bytes[buffer.buf_var.id] = buffer.alloc.size_bytes;
-  });
-  for (const ScheduleItem& item : schedule.items) {
-    const auto* transfer = std::get_if<Memory_Transfer>(&item.operation);
-    if (!transfer) continue;
-    for (const Value v : {transfer->src_var, transfer->dst_var}) {
-      bytes[v.id] = transfer->size_bytes;
-      auto& [first, last] = lifetimes.insert({v.id, {item.item_id, item.item_id}}).first->second;
-      first = std::min(first, item.item_id);
-      last = std::max(last, item.item_id);
-    }
+  std::map<Value, Allocation> allocations;
+  for (int64_t i = 0; i < static_cast<int64_t>(schedule.items.size()); ++i) {
+    const auto [reads, writes] = accesses_of(schedule.items[i]);
+    for (const auto* values : {&reads, &writes})
+      for (const Value v : *values)
+        allocations.insert({v, {v, i, i, std::nullopt}}).first->second.last = i;
   }
-  std::set<uint32_t> outputs;
-  for (const Value v : schedule.outputs) outputs.insert(v.id);
-
+  const std::set<Value> outputs(schedule.outputs.begin(), schedule.outputs.end());
   std::vector<Temporary> temporaries;
   int64_t lasting = 0;  // inputs and outputs
-  for (const auto& [id, lifetime] : lifetimes) {
-    const bool in_memory = evaluation_of(schedule.graph.nodes[id]) == Evaluation::Memory;
-    if (in_memory || outputs.count(id)) {
-      lasting += bytes[id];
+  for (auto& [v, allocation] : allocations) {
+    const int64_t bytes = bytes_of(schedule.graph, v);
+    const bool in_memory = evaluation_of(schedule.graph[v]) == Evaluation::Memory;
+    if (in_memory || outputs.count(v)) {
+      lasting += bytes;
     } else {
-      const int64_t size = round_up(bytes[id], kAlignment);
-      temporaries.push_back({id, size, lifetime.first, lifetime.second, 0});
+      temporaries.push_back({&allocation, round_up(bytes, kAlignment), 0});
     }
   }
   (temporaries.size() > kMostPlacedBySize ? place_in_order : place_by_size)(temporaries);
-  std::map<uint32_t, int64_t> offsets;
   schedule.arena_bytes = 0;
   for (const Temporary& temporary : temporaries) {
     schedule.arena_bytes = std::max(schedule.arena_bytes, temporary.offset + temporary.bytes);
-    offsets[temporary.id] = temporary.offset;
+    temporary.allocation->offset = temporary.offset;
   }
   schedule.total_memory_usage = lasting + schedule.arena_bytes;
-
-  // Temporaries that begin at one offset share memory: an alias group.
-  std::map<int64_t, int64_t> groups;
-  for (const auto& [id, offset] : offsets)
-    groups.insert({offset, static_cast<int64_t>(groups.size())});
-  for_each_buffer(schedule, [&](int64_t, BufferInfo& buffer) {
-    buffer.alloc.lifetime = lifetimes[buffer.buf_var.id];
-    const auto offset = offsets.find(buffer.buf_var.id);
-    if (offset == offsets.end()) return;
-    buffer.alloc.offset = offset->second;
-    buffer.alloc.alias_group = groups[offset->second];
-  });
+  schedule.allocations.clear();
+  for (const auto& [v, allocation] : allocations) schedule.allocations.push_back(allocation);
   return schedule;
 }
 

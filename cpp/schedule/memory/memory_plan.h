@@ -5,9 +5,9 @@
 
 namespace rune::schedule {
 
-// Sets lifetime, alias group and arena offset of every kernel's buffers, arena_bytes and
-// total_memory_usage. Buffers by decreasing size, each at the lowest offset free over its lifetime;
-// of very many, in order of their first use, each in the smallest free block.
+// Sets the allocations, arena_bytes and total_memory_usage. Buffers by decreasing size, each at the
+// lowest offset free over its lifetime; of very many, in order of their first use, each in the
+// smallest free block.
 Schedule plan_memory(Schedule schedule);
 
 }  // namespace rune::schedule

@@ -6,28 +6,11 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
-#include "schedule/grid_reduction.h"
 #include "schedule/verify/verify_kernel.h"
 
 namespace rune::schedule {
 
 namespace {
-
-// What an item reads and writes.
-struct Accesses {
-  std::vector<Value> reads, writes;
-};
-
-Accesses accesses_of(const ScheduleItem& item) {
-  Accesses result;
-  with_buffers(item, [&](const auto& inputs, const auto& outputs) {
-    for (const BufferInfo& buffer : inputs) result.reads.push_back(buffer.buf_var);
-    for (const BufferInfo& buffer : outputs) result.writes.push_back(buffer.buf_var);
-  });
-  if (const auto* transfer = std::get_if<Memory_Transfer>(&item.operation))
-    result = {{transfer->src_var}, {transfer->dst_var}};
-  return result;
-}
 
 // Values that are in memory before the program runs.
 bool is_given(const graph::Node& node) {
@@ -38,10 +21,6 @@ bool is_given(const graph::Node& node) {
 std::string text(Value v) {
   return text::to_text(v);
 }
-
-struct Interval {
-  int64_t begin = 0, end = 0;
-};
 
 class Verifier {
  public:
@@ -55,7 +34,6 @@ class Verifier {
     if (!violations_.empty()) return std::move(violations_);
     check_data_flow();
     check_outputs();
-    check_grid_reductions();
     if (check_dependency_ends()) {
       check_dependencies();
       check_order();
@@ -72,7 +50,7 @@ class Verifier {
 
   std::string item_text(int64_t id) const {
     const Kernel* kernel = schedule_.items[id].kernel();
-    return concat("item ", id, kernel ? " `" + kernel->kernel_name + "`" : "");
+    return concat("item ", id, kernel ? " `" + kernel->name + "`" : "");
   }
 
   template <class... Args>
@@ -84,28 +62,16 @@ class Verifier {
     std::set<std::string> names;
     for (int64_t i = 0; i < num_items(); ++i) {
       const ScheduleItem& item = schedule_.items[i];
-      if (item.item_id != i) report(item_text(i), " has the number ", item.item_id);
       for (const auto* values : {&accesses_[i].reads, &accesses_[i].writes})
         for (const Value v : *values)
           if (!item.kernel() && v.id >= graph_.size())
             report(item_text(i), ": ", text(v), " does not exist");
       const Kernel* kernel = item.kernel();
       if (!kernel) continue;
-      if (!names.insert(kernel->kernel_name).second)
+      if (!names.insert(kernel->name).second)
         report(item_text(i), ": another kernel has this name");
       for (const std::string& violation : detail::verify_kernel(graph_, *kernel))
         report(item_text(i), ": ", violation);
-    }
-  }
-
-  void check_grid_reductions() {
-    const std::vector<std::optional<Value>> completing = completing_reductions(graph_);
-    for (int64_t i = 0; i < num_items(); ++i) {
-      const Kernel* kernel = schedule_.items[i].kernel();
-      if (kernel && kernel->reduce && kernel->reduce->inter_thread == InterThread::GridReduce &&
-          !is_completed_elsewhere(*kernel, completing))
-        report(item_text(i), ": the reduction plan says GridReduce, but no other kernel completes ",
-               "the reductions");
     }
   }
 
@@ -152,8 +118,8 @@ class Verifier {
   bool check_dependency_ends() {
     const size_t before = violations_.size();
     for (const Dependency& d : schedule_.dependencies)
-      if (!is_item(d.dep_from) || !is_item(d.dep_to))
-        report("a dependency from item ", d.dep_from, " to item ", d.dep_to, ", but there are ",
+      if (!is_item(d.from) || !is_item(d.to))
+        report("a dependency from item ", d.from, " to item ", d.to, ", but there are ",
                num_items(), " items");
     return violations_.size() == before;
   }
@@ -175,36 +141,26 @@ class Verifier {
         if (writer != i) needed[{writer, i}].insert(v);
       }
     std::set<std::pair<int64_t, int64_t>> seen;
-    std::vector<std::set<int64_t>> producers(num_items()), consumers(num_items());
     for (const Dependency& d : schedule_.dependencies) {
-      const std::string name = concat("the dependency of item ", d.dep_to, " on item ", d.dep_from);
-      producers[d.dep_to].insert(d.dep_from);
-      consumers[d.dep_from].insert(d.dep_to);
-      if (!seen.insert({d.dep_from, d.dep_to}).second) report(name, " is doubled");
-      if (d.kind != DependencyKind::Data) continue;
-      const auto it = needed.find({d.dep_from, d.dep_to});
+      const std::string name = concat("the dependency of item ", d.to, " on item ", d.from);
+      if (!seen.insert({d.from, d.to}).second) report(name, " is doubled");
+      if (is_for_order(d)) continue;
+      const auto it = needed.find({d.from, d.to});
       const std::set<Value> expected = it == needed.end() ? std::set<Value>{} : it->second;
-      const std::set<Value> found(d.dep_vars.begin(), d.dep_vars.end());
-      if (expected.empty() || found != expected || d.dep_vars.size() != found.size())
-        report(name, " is for ", text::to_text(d.dep_vars), ", but the items share ",
+      const std::set<Value> found(d.values.begin(), d.values.end());
+      if (expected.empty() || found != expected || d.values.size() != found.size())
+        report(name, " is for ", text::to_text(d.values), ", but the items share ",
                text::to_text(std::vector<Value>(expected.begin(), expected.end())));
       if (it != needed.end()) needed.erase(it);
     }
     for (const auto& [ends, values] : needed)
       report("the dependency of item ", ends.second, " on item ", ends.first, " is missing (",
              text::to_text(std::vector<Value>(values.begin(), values.end())), ")");
-    for (int64_t i = 0; i < num_items(); ++i) {
-      check_neighbours(i, "depends_on", schedule_.items[i].depends_on, producers[i]);
-      check_neighbours(i, "dependents", schedule_.items[i].dependents, consumers[i]);
-    }
   }
 
-  void check_neighbours(int64_t item, const char* what, const Ints& found,
-                        const std::set<int64_t>& expected) {
-    if (std::set<int64_t>(found.begin(), found.end()) != expected ||
-        found.size() != expected.size())
-      report(item_text(item), ": ", what, " is ", text::to_text(found),
-             ", but the dependencies give ", text::to_text(Ints(expected.begin(), expected.end())));
+  // Whether one of the items is a synchronization.
+  bool is_for_order(const Dependency& d) const {
+    return schedule_.items[d.from].synchronization() || schedule_.items[d.to].synchronization();
   }
 
   // Items are in an order in which they can run; where they are not, says whether any order exists.
@@ -212,11 +168,10 @@ class Verifier {
     std::vector<Ints> consumers(num_items());
     std::vector<int64_t> missing(num_items(), 0);
     for (const Dependency& d : schedule_.dependencies) {
-      consumers[d.dep_from].push_back(d.dep_to);
-      ++missing[d.dep_to];
-      if (d.dep_from >= d.dep_to)
-        report(item_text(d.dep_to), ": depends on item ", d.dep_from,
-               ", which does not run before it");
+      consumers[d.from].push_back(d.to);
+      ++missing[d.to];
+      if (d.from >= d.to)
+        report(item_text(d.to), ": depends on item ", d.from, ", which does not run before it");
     }
     Ints ready;
     for (int64_t i = 0; i < num_items(); ++i)
@@ -231,96 +186,84 @@ class Verifier {
   // Memory.
 
   void check_allocations() {
-    std::map<Value, Interval> uses;
+    std::map<Value, Allocation> used;
     for (int64_t i = 0; i < num_items(); ++i)
       for (const auto* values : {&accesses_[i].reads, &accesses_[i].writes})
-        for (const Value v : *values) uses.insert({v, {i, i}}).first->second.end = i;
-    std::map<Value, const BufferInfo*> buffers;
-    for (const ScheduleItem& item : schedule_.items) {
-      const auto add = [&](const std::vector<BufferInfo>& list) {
-        for (const BufferInfo& buffer : list) {
-          const auto [known, fresh] = buffers.insert({buffer.buf_var, &buffer});
-          if (!fresh && known->second->alloc != buffer.alloc)
-            report(item_text(item.item_id), ": ", text(buffer.buf_var),
-                   " is allocated differently from before");
-        }
-      };
-      with_buffers(item, [&](const auto& inputs, const auto& outputs) {
-        add(inputs);
-        add(outputs);
-      });
-    }
+        for (const Value v : *values)
+          used.insert({v, {v, i, i, std::nullopt}}).first->second.last = i;
     const std::set<Value> outputs(schedule_.outputs.begin(), schedule_.outputs.end());
-    std::vector<const BufferInfo*> temporaries;
-    for (const auto& [v, buffer] : buffers) {
-      check_lifetime(*buffer, uses.at(v));
-      if (check_place(*buffer, is_given(graph_[v]) || outputs.count(v)))
-        temporaries.push_back(buffer);
+    std::vector<const Allocation*> temporaries;
+    for (const Allocation& allocation : schedule_.allocations) {
+      const auto use = used.find(allocation.value);
+      if (use == used.end()) {
+        report("there is an allocation of ", text(allocation.value),
+               ", which no item uses, or two of it");
+        continue;
+      }
+      check_lifetime(allocation, use->second);
+      used.erase(use);
+      const Value v = allocation.value;
+      if (check_place(allocation, is_given(graph_[v]) || outputs.count(v)))
+        temporaries.push_back(&allocation);
     }
+    for (const auto& [v, allocation] : used) report(text(v), " has no allocation");
     check_overlaps(std::move(temporaries));
     if (schedule_.total_memory_usage < schedule_.arena_bytes)
       report("the peak of memory is ", schedule_.total_memory_usage,
              " bytes, less than the arena's ", schedule_.arena_bytes);
   }
 
-  void check_lifetime(const BufferInfo& buffer, const Interval& use) {
-    const auto [first, last] = buffer.alloc.lifetime;
-    if (first > use.begin || last < use.end)
-      report(text(buffer.buf_var), " lives from item ", first, " to item ", last,
-             ", but is used from item ", use.begin, " to item ", use.end);
+  void check_lifetime(const Allocation& allocation, const Allocation& use) {
+    if (allocation.first > use.first || allocation.last < use.last)
+      report(text(allocation.value), " lives from item ", allocation.first, " to item ",
+             allocation.last, ", but is used from item ", use.first, " to item ", use.last);
   }
 
-  // Whether the buffer has a place in the arena.
-  bool check_place(const BufferInfo& buffer, bool lasting) {
-    const Allocation& alloc = buffer.alloc;
-    if (alloc.scope != MemoryScope::Global) return false;
-    if (lasting && alloc.offset)
-      report(text(buffer.buf_var), " outlives the program, but is in the arena");
-    if (!lasting && !alloc.offset)
-      report("the temporary ", text(buffer.buf_var), " has no place in the arena");
-    if (lasting || !alloc.offset) return false;
-    if (*alloc.offset < 0 || *alloc.offset + alloc.size_bytes > schedule_.arena_bytes)
-      report("the temporary ", text(buffer.buf_var), " at ", *alloc.offset, " with ",
-             alloc.size_bytes, " bytes leaves the arena of ", schedule_.arena_bytes);
+  // Whether the value has a place in the arena.
+  bool check_place(const Allocation& allocation, bool lasting) {
+    const std::string name = text(allocation.value);
+    if (lasting && allocation.offset) report(name, " outlives the program, but is in the arena");
+    if (!lasting && !allocation.offset)
+      report("the temporary ", name, " has no place in the arena");
+    if (lasting || !allocation.offset) return false;
+    if (*allocation.offset < 0 || end_of(allocation) > schedule_.arena_bytes)
+      report("the temporary ", name, " at ", *allocation.offset, " with ",
+             bytes_of(graph_, allocation.value), " bytes leaves the arena of ",
+             schedule_.arena_bytes);
     return true;
+  }
+
+  // Of a temporary, in the arena.
+  int64_t end_of(const Allocation& allocation) const {
+    return *allocation.offset + bytes_of(graph_, allocation.value);
   }
 
   // Sweeps over the items; the live temporaries are ordered by offset and disjoint, so that a new
   // one can only meet its neighbours.
-  void check_overlaps(std::vector<const BufferInfo*> temporaries) {
-    std::erase_if(temporaries, [](const BufferInfo* t) { return t->alloc.size_bytes == 0; });
-    std::sort(temporaries.begin(), temporaries.end(), [](const BufferInfo* a, const BufferInfo* b) {
-      return std::pair(a->alloc.lifetime.first, a->buf_var) <
-             std::pair(b->alloc.lifetime.first, b->buf_var);
+  void check_overlaps(std::vector<const Allocation*> temporaries) {
+    std::erase_if(temporaries, [&](const Allocation* t) { return end_of(*t) == *t->offset; });
+    std::sort(temporaries.begin(), temporaries.end(), [](const Allocation* a, const Allocation* b) {
+      return std::pair(a->first, a->value) < std::pair(b->first, b->value);
     });
-    std::map<int64_t, const BufferInfo*> live;  // by offset
-    std::multimap<int64_t, const BufferInfo*> by_end;
-    std::map<int64_t, int64_t> group_offset;
-    for (const BufferInfo* t : temporaries) {
-      const Allocation& alloc = t->alloc;
-      while (!by_end.empty() && by_end.begin()->first < alloc.lifetime.first) {
-        live.erase(*by_end.begin()->second->alloc.offset);
+    std::map<int64_t, const Allocation*> live;  // by offset
+    std::multimap<int64_t, const Allocation*> by_end;
+    for (const Allocation* t : temporaries) {
+      while (!by_end.empty() && by_end.begin()->first < t->first) {
+        live.erase(*by_end.begin()->second->offset);
         by_end.erase(by_end.begin());
       }
-      const auto after = live.lower_bound(*alloc.offset);
-      const BufferInfo* meets = nullptr;
-      if (after != live.end() && after->first < *alloc.offset + alloc.size_bytes)
-        meets = after->second;
-      if (after != live.begin()) {
-        const BufferInfo* before = std::prev(after)->second;
-        if (*before->alloc.offset + before->alloc.size_bytes > *alloc.offset) meets = before;
-      }
+      const auto after = live.lower_bound(*t->offset);
+      const Allocation* meets = nullptr;
+      if (after != live.end() && after->first < end_of(*t)) meets = after->second;
+      if (after != live.begin() && end_of(*std::prev(after)->second) > *t->offset)
+        meets = std::prev(after)->second;
       if (meets) {
-        report("the temporaries ", text(meets->buf_var), " and ", text(t->buf_var),
+        report("the temporaries ", text(meets->value), " and ", text(t->value),
                " overlap in the arena while both live");
       } else {
-        live[*alloc.offset] = t;
-        by_end.insert({alloc.lifetime.second, t});
+        live[*t->offset] = t;
+        by_end.insert({t->last, t});
       }
-      if (alloc.alias_group &&
-          group_offset.insert({*alloc.alias_group, *alloc.offset}).first->second != *alloc.offset)
-        report(text(t->buf_var), " is in alias group ", *alloc.alias_group,
-               ", but not at its place");
     }
   }
 
@@ -331,9 +274,8 @@ class Verifier {
       report("there are analyses of ", schedule_.analysis.size(), " items, not of ", num_items());
     for (size_t i = 0; i < schedule_.analysis.size(); ++i) {
       const ItemAnalysis& a = schedule_.analysis[i];
-      if (a.item_id != static_cast<int64_t>(i)) report("analysis ", i, " is of item ", a.item_id);
-      const int64_t least = std::min({a.flops, a.bytes_read, a.bytes_written, a.regs_per_thread,
-                                      a.smem_bytes, a.work_ns, a.est_ns});
+      const int64_t least =
+          std::min({a.flops, a.bytes_read, a.bytes_written, a.accumulators, a.work_ns, a.est_ns});
       if (least < 0 || !(a.occupancy >= 0 && a.occupancy <= 1))
         report("analysis ", i, " has figures out of range: ", text::to_text(a));
     }
@@ -342,7 +284,7 @@ class Verifier {
   void check_critical_path() {
     if (schedule_.analysis.size() != schedule_.items.size()) return;
     std::set<std::pair<int64_t, int64_t>> edges;
-    for (const Dependency& d : schedule_.dependencies) edges.insert({d.dep_from, d.dep_to});
+    for (const Dependency& d : schedule_.dependencies) edges.insert({d.from, d.to});
     int64_t total = 0;
     const Ints& path = schedule_.critical_path;
     for (size_t i = 0; i < path.size(); ++i) {
@@ -361,9 +303,9 @@ class Verifier {
 
   const Schedule& schedule_;
   const Graph& graph_;
-  std::vector<Accesses> accesses_;   // by item
-  std::map<Value, int64_t> stored_;  // by value that is stored in parts: elements
-  std::map<Value, Ints> writers_;    // by value: the items that write it, in order
+  std::vector<ItemAccesses> accesses_;  // by item
+  std::map<Value, int64_t> stored_;     // by value that is stored in parts: elements
+  std::map<Value, Ints> writers_;       // by value: the items that write it, in order
   std::vector<std::string> violations_;
 };
 

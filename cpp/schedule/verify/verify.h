@@ -8,13 +8,12 @@
 
 namespace rune::schedule {
 
-// Every violation, each naming its item: axes without size or mapped twice, tiles that do not match
-// the axes, a hint or plan for an axis that does not exist, stage values whose strides leave the
-// value or do not reach all of it, a buffer read before an earlier item wrote it, written twice, or
-// missing from the kernel that names it, lifetimes that do not cover all uses, temporaries that
-// overlap in the arena while both live, dependencies that are missing, doubled or cyclic, outputs
-// that nothing writes, and an analysis that does not match the items. Empty if the schedule is
-// valid.
+// Returns every violation, each with the item that it is in; empty if the schedule is valid. Checks
+// that axes have sizes, are mapped once, and have tiles that match; that hints and plans are for
+// axes and values that exist; that the positions which stages store cover their values; that every
+// buffer is written once, before it is read; that the memory plan covers all uses, and that no
+// two temporaries overlap while both live; that dependencies are complete and without cycles; that
+// all outputs are written; and that there is an analysis of each item.
 std::vector<std::string> verify(const Schedule& schedule);
 
 }  // namespace rune::schedule

@@ -35,13 +35,12 @@ class KernelChecks {
     return concat("axis ", axis, " (`", iter_.axes[axis].name, "`)");
   }
 
-  bool is_buffer(const std::vector<BufferInfo>& buffers, Value v) const {
-    return std::any_of(buffers.begin(), buffers.end(),
-                       [&](const BufferInfo& b) { return b.buf_var == v; });
+  static bool is_in(const std::vector<Value>& values, Value v) {
+    return std::find(values.begin(), values.end(), v) != values.end();
   }
 
   // `kept`: the values that stages or phases put into scratch memory.
-  void check_scratch_buffer(const BufferInfo& buffer, const std::set<Value>& kept);
+  void check_scratch_buffer(const Scratch& buffer, const std::set<Value>& kept);
 
   const Graph& graph_;
   const Kernel& kernel_;

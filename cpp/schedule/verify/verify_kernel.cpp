@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/math.h"
-#include "schedule/grid_reduction.h"
 #include "schedule/mapping/matrix_tiles.h"
 #include "schedule/verify/verify_checks.h"
 
@@ -17,26 +16,25 @@ namespace {
 class KernelVerifier : KernelChecks {
  public:
   KernelVerifier(const Graph& graph, const Kernel& kernel)
-      : KernelChecks(graph, kernel, violations_) {}
+      : KernelChecks(graph, kernel, violations_), reduced_(reduced_axes(kernel)) {}
 
   std::vector<std::string> run() {
     if (!check_references()) return std::move(violations_);
     check_axes();
     check_buffers();
-    if (violations_.empty() && kernel_.matrix) violations_ = verify_matrix_plan(graph_, kernel_);
+    if (violations_.empty() && kernel_.matrix()) violations_ = verify_matrix_plan(graph_, kernel_);
     if (!violations_.empty()) return std::move(violations_);
     check_mapping();
     check_hints();
-    check_reduction_plan();
-    if (!kernel_.phases.empty()) {
+    check_combination();
+    const bool has_phases = std::holds_alternative<Phased>(kernel_.body);
+    if (has_phases) {
       check_phases();
     } else {
       verify_stages(graph_, kernel_, violations_);
     }
     if (violations_.empty()) check_tiles();
-    if (violations_.empty()) check_launch();
-    if (violations_.empty() && kernel_.phases.empty())
-      verify_accesses(graph_, kernel_, violations_);
+    if (violations_.empty() && !has_phases) verify_accesses(graph_, kernel_, violations_);
     return std::move(violations_);
   }
 
@@ -62,26 +60,22 @@ class KernelVerifier : KernelChecks {
   // That all values and axes exist. The other checks rely on it.
   bool check_references() {
     for (const Value v : kernel_.ops) check_value(v, "op");
-    for (const BufferInfo& buffer : kernel_.inputs) check_value(buffer.buf_var, "input");
-    for (const BufferInfo& buffer : kernel_.outputs) check_value(buffer.buf_var, "output");
+    for (const Value v : kernel_.inputs) check_value(v, "input");
+    for (const Value v : kernel_.outputs) check_value(v, "output");
+    for (const Scratch& buffer : kernel_.scratch) check_value(buffer.value, "scratch value");
     check_axis_list(mapping_.block, "block mapping");
     check_axis_list(mapping_.thread, "thread mapping");
     check_axis_list(mapping_.vec, "vec mapping");
     check_axis_list(mapping_.serial, "serial mapping", true);
-    if (kernel_.reduce) check_axis_list(kernel_.reduce->axes, "reduction plan");
-    if (const auto& plan = kernel_.matrix)
+    if (const MatrixPlan* plan = kernel_.matrix())
       check_axis_list({plan->rows, plan->columns, plan->reduced}, "matrix plan");
-    for (const LoopHint& hint : kernel_.hints) {
-      if (hint.axis && !is_axis(*hint.axis))
-        report("the ", name_of(hint.kind), " hint names axis ", *hint.axis,
-               ", which does not exist (there are ", num_axes(), ")");
-      if (hint.var) check_value(*hint.var, "hint's value");
-    }
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (const Prefetch& prefetch : kernel_.prefetches)
+      if (prefetch.axis) check_axis_list({*prefetch.axis}, "prefetch");
+    for (size_t s = 0; s < kernel_.stages().size(); ++s) {
       const std::string what = concat("stage ", s);
-      check_axis_list(kernel_.stages[s].axes, what.c_str());
-      std::vector<StageValue> values = kernel_.stages[s].values;
-      if (kernel_.stages[s].keeps) values.push_back(*kernel_.stages[s].keeps);
+      check_axis_list(kernel_.stages()[s].axes, what.c_str());
+      std::vector<StageValue> values = kernel_.stages()[s].values;
+      if (kernel_.stages()[s].keeps) values.push_back(*kernel_.stages()[s].keeps);
       for (const StageValue& value : values) {
         check_value(value.value, "stage value");
         if (value.strides.size() != iter_.axes.size())
@@ -95,9 +89,6 @@ class KernelVerifier : KernelChecks {
   // Axes, mapping, tiles.
 
   void check_axes() {
-    std::set<int64_t> reduced;
-    for (const Stage& stage : kernel_.stages)
-      if (stage.kind != StageKind::Map) reduced.insert(stage.axes.begin(), stage.axes.end());
     for (int64_t i = 0; i < num_axes(); ++i) {
       const Axis& axis = iter_.axes[i];
       if (!axis.size && !axis.sym) {
@@ -105,20 +96,7 @@ class KernelVerifier : KernelChecks {
         continue;
       }
       if (axis.extent() < 1) report(axis_text(i), " has size ", axis.extent());
-      const AxisRole role = reduced.count(i) ? AxisRole::Reduction : AxisRole::Normal;
-      if (axis.role != role)
-        report(axis_text(i), " has the role ", name_of(axis.role), ", but ",
-               reduced.count(i) ? "a stage reduces it" : "no stage reduces it");
     }
-  }
-
-  // Whether workgroups share the axis of a Scatter's updates or of a reduction.
-  bool is_atomic(int64_t axis) const {
-    return kernel_.reduce && kernel_.reduce->inter_thread == InterThread::Atomic &&
-           std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](const Stage& stage) {
-             return (stage.kind == StageKind::Scatter || stage.kind == StageKind::Reduce) &&
-                    contains(stage.axes, axis);
-           });
   }
 
   void check_mapping() {
@@ -129,16 +107,18 @@ class KernelVerifier : KernelChecks {
       if (thread && (serial || vec))
         report(axis_text(i), " is mapped twice: to threads and to loops");
       if (vec && !serial) report(axis_text(i), " has vectors but no loop");
-      if (block && !contains(outer_, i) && !is_atomic(i))
+      if (block && !contains(outer_, i) && !(kernel_.is_atomic() && contains(reduced_, i)))
         report(axis_text(i), " is a block axis, but a stage's own");
       if (thread && contains(outer_, i) && !block)
         report(axis_text(i), " is an outer thread axis, but no block axis");
     }
-    const bool grid_threads =
-        std::any_of(mapping_.thread.begin(), mapping_.thread.end(),
-                    [&](int64_t axis) { return contains(mapping_.block, axis); });
-    if (grid_threads && mapping_.thread != mapping_.block && !kernel_.matrix)
+    const bool grid_threads = overlap(mapping_.thread, mapping_.block);
+    if (grid_threads && mapping_.thread != mapping_.block && !kernel_.matrix())
       report("threads over outer axes must run over all block axes, in their order");
+    if (mapping_.lanes < 1 || mapping_.threads < 1)
+      report("there are ", mapping_.lanes, " lanes and ", mapping_.threads, " threads");
+    if (mapping_.threads > 1 && mapping_.thread.empty())
+      report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
 
   void check_tiles() {
@@ -146,6 +126,12 @@ class KernelVerifier : KernelChecks {
       return report("there are tiles for ", iter_.tiles.size(), " axes, not for ", num_axes());
     for (int64_t i = 0; i < num_axes(); ++i) {
       const Ints& tiles = iter_.tiles[i];
+      if (is_of_matrix(i)) {
+        if (!tiles.empty())
+          report(axis_text(i), " has the tiles ", text::to_text(tiles),
+                 ", but the matrix plan divides it");
+        continue;
+      }
       if (tiles.empty() || *std::min_element(tiles.begin(), tiles.end()) < 1) {
         report(axis_text(i), " has the tiles ", text::to_text(tiles));
         continue;
@@ -154,11 +140,9 @@ class KernelVerifier : KernelChecks {
         if (tiles[t - 1] % tiles[t] != 0)
           report(axis_text(i), " has a tile of ", tiles[t - 1], ", not a multiple of the next, ",
                  tiles[t]);
-      if (is_of_matrix(i)) continue;
-      const int64_t lanes = contains(mapping_.vec, i) ? kernel_.lanes() : 1;
-      if (kernel_.phases.empty() && tiles.back() != kernel_.unroll(i) * lanes)
+      if (tiles.back() % iter_.lanes(i) != 0)
         report(axis_text(i), " has an innermost tile of ", tiles.back(),
-               ", not unroll factor times lanes, ", kernel_.unroll(i) * lanes);
+               ", not a multiple of its lanes, ", iter_.lanes(i));
       if (tiles.front() > round_up(extent(i), tiles[tiles.size() > 1]))
         report(axis_text(i), " has a tile of ", tiles.front(), " for a size of ", extent(i));
       const bool looped = contains(mapping_.serial, i) || contains(mapping_.thread, i);
@@ -172,122 +156,58 @@ class KernelVerifier : KernelChecks {
     }
   }
 
-  void check_launch() {
-    const ScheduleContext& context = kernel_.context;
-    for (const Ints* dims : {&context.global_dims, &context.local_dims})
-      if (dims->size() != 3 || *std::min_element(dims->begin(), dims->end()) < 1)
-        return report("launch dimensions are ", text::to_text(*dims));
-    const bool outer_threads =
-        !kernel_.matrix && !mapping_.thread.empty() && contains(mapping_.block, mapping_.thread[0]);
-    const int64_t threads = num_elements(context.local_dims);
-    int64_t groups = 1;
-    for (const int64_t axis : mapping_.block)
-      groups *= outer_threads ? extent(axis)
-                              : round_up(extent(axis), iter_.tiles[axis][0]) / iter_.tiles[axis][0];
-    if (outer_threads) groups = round_up(groups, threads) / threads;
-    if (num_elements(context.global_dims) != groups)
-      report("the launch has ", num_elements(context.global_dims),
-             " workgroups, but the block axes need ", groups);
-    if (threads > 1 && mapping_.thread.empty())
-      report("workgroups have ", threads, " threads, but no axis is mapped to threads");
-  }
-
-  // Plans and hints.
-
   bool is_of_matrix(int64_t axis) const {
-    const auto& plan = kernel_.matrix;
-    return plan && (axis == plan->rows || axis == plan->columns || axis == plan->reduced);
+    return kernel_.matrix() && kernel_.matrix()->divides(axis);
   }
 
   void check_hints() {
-    std::set<std::pair<HintKind, int64_t>> seen;
-    std::set<int64_t> vectorized;
-    for (const LoopHint& hint : kernel_.hints) {
-      const char* name = name_of(hint.kind);
-      const bool of_axis = hint.kind == HintKind::Vectorize || hint.kind == HintKind::Unroll ||
-                           hint.kind == HintKind::Pipeline;
-      if (hint.amount < 1) report("a ", name, " hint has the amount ", hint.amount);
-      if (hint.kind == HintKind::Prefetch && hint.axis && hint.var) {
-        check_row_prefetch(hint);
-        continue;
-      }
-      if (of_axis != hint.axis.has_value() || of_axis == hint.var.has_value()) {
-        report("a ", name, " hint needs ", of_axis ? "an axis" : "a value", " and nothing else");
-        continue;
-      }
-      if (of_axis && !seen.insert({hint.kind, *hint.axis}).second)
-        report(axis_text(*hint.axis), " has two ", name, " hints");
-      if (hint.kind == HintKind::Pipeline) check_pipeline(hint);
-      if (hint.kind == HintKind::Vectorize) {
-        vectorized.insert(*hint.axis);
-        if (hint.amount != kernel_.lanes())
-          report(axis_text(*hint.axis), " has vectors of ", hint.amount, " lanes, others of ",
-                 kernel_.lanes());
-      }
-      if (hint.var && !is_buffer(kernel_.outputs, *hint.var) &&
-          (hint.kind == HintKind::Nontemporal || !is_buffer(kernel_.inputs, *hint.var)))
-        report("a ", name, " hint names ", text(*hint.var),
-               ", which is no buffer that it could be for");
+    std::set<Value> announced;
+    for (const Prefetch& prefetch : kernel_.prefetches) {
+      if (!is_in(kernel_.inputs, prefetch.from))
+        report("a prefetch is from ", text(prefetch.from), ", which is no input");
+      if (prefetch.ahead < 1) report("a prefetch is of elements ", prefetch.ahead, " ahead");
+      if (prefetch.axis && contains(outer_, *prefetch.axis))
+        report("a prefetch is along ", axis_text(*prefetch.axis), ", which is no stage's");
+      if (!announced.insert(prefetch.from).second)
+        report("there are two prefetches from ", text(prefetch.from));
     }
-    if (vectorized != std::set<int64_t>(mapping_.vec.begin(), mapping_.vec.end()))
-      report("the vec mapping ", text::to_text(mapping_.vec),
-             " does not match the Vectorize hints");
+    for (const Value v : kernel_.nontemporal)
+      if (!is_in(kernel_.outputs, v))
+        report(text(v), " is written past the caches, but is no output");
   }
 
-  void check_row_prefetch(const LoopHint& hint) {
-    if (!is_buffer(kernel_.inputs, *hint.var))
-      report("a Prefetch hint names ", text(*hint.var), ", which is no input");
-    const auto reduces = [&](const Stage& stage) { return contains(stage.axes, *hint.axis); };
-    if (std::none_of(kernel_.stages.begin(), kernel_.stages.end(), reduces))
-      report("a Prefetch hint names ", axis_text(*hint.axis), ", which is no stage's");
+  static bool overlap(const Ints& a, const Ints& b) {
+    return std::any_of(a.begin(), a.end(), [&](int64_t axis) { return contains(b, axis); });
   }
 
-  // What is pipelined are the steps through the panels of a matrix plan.
-  void check_pipeline(const LoopHint& hint) {
-    if (!kernel_.matrix || kernel_.scratch.empty())
-      report(axis_text(*hint.axis), " has a Pipeline hint, but the kernel no panels");
-    else if (*hint.axis != kernel_.matrix->reduced || hint.amount > 2)
-      report(axis_text(*hint.axis), " has a Pipeline hint of ", hint.amount,
-             ", not 1 or 2 on the reduced axis of the matrix plan");
-  }
-
-  void check_reduction_plan() {
-    std::set<int64_t> reduced;
-    for (const Stage& stage : kernel_.stages)
-      if (stage.kind != StageKind::Map) reduced.insert(stage.axes.begin(), stage.axes.end());
-    if (!kernel_.reduce) {
-      if (!reduced.empty()) report("stages reduce, but there is no reduction plan");
-      return;
-    }
-    const ReductionPlan& plan = *kernel_.reduce;
-    if (std::set<int64_t>(plan.axes.begin(), plan.axes.end()) != reduced)
-      report("the reduction plan is for the axes ", text::to_text(plan.axes),
-             ", but the stages reduce ", text::to_text(Ints(reduced.begin(), reduced.end())));
-    const bool across = std::any_of(plan.axes.begin(), plan.axes.end(),
-                                    [&](int64_t axis) { return contains(mapping_.thread, axis); });
-    const bool combines = plan.inter_thread != InterThread::None;
-    if (across != combines && plan.inter_thread != InterThread::GridReduce)
-      report("the reduction plan combines threads by ", name_of(plan.inter_thread), ", but ",
-             across ? "threads share a reduction" : "each thread has reductions of its own");
-    if (plan.intra_thread == IntraThread::Shfl && (!across || scatters()))
-      report("the reduction plan has shuffles, but threads are combined by ",
-             name_of(plan.inter_thread));
-    if (plan.intra_thread == IntraThread::Welford && !reduces_moments(graph_, kernel_))
-      report("the reduction plan says Welford, but no stage reduces deviations and their squares");
-    if (plan.inter_thread == InterThread::Atomic) check_atomic_reductions();
+  void check_combination() {
+    const bool threads_share = overlap(reduced_, mapping_.thread);
+    const bool share = threads_share || overlap(reduced_, mapping_.block);
+    const Combination* combination = kernel_.combination();
+    if (share != (combination != nullptr))
+      return report(share ? "threads share a reduction, but nothing says how they combine"
+                          : "each thread has reductions of its own, but they are combined");
+    if (!combination) return;
+    const bool combines_threads = combination->threads != ThreadCombination::None;
+    if (combines_threads && !threads_share)
+      report("threads are combined by ", name_of(combination->threads),
+             ", but do not share a reduction");
+    if (combination->atomic) return check_atomic_reductions();
+    if (!combines_threads) report("threads share a reduction, but are not combined");
+    if (scatters()) report("threads share the updates of a Scatter without atomic operations");
   }
 
   bool scatters() const {
-    return std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
+    return std::any_of(kernel_.stages().begin(), kernel_.stages().end(),
                        [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
   }
 
   // Workgroups combine nothing but what they store, in a buffer that has been begun.
   void check_atomic_reductions() {
-    for (const Stage& stage : kernel_.stages)
+    for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values) {
-        const bool begun = is_buffer(kernel_.inputs, value.value);
-        if (stage.kind == StageKind::Reduce && (!begun || !is_buffer(kernel_.outputs, value.value)))
+        const bool begun = is_in(kernel_.inputs, value.value);
+        if (stage.kind == StageKind::Reduce && (!begun || !is_in(kernel_.outputs, value.value)))
           report("workgroups combine ", text(value.value),
                  ", which is not both an input, that an earlier kernel began, and an output");
         if (stage.kind == StageKind::Map && !scatters() && !begun)
@@ -295,6 +215,7 @@ class KernelVerifier : KernelChecks {
                  ", which it does not reduce");
       }
   }
+
   // Phases.
 
   static bool begins_with(const Ints& list, const Ints& start) {
@@ -302,42 +223,37 @@ class KernelVerifier : KernelChecks {
   }
 
   void check_phases() {
-    if (!kernel_.stages.empty()) report("there are phases and stages");
-    std::set<Value> given, stored, scratch;
-    for (const BufferInfo& buffer : kernel_.inputs) given.insert(buffer.buf_var);
-    for (const BufferInfo& buffer : kernel_.scratch) scratch.insert(buffer.buf_var);
-    std::set<Value> unread = given;
-    for (size_t p = 0; p < kernel_.phases.size(); ++p) {
-      const Kernel& phase = kernel_.phases[p];
+    if (kernel_.phases().empty()) report("there are neither stages nor phases");
+    const std::set<Value> given(kernel_.inputs.begin(), kernel_.inputs.end());
+    std::set<Value> stored, unread = given;
+    for (size_t p = 0; p < kernel_.phases().size(); ++p) {
+      const Kernel& phase = kernel_.phases()[p];
       for (const std::string& violation : verify_kernel(graph_, phase))
         report("phase ", p, ": ", violation);
       check_shared_loops(p, phase);
-      for (const BufferInfo& buffer : phase.inputs) {
-        unread.erase(buffer.buf_var);
-        if (!given.count(buffer.buf_var) && !stored.count(buffer.buf_var))
-          report("phase ", p, " reads ", text(buffer.buf_var),
+      for (const Value v : phase.inputs) {
+        unread.erase(v);
+        if (!given.count(v) && !stored.count(v))
+          report("phase ", p, " reads ", text(v),
                  ", which is no input and which no phase before it stores");
       }
-      for (const BufferInfo& buffer : phase.outputs) {
-        stored.insert(buffer.buf_var);
-        if (scratch.count(buffer.buf_var) == is_buffer(kernel_.outputs, buffer.buf_var))
-          report("phase ", p, " stores ", text(buffer.buf_var),
+      for (const Value v : phase.outputs) {
+        stored.insert(v);
+        if ((kernel_.scratch_of(v) != nullptr) == is_in(kernel_.outputs, v))
+          report("phase ", p, " stores ", text(v),
                  ", which must be either an output or in a scratch buffer");
       }
     }
     for (const Value v : unread) report("no phase reads the input ", text(v));
-    for (const BufferInfo& buffer : kernel_.outputs)
-      if (!stored.count(buffer.buf_var))
-        report("no phase stores the output ", text(buffer.buf_var));
-    for (const BufferInfo& buffer : kernel_.scratch) check_scratch_buffer(buffer, stored);
+    for (const Value v : kernel_.outputs)
+      if (!stored.count(v)) report("no phase stores the output ", text(v));
+    for (const Scratch& buffer : kernel_.scratch) check_scratch_buffer(buffer, stored);
   }
 
   void check_shared_loops(size_t p, const Kernel& phase) {
     const IterSpace& iter = phase.iter;
-    if (!phase.phases.empty()) report("phase ", p, " has phases itself");
-    if (iter.mapping.block != mapping_.block ||
-        phase.context.global_dims != kernel_.context.global_dims ||
-        !begins_with(iter.mapping.serial, mapping_.serial))
+    if (std::holds_alternative<Phased>(phase.body)) report("phase ", p, " has phases itself");
+    if (iter.mapping.block != mapping_.block || !begins_with(iter.mapping.serial, mapping_.serial))
       report("phase ", p, " has other workgroups or first loops than the kernel");
     for (int64_t i = 0; i < num_axes(); ++i)
       if (i >= static_cast<int64_t>(iter.axes.size()) ||
@@ -350,28 +266,15 @@ class KernelVerifier : KernelChecks {
 
   void check_buffers() {
     for (const auto* buffers : {&kernel_.inputs, &kernel_.outputs}) {
-      const bool input = buffers == &kernel_.inputs;
       std::set<Value> seen;
-      for (const BufferInfo& buffer : *buffers) {
-        const std::string name = concat(input ? "the input " : "the output ", text(buffer.buf_var));
-        const graph::Metadata& meta = graph_[buffer.buf_var].meta;
-        if (!seen.insert(buffer.buf_var).second) report(name, " is listed twice");
-        if (!(input ? buffer.is_input : buffer.is_output)) report(name, " is not marked as such");
-        if (buffer.dtype != meta.dtype)
-          report(name, " is ", name_of(buffer.dtype), ", but the graph has ", name_of(meta.dtype));
-        if (buffer.layout.shape != meta.shape)
-          report(name, " has the shape ", shape_text(buffer.layout.shape), ", but the graph has ",
-                 shape_text(meta.shape));
-        if (buffer.layout.strides.size() != buffer.layout.shape.size())
-          report(name, " has ", buffer.layout.strides.size(), " strides for ",
-                 buffer.layout.shape.size(), " dimensions");
-        if (buffer.alloc.size_bytes < num_elements(meta.shape) * size_of(meta.dtype))
-          report(name, " has ", buffer.alloc.size_bytes, " bytes, but needs ",
-                 num_elements(meta.shape) * size_of(meta.dtype));
-      }
+      for (const Value v : *buffers)
+        if (!seen.insert(v).second)
+          report("the ", buffers == &kernel_.inputs ? "input " : "output ", text(v),
+                 " is listed twice");
     }
   }
 
+  const Ints reduced_;
   std::vector<std::string> violations_;
 };
 

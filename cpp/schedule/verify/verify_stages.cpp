@@ -10,11 +10,11 @@ class StageVerifier : KernelChecks {
       : KernelChecks(graph, kernel, violations) {}
 
   void check_stages() {
-    if (kernel_.stages.empty()) report("there are no stages");
+    if (kernel_.stages().empty()) report("there are no stages");
     std::set<std::pair<StageKind, Value>> seen;
     std::set<Value> stored;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
-      const Stage& stage = kernel_.stages[s];
+    for (size_t s = 0; s < kernel_.stages().size(); ++s) {
+      const Stage& stage = kernel_.stages()[s];
       if (stage.values.empty() && !stage.keeps) report("stage ", s, " has no values");
       for (const StageValue& value : stage.values) {
         check_stage_value(s, stage, value);
@@ -23,13 +23,12 @@ class StageVerifier : KernelChecks {
                  stage.kind == StageKind::Reduce ? " is reduced twice" : " is written twice");
         if (stage.kind == StageKind::Reduce) continue;
         stored.insert(value.value);
-        if (!is_buffer(kernel_.outputs, value.value))
+        if (!is_in(kernel_.outputs, value.value))
           report("stage ", s, " stores ", text(value.value), ", which is missing from the outputs");
       }
     }
-    for (const BufferInfo& buffer : kernel_.outputs)
-      if (!stored.count(buffer.buf_var))
-        report("no stage stores the output ", text(buffer.buf_var));
+    for (const Value v : kernel_.outputs)
+      if (!stored.count(v)) report("no stage stores the output ", text(v));
   }
 
   // Every kept value has a scratch buffer of its own and is taken only after it has been kept.
@@ -37,8 +36,8 @@ class StageVerifier : KernelChecks {
     std::set<Value> kept;
     const auto num_loops = std::count_if(mapping_.serial.begin(), mapping_.serial.end(),
                                          [&](int64_t axis) { return contains(outer_, axis); });
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
-      const Stage& stage = kernel_.stages[s];
+    for (size_t s = 0; s < kernel_.stages().size(); ++s) {
+      const Stage& stage = kernel_.stages()[s];
       if (stage.depth && (stage.kind != StageKind::Map || !stage.values.empty() || !stage.keeps))
         report("stage ", s, " has a depth, but does more than to keep a value");
       if (stage.depth && (*stage.depth < 0 || *stage.depth > num_loops))
@@ -52,20 +51,19 @@ class StageVerifier : KernelChecks {
       if (!kernel_.scratch_of(stage.keeps->value))
         report("stage ", s, " keeps ", text(stage.keeps->value), ", which has no scratch buffer");
     }
-    if (kernel_.matrix) return;  // its scratch buffers are panels, which verify_matrix_plan checks
-    for (const BufferInfo& buffer : kernel_.scratch) check_scratch_buffer(buffer, kept);
+    for (const Scratch& buffer : kernel_.scratch) check_scratch_buffer(buffer, kept);
   }
 
   // Follows every stage down to what it reads.
   void check_accesses() {
     std::set<uint32_t> inputs, all_reductions, done, computed, read, begun;
-    for (const BufferInfo& buffer : kernel_.inputs) inputs.insert(buffer.buf_var.id);
-    for (const Stage& stage : kernel_.stages)
+    for (const Value v : kernel_.inputs) inputs.insert(v.id);
+    for (const Stage& stage : kernel_.stages())
       if (stage.kind == StageKind::Reduce)
         for (const StageValue& value : stage.values) all_reductions.insert(value.value.id);
     const std::vector<sym::Expr> axes = axis_variables(iter_);
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
-      const Stage& stage = kernel_.stages[s];
+    for (size_t s = 0; s < kernel_.stages().size(); ++s) {
+      const Stage& stage = kernel_.stages()[s];
       const auto use_reduction = [&](Value v) {
         if (!done.count(v.id))
           report("stage ", s, " uses the reduction ", text(v), " before it is complete");
@@ -201,33 +199,28 @@ class StageVerifier : KernelChecks {
     }
     for (const uint32_t id : computed)
       if (!ops.count(id)) report(text(Value{id}), " is computed, but missing from the ops");
-    for (const BufferInfo& buffer : kernel_.inputs)
-      if (!read.count(buffer.buf_var.id)) report("no stage reads the input ", text(buffer.buf_var));
+    for (const Value v : kernel_.inputs)
+      if (!read.count(v.id)) report("no stage reads the input ", text(v));
   }
 };
 
 }  // namespace
 
-void KernelChecks::check_scratch_buffer(const BufferInfo& buffer, const std::set<Value>& kept) {
-  const std::string name = concat("the scratch buffer ", text(buffer.buf_var));
-  const graph::Metadata& meta = graph_[buffer.buf_var].meta;
-  if (!kept.count(buffer.buf_var)) report(name, " is kept by no stage");
-  if (buffer.alloc.scope != MemoryScope::Shared)
-    report(name, " has the scope ", name_of(buffer.alloc.scope));
-  if (buffer.dtype != meta.dtype)
-    report(name, " is ", name_of(buffer.dtype), ", but the graph has ", name_of(meta.dtype));
-  const Layout& layout = buffer.layout;
-  if (layout.shape.size() != meta.shape.size() || layout.strides.size() != meta.shape.size())
-    return report(name, " has ", layout.shape.size(), " sizes and ", layout.strides.size(),
-                  " strides for ", meta.shape.size(), " dimensions");
-  for (size_t d = 0; d < layout.shape.size(); ++d) {
-    const bool in_runs =
-        layout.vector_width > 1 && layout.contiguous_axes == Ints{static_cast<int64_t>(d)};
-    const int64_t last = layout.shape[d] - 1, width = in_runs ? layout.vector_width : 1;
-    const int64_t reach = last / width * layout.strides[d] + std::min(last, width - 1) + 1;
-    if (last < 0 || buffer.alloc.size_bytes < reach * size_of(buffer.dtype))
-      report(name, " has ", buffer.alloc.size_bytes, " bytes, but reaches over ",
-             reach * size_of(buffer.dtype), " along dimension ", d);
+void KernelChecks::check_scratch_buffer(const Scratch& buffer, const std::set<Value>& kept) {
+  const std::string name = concat("the scratch buffer ", text(buffer.value));
+  const size_t rank = graph_[buffer.value].shape().size();
+  if (!kept.count(buffer.value)) report(name, " is kept by no stage");
+  if (buffer.shape.size() != rank || buffer.strides.size() != rank)
+    return report(name, " has ", buffer.shape.size(), " sizes and ", buffer.strides.size(),
+                  " strides for ", rank, " dimensions");
+  if (buffer.run < 1) return report(name, " has runs of ", buffer.run);
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t width = buffer.run_axis == static_cast<int64_t>(d) ? buffer.run : 1;
+    const int64_t last = buffer.shape[d] - 1;
+    const int64_t reach = last / width * buffer.strides[d] + std::min(last, width - 1) + 1;
+    if (last < 0 || buffer.elements < reach)
+      report(name, " has ", buffer.elements, " elements, but reaches over ", reach,
+             " along dimension ", d);
   }
 }
 

@@ -90,7 +90,7 @@ TEST_P(Fuse, ReductionsOfTheSameRowsShareAStage) {
   const Schedule s = run({b.reduce(ReduceOp::Add, x, {1}), b.reduce(ReduceOp::Max, x, {1})});
   expect_cost(s, 1, 128 * 100 * kFloat, 2 * 128 * kFloat);
   EXPECT_EQ(stage_kinds(kernel_at(s, 0)), (std::vector{StageKind::Reduce, StageKind::Map}));
-  EXPECT_EQ(kernel_at(s, 0).stages[0].values.size(), 2u);
+  EXPECT_EQ(kernel_at(s, 0).stages()[0].values.size(), 2u);
 }
 
 TEST_P(Fuse, BlurByShiftedSlicesIsOneKernel) {
@@ -128,8 +128,8 @@ TEST_P(Fuse, PerceptronOfTwoLayersIsTwoKernels) {
   const int64_t read = (128 * 64 + 64 * 96 + 96) + (128 * 96 + 96 * 10 + 10);
   expect_cost(s, 2, read * kFloat, (128 * 96 + 128 * 10) * kFloat);
   ASSERT_EQ(s.dependencies.size(), 1u);
-  EXPECT_EQ(s.dependencies[0].dep_from, 0);
-  EXPECT_EQ(s.dependencies[0].dep_to, 1);
+  EXPECT_EQ(s.dependencies[0].from, 0);
+  EXPECT_EQ(s.dependencies[0].to, 1);
   EXPECT_EQ(s.critical_path, (Ints{0, 1}));
   EXPECT_EQ(s.estimated_runtime_ns, s.analysis[0].est_ns + s.analysis[1].est_ns);
   EXPECT_EQ(s.arena_bytes, 128 * 96 * kFloat);
@@ -158,7 +158,7 @@ TEST_P(Fuse, LargeCentringSpreadsTheSum) {
   EXPECT_GE(bytes_read(s), 2 * n * kFloat);
   EXPECT_LE(bytes_read(s), 2 * n * kFloat + 4096);
   EXPECT_LE(bytes_written(s), n * kFloat + 4096);
-  EXPECT_GT(kernel_at(s, 0).context.global_dims[0], 1) << print(s);
+  EXPECT_GT(kernel_at(s, 0).workgroups(), 1) << print(s);
 }
 
 TEST_P(Fuse, OutputsThatShareAnInputAreOneKernel) {
@@ -227,7 +227,7 @@ TEST_P(Fuse, ZeroDimensionalProgram) {
   const Schedule s = run({b.alu(AluOp::Sin, {x})});
   expect_cost(s, 1, kFloat, kFloat);
   EXPECT_TRUE(kernel_at(s, 0).iter.axes.empty());
-  EXPECT_EQ(kernel_at(s, 0).context.local_dims, (Ints{1, 1, 1}));
+  EXPECT_EQ(kernel_at(s, 0).iter.mapping.threads, 1);
 }
 
 TEST_P(Fuse, ExpensiveProducerOfAMatrixProductIsStored) {
@@ -272,8 +272,8 @@ TEST_P(Fuse, ContiguousStoresItsOperand) {
   const Schedule s = run({b.alu(AluOp::Cos, {b.permute(stored, {1, 0})})});
   bool has_temporary = false;
   for (const ScheduleItem& item : s.items)
-    for (const BufferInfo& buffer : item.kernel()->outputs)
-      has_temporary |= buffer.alloc.offset.has_value();
+    for (const Value v : item.kernel()->outputs)
+      has_temporary |= allocation_of(s, v).offset.has_value();
   // Either a kernel of its own, or none if the store is never read back.
   EXPECT_LE(s.items.size(), 2u);
   EXPECT_EQ(has_temporary, s.items.size() == 2) << print(s);

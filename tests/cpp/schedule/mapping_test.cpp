@@ -52,9 +52,8 @@ TEST_F(Map, ReshapeBetweenOperationsCostsNoAxis) {
 TEST_F(Map, ReductionOverAdjacentAxesHasOneInnerAxis) {
   const Kernel& k = on_cores({b.reduce(ReduceOp::Max, input(b, {4, 5, 6}), {1, 2})});
   EXPECT_EQ(axis_sizes(k), (Ints{4, 30}));
-  EXPECT_EQ(k.iter.axes[0].role, AxisRole::Normal);
-  EXPECT_EQ(k.iter.axes[1].role, AxisRole::Reduction);
-  EXPECT_EQ(k.stages[0].axes, Ints{1});
+  EXPECT_EQ(reduced_axes(k), Ints{1});
+  EXPECT_EQ(k.stages()[0].axes, Ints{1});
 }
 
 // Vectors.
@@ -63,7 +62,7 @@ TEST_F(Map, LanesRunAlongTheUnitStride) {
   const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {1000})})});
   EXPECT_EQ(k.iter.mapping.vec, Ints{0});
   EXPECT_EQ(k.lanes(), 16);
-  EXPECT_EQ(k.iter.tiles[0].back(), 16 * k.unroll(0));
+  EXPECT_EQ(k.iter.tiles[0].back(), 16 * k.iter.unroll(0));
 }
 
 TEST_F(Map, TheWidestElementDecidesTheLanes) {
@@ -86,7 +85,7 @@ TEST_F(Map, ChainsOfDependentOperationsAreInterleaved) {
   const Value x = input(b, {100000});
   Value chain = x;
   for (int i = 0; i < 40; ++i) chain = b.alu(AluOp::Mul, {chain, chain});
-  EXPECT_EQ(on_cores({chain}).unroll(0), 4);
+  EXPECT_EQ(on_cores({chain}).iter.unroll(0), 4);
 }
 
 TEST_F(Map, InterleavedCopiesFitTheRegisters) {
@@ -95,7 +94,7 @@ TEST_F(Map, InterleavedCopiesFitTheRegisters) {
   Value sum = values[0];
   for (int round = 0; round < 2; ++round)
     for (const Value v : values) sum = b.alu(AluOp::Mul, {sum, v});
-  EXPECT_EQ(on_cores({sum}).unroll(0), 2);
+  EXPECT_EQ(on_cores({sum}).iter.unroll(0), 2);
 }
 
 // The sum of the nine neighbours of each of `rows` rows of 256 points.
@@ -113,32 +112,30 @@ Value blur(Builder& b, int64_t rows) {
 TEST_F(Map, RowsOfAStencilShareTheirLoads) {
   const Kernel& k = on_cores({blur(b, 301)});
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
-  EXPECT_EQ(k.unroll(0), 4);
+  EXPECT_EQ(k.iter.unroll(0), 4);
   EXPECT_EQ(k.iter.tiles[0].back(), 4);
-  EXPECT_EQ(k.unroll(1), 1);
+  EXPECT_EQ(k.iter.unroll(1), 1);
 }
 
 TEST_F(Map, RowsThatShareLittleStayApart) {
   const Value x = input(b, {301, 257});
   const auto at = [&](int64_t i, int64_t j) { return b.shrink(x, {{i, i + 300}, {j, j + 256}}); };
   const Value down = b.alu(AluOp::Sub, {at(1, 0), at(0, 0)});
-  EXPECT_EQ(on_cores({b.alu(AluOp::Sub, {down, at(0, 1)})}).unroll(0), 1);
+  EXPECT_EQ(on_cores({b.alu(AluOp::Sub, {down, at(0, 1)})}).iter.unroll(0), 1);
 }
 
 TEST_F(Map, FewRowsStayApart) {
-  EXPECT_EQ(on_cores({blur(b, 7)}).unroll(0), 2);
+  EXPECT_EQ(on_cores({blur(b, 7)}).iter.unroll(0), 2);
   Builder fewer;
-  EXPECT_EQ(kernel_at(schedule_of(fewer, {blur(fewer, 3)}, cores()), 0).unroll(0), 1);
+  EXPECT_EQ(kernel_at(schedule_of(fewer, {blur(fewer, 3)}, cores()), 0).iter.unroll(0), 1);
 }
 
 TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
   const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
-  EXPECT_GT(k.unroll(1), 1);
-  ASSERT_TRUE(k.reduce);
-  EXPECT_EQ(k.reduce->axes, Ints{1});
-  EXPECT_EQ(k.reduce->intra_thread, IntraThread::Tree);
-  EXPECT_EQ(k.reduce->inter_thread, InterThread::None);
+  EXPECT_GT(k.iter.unroll(1), 1);
+  EXPECT_EQ(reduced_axes(k), Ints{1});
+  EXPECT_FALSE(k.combination());
 }
 
 TEST_F(Map, ColumnReductionRunsLanesAlongTheColumns) {
@@ -164,26 +161,23 @@ TEST_F(Map, AccumulatorsFillTheRegistersInAMatrixProduct) {
   EXPECT_EQ(axis_sizes(k), (Ints{128, 224, 64}));
   EXPECT_TRUE(k.scratch.empty());
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
-  const int64_t accumulators = k.unroll(0) * k.unroll(1);
+  const int64_t accumulators = k.iter.unroll(0) * k.iter.unroll(1);
   EXPECT_GE(accumulators, 16);
-  EXPECT_LE(accumulators + k.unroll(1) + 1, 32);
-  EXPECT_EQ(k.context.upcasted, accumulators);
-  EXPECT_EQ(schedule.analysis[0].regs_per_thread, accumulators);
+  EXPECT_LE(accumulators + k.iter.unroll(1) + 1, 32);
+  EXPECT_EQ(k.points_at_once(), accumulators);
+  EXPECT_EQ(schedule.analysis[0].accumulators, accumulators);
 }
 
 TEST_F(Map, LargeMatrixProductsRunFromScratchThatFitsTheCaches) {
   const Kernel& k =
       on_cores({b.contract(input(b, {900, 700}), input(b, {700, 1100}), {{1, 0}}, {})});
   ASSERT_EQ(k.scratch.size(), 2u);
-  int64_t bytes = 0;
-  for (const BufferInfo& buffer : k.scratch) bytes += buffer.alloc.size_bytes;
-  EXPECT_EQ(schedule.analysis[0].smem_bytes, bytes);
   const Ints& rows = k.iter.tiles[0];
   const Ints& columns = k.iter.tiles[1];
   // The block of rows and one panel of columns.
   EXPECT_LE((rows[1] + columns[1]) * 700 * 4, cores().l2_bytes);
-  EXPECT_EQ(rows.back() * columns.back(), k.context.upcasted * k.lanes());
-  EXPECT_GE(k.context.global_dims[0], cores().num_cores);
+  EXPECT_EQ(rows.back() * columns.back(), k.points_at_once() * k.lanes());
+  EXPECT_GE(k.workgroups(), cores().num_cores);
 }
 
 // Cores.
@@ -191,7 +185,7 @@ TEST_F(Map, LargeMatrixProductsRunFromScratchThatFitsTheCaches) {
 TEST_F(Map, SmallKernelsStayOnOneCore) {
   const Kernel& k = on_cores({b.alu(AluOp::Add, {input(b, {1000}), input(b, {1000})})});
   EXPECT_TRUE(k.iter.mapping.block.empty());
-  EXPECT_EQ(k.context.global_dims, (Ints{1, 1, 1}));
+  EXPECT_EQ(k.workgroups(), 1);
   EXPECT_EQ(schedule.analysis[0].occupancy, 0.5);
 }
 
@@ -199,24 +193,20 @@ TEST_F(Map, LargeKernelsUseAllCores) {
   const int64_t n = 1 << 22;
   const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {n})})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
-  EXPECT_GE(k.context.global_dims[0], 2);
-  EXPECT_LE(k.context.global_dims[0], 16);
+  EXPECT_GE(k.workgroups(), 2);
+  EXPECT_LE(k.workgroups(), 16);
   EXPECT_EQ(k.iter.tiles[0].size(), 2u);
-  EXPECT_GE(k.iter.tiles[0][0] * k.context.global_dims[0], n);
+  EXPECT_GE(k.iter.tiles[0][0] * k.workgroups(), n);
   EXPECT_EQ(schedule.analysis[0].occupancy, 1);
 }
 
 TEST_F(Map, OutputsLargerThanTheCachesBypassThem) {
   const Kernel& k = on_cores({b.alu(AluOp::Neg, {input(b, {8 << 20})})});
-  const auto nontemporal = [](const LoopHint& hint) { return hint.kind == HintKind::Nontemporal; };
-  const auto hint = std::find_if(k.hints.begin(), k.hints.end(), nontemporal);
-  ASSERT_NE(hint, k.hints.end());
-  EXPECT_EQ(hint->var, k.outputs[0].buf_var);
+  EXPECT_EQ(k.nontemporal, k.outputs);
   Builder small;
   const Schedule s =
       schedule_of(small, {small.alu(AluOp::Neg, {input(small, {1 << 20})})}, cores());
-  EXPECT_TRUE(
-      std::none_of(kernel_at(s, 0).hints.begin(), kernel_at(s, 0).hints.end(), nontemporal));
+  EXPECT_TRUE(kernel_at(s, 0).nontemporal.empty());
 }
 
 TEST_F(Map, LongSumsAreBlocked) {
@@ -235,42 +225,43 @@ TEST_F(Map, ElementwiseOperationsHaveAThreadAPoint) {
   const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {1000})})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
   EXPECT_EQ(k.iter.mapping.thread, Ints{0});
-  EXPECT_EQ(k.context.local_dims, (Ints{256, 1, 1}));
-  EXPECT_EQ(k.context.global_dims, (Ints{4, 1, 1}));
+  EXPECT_EQ(k.iter.mapping.threads, 256);
+  EXPECT_EQ(k.workgroups(), 4);
   EXPECT_TRUE(k.iter.mapping.vec.empty());
 }
 
 TEST_F(Map, FewPointsHaveFewThreads) {
   const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {40})})});
-  EXPECT_EQ(k.context.local_dims, (Ints{64, 1, 1}));
+  EXPECT_EQ(k.iter.mapping.threads, 64);
 }
 
 TEST_F(Map, RowReductionHasAGroupARow) {
   const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
   EXPECT_EQ(k.iter.mapping.thread, Ints{1});
-  EXPECT_EQ(k.context.global_dims, (Ints{300, 1, 1}));
-  EXPECT_EQ(k.context.local_dims, (Ints{256, 1, 1}));
-  EXPECT_EQ(k.reduce->inter_thread, InterThread::SharedTree);
+  EXPECT_EQ(k.workgroups(), 300);
+  EXPECT_EQ(k.iter.mapping.threads, 256);
+  ASSERT_TRUE(k.combination());
+  EXPECT_EQ(k.combination()->threads, ThreadCombination::SharedTree);
 }
 
 TEST_F(Map, ShortReductionsStayWithinAThread) {
   const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 10}), {1})});
   EXPECT_EQ(k.iter.mapping.thread, Ints{0});
   EXPECT_EQ(k.iter.mapping.serial, Ints{1});
-  EXPECT_EQ(k.reduce->inter_thread, InterThread::None);
+  EXPECT_FALSE(k.combination());
 }
 
 TEST_F(Map, AShortReductionToOneNumberHasOneThread) {
   const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {10}), {0})});
-  EXPECT_EQ(k.context.local_dims, (Ints{1, 1, 1}));
-  EXPECT_EQ(k.context.global_dims, (Ints{1, 1, 1}));
+  EXPECT_EQ(k.iter.mapping.threads, 1);
+  EXPECT_EQ(k.workgroups(), 1);
 }
 
 TEST_F(Map, SoftmaxSharesEveryStageAmongTheThreads) {
   const Kernel& k = on_grid({softmax(b, input(b, {100, 128}), 1)});
   EXPECT_EQ(k.iter.mapping.thread, (Ints{1, 2, 3}));
-  EXPECT_EQ(k.context.local_dims, (Ints{128, 1, 1}));
+  EXPECT_EQ(k.iter.mapping.threads, 128);
 }
 
 // Of panels of a matrix product on a device with so much shared memory: their depth and how many
@@ -283,10 +274,9 @@ TEST_F(Map, SharedMemoryDecidesThePanels) {
     const Value x = input(b, {1024, 256}), y = input(b, {256, 1024});
     const Schedule s = schedule_of(b, {b.contract(x, y, {{1, 0}}, {})}, caps);
     const Kernel& k = kernel_at(s, 0);
-    int64_t used = 0;
-    for (const BufferInfo& buffer : k.scratch) used += buffer.alloc.size_bytes;
-    EXPECT_LE(used, bytes);
-    return k.matrix ? Ints{k.iter.tiles[2][0], panel_copies(k)} : Ints{};
+    if (!k.matrix()) return Ints{};
+    EXPECT_LE(panel_bytes(*k.matrix()), bytes);
+    return Ints{k.matrix()->depth, k.matrix()->copies};
   };
   EXPECT_EQ(panels(48 << 10), (Ints{16, 2}));
   EXPECT_EQ(panels(32 << 10), (Ints{8, 2}));
@@ -297,8 +287,8 @@ TEST_F(Map, SharedMemoryDecidesThePanels) {
 TEST_F(Map, LongReductionsAreSplitOverTheGrid) {
   const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {1 << 20}), {0})});
   EXPECT_EQ(schedule.items.size(), 2u);
-  EXPECT_EQ(k.context.global_dims[0], 64);
-  EXPECT_EQ(kernel_at(schedule, 1).context.global_dims[0], 1);
+  EXPECT_EQ(k.workgroups(), 64);
+  EXPECT_EQ(kernel_at(schedule, 1).workgroups(), 1);
 }
 
 // Splitting.

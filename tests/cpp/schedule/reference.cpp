@@ -8,6 +8,7 @@
 
 #include "graph/text.h"
 #include "schedule/analysis/accesses.h"
+#include "schedule_testing.h"
 
 namespace rune::schedule {
 
@@ -209,17 +210,18 @@ class ScheduleRunner {
     kernel_ = &kernel;
     inputs_.clear();
     stored_.clear();
-    for (const BufferInfo& buffer : kernel.inputs) inputs_.insert(buffer.buf_var.id);
-    for (const BufferInfo& buffer : kernel.outputs) {
-      if (buffer.alloc.offset)
-        offsets_[buffer.buf_var.id] = *buffer.alloc.offset;
+    for (const Value v : kernel.inputs) inputs_.insert(v.id);
+    for (const Value v : kernel.outputs) {
+      const std::optional<int64_t> offset = allocation_of(schedule_, v).offset;
+      if (offset)
+        offsets_[v.id] = *offset;
       else
-        memory_[buffer.buf_var.id].assign(num_elements(buffer.layout.shape), kGarbage);
+        memory_[v.id].assign(num_elements(graph_[v].shape()), kGarbage);
     }
     const Ints outer = outer_axes(kernel);
     for_each_point(outer, Ints(kernel.iter.axes.size(), 0), [&](const Ints& point) {
       reductions_.clear();
-      for (const Stage& stage : kernel.stages) run_stage(stage, point);
+      for (const Stage& stage : kernel.stages()) run_stage(stage, point);
     });
   }
 

@@ -1,5 +1,7 @@
 #include "schedule_testing.h"
 
+#include "base/error.h"
+
 namespace rune::schedule {
 
 namespace {
@@ -73,6 +75,13 @@ const Kernel& kernel_at(const Schedule& schedule, size_t item) {
   return std::get<Kernel>(schedule.items.at(item).operation);
 }
 
+const Allocation& allocation_of(const Schedule& schedule, Value v) {
+  const auto found = std::find_if(schedule.allocations.begin(), schedule.allocations.end(),
+                                  [&](const Allocation& a) { return a.value == v; });
+  RUNE_CHECK(found != schedule.allocations.end(), text::to_text(v), " has no allocation");
+  return *found;
+}
+
 Ints axis_sizes(const Kernel& kernel) {
   Ints sizes;
   for (const Axis& axis : kernel.iter.axes) sizes.push_back(axis.extent());
@@ -93,7 +102,7 @@ int64_t bytes_written(const Schedule& schedule) {
 
 std::vector<StageKind> stage_kinds(const Kernel& kernel) {
   std::vector<StageKind> kinds;
-  for (const Stage& stage : kernel.stages) kinds.push_back(stage.kind);
+  for (const Stage& stage : kernel.stages()) kinds.push_back(stage.kind);
   return kinds;
 }
 

@@ -13,43 +13,43 @@ Schedule everything() {
   s.graph = graph::parse(
       "graph { %0 = placeholder index=0 : f32[4] %1 = unary neg %0 : f32[4] return %1 }");
   Kernel k;
-  k.kernel_name = "with \"quotes\"\n";
+  k.name = "with \"quotes\"\n";
+  k.device = "metal";
   k.ops = {Value{1}};
-  k.iter.axes = {{"o0", 4, std::nullopt, AxisRole::Normal},
-                 {"r1", std::nullopt, SymVar{"n", 1, 9}, AxisRole::Reduction}};
-  k.iter.mapping = {{0}, {1}, {}, {0}};
+  k.inputs = {Value{0}, Value{0}};
+  k.outputs = {Value{1}};
+  k.iter.axes = {{"o0", 4, std::nullopt}, {"r1", std::nullopt, SymVar{"n", 1, 9}}};
+  k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32};
   k.iter.tiles = {{4, 2}, {}};
-  BufferInfo buffer;
-  buffer.buf_var = {0};
-  buffer.layout = {{4}, {1}, 64, 4, {0}};
-  buffer.alloc = {MemoryScope::Shared, 16, {0, 3}, 2, 128};
-  buffer.is_input = true;
-  k.inputs = {buffer, buffer};
-  buffer.alloc = {};
-  k.outputs = {buffer};
-  k.stages = {{StageKind::Reduce, {1}, {{Value{1}, {1, 0}}, {Value{0}, {-1, 2}}}},
-              {StageKind::Map, {}, {}}};
-  k.hints = {{HintKind::Unroll, 0, std::nullopt, 4},
-             {HintKind::Nontemporal, std::nullopt, Value{1}, 1}};
-  k.reduce = ReductionPlan{{1}, IntraThread::Shfl, InterThread::GridReduce};
-  k.context.stream = 3;
-  k.context.device = "metal";
-  s.items.push_back({0, k, {}, {1, 2}});
-  Kernel empty;
-  s.items.push_back({1, empty, {0}, {}});
-  Memory_Transfer transfer;
-  transfer.src_var = transfer.dst_var = {0};
-  transfer.dst_strides = Ints{1};
-  transfer.is_async = true;
-  s.items.push_back({2, transfer, {0}, {}});
-  s.items.push_back(
-      {3, Synchronization{1, SyncType::Event, 7, SyncScope::System, {"cpu", "metal"}, 2}, {}, {}});
-  s.items.push_back({4, Synchronization{}, {}, {}});
-  s.items.push_back({5, Host_Callback{1, "f", 2, {buffer, buffer}, {buffer}}, {}, {}});
+  Scratch scratch{Value{0}, {4}, {1}, 0};
+  scratch.run = 4;
+  scratch.elements = 16;
+  k.scratch = {scratch, {Value{1}, {}, {}}};
+  k.prefetches = {{Value{0}, 1, 64}, {Value{1}, std::nullopt, 2}};
+  k.nontemporal = {Value{1}};
+  k.body = Staged{{{StageKind::Reduce, {1}, {{Value{1}, {1, 0}}, {Value{0}, {-1, 2}}}},
+                   {StageKind::Map, {}, {}}},
+                  Combination{ThreadCombination::Shuffles, true}};
+  Kernel phased;
+  phased.body = Phased{{k, Kernel{}}};
+  Kernel tiled;
+  MatrixPlan plan;
+  plan.tiles = {4, 2};
+  plan.copies = 2;
+  tiled.body = MatrixTiled{plan, {{StageKind::Map, {}, {}}}};
+  s.items = {{k},
+             {Kernel{}},
+             {Memory_Transfer{Value{0}, Value{1}, "cpu", "metal"}},
+             {Synchronization{{"cpu", "metal"}}},
+             {Synchronization{}},
+             {Host_Callback{"f", 2, {Value{0}, Value{0}}, {Value{1}}}},
+             {phased},
+             {tiled}};
   s.outputs = {Value{1}};
-  s.dependencies = {{0, 1, {Value{1}}, DependencyKind::Control}};
+  s.dependencies = {{0, 1, {Value{1}}}, {1, 2, {}}};
+  s.allocations = {{Value{0}, 0, 3, 128}, {Value{1}, 1, 1, std::nullopt}};
   s.fusion_opportunities = {{Value{0}, Value{1}, FusionType::Mixed, true, 0.1, 16, "a reason"}};
-  s.analysis = {{0, 1, 2, 3, 4, 5, 0.25, 5, 6}, {}};
+  s.analysis = {{1, 2, 3, 4, 0.25, 5, 6}, {}};
   s.critical_path = {0, 1};
   s.arena_bytes = 1;
   s.total_memory_usage = 2;
@@ -68,20 +68,26 @@ TEST(ScheduleText, ReadsBackEveryField) {
 TEST(ScheduleText, EachDecisionHasALine) {
   const std::string text = print(everything());
   for (const char* line : {
-           "  item 0 kernel depends_on=[] dependents=[1,2] {\n",
-           "    axis name=\"o0\" size=4 role=Normal\n",
-           "    axis name=\"r1\" sym={name=\"n\" min=1 max=9} role=Reduction\n",
-           "    mapping block=[0] thread=[1] vec=[] serial=[0]\n",
+           "  item 0 kernel {\n",
+           "    inputs=[%0,%0]\n",
+           "    axis name=\"o0\" size=4\n",
+           "    axis name=\"r1\" sym={name=\"n\" min=1 max=9}\n",
+           "    mapping block=[0] thread=[1] vec=[0] serial=[0] lanes=4 threads=32\n",
            "    tiles=[[4,2],[]]\n",
+           "    scratch %0 shape=[4] strides=[1] run_axis=0 run=4 elements=16\n",
+           "    prefetch %0 axis=1 ahead=64\n",
+           "    nontemporal=[%1]\n",
            "    stage Reduce axes=[1] values=[{%1 strides=[1,0]},{%0 strides=[-1,2]}]\n",
            "    stage Map axes=[] values=[]\n",
-           "    reduce axes=[1] intra=Shfl inter=GridReduce\n",
-           "    hint Unroll axis=0 amount=4\n",
-           "    hint Nontemporal var=%1 amount=1\n",
-           "    context global=[1,1,1] local=[1,1,1] upcasted=1 device=\"metal\" stream=3\n",
-           "  item 2 transfer depends_on=[0] dependents=[] {\n",
-           "  item 5 callback depends_on=[] dependents=[] {\n",
-           "  dependency from=0 to=1 vars=[%1] kind=Control\n",
+           "    combine threads=Shuffles atomic=true\n",
+           "  item 2 transfer {\n",
+           "    src=%0\n",
+           "  item 5 callback {\n",
+           "    phase {\n",
+           "    matrix m=0 n=0 k=0 operands=f32 rows=0 columns=0 reduced=0 row_operand=0 "
+           "tiles=[4,2] groups=[] depth=0 copies=2\n",
+           "  dependency from=0 to=1 values=[%1]\n",
+           "  allocation %0 first=0 last=3 offset=128\n",
            "  critical_path=[0,1]\n",
        })
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
@@ -94,6 +100,9 @@ TEST(ScheduleText, ComparisonSeesEveryPart) {
       {"size=4", "size=5"},
       {"outputs=[%1]\n  dep", "outputs=[%0]\n  dep"},
       {"from=0", "from=1"},
+      {"offset=128", "offset=64"},
+      {"prefetch %0", "prefetch %1"},
+      {"copies=2", "copies=1"},
       {"score=0.1", "score=0.2"},
       {" est_ns=6", " est_ns=7"},
       {"path=[0,1]", "path=[0]"},
@@ -132,7 +141,9 @@ TEST(ScheduleText, ErrorsHaveLineAndColumn) {
   EXPECT_NE(error_of(replaced("stage Map", "stage Mop")).find("Mop"), std::string::npos);
   EXPECT_NE(error_of(replaced("tiles=", "tilings=")).find("expected the attribute tiles="),
             std::string::npos);
-  EXPECT_NE(error_of(replaced("    context", "    contest")).find("expected `context`"),
+  EXPECT_NE(error_of(replaced("    mapping", "    napping")).find("expected `mapping`"),
+            std::string::npos);
+  EXPECT_NE(error_of(replaced("item 3", "item 4")).find("items are numbered in order"),
             std::string::npos);
 }
 

@@ -1,0 +1,296 @@
+#include "schedule/fusion/materialize.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "schedule/analysis/cost.h"
+#include "schedule/cat_parts.h"
+#include "schedule/fusion/split_kernels.h"
+
+namespace rune::schedule {
+
+using graph::Graph;
+using graph::NodeKind;
+using graph::Value;
+
+namespace {
+
+// By node: whether it is materialized whatever that costs.
+std::vector<bool> required(const Graph& graph, const std::vector<Value>& outputs,
+                           const std::vector<bool>& by_parts) {
+  std::vector<bool> result(graph.size(), false);
+  std::vector<bool> is_inline(graph.size(), false);
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == NodeKind::Fuse) is_inline[node.inputs[0].id] = true;
+  for (uint32_t id = 0; id < graph.size(); ++id) {
+    const NodeKind kind = graph.nodes[id].kind();
+    const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
+    result[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
+                 kind == NodeKind::Copy || kind == NodeKind::Kernel ||
+                 kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]) || by_parts[id];
+    if (kind == NodeKind::Host_Callback)
+      for (const Value v : graph.nodes[id].inputs) result[v.id] = true;
+  }
+  for (const graph::Node& node : graph.nodes)
+    if (node.kind() == NodeKind::Copy && evaluation_of(node) == Evaluation::Moved)
+      result[node.inputs[0].id] = true;
+  for (const Value v : outputs) result[v.id] = true;
+  return result;
+}
+
+class Materializer {
+ public:
+  Materializer(const Graph& graph, const Capabilities& caps, std::vector<bool> required,
+               std::vector<bool> by_parts)
+      : graph_(graph),
+        caps_(caps),
+        operations_(tree_operations(caps, graph, required)),
+        moved_(find_moved()),
+        uses_(graph, std::move(required), std::move(by_parts)) {}
+
+  // A value found cheaper to store may already have been followed through by the uses of values
+  // after it, so uses are found again: before such values are judged again, and in the end.
+  Uses run(const std::vector<Value>& outputs) {
+    store_costly_shared();
+    store_operands_of_scatters();
+    std::vector<bool> split = uses_.materialized();
+    split_long_kernels(graph_, split);
+    for (uint32_t id = 0; id < graph_.size(); ++id)
+      if (split[id]) uses_.materialize(id);
+    uses_.update(outputs, [this](const Uses::Reached& reached) { return pays(reached); });
+    const auto never = [](const Uses::Reached&) { return false; };
+    if (!stored_by_cost_.empty()) {
+      uses_.update(outputs, never);
+      drop_cheap();
+    }
+    store_shared();
+    uses_.update(outputs, never);
+    return std::move(uses_);
+  }
+
+ private:
+  // By node: the one materialized value that needs it, or that there is none, or several.
+  static constexpr uint32_t kNone = ~uint32_t{0}, kSeveral = kNone - 1;
+  // Simple operations from which on a value may be costly to compute anew.
+  static constexpr double kCostlyOperations = 128;
+  // Times that a kernel computes a value because what gathers from it is computed several times:
+  // a chain of gathers, each from a value made of the one before it, doubles them at each step.
+  static constexpr double kMostCopies = 16;
+
+  std::vector<uint32_t> find_above() const {
+    std::vector<uint32_t> above(graph_.size(), kNone);
+    for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
+      const uint32_t from = uses_.is_materialized(id) ? id : above[id];
+      if (from == kNone) continue;
+      for (const Value input : graph_.nodes[id].inputs) {
+        uint32_t& known = above[input.id];
+        known = known == kNone || known == from ? from : kSeveral;
+      }
+    }
+    return above;
+  }
+
+  // Stores values that several others need and that take many operations: a chain in which each
+  // step is needed by a reduction, too, would else be computed from its beginning for each of them.
+  void store_costly_shared() {
+    above_ = find_above();
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      if (above_[id] == kNone || evaluation_of(node) == Evaluation::Memory) continue;
+      operations[id] = operations_now(id, operations);
+      if (uses_.is_materialized(id) || above_[id] != kSeveral || operations[id] < kCostlyOperations)
+        continue;
+      const double elements = static_cast<double>(num_elements(node.shape()));
+      const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
+      if (recompute > boundary_ns(node, false)) uses_.materialize(id);
+    }
+  }
+
+  // Stores places and updates that a core computes one after the other for a Scatter, where vectors
+  // of them are so much faster that a kernel of their own pays.
+  void store_operands_of_scatters() {
+    if (caps_.model != ExecutionModel::Cores) return;
+    for (const graph::Node& scatter : graph_.nodes) {
+      if (scatter.kind() != NodeKind::Scatter) continue;
+      for (const Value v : {scatter.inputs[1], scatter.inputs[2]}) {
+        const graph::Node& node = graph_[v];
+        if (evaluation_of(node) == Evaluation::Memory || uses_.is_materialized(v.id)) continue;
+        const double operations = static_cast<double>(num_elements(node.shape())) *
+                                  operations_[v.id] * (caps_.lanes(node.dtype()) - 1);
+        if (operations_ns(caps_, operations, node.dtype()) > boundary_ns(node, false))
+          uses_.materialize(v.id);
+      }
+    }
+  }
+
+  // Whether to materialize what some value needs.
+  bool pays(const Uses::Reached& reached) {
+    const bool costly = cheaper_to_store(reached), copied = is_copied(reached.demands);
+    if (costly && !copied) stored_by_cost_.push_back(reached.value.id);
+    return costly || copied || ends_shared_chain(reached);
+  }
+
+  // Many values that share a long chain would each follow it to its beginning.
+  bool ends_shared_chain(const Uses::Reached& reached) const {
+    constexpr int64_t kMostShared = 48;
+    const uint32_t id = reached.value.id;
+    return reached.num_computed > kMostShared && above_[id] == kSeveral &&
+           operations_[id] >= kCostlyOperations;
+  }
+
+  // What computing a value anew for each of its uses takes.
+  struct Reuse {
+    double evaluations = 0;
+    std::vector<uint32_t> users;  // materialized values
+    bool may_drop = true;
+  };
+
+  std::map<uint32_t, Reuse> reuse_of_stored() {
+    std::map<uint32_t, Reuse> reuse;
+    for (const uint32_t id : stored_by_cost_) reuse[id];
+    for (uint32_t user = 0; user < graph_.size(); ++user) {
+      if (!uses_.is_materialized(user)) continue;
+      const Shape extents = uses_.loop_extents(Value{user});
+      for (const Use& use : uses_.of(user)) {
+        const auto it = reuse.find(use.value.id);
+        if (it == reuse.end()) continue;
+        it->second.users.push_back(user);
+        it->second.may_drop &= !uses_.is_by_parts(user) && !is_copied(use.demands);
+        const bool moves = moves_only(graph_[use.value]);
+        for (const Demand& demand : use.demands)
+          it->second.evaluations += evaluations(demand, extents, moves);
+      }
+    }
+    return reuse;
+  }
+
+  // Consumers are visited first, so that a value was judged by all that computes it. Where some of
+  // that is stored now, too, the value itself may be cheap: every second step of a chain, say.
+  void drop_cheap() {
+    const std::map<uint32_t, Reuse> reuse = reuse_of_stored();
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      operations[id] = operations_now(id, operations);
+      const auto it = reuse.find(id);
+      if (it == reuse.end() || !uses_.is_materialized(id) || !it->second.may_drop) continue;
+      const graph::Node& node = graph_.nodes[id];
+      const double again = it->second.evaluations - static_cast<double>(num_elements(node.shape()));
+      const bool fits = std::all_of(
+          it->second.users.begin(), it->second.users.end(),
+          [&](uint32_t user) { return uses_.num_nodes(user) + uses_.num_nodes(id) <= kMostNodes; });
+      if (!fits ||
+          operations_ns(caps_, again * operations[id], node.dtype()) > boundary_ns(node, true))
+        continue;
+      uses_.dematerialize(id, it->second.users);
+    }
+  }
+
+  // Of an element, from what is stored now, given those of the nodes before it.
+  double operations_now(uint32_t id, const std::vector<double>& operations) const {
+    double total = node_operations(caps_, graph_, graph_.nodes[id]);
+    for (const Value input : graph_.nodes[id].inputs)
+      if (!uses_.is_materialized(input.id)) total += operations[input.id];
+    return std::min(total, kMaxTreeOperations);
+  }
+
+  // Stores values that several others compute, each anew: in order, so that what a stored value is
+  // made of is not stored as well. Storing one usually also costs a kernel, hence the factor;
+  // values that share a kernel keep rows of the stored one in cache.
+  void store_shared() {
+    constexpr double kKernelBoundary = 2;
+    std::vector<double> operations(graph_.size(), 0);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      operations[id] = operations_now(id, operations);
+      const double elements = static_cast<double>(num_elements(node.shape()));
+      if (uses_.is_materialized(id) || operations[id] == 0 || uses_.evaluated(id) <= elements)
+        continue;
+      const double recompute =
+          operations_ns(caps_, (uses_.evaluated(id) - elements) * operations[id], node.dtype());
+      if (recompute > kKernelBoundary * boundary_ns(node, false)) uses_.materialize(id);
+    }
+  }
+
+  // Storing all elements for another kernel. Of the last level, which other programs share, nothing
+  // is expected.
+  double boundary_ns(const graph::Node& node, bool may_be_cached) const {
+    const double bytes = static_cast<double>(num_elements(node.shape())) *
+                         static_cast<double>(size_of(node.dtype()));
+    const bool cached = may_be_cached && bytes <= static_cast<double>(caps_.l2_bytes);
+    return cached ? store_ns(caps_, bytes)
+                  : memory_ns(caps_, 2 * bytes, std::numeric_limits<double>::infinity()) +
+                        caps_.launch_ns;
+  }
+
+  static bool moves_only(const graph::Node& node) {
+    const Evaluation evaluation = evaluation_of(node);
+    return evaluation == Evaluation::Forward || evaluation == Evaluation::Select;
+  }
+
+  // By node: the one computed value whose elements it has, as they are or moved, if there is one.
+  std::vector<uint32_t> find_moved() const {
+    std::vector<uint32_t> result(graph_.size(), kNone);
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      if (node.kind() == NodeKind::Sink || !is_computed(node)) continue;
+      if (!moves_only(node)) {
+        result[id] = id;
+        continue;
+      }
+      for (const Value input : node.inputs) {
+        if (evaluation_of(graph_[input]) == Evaluation::Constant) continue;
+        const uint32_t from = result[input.id];
+        result[id] = result[id] == kNone || result[id] == from ? from : kSeveral;
+      }
+    }
+    return result;
+  }
+
+  // Whether rather the value that it is moved from, of about as many elements, is stored.
+  bool is_moved(Value v) const {
+    const uint32_t from = moved_[v.id];
+    return from < kSeveral && from != v.id &&
+           num_elements(graph_.nodes[from].shape()) < 2 * num_elements(graph_[v].shape());
+  }
+
+  // Whether gathers, each from a value made of the one before it, ask for it all too often.
+  static bool is_copied(const std::vector<Demand>& demands) {
+    double copies = 0;
+    for (const Demand& demand : demands) copies += demand.copies;
+    return copies > kMostCopies + static_cast<double>(demands.size());
+  }
+
+  bool cheaper_to_store(const Uses::Reached& reached) const {
+    const Value v = reached.value;
+    const double operations = operations_[v.id];
+    if (operations == 0 || is_moved(v)) return false;
+    const graph::Node& node = graph_[v];
+    const double elements = static_cast<double>(num_elements(node.shape()));
+    double total = 0;
+    for (const Demand& demand : reached.demands)
+      total += evaluations(demand, reached.extents, moves_only(node));
+    if (total <= elements) return false;
+    const double recompute = operations_ns(caps_, (total - elements) * operations, node.dtype());
+    return recompute > boundary_ns(node, true);
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const std::vector<double> operations_;
+  const std::vector<uint32_t> moved_;
+  std::vector<uint32_t> above_;
+  std::vector<uint32_t> stored_by_cost_;  // materialized for this reason
+  Uses uses_;
+};
+
+}  // namespace
+
+Uses materialize(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
+  std::vector<bool> by_parts = stored_by_parts(graph);
+  std::vector<bool> is_required = required(graph, outputs, by_parts);
+  return Materializer(graph, caps, std::move(is_required), std::move(by_parts)).run(outputs);
+}
+
+}  // namespace rune::schedule

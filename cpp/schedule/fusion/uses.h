@@ -1,0 +1,84 @@
+// What kernels read: which elements of which stored values each stored value is computed from.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "schedule/indexing/demand.h"
+
+namespace rune::schedule {
+
+// How a materialized value reads another one, or a value that is in memory from the start.
+struct Use {
+  graph::Value value;
+  // Variable i < rank is dimension i of the reader, rank + j its reduced axis j. A call to the host
+  // reads all of the value, and has no demands.
+  std::vector<Demand> demands;
+};
+
+// How often loops of these extents compute a demand: a value is computed once per point of the
+// loops down to the innermost one that its index depends on; with `where_masked`, only of those
+// where its mask holds. What is inside a fused reduction, once per element, counts 0.
+double evaluations(const Demand& demand, const Shape& extents, bool where_masked);
+
+// Follows what is materialized, a value at a time, down to the materialized values and memory that
+// it is computed from. The rest is computed in the kernels of what needs it.
+class Uses {
+ public:
+  // `by_parts`: concatenations that kernels store part by part.
+  Uses(const graph::Graph& graph, std::vector<bool> materialized, std::vector<bool> by_parts);
+
+  // A value that a materialized one needs, with all its demands.
+  struct Reached {
+    graph::Value value;
+    const std::vector<Demand>& demands;
+    const Shape& extents;  // of the loops of the value that needs it
+    int64_t num_computed;  // nodes computed for that one so far
+  };
+  // Finds the uses again of all that has changed, users before operands. `materialize` is asked
+  // about what is reached and not in memory; what it returns true for is materialized from there
+  // on. What no output needs is materialized no longer.
+  void update(const std::vector<graph::Value>& outputs,
+              const std::function<bool(const Reached&)>& materialize);
+
+  // By node.
+  bool is_materialized(uint32_t id) const { return materialized_[id]; }
+  void materialize(uint32_t id) { materialized_[id] = true; }
+  // The `users` compute the value themselves from the next update on.
+  void dematerialize(uint32_t id, const std::vector<uint32_t>& users);
+  const std::vector<bool>& materialized() const { return materialized_; }
+  bool is_by_parts(uint32_t id) const { return by_parts_[id]; }
+  // Of a materialized value, in descending order.
+  const std::vector<Use>& of(uint32_t id) const { return uses_[id]; }
+  // Nodes that are computed for a materialized value.
+  int64_t num_nodes(uint32_t id) const { return num_nodes_[id]; }
+  // How many times all materialized values together compute an element of the node.
+  double evaluated(uint32_t id) const { return evaluated_[id]; }
+  // Extents of the loops that compute a materialized value, those that it reduces last.
+  Shape loop_extents(graph::Value v) const;
+
+ private:
+  // A value that is computed for a materialized one, and how often.
+  struct Visit {
+    uint32_t id;
+    double evaluations;
+  };
+  using Demands = std::map<uint32_t, std::vector<Demand>, std::greater<>>;
+
+  bool is_outdated(uint32_t id) const;
+  void forget(uint32_t id);
+  void visit(graph::Value v, const std::function<bool(const Reached&)>& materialize);
+  void follow(graph::Value v, const std::vector<Seed>& seeds, const Shape& extents,
+              const std::function<bool(const Reached&)>& materialize, Demands& uses);
+  std::vector<Seed> seeds_of(graph::Value v) const;
+
+  const graph::Graph& graph_;
+  std::vector<bool> materialized_, by_parts_;
+  std::vector<std::vector<Use>> uses_;      // by materialized value
+  std::vector<std::vector<Visit>> visits_;  // by materialized value
+  std::vector<bool> is_known_;              // by materialized value: its uses
+  std::vector<int64_t> num_nodes_;
+  std::vector<double> evaluated_;
+};
+
+}  // namespace rune::schedule
