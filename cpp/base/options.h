@@ -1,4 +1,4 @@
-// The one place that reads the environment. Every option has a row in options.def.
+// Options. Only this file's functions read the environment; every option has a row in options.def.
 #pragma once
 
 #include <string>
@@ -15,14 +15,15 @@ struct Options {
 #undef RUNE_OPTION_BOOL
 };
 
-// The process's options, read from the environment at the first call. Booleans take 0/1.
+// The process's options, which the first call reads from the environment. Booleans are 0 or 1.
 // Throws UserError(Value) for a value that does not parse.
 Options& options();
 
-// What the environment says now, while options() is not yet to be fixed. Throws as options() does.
+// The options as the environment says now, for callers that must not fix options() yet. Throws as
+// options() does.
 Options read_environment();
 
-// One line a variable: name, current value, meaning.
+// One line for each variable: name, current value, meaning.
 std::string describe_options();
 
 }  // namespace rune

@@ -1,4 +1,4 @@
-// The key of a call: jitted functions find their compiled calls under it.
+// The key of a call, by which a jitted function finds its compiled call.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 namespace rune::bindings {
 
 // Calls with equal keys have the same structure of arguments, arrays and numbers of the same types
-// at its leaves, and the same other values.
+// at the leaves, and equal other values.
 struct CallKey {
   std::string text;
-  std::vector<py::object> values;   // which the text does not describe: compared by ==
-  std::vector<py::object> objects;  // whose addresses the text has: kept alive as long as the key
+  std::vector<py::object> values;   // not described by the text: compared by ==
+  std::vector<py::object> objects;  // objects whose addresses the text has, kept alive by the key
 
   bool operator==(const CallKey& other) const;
 };
@@ -23,24 +23,26 @@ struct CallKey {
 struct KeyedCall {
   CallKey key;
   std::vector<py::handle> leaves;  // in the order of trees.flatten
-  std::vector<py::object> owned;   // keeps them alive
-  py::handle receiver;             // the object of a method: a leaf, whatever it holds
+  std::vector<py::object> owned;   // keeps the leaves alive
+  py::handle receiver;             // the object of a method; always a leaf
 };
 
-// What of a function's signature decides how its arguments are keyed.
+// The part of a function's signature that decides how its arguments are keyed.
 class Parameters {
  public:
   Parameters() = default;
-  // By position: the name that a call may give (None if it may not), whether the argument is a
-  // static value, and the axes of its arrays whose sizes keys leave out. `star` is the position of
-  // *args, or the number of positional parameters, `star_star` that of **kwargs. The first
-  // parameter may be the receiver of a method. `describe` is trees.describe.
+  // For each parameter, by position: its name if a call may use it (otherwise None), whether the
+  // argument is a static value, and the axes of its arrays whose sizes are not part of the key.
+  // `star` is the position of *args, or the number of positional parameters; `star_star` is the
+  // position of **kwargs. With `has_receiver`, the first parameter is the receiver of a method.
+  // `describe` is trees.describe.
   Parameters(const py::sequence& names, std::vector<bool> is_static,
              std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
              bool has_receiver, py::object describe);
 
-  // `values` are those of the arguments that the call names. Raises what Python raises for a value
-  // that has no hash. False for an argument that is given twice.
+  // Makes the key of a call. `names` are the names of the arguments that the call gives by name,
+  // `values` their values. Returns false if an argument is given twice. Raises Python's error for a
+  // value without a hash.
   bool key_of(std::span<const py::handle> args, PyObject* const* values, PyObject* names,
               KeyedCall& call) const;
 

@@ -1,4 +1,4 @@
-// A traced function for one signature: its program and how arguments and results meet it.
+// A traced function for one signature: its program, and the conversion of arguments and results.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace rune::bindings {
 
-// Of a Python number among the arguments: what the trace concluded from its value.
+// What the trace concluded from the value of a Python number among the arguments.
 struct LeafGuard {
   int64_t leaf = 0;
-  std::optional<DType> dtype;  // holds the number; absent: the number must not be zero
+  std::optional<DType> dtype;  // the number fits it; absent: the number is not zero
 
   bool holds(py::handle value) const;
 };
 
-// A check made while the program runs, of one of its values.
+// A check of a value that the program computes.
 struct Check {
   // Index, of a uint64: 0, or 2 * i + 1 for an index i out of bounds; a second one is the size of
   // the axis if that is not known before. Equal, of two int64: they are equal. Assumed: so are
@@ -28,7 +28,7 @@ struct Check {
   enum class Kind : uint8_t { Index, Equal, Assumed } kind = Kind::Index;
   int64_t axis = 0;             // of Index
   std::optional<int64_t> size;  // of Index
-  std::string message;          // of Equal: what a ValueError says; the numbers replace each {}
+  std::string message;          // of Equal: the ValueError's text; the numbers replace each {}
 
   // ("index", axis, size or None), ("equal", message) or ("assumed",).
   static Check of(const py::tuple& t);
@@ -36,13 +36,13 @@ struct Check {
   bool passes(const py::object& computed) const;
 };
 
-// A write of the traced function to an argument or a captured array, done after the run.
+// A write of the traced function to an argument or a captured array. It happens after the run.
 struct WriteBack {
   int64_t input = 0;  // of the program
   int64_t computed = 0;
 
-  // `value` is memory. An Array gets it as its new memory: other Arrays that share the old one keep
-  // their elements.
+  // `value` is memory. An Array gets it as its new memory; other Arrays that share the old memory
+  // keep their elements.
   void write(py::handle target, const py::object& value) const;
 };
 
@@ -70,17 +70,19 @@ class CompiledCall {
                const py::sequence& writes, std::vector<int64_t> contiguous,
                const py::sequence& checks, py::object device);
 
-  // Whether the state that the trace read is what it was, and the captured arrays have the types
-  // that they had then.
+  // Whether the state that the trace read has not changed, and the captured arrays have the same
+  // types as before.
   bool is_current() const;
 
-  // Runs the program on the leaves of a call's arguments. Done: `result` is what the function
-  // returns. Unsuitable: these arguments must run on NumPy. Stale: the program must not be used
-  // again, as the state or what the trace assumed about data is not what it was. Throws what the
-  // program throws.
+  // Runs the program on the leaves of a call's arguments.
+  //  - Done: `result` is the function's result.
+  //  - Unsuitable: NumPy must run the call.
+  //  - Stale: the state has changed, or an assumption about data failed. The program must not be
+  //    used again.
+  // Throws what the program throws.
   Status call(std::span<const py::handle> leaves, py::object& result);
 
-  // Grows with each use of any compiled call.
+  // A clock that advances with each use of any compiled call.
   static int64_t tick() { return ++ticks_; }
   int64_t last_used() const { return last_used_; }
 

@@ -1,4 +1,4 @@
-// Guards: what the Python state that a trace read looked like, compared at each call.
+// Guards on the Python state that a trace read. Each call compares the state with them.
 #pragma once
 
 #include <vector>
@@ -7,19 +7,22 @@
 
 namespace rune::bindings {
 
-// One part of the state outside of a function.
+// A part of the state outside of a function, and its expected value.
 struct Guard {
-  // Attribute, Cell, Item of a dict: the value is the same object, or an equal number, text or
-  // tuple of these. Items: the same holds of everything in a list, a deque (the value is a list) or
-  // a dict (the value is one), in its order. Equal: the holder is == the value. Content: the
-  // holder, an array, has the bytes of the value, a copy.
+  // What the guard compares:
+  //  - Attribute, Cell, Item (of a dict): it is the expected object, or an equal number, text, or
+  //    tuple of these.
+  //  - Items: the same for all items, in order, of a list or deque (`expected` is a list) or of a
+  //    dict (`expected` is a dict).
+  //  - Equal: holder == expected.
+  //  - Content: the holder, an array, has the bytes of `expected`, a copy.
   enum class Kind : uint8_t { Attribute, Cell, Item, Items, Equal, Content };
   Kind kind = Kind::Item;
   py::object holder;
-  py::object name;  // of Attribute and Item: the name or key
+  py::object name;  // the name of an Attribute, or the key of an Item
   py::object expected;
 
-  // Never raises: a state that cannot be read does not hold.
+  // Never raises. A state that cannot be read does not hold.
   bool holds() const;
 };
 

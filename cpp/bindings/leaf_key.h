@@ -1,4 +1,4 @@
-// What of the arguments of a call decides which program runs.
+// The part of a call's key that one argument contributes.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace rune::bindings {
 
-// Appends to the key what decides of one argument: dtype, shape and device of arrays, dtype of
-// NumPy scalars, the type of Python ints and floats. False, and nothing appended, for a static
-// value. The sizes of the `dynamic` axes of an array do not decide, unless one is 0; false for an
-// array that lacks such an axis.
+// Appends the key of one argument: dtype, shape and device of an array, dtype of a NumPy scalar,
+// the type of a Python int or float. The sizes of an array's `dynamic` axes are left out, unless
+// one is 0. Returns false and appends nothing for a static value and for an array that lacks a
+// dynamic axis.
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// What the compiler decided about a program, for people.
+// A description of the compiler's decisions about a program, for people.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace rune::driver {
 
-// Time, peak memory and critical path; each item with what it waits for, its loops and where they
-// run, hints, reduction plan, buffers, costs and nodes; and each fusion, taken or refused, with
-// what it saves and why.
+// Lists estimated time, peak memory and critical path; for each item the items that it waits for,
+// its loops and where they run, hints, reduction plan, buffers, costs and nodes; and each fusion,
+// taken or refused, with its saving and the reason.
 std::string explain(const Lowered& lowered);
 
 }  // namespace rune::driver

@@ -1,4 +1,4 @@
-// Shape and dtype of a node, from its kind and its operands: the one place that knows.
+// Infers the shape and dtype of a node from its kind and its operands.
 #pragma once
 
 #include <span>

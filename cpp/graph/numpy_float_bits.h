@@ -1,4 +1,4 @@
-// NumPy's ufuncs that are made of the bits of numbers.
+// NumPy's ufuncs that work on the bits of numbers.
 #pragma once
 
 #include "graph/numpy_ops.h"

@@ -1,5 +1,5 @@
-// How much work keeps a device busy. The passes that split long reductions, scans and scatters ask
-// it, and so does the scheduler, which must find again what these passes have left whole.
+// The amount of work that keeps a device busy. The passes that split long reductions, scans and
+// scatters use it, and so does the scheduler, which must make the same decisions.
 #pragma once
 
 #include "graph/node.h"
@@ -7,11 +7,11 @@
 
 namespace rune::graph {
 
-// Whether a reduction from one shape to another has so many elements and so few results that some
-// of the device would have nothing to do if each result were one workgroup's.
+// Whether a reduction from one shape to another has so many elements and so few results that a part
+// of the device would be idle if a workgroup computed each result.
 bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps);
 
-// Into how many parts a device of many threads best splits such a reduction.
+// The number of parts into which to split such a reduction on a device of many threads.
 int64_t parts_of_grid(const Capabilities& caps);
 
 // Whether workgroups may combine partial results by an atomic operation that the device has: only
@@ -19,8 +19,8 @@ int64_t parts_of_grid(const Capabilities& caps);
 // wrap, and of extremes. In sums of floats it does: their error would differ from run to run.
 bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps);
 
-// Whether a Scatter's updates run at once, combined with its elements by atomic operations: a
-// device of many threads that has them.
+// Whether a Scatter's updates run in parallel, by atomic operations: on a device of many threads
+// that has them.
 bool updates_atomically(const Scatter& scatter, DType dtype, const Capabilities& caps);
 
 }  // namespace rune::graph

@@ -1,4 +1,4 @@
-// Values of a kernel that are known without running it.
+// Values of a kernel that are known before it runs.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace rune::lower {
 
-// The lanes of a value computed from constants alone; nothing if it is not, or takes more than a
-// few instructions.
+// The lanes of a value that is computed from constants only. Returns nothing for other values, and
+// if the computation takes more than a few instructions.
 std::optional<std::vector<Scalar>> constant_lanes(const Kernel& kernel, Var v);
 
 }  // namespace rune::lower

@@ -1,5 +1,5 @@
-// Memory as the interpreter sees it: with bounds and a record of who accessed each element. Private
-// to the interpreter.
+// The interpreter's memory, with bounds and a record of the accesses to each element. Private to
+// the interpreter.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace rune::lower::interpreter {
 
-// The accesses of one element, told apart by intervals: the times between barriers, numbered from 1
-// over the whole run, so that an interval also tells the workgroup.
+// The accesses to an element, by interval. An interval is the time between two barriers. Intervals
+// are numbered from 1 over the whole run, so that an interval also identifies the workgroup.
 struct Shadow {
   uint32_t written = 0;     // interval of the last write; 0: none
   uint32_t read = 0;        // interval of the last read
@@ -23,14 +23,14 @@ struct Shadow {
 };
 inline constexpr uint32_t kSeveral = ~uint32_t{0};
 
-// Where and when an access happens.
+// The time and the thread of an access.
 struct Moment {
   uint32_t interval = 0;
   uint32_t group_start = 0;  // first interval of the workgroup
   uint32_t thread = 0;       // in its group
 };
 
-// Who else touches an element: nobody, another thread, or another workgroup.
+// A conflicting access: none, by another thread of the group, or by another workgroup.
 struct Conflict {
   enum class Kind : uint8_t { None, Thread, Group } kind = Kind::None;
   bool other_writes = false;
@@ -47,16 +47,16 @@ struct Region {
   uint32_t source = 0;       // the instruction that defines it
 };
 
-// Record an access and say with what earlier one it conflicts.
+// Record an access and return the earlier access with which it conflicts.
 Conflict record_read(Region& region, int64_t index, const Moment& moment);
 Conflict record_write(Region& region, int64_t index, uint64_t value, const Moment& moment);
 Conflict record_atomic(Region& region, int64_t index, const Moment& moment);
 
-// The memories of one run.
+// The memories of a run.
 class Memories {
  public:
   Memories(const Program& program, std::span<const Memory> globals, bool check_races);
-  // Fills workgroup memory with what shows that it is undefined.
+  // Fills workgroup memory with values that reveal reads of undefined elements.
   void start_group();
 
   std::vector<Region> regions;  // by Program::memories

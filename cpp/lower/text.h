@@ -1,4 +1,4 @@
-// The textual form of kernels; parse(print(k)) equals k.
+// The text form of kernels: parse(print(k)) equals k.
 //
 //   kernel @k0 grid=[4,1,1] local=[1,1,1] {
 //     %0 = define_global index=0 size=64 writable=true : ptr f32
@@ -9,7 +9,7 @@
 //     store nontemporal=false %0 %3 %4
 //   }
 //
-// Ids are positions in the body: an instruction without a value takes one too.
+// Ids are positions in the body. Instructions without a value have one too.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@
 namespace rune::lower {
 
 std::string print(const Kernel& kernel);
-// Instruction `v`, as in print, without indentation or newline.
+// The line of instruction `v`, without indentation and newline.
 std::string print_instr(const Kernel& kernel, Var v);
 // Throws UserError(Parse) with line and column.
 Kernel parse(std::string_view text);
-// Any number of kernels, one after the other.
+// Parses any number of kernels that follow each other.
 std::vector<Kernel> parse_all(std::string_view text);
 
 }  // namespace rune::lower

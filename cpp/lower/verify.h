@@ -8,19 +8,21 @@
 
 namespace rune::lower {
 
-// Every violation, each with the instruction's text: operands that do not dominate their use, Range
-// and If not nested or not closed, wrong number or types of operands, lanes that do not fit, stores
-// to read-only memory, constant indices out of bounds (unmasked and outside any If), collective
-// instructions under an If or Range whose condition or bound depends on the thread, globals not
-// numbered 0..n-1, memory defined inside a Range or If, a Special whose bound the launch exceeds.
-// Empty if the kernel is valid.
+// Returns all violations, each with the instruction's text; none if the kernel is valid:
+//  - operands that do not dominate their use, or have the wrong number, types or lanes,
+//  - a Range or If that is not nested or not closed,
+//  - stores to read-only memory,
+//  - constant indices out of bounds, if they are unmasked and outside of any If,
+//  - collective instructions in an If or Range whose condition or bound depends on the thread,
+//  - globals that are not numbered 0..n-1, and memory defined inside a Range or If,
+//  - a Special whose bound is less than the launch's size.
 std::vector<std::string> verify(const Kernel& kernel);
 
-// The violations but for constant indices and barriers, which the interpreter checks as they run.
+// The same without constant indices and barriers, which the interpreter checks at run time.
 std::vector<std::string> verify_structure(const Kernel& kernel);
 
-// By instruction: whether the value, or the execution of the instruction itself, may differ between
-// the threads of a workgroup. The kernel's structure must be valid.
+// For each instruction, whether its value and whether its execution may differ between the threads
+// of a workgroup. The kernel's structure must be valid.
 struct ThreadDependence {
   std::vector<bool> value;
   std::vector<bool> execution;

@@ -1,11 +1,11 @@
-// Renders kernels as text of a C-like language that a Dialect describes.
+// Renders kernels as text in a C-like language, which a Dialect describes.
 //
-// Every value is a scalar variable: one of n lanes is n variables, since threads of a grid compute
-// scalars; vectors appear in accesses to global memory only, as packed types of element alignment.
+// A value of n lanes becomes n scalar variables, since threads of a grid compute scalars. Vectors
+// appear only in accesses to global memory, as packed types with the alignment of an element.
 //
-// What callers guarantee: the kernel is valid (lower/verify.h), and operations without a spelling
-// in the dialect are decomposed (InternalError otherwise). Integer Div and Fmod see no zero divisor
-// and no INT_MIN / -1, shifts stay within the width.
+// Callers guarantee that the kernel is valid (lower/verify.h), that operations without a spelling
+// in the dialect have been decomposed (otherwise InternalError), that integer Div and Fmod have no
+// zero divisor and no INT_MIN / -1, and that shifts stay within the width.
 #pragma once
 
 #include <span>
@@ -17,9 +17,10 @@
 
 namespace rune::render {
 
-// Preamble, the helpers in use, and one function a kernel, named identifier(kernel.name), with a
-// comment that gives its launch. Parameters are the globals by index, then, if there are symbolic
-// variables, one with all of them (int64, by first definition).
+// Returns the preamble, the helpers in use, and one function for each kernel, named
+// identifier(kernel.name), with a comment that gives its launch. Its parameters are the globals by
+// index, followed by one for all symbolic variables, if there are any (int64, in the order of their
+// first definitions).
 //
 // Throws UserError(DType) for a dtype that the language lacks; UserError(Unsupported) for more
 // parameters or workgroup memory than the dialect allows, and for Custom with lanes; InternalError
@@ -31,22 +32,22 @@ inline std::string render_c_like(const lower::Kernel& kernel, const Dialect& dia
 
 namespace c_like {
 
-// `pattern` with `$` and the first of each pair replaced by the second.
+// Returns `pattern` with `$<first>` replaced by the second of each pair.
 std::string expand(std::string_view pattern,
                    std::initializer_list<std::pair<char, std::string_view>> words);
 
-// The constant as an expression, by its bits where decimal digits would not give it exactly.
+// The constant as an expression. It is written as bits if decimal digits are not exact.
 std::string literal(const Dialect& dialect, const Scalar& value);
 
-// Expressions on operands of one lane. `fits`: the exact result of an integer operation is known to
-// fit its dtype.
+// Expressions on operands of one lane. `fits` says that the exact result of an integer operation is
+// known to fit its dtype.
 std::string alu(const Dialect& dialect, AluOp op, DType dtype,
                 std::span<const std::string> operands, bool fits);
 std::string cast(const Dialect& dialect, const std::string& operand, DType from, DType to);
 std::string bitcast(const Dialect& dialect, const std::string& operand, DType from, DType to);
 
-// By instruction: whether it is an integer operation whose exact result fits its dtype, as index
-// arithmetic does. Others wrap, for which C needs unsigned types.
+// For each instruction, whether it is an integer operation whose exact result fits its dtype, as in
+// index arithmetic. Other operations wrap, and C needs unsigned types for that.
 std::vector<bool> exact_integers(const lower::Kernel& kernel);
 
 }  // namespace c_like

@@ -1,4 +1,4 @@
-// The text of a Custom instruction with its operands in place.
+// Inserts operands into the text of a Custom instruction.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,14 @@
 
 namespace rune::render {
 
-// How a language writes the parts of a custom expression: $0 $1 ... its operands, $T its type and
-// $T0 $T1 ... theirs, $M the type as intrinsics of LLVM name it.
+// The parts of a custom expression in a language: operands for $0 $1 ..., the type for $T,
+// operands' types for $T0 $T1 ..., and for $M the type as LLVM's intrinsics name it.
 struct CustomParts {
   std::function<std::string(size_t)> operand, operand_type;
   std::string type, mangled_type;
 };
 
-// Throws UserError(Unsupported), naming the operation, for an operand that it does not have.
+// Throws UserError(Unsupported) that names the operation if the text uses an operand that it lacks.
 std::string expand_custom(const lower::Custom& custom, size_t num_operands,
                           const CustomParts& parts);
 

@@ -6,10 +6,11 @@
 
 namespace rune::render {
 
-// `name` as an identifier of C++, Metal and CUDA alike: letters, digits and single `_`, not
-// starting with a digit or `_`; what is reserved in one of these languages, or is the name of a
-// type or function that rendered text uses, ends with `_`. Equal names give equal identifiers;
-// different ones may collide, so a library of several kernels checks that theirs differ.
+// `name` as an identifier that is valid in C++, Metal and CUDA. It consists of letters, digits and
+// single `_`, and does not begin with a digit or `_`. A `_` is appended to a word that is reserved
+// in one of these languages and to the name of a type or function that rendered text uses.
+// Different names may give the same identifier, so a library of several kernels checks for
+// collisions.
 std::string identifier(std::string_view name);
 
 }  // namespace rune::render

@@ -1,5 +1,4 @@
-// What the parts of the LLVM IR renderer share: values, types, constants and the text of one
-// function.
+// Shared by the parts of the LLVM IR renderer: values, types, constants and the text of a function.
 #pragma once
 
 #include <concepts>
@@ -18,7 +17,7 @@ struct Value {
   std::string text;
   DType dtype = DType::Float32;
   int lanes = 1;
-  int64_t displacement = 0;  // of an index that only addresses memory: to be added to it
+  int64_t displacement = 0;  // to be added to an index that only addresses memory
 };
 
 // `<lanes x element>`, or the element itself for one lane.
@@ -42,7 +41,7 @@ Value constant(DType dtype, T value, int lanes) {
 }
 Value vector_constant(const std::vector<Scalar>& values);
 
-// The text of one function, in order.
+// Writes the text of a function, in order.
 class Writer {
  public:
   // `declarations` collects the `declare` lines that the module needs.
@@ -62,7 +61,7 @@ class Writer {
     line(name, " = ", args...);
     return name;
   }
-  // As emit, of what has no effects: once in a block.
+  // As emit, for text without side effects: equal text is emitted once in a block.
   template <class... Args>
   std::string emit_once(const Args&... args) {
     const size_t begin = text_.size();
@@ -73,23 +72,23 @@ class Writer {
     if (added) known->second = emit(key);
     return known->second;
   }
-  // As emit, for a value of this type.
+  // As emit, and returns a value of this type.
   template <class... Args>
   Value value(DType dtype, int lanes, const Args&... args) {
     return {emit(args...), dtype, lanes};
   }
-  // Starts a block.
+  // Begins a block.
   void label(const std::string& name) {
     text_ += name + ":\n";
     block_ = name;
     known_.clear();
   }
-  // The block that is being written.
+  // The block that the text is in.
   const std::string& block() const { return block_; }
 
-  // Calls an intrinsic or a function of the C library on operands, declaring it.
+  // Declares an intrinsic or a function of the C library and calls it.
   Value call(const std::string& name, DType dtype, int lanes, const std::vector<Value>& args);
-  // The same with operands as `type text` pairs; no result if `result_type` is void.
+  // The same with operands as pairs of type and text. There is no result if `result_type` is void.
   std::string call_raw(const std::string& name, const std::string& result_type,
                        const std::vector<std::pair<std::string, std::string>>& args);
   // `%t = <opcode> <type> a, b`, with the type of `a` for the result.
@@ -112,10 +111,11 @@ class Writer {
   Value extract(const Value& vector, int lane);
   Value insert(const Value& vector, const Value& scalar, int lane);
   Value splat(const Value& scalar, int lanes);
-  // Lanes `indices` of vectors of one type, counted through all of them.
+  // The lanes `indices` of vectors of one type, whose lanes are numbered from the first to the
+  // last.
   Value shuffle(const std::vector<Value>& vectors, const Ints& indices);
 
-  // Takes the text written so far, so that what follows can be put behind something else.
+  // Takes the text written so far, so that later text can follow other text.
   std::string take() { return std::exchange(text_, {}); }
   void append_text(const std::string& text) { text_ += text; }
 

@@ -1,5 +1,5 @@
-// Host memory that is kept for reuse when it is freed: fresh pages cost more than the arithmetic of
-// a large elementwise kernel.
+// Host memory that is kept for reuse after it is freed, because fresh pages cost more than the
+// arithmetic of a large elementwise kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,28 @@
 
 namespace rune::runtime {
 
-// Bytes of whole blocks, which are up to a quarter larger than what was asked for.
+// Sums over whole blocks, which are up to a quarter larger than the requested sizes.
 struct AllocatorStatistics {
   int64_t bytes_in_use = 0;
   int64_t bytes_cached = 0;
 };
 
-// Blocks of undefined contents, aligned to 64 bytes; from 64 KiB on to pages, from 2 MiB on to huge
-// pages, which the system is asked for (RUNE_JIT_HUGE_PAGES). Thread-safe.
+// Returns blocks with undefined contents, aligned to 64 bytes; blocks of 64 KiB or more are aligned
+// to pages, those of 2 MiB or more to huge pages, which it asks the system for
+// (RUNE_JIT_HUGE_PAGES). Thread-safe.
 //
-// Freed blocks are kept up to RUNE_JIT_ALLOCATOR_CACHE_MIB; those unused for longest go first. Each
-// thread keeps a few small blocks of its own, outside this limit unless it is 0.
+// Freed blocks are kept up to RUNE_JIT_ALLOCATOR_CACHE_MIB; those freed longest ago are released
+// first. Each thread also keeps a few small blocks, which do not count unless the limit is 0.
 class CachingAllocator : public Allocator {
  public:
-  // Throws UserError(Runtime) with the size if the system has no memory even after a trim.
-  // allocate(0) gives a block, too.
+  // Throws UserError(Memory) with the size if the system has no memory even after a trim.
+  // allocate(0) returns a block, too.
   void* allocate(size_t bytes) override;
-  // `bytes` as in allocate; any thread may free. Null is ignored.
+  // `bytes` is the size given to allocate. Any thread may free a block. Null is ignored.
   void deallocate(void* memory, size_t bytes) override;
-  // Returns cached blocks to the system; other threads return their own when they next free one.
+  // Returns cached blocks to the system. Other threads return theirs when they free a block next.
   void trim();
-  // Exact while no other thread allocates or frees.
+  // The result is exact only while no other thread allocates or frees.
   AllocatorStatistics statistics() const;
 
  private:
@@ -36,7 +37,7 @@ class CachingAllocator : public Allocator {
   CachingAllocator() = default;
 };
 
-// The process's allocator; never destroyed, since arrays may outlive everything else.
+// The process's allocator. It is never destroyed, since arrays may outlive everything else.
 CachingAllocator& caching_allocator();
 
 }  // namespace rune::runtime

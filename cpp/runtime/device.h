@@ -1,4 +1,4 @@
-// What a backend is: a Device with an Allocator and a Compiler, whose Programs run on it.
+// The interface of backends: a Device with an Allocator and a Compiler, whose Programs run on it.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@
 
 namespace rune::runtime {
 
-// Memory of a device. allocate may throw UserError(Runtime); it never returns null for bytes > 0.
+// Allocates memory of a device. `allocate` throws UserError(Memory) if there is none, and never
+// returns null for bytes > 0.
 class Allocator {
  public:
   virtual ~Allocator() = default;
@@ -24,13 +25,13 @@ class Allocator {
   // Whether memory may be deallocated while launches that use it are running.
   virtual bool defers_frees() const { return false; }
 
-  // Makes host memory addressable by launches, without a copy, until release(), which waits for
-  // them. False if that cannot be done. One memory may be adopted several times.
+  // Makes host memory addressable by launches without a copy. Returns false if that is impossible.
+  // release() waits for the launches and ends it. The same memory may be adopted several times.
   virtual bool adopt(void* /*memory*/, size_t /*bytes*/) { return false; }
   virtual void release(void* /*memory*/) {}
 };
 
-// One kernel's text, in the language of the target, and what is known of its launch.
+// A kernel's text in the target's language, and the facts about its launches.
 struct KernelSource {
   std::string name;
   std::string text;
@@ -40,14 +41,13 @@ struct KernelSource {
   std::vector<int64_t> buffer_sizes;  // elements, by argument
   std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
-  double estimated_ns = 0;            // of one launch on one core; 0: not to be shared
+  double estimated_ns = 0;            // of a launch on one core; 0: other cores must not help
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
 };
 
-// A workgroup has more threads than the compiled kernel can run with, which depends on the
-// registers that it takes. Of a kernel scheduled for at most `allowed()` a workgroup it may be true
-// no more.
+// A workgroup has more threads than the compiled kernel can run with, because of the registers that
+// it uses. A kernel scheduled for at most `allowed()` threads in a workgroup may fit.
 class ThreadLimitError : public UserError {
  public:
   ThreadLimitError(const std::string& message, int allowed)
@@ -58,13 +58,13 @@ class ThreadLimitError : public UserError {
   int allowed_;
 };
 
-// The arguments of one launch.
+// The arguments of a launch.
 struct LaunchArguments {
   std::span<void* const> buffers;
   std::span<const int64_t> vars;
 };
 
-// One compiled kernel. Safe to launch from several threads.
+// A compiled kernel. Several threads may launch it at the same time.
 class Program {
  public:
   virtual ~Program() = default;
@@ -74,8 +74,8 @@ class Program {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // One program a source, in order. Throws UserError(Runtime) with the compiler's message, and
-  // ThreadLimitError.
+  // Returns one program for each source, in order. Throws UserError(Runtime) with the compiler's
+  // message, or ThreadLimitError.
   virtual std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) = 0;
 };
 
@@ -86,15 +86,15 @@ class Device {
   virtual const Capabilities& capabilities() const = 0;
   virtual Allocator& allocator() = 0;
   virtual Compiler& compiler() = 0;
-  // Whether its memory is the host's: an address of one is an address of the other.
+  // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
-  // Waits for all launches; throws the first error that one of them met.
+  // Waits for all launches. Throws the first error of a launch.
   virtual void synchronize() = 0;
-  // Copies between host memory and this device's, after the launches so far that use that; copying
-  // out throws the error of the launch that was to write the memory.
+  // Copy between the host's and the device's memory, after the earlier launches that use it.
+  // copy_out throws the error of a launch that should have written the memory.
   virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
-  // Copies within this device's memory, after the launches so far.
+  // Copies within the device's memory, after all earlier launches.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
 };
 

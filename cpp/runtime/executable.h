@@ -1,4 +1,4 @@
-// A compiled program: steps in order over a table of buffers.
+// A compiled program: steps that run in order on a table of buffers.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@
 
 namespace rune::runtime {
 
-// Where a step's argument lives.
+// The memory of a step's argument.
 struct Slot {
   enum class Kind : uint8_t { Input, Output, Temporary, Constant } kind = Kind::Input;
   int64_t index = 0;   // of Input, Output, Constant
-  int64_t offset = 0;  // bytes into the arena, of Temporary; bytes into the buffer otherwise
-  int device = 0;      // whose memory it is, of Temporary and Constant
+  int64_t offset = 0;  // bytes, into the arena for a Temporary, otherwise into the buffer
+  int device = 0;      // of Temporary and Constant: the device whose memory it is
 };
 
 struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
-  std::vector<int64_t> vars{};  // its own, which the program takes after those of the run
+  std::vector<int64_t> vars{};  // further variables, which follow those of the run
 };
 
-// Copies bytes within a device's memory, or from one device's to another's.
+// Copies bytes within a device's memory, or from one device to another.
 struct Memory_Transfer {
   Slot destination;
   Slot source;
@@ -35,12 +35,13 @@ struct Memory_Transfer {
   int from = 0, to = 0;
 };
 
-// Waits until these devices have run all earlier steps; the program's, if there are none.
+// Waits until these devices have run all earlier steps. An empty list stands for the program's
+// device.
 struct Synchronization {
   std::vector<int> devices;
 };
 
-// Calls a function of the host on the arguments' memory, after all earlier steps have run.
+// Calls a host function with the arguments' memory, after all earlier steps have run.
 struct Host_Callback {
   std::string name;
   std::function<void(std::span<void* const>)> function;
@@ -49,12 +50,12 @@ struct Host_Callback {
 
 using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback>;
 
-// Immutable once prepared; safe to run from several threads at once (each run has its own arena).
+// Immutable once prepared. Several threads may run it at the same time: each run has its own arena.
 class Executable {
  public:
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
-  std::shared_ptr<Device> device;              // number 0: has the inputs and outputs
+  std::shared_ptr<Device> device;              // number 0, with the inputs and outputs
   std::vector<std::shared_ptr<Device>> peers;  // numbers 1, 2, ...
   std::vector<Step> steps;
   size_t num_inputs = 0;
@@ -63,18 +64,18 @@ class Executable {
   double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
 
-  // Throws InternalError if a step names a slot that does not exist or a range outside it. To be
-  // called before prepare(), which calls it, too.
+  // Throws InternalError if a step uses a slot that does not exist or a range outside of a slot.
+  // Works only before prepare(), which calls it.
   void validate() const;
 
-  // Validates, and moves the constants to the device's memory: `constants` is empty then. Call
-  // once, after building and before the first run.
+  // Validates, and moves the constants to the device's memory, which leaves `constants` empty. Call
+  // it once, before the first run.
   void prepare();
 
-  // Runs every step in order; `inputs` and `outputs` are memory of the device, aligned to their
-  // dtype. Returns when the launches have been issued; when they have run, if the program has
-  // temporaries that the allocator could not free before. `device->synchronize()` waits. Throws
-  // what a step throws; later steps have not run then.
+  // Runs all steps in order. `inputs` and `outputs` are memory of the device, aligned to their
+  // dtype. Returns when the launches have been issued; if the program has temporaries that the
+  // allocator cannot free earlier, returns when they have run. `device->synchronize()` waits for
+  // them. An exception of a step ends the run: later steps do not run.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
 

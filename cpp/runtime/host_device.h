@@ -1,11 +1,11 @@
-// What devices share whose memory is the host's and whose launches have run when they return.
+// The base of devices that use the host's memory and whose launches have run when they return.
 #pragma once
 
 #include "runtime/device.h"
 
 namespace rune::runtime {
 
-// Memory comes from the process's caching allocator.
+// The process's caching allocator provides the memory.
 class HostDevice : public Device {
  public:
   bool addresses_host_memory() const override { return true; }

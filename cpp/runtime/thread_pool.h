@@ -1,4 +1,4 @@
-// The process-wide pool of threads that runs a kernel's tasks.
+// The process's pool of threads, which runs a kernel's tasks.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rune::runtime {
 
-// A callable that is not owned: valid while the call that takes it runs.
+// A reference to a callable. It is valid while the call that takes it runs.
 template <class Signature>
 class FunctionRef;
 
@@ -27,18 +27,19 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-// Threads that a parallel_for may use, the caller included: RUNE_JIT_NUM_THREADS, or
-// available_cores() (runtime/affinity.h). At least 1; read once.
+// The number of threads that a parallel_for may use, including the caller: RUNE_JIT_NUM_THREADS, or
+// available_cores() (runtime/affinity.h). It is at least 1, and read once.
 int num_threads();
 
-// Calls body(begin, end) for ranges that together cover [0, tasks) once, on the calling thread and,
-// if `estimated_ns` (the work of all tasks on one core) is worth it, on others. Ranges are claimed
-// one at a time, so a thread that loses its core does not hold up the rest. Returns when all have
-// run; rethrows the first exception of a range, after which ranges that have not begun are dropped.
+// Calls body(begin, end) for ranges that together cover [0, tasks) once. The calling thread takes
+// part, and other threads do if `estimated_ns`, the time of all tasks on one core, makes that
+// worthwhile. Threads claim one range at a time, so a thread that loses its core does not delay the
+// others. Returns when all ranges have run. After an exception, ranges that have not begun are
+// dropped and the first exception is rethrown.
 //
-// Any number of threads may call it: one of them has the pool, the others work alone until it is
-// free. Calls from within a task run inline. After a fork the child starts a pool of its own; a
-// task must not fork.
+// Any number of threads may call it: one of them gets the pool, the others work alone. A call from
+// within a task runs inline. After a fork, the child starts a pool of its own; a task must not
+// fork.
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body);
 
 }  // namespace rune::runtime

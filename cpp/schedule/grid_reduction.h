@@ -1,4 +1,4 @@
-// Reductions whose elements the workgroups of a launch share.
+// Reductions that several workgroups share.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace rune::schedule {
 
-// Of the sizes of reduced axes, which one is dealt to workgroups, a point to each, where they
-// combine atomically: the outermost that has one for each core and leaves each group enough.
+// The reduced axis whose points workgroups share, one each, if they combine atomically: the
+// outermost axis that has a point for each core and leaves enough work for each group.
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps);
 
-// Whether the value is a reduction that has a kernel of its own, whose workgroups bring their
-// partial results into its buffer by atomic operations. A kernel before that one
-// fills the buffer with the reduction's identity, since no order of the groups says which is first.
+// Whether the value is a reduction with a separate kernel whose workgroups combine their partial
+// results in its buffer by atomic operations. An earlier kernel fills the buffer with the
+// reduction's identity, since workgroups run in no particular order.
 bool reduces_atomically(const Graph& graph, Value v, const Capabilities& caps);
 
-// Whether the kernel brings the value into a buffer that an earlier one has begun.
+// Whether the kernel updates a buffer of the value whose initial contents an earlier kernel stored.
 bool begins_earlier(const Kernel& kernel, Value v);
 
 }  // namespace rune::schedule

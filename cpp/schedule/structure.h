@@ -1,4 +1,4 @@
-// Kernels of equal structure: what is decided about one of them, or made of it, serves the others.
+// Kernels of equal structure. What is decided about one of them, or made of it, serves the others.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace rune::schedule {
 
-// By input of the kernel: the least index, by axis, of what it reads of the input, if it reads that
-// through Shrink nodes on the input alone; else nothing.
+// For each input of the kernel, the least index by axis that it reads, if it reads the input only
+// through Shrink nodes on it; otherwise nothing.
 std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel);
 
-// Numbers what a kernel is about: what it computes, in order, then what else it reads, in order.
+// Numbers the values of a kernel: those that it computes, in order, then those that it reads, in
+// order.
 class KernelValues {
  public:
   explicit KernelValues(const Kernel& kernel);
   size_t size() const { return by_id_.size(); }
-  // size() if it is not among them.
+  // Returns size() for other values.
   size_t number_of(Value v) const;
   std::vector<Value> by_number() const;
 
@@ -27,12 +28,12 @@ class KernelValues {
   std::vector<std::pair<Value, size_t>> by_id_;
 };
 
-// Numbers kernels by structure, from 0 on in order of appearance. Two have one number if they
-// differ in nothing but their numbers and names, which values they are about, where buffers lie,
-// what their inputs are computed from, and origins_of these.
+// Numbers kernels by structure, from 0 on in the order of their first appearance. Two kernels have
+// the same number if they differ only in their names, the values that they compute and read, the
+// places of buffers, and the origins of their inputs (origins_of).
 class StructureTable {
  public:
-  // Of kernels of this graph, which must outlive the table.
+  // The kernels' graph must outlive the table.
   explicit StructureTable(const Graph& graph) : graph_(graph) {}
 
   size_t add(const Kernel& kernel);
@@ -53,8 +54,8 @@ class StructureTable {
   std::unordered_multimap<uint64_t, size_t> known_;  // by hash
 };
 
-// What `like` is for its values, for those of a kernel of the structure that `like` had before it
-// was mapped.
+// Copies `like`'s mapping to `kernel`, replacing each value by its counterpart. Both must have had
+// the same structure before mapping.
 Kernel with_values_of(const Kernel& kernel, Kernel like);
 
 }  // namespace rune::schedule

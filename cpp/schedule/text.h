@@ -1,4 +1,4 @@
-// The textual form of schedules; parse(print(s)) equals s.
+// The text form of schedules: parse(print(s)) equals s.
 #pragma once
 
 #include <string>

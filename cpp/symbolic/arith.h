@@ -1,4 +1,4 @@
-// Integer arithmetic and atom order shared by the files of this folder.
+// Integer arithmetic and the order of atoms, for the files of this folder.
 #pragma once
 
 #include <cstdint>
@@ -45,15 +45,15 @@ inline int64_t checked_multiply(int64_t a, int64_t b) {
   return *result;
 }
 
-// The greatest common divisor of magnitudes. The magnitude of INT64_MIN has no int64_t, but 2^62
-// divides it, which is all that callers need of it.
+// The greatest common divisor of the magnitudes. The magnitude of INT64_MIN is no int64_t; 2^62,
+// which divides it, takes its place, and that is enough for the callers.
 inline int64_t gcd(int64_t a, int64_t b) {
   if (a == kMin) a = int64_t{1} << 62;
   if (b == kMin) b = int64_t{1} << 62;
   return std::gcd(a, b);
 }
 
-// Accumulates bounds of a sum. A side that is unknown or does not fit stays unknown.
+// Accumulates the bounds of a sum. A bound that is unknown or does not fit 64 bits stays unknown.
 class BoundsSum {
  public:
   explicit BoundsSum(int64_t constant) : low_(constant), high_(constant) {}
@@ -84,7 +84,7 @@ class BoundsSum {
   bool low_known_ = true, high_known_ = true;
 };
 
-// If all values lie in one block [k*d, (k+1)*d), that k.
+// The k for which all values lie in the block [k*d, (k+1)*d), if there is one.
 inline std::optional<int64_t> single_block(Bounds bounds, int64_t d) {
   if (bounds.low == kMin || bounds.high == kMax) return std::nullopt;
   const int64_t block = floor_quotient(bounds.low, d);
@@ -92,28 +92,28 @@ inline std::optional<int64_t> single_block(Bounds bounds, int64_t d) {
   return block;
 }
 
-// Total orders by structure: <0, 0, >0.
+// Total orders by structure: negative, 0 or positive.
 int compare(const Atom& a, const Atom& b);
 int compare(const Expr& a, const Expr& b);
-// The order of the terms alone.
+// The same order without the constants.
 int compare_terms(const Expr& a, const Expr& b);
 
 Expr of_atom(std::shared_ptr<const Atom> atom);
-// A quotient or remainder that is not simplified any further.
+// Makes a quotient or remainder without simplifying it.
 Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor);
 
-// `whole` and all factors > 1 that some of the coefficients have in common with it (whole = 0:
-// among themselves), greatest first.
+// `whole`, and all factors > 1 that it has in common with some of the coefficients (with whole = 0,
+// that coefficients have in common), greatest first.
 std::vector<int64_t> common_factors(const Expr& expr, int64_t whole);
 
-// expr = g * multiple + rest with every value of rest in [0, g).
+// A form expr = g * multiple + rest in which every value of rest is in [0, g).
 struct BlockSplit {
   Expr multiple, rest;
 };
 std::optional<BlockSplit> split_by_block(const Expr& expr, int64_t g);
 
-// Joins quotients and remainders of one value that occur in a sum of sorted, distinct terms, such
-// as c*(x//c) + x%c. Nothing if there are none.
+// Joins quotients and remainders of the same value in a sum of sorted, distinct terms, such as
+// c*(x//c) + x%c. Returns nothing if the sum contains none.
 std::optional<Expr> recombine(int64_t constant, const std::vector<Expr::Term>& terms);
 
 }  // namespace rune::sym::detail

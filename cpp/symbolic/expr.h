@@ -1,6 +1,6 @@
-// Index expressions: integers built from loop variables by sums, constant multiples, floor division
-// and remainder by positive constants. Always in canonical form, so that equal expressions compare
-// equal and everything that bounds can prove is already simplified.
+// Index expressions: integers built from loop variables by sums, constant multiples, and floor
+// division and remainder by positive constants. They are always in canonical form: equal
+// expressions compare equal, and simplifications that bounds can prove have been made.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Bounds {
 
 struct Atom;
 
-// constant + sum of coefficient * atom; terms sorted by atom, no coefficient 0, no atom twice.
+// constant + sum of coefficient * atom. Terms are sorted by atom; no coefficient is 0, and no atom
+// occurs twice.
 class Expr {
  public:
   struct Term {
@@ -32,36 +33,36 @@ class Expr {
 
   Expr() = default;
   Expr(int64_t constant) : constant_(constant) {}  // NOLINT: integers are expressions
-  // Variables with one id must have one set of bounds. A variable of one possible value is a
-  // constant.
+  // All variables with one id must have the same bounds. A variable with a single possible value
+  // becomes a constant.
   static Expr variable(uint32_t id, Bounds bounds);
-  // The sum of a constant and of terms in any order, with repetitions and zeros allowed.
+  // The sum of a constant and terms in any order. Atoms may repeat, and coefficients may be 0.
   static Expr from_terms(int64_t constant, std::vector<Term> terms);
 
   int64_t constant() const { return constant_; }
   const std::vector<Term>& terms() const { return terms_ ? *terms_ : no_terms(); }
   bool is_constant() const { return !terms_; }
-  // Interval bounds; INT64_MIN or INT64_MAX on a side means that nothing is known there.
+  // Interval bounds. INT64_MIN or INT64_MAX stands for an unknown bound.
   Bounds bounds() const;
 
-  // The coefficient c such that this = c * variable + (something without the variable), or nothing
-  // if the variable occurs inside a division or remainder.
+  // The coefficient c if this is c * variable + (an expression without the variable); nothing if
+  // the variable occurs inside a division or remainder.
   std::optional<int64_t> coefficient_of(uint32_t variable) const;
   bool depends_on(uint32_t variable) const;
-  // Ids of all variables, sorted, without repetition.
+  // The ids of all variables, sorted, each once.
   std::vector<uint32_t> variables() const;
-  // If this is exactly one variable (coefficient 1, constant 0), its id.
+  // The variable's id if this is a single variable (coefficient 1, constant 0).
   std::optional<uint32_t> as_variable() const;
   // Whether a division or remainder occurs.
   bool has_division() const;
-  // The greatest d >= 1 that provably divides every value (0 for the constant 0).
+  // The greatest d >= 1 that provably divides every value; 0 for the constant 0.
   int64_t known_divisor() const;
 
-  // Replaces variables; those for which the function returns nothing stay.
+  // Replaces variables. Those for which the function returns nothing stay.
   Expr substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
   int64_t evaluate(const std::function<int64_t(uint32_t)>& value) const;
 
-  // `2*v0 + v1//4 + 3`, by `name` of a variable (default v<id>).
+  // The text, such as `2*v0 + v1//4 + 3`. `name` gives a variable's name (default v<id>).
   std::string text(const std::function<std::string(uint32_t)>& name = {}) const;
 
   size_t hash() const;
@@ -70,7 +71,7 @@ class Expr {
   friend Expr operator+(const Expr& a, const Expr& b);
   friend Expr operator-(const Expr& a, const Expr& b);
   friend Expr operator*(const Expr& a, int64_t factor);
-  // Rounded down, and the remainder in [0, divisor). The divisor is positive.
+  // The quotient rounded down, and the remainder in [0, divisor). The divisor is positive.
   friend Expr floordiv(const Expr& a, int64_t divisor);
   friend Expr mod(const Expr& a, int64_t divisor);
 
@@ -81,7 +82,7 @@ class Expr {
   std::shared_ptr<const std::vector<Term>> terms_;  // null if there are none
 };
 
-// What a term is about: a variable, or `inner // divisor`, or `inner % divisor`.
+// The variable part of a term: a variable, `inner // divisor` or `inner % divisor`.
 struct Atom {
   enum class Kind : uint8_t { Variable, Div, Mod } kind = Kind::Variable;
   uint32_t variable = 0;
@@ -91,7 +92,7 @@ struct Atom {
   size_t hash = 0;
 };
 
-// A conjunction of conditions `expr >= 0`, without those that bounds prove.
+// A conjunction of conditions `expr >= 0`. Conditions that follow from bounds are left out.
 class Mask {
  public:
   Mask() = default;  // always true
@@ -118,10 +119,10 @@ class Mask {
   std::vector<Expr> conditions_;  // sorted
 };
 
-// Row-major position of an index tuple in a shape, and back. The index must be within the shape and
-// the position within its size: the coordinate of an axis of size 1 does not count, and
-// unflattening takes no remainder for the outermost axis. In an empty shape all positions and
-// coordinates are 0.
+// Convert an index tuple in a shape to its row-major position, and back. The index must lie within
+// the shape and the position within its size: flattening ignores the coordinate of an axis of size
+// 1, and unflattening takes no remainder for the outermost axis. In an empty shape all positions
+// and coordinates are 0.
 Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape);
 std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape);
 

@@ -1,5 +1,5 @@
-// What a device can do, as data. Scheduling, lowering and rendering ask this record and nothing
-// else, so that no stage above the backends names a device.
+// What a device can do, as data. Scheduling, lowering and rendering read only this record, so no
+// stage above the backends names a device.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 namespace rune {
 
-// How work is spread: over cores with vector lanes and caches, or over a grid of thread groups.
+// How work is divided: among cores with vector lanes and caches, or over a grid of thread groups.
 enum class ExecutionModel { Cores, Grid };
 
-// A product of matrix tiles, a[m,k] @ b[k,n] + c[m,n], by the threads of one SIMD-group together. a
-// and b are of `operands`, c and the result of `result`. spread: which elements of each tile a
-// thread holds, as in lower::Wmma.
+// The matrix operation a[m,k] @ b[k,n] + c[m,n], which the threads of a SIMD-group compute
+// together. a and b have the dtype `operands`, c and the result the dtype `result`. `spread` says
+// which elements of each tile a thread holds, as in lower::Wmma.
 struct MatrixOp {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32, result = DType::Float32;
@@ -26,8 +26,8 @@ struct MatrixOp {
   bool operator==(const MatrixOp&) const = default;
 };
 
-// Operations on float32 and what is not wider, and half as many on wider dtypes: vectors have as
-// many lanes as the widest dtype of a kernel allows.
+// The rate `of_float32` for dtypes of at most 32 bits, half of it for wider dtypes: a kernel's
+// vectors have as many lanes as its widest dtype allows.
 inline std::array<double, kNumDTypes> rates_by_size(double of_float32) {
   std::array<double, kNumDTypes> rates{};
   for (int d = 0; d < kNumDTypes; ++d)
@@ -50,38 +50,38 @@ struct Capabilities {
   int max_buffers = 1 << 16;            // arguments of one kernel
   int64_t max_grid = int64_t{1} << 31;  // groups, along the first dimension
 
-  // What takes how long. Rates are those of all cores together.
+  // Figures of the cost model. Rates are those of all cores together.
   double bandwidth_bytes_per_ns = 10;       // main memory
-  double core_bandwidth_bytes_per_ns = 10;  // main memory, to one core alone (Cores)
-  double last_level_bytes_per_ns = 0;       // what fits there; 0: as main memory
-  double l2_bytes_per_ns = 0;               // what fits there; 0: as the last level
-  // Additions, or multiply-adds, on elements of each dtype.
+  double core_bandwidth_bytes_per_ns = 10;  // main memory, one core alone (Cores)
+  double last_level_bytes_per_ns = 0;       // data in the last-level cache; 0: as main memory
+  double l2_bytes_per_ns = 0;               // data in second-level caches; 0: as the last level
+  // Additions or multiply-adds of elements, by dtype.
   std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
-  double launch_ns = 500;     // a kernel that does nothing
+  double launch_ns = 500;     // running a kernel that does nothing
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
 
   bool has_nontemporal_stores = false;
-  bool has_prefetch = false;  // loads that are announced some time before are served sooner
+  bool has_prefetch = false;           // prefetch instructions make later loads faster
   std::vector<std::string> languages;  // of Custom operations' sources, the preferred one first
   std::vector<MatrixOp> matrix_ops;
   std::bitset<16> dtypes;      // storable dtypes, by DType
   std::bitset<16> arithmetic;  // dtypes with native arithmetic; others are widened
-  // Native scalar operations by dtype, by the number of the operation in alu.def. What is missing
-  // is rewritten by the `decompose` pass.
+  // Native scalar operations, by dtype and by the number of the operation in alu.def. The
+  // `decompose` pass rewrites the others.
   std::array<std::bitset<128>, kNumDTypes> native_ops;
 
-  // How many additions the operations take as long as, in the same way.
+  // The cost of each operation in additions of the same dtype, indexed like native_ops.
   std::array<std::array<uint16_t, 128>, kNumDTypes> costs{};
 
-  // Operations by which the threads of a SIMD-group combine their values, in the same way.
+  // Operations that combine the values of a SIMD-group's threads, indexed like native_ops.
   std::array<std::bitset<128>, kNumDTypes> simd_ops;
-  // Operations that combine a value with an element of global memory in one step, in the same way.
+  // Atomic operations on elements of global memory, indexed like native_ops.
   std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 
   bool operator==(const Capabilities&) const = default;
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }
-  // Lanes of a full vector register, at least 1.
+  // The number of lanes of a full vector register, at least 1.
   int lanes(DType d) const {
     const int lanes = vector_bits / bits_of(d);
     return lanes < 1 ? 1 : lanes;

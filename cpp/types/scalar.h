@@ -14,13 +14,13 @@ double half_to_float(uint16_t bits);
 uint16_t bfloat16_from_float(double value);
 double bfloat16_to_float(uint16_t bits);
 
-// A value of a dtype. Integers and bool are held as 64 bits (sign- or zero-extended), floats as the
-// double that equals them, so float32 arithmetic must round after each operation (`Scalar::of`
-// does). NaN payloads are not kept.
+// A value of a dtype. Integers and bool are stored as 64 bits (sign- or zero-extended), floats as
+// the equal double. Arithmetic in float32 must therefore round after each operation, as
+// `Scalar::of` does. NaN payloads are not kept.
 class Scalar {
  public:
   Scalar() = default;
-  // The value converted to the dtype: floats rounded, integers wrapped, bool is value != 0.
+  // The value converted to the dtype: floats are rounded, integers wrap, bool is value != 0.
   static Scalar of(DType dtype, double value);
   static Scalar of(DType dtype, int64_t value);
   static Scalar of(DType dtype, uint64_t value);
@@ -28,13 +28,13 @@ class Scalar {
   static Scalar of(DType dtype, bool value) { return of(dtype, static_cast<int64_t>(value)); }
   static Scalar zero(DType dtype) { return of(dtype, int64_t{0}); }
   static Scalar one(DType dtype) { return of(dtype, int64_t{1}); }
-  // Smallest and largest: -inf and inf for floats.
+  // The lowest and highest value; -inf and inf for floats.
   static Scalar lowest(DType dtype);
   static Scalar highest(DType dtype);
-  // Reads size_of(dtype) bytes; writes them.
+  // Reads, and writes, size_of(dtype) bytes.
   static Scalar load(DType dtype, const void* from);
   void store(void* to) const;
-  // The bits, zero-extended, and back.
+  // The zero-extended bits, and the value with these bits.
   uint64_t bits() const;
   static Scalar from_bits(DType dtype, uint64_t bits);
 
@@ -44,18 +44,18 @@ class Scalar {
   uint64_t as_uint64() const;
   bool as_bool() const;
 
-  // NumPy's astype on x86: float to integer truncates, by way of int32 for int32 and narrower
-  // types, of int64 for the others; NaN and what does not fit gives INT_MIN of that type; the
-  // result wraps to the width. uint64 takes values up to 2^64, and 0 from there. Never traps. To
-  // bfloat16: as ml_dtypes.
+  // NumPy's astype on x86. A float is truncated to int32 if `to` is int32 or narrower, otherwise to
+  // int64; NaN and values that do not fit give that type's lowest value. The result wraps to the
+  // width of `to`. uint64 accepts values below 2^64; larger ones give 0. Never traps. bfloat16 is
+  // rounded as by ml_dtypes.
   Scalar cast(DType to) const;
 
-  // Same dtype and same bits, so that 0.0 differs from -0.0 and NaN equals NaN.
+  // Compares dtype and bits, so 0.0 differs from -0.0 and NaN equals NaN.
   bool operator==(const Scalar& other) const {
     return dtype_ == other.dtype_ && bits() == other.bits();
   }
 
-  // `1.5`, `-0.0`, `nan`, `inf`, `7`, `true`; reads back exactly.
+  // The text `1.5`, `-0.0`, `nan`, `inf`, `7` or `true`, which parse() reads back exactly.
   std::string text() const;
   static Scalar parse(DType dtype, text::Lexer& lexer);
 

@@ -1,11 +1,11 @@
-// Measures this machine for the cost model.
+// Measures this machine's figures for the cost model.
 #pragma once
 
 #include "types/capabilities.h"
 
 namespace rune::runtime {
 
-// Figures of the cost model, by name, that measuring finds: rates are of all cores together.
+// The cost model's figures that are measured. Rates are those of all cores together unless stated.
 struct CpuFigures {
   double bandwidth_bytes_per_ns = 0;       // main memory
   double core_bandwidth_bytes_per_ns = 0;  // main memory, one core
@@ -32,15 +32,15 @@ struct CpuFigures {
   }
 };
 
-// The figures that `caps` has now.
+// The figures in `caps`.
 CpuFigures figures_of(const Capabilities& caps);
 
-// Measures for some 25 ms. A figure deviates by at most a factor of four from that in `caps`,
-// however busy the machine is, and keeps two digits.
+// Measures for about 25 ms. A figure has two digits, and is limited to a factor of four around the
+// one in `caps`, however busy the machine is.
 CpuFigures measure_cpu(const Capabilities& caps);
 
-// Replaces the figures in `caps`. Throws UserError(Value) that names a figure which is not a
-// positive finite number.
+// Replaces the figures in `caps`. Throws UserError(Value) that names a figure if it is not positive
+// and finite.
 void set_figures(Capabilities& caps, const CpuFigures& figures);
 
 }  // namespace rune::runtime

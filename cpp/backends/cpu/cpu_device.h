@@ -1,4 +1,4 @@
-// The CPU: kernels compiled from LLVM IR, run over the cores.
+// The CPU device: kernels are compiled from LLVM IR and run on all cores.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace rune::runtime {
 
-// Machine code of a module: an entry point for each kernel, valid as long as keep_alive lives.
+// Machine code of a module: an entry point for each kernel, valid while keep_alive lives.
 //   void entry(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end)
 struct CompiledModule {
   std::vector<void*> entry_points;
@@ -23,10 +23,10 @@ using CompileHook =
     std::function<CompiledModule(const std::string& text, const std::vector<std::string>& names)>;
 void set_compile_hook(CompileHook hook);
 
-// CPU device number `ordinal`: all have the same cores and memory, and names of their own. Its
-// compiler takes the text of a module from the first source; the other sources are kernels of that
-// module. Launches have run when they return. parallel_for deals the grid's groups, x fastest, to
-// cores as the tasks of the entry point; `vars` may be null if there are none.
+// CPU device number `ordinal`. All CPU devices have the same cores and memory but different names.
+// The compiler takes a module's text from the first source; the other sources are kernels of that
+// module. Launches have run when they return. parallel_for distributes the grid's groups, with x
+// fastest, to the cores as the tasks of the entry point. `vars` may be null if there are none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime

@@ -1,5 +1,5 @@
-// A device that interprets the Lowered IR: runs what a GPU would run, on any machine, with every
-// access checked.
+// A device that interprets the Lowered IR. It runs a GPU's kernels on any machine and checks every
+// memory access.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace rune::runtime {
 // lowered for that device.
 std::shared_ptr<Device> make_interpreter_device(const Capabilities& capabilities);
 
-// A grid device of 256 threads a group and 32 KiB of shared memory that computes everything itself.
+// The capabilities of a grid device with 256 threads in a group, 32 KiB of shared memory and all
+// scalar operations.
 Capabilities interpreter_capabilities();
 
 }  // namespace rune::runtime

@@ -1,5 +1,5 @@
-// A device that runs nothing: for tests of everything above the backends, and to read what a GPU
-// would be given without having one.
+// A device that runs nothing. Tests use it for everything above the backends, and people to read
+// what a GPU would be given.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,12 @@
 
 namespace rune::runtime {
 
-// Allocates host memory, copies and compiles (any text); launching throws UserError(Runtime).
+// Allocates and copies host memory, and accepts any text as a program. A launch throws
+// UserError(Runtime).
 std::shared_ptr<Device> make_null_device();
 
-// A grid device of 256 threads a group and 32 KiB of shared memory that computes everything itself.
+// The capabilities of a grid device with 256 threads in a group, 32 KiB of shared memory and all
+// scalar operations.
 Capabilities null_capabilities();
 
 }  // namespace rune::runtime

@@ -1,4 +1,4 @@
-// One result from the accumulators of a reduction.
+// Combines the accumulators of a reduction to one result.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace rune::lower {
 
-// Where partial results of a reduction are.
+// The places of a reduction's partial results.
 struct Partials {
   std::vector<Var> copies;  // accumulators of one thread
-  bool in_lanes = false;    // of each accumulator
-  bool in_threads = false;  // of the workgroup; then all of them get the result
+  bool in_lanes = false;    // each accumulator is a vector of partial results
+  bool in_threads = false;  // each thread of the workgroup has some; all get the result
 };
 
-// Emits trees over the copies, the lanes and the threads.
+// Emits trees that combine the copies, then the lanes, then the threads.
 Var combine(KernelContext& context, const Partials& partials, ReduceOp op);
 
 }  // namespace rune::lower

@@ -1,4 +1,4 @@
-// Cores of the float functions that several decompositions share. All take float32 or float64.
+// Parts of float functions that several decompositions share. All take float32 or float64.
 #pragma once
 
 #include "lower/passes/decompose_emitter.h"
@@ -7,7 +7,7 @@ namespace rune::lower::decomposition {
 
 // decompose_exp.cpp
 
-// e^x = factor * 2^power, for |x| below the bounds of exp; NaN of NaN.
+// e^x = factor * 2^power, for |x| below the bounds of exp. NaN gives NaN.
 struct ScaledExp {
   Value factor;  // in [0.7, 1.42]
   Rounded power;
@@ -20,12 +20,12 @@ Value exp2_sum(Value high, Value low);
 
 // decompose_log.cpp
 
-// x = 2^exponent * (1 + fraction), 1 + fraction in [sqrt(1/2), sqrt(2)).
+// x = 2^exponent * (1 + fraction), with 1 + fraction in [sqrt(1/2), sqrt(2)).
 struct LogParts {
   Value exponent;  // a float
   Value fraction;
 };
-// Of positive finite x, denormals included; anything for other x.
+// The parts of a positive finite x, which may be denormal. For other x the result is undefined.
 LogParts split_exponent(Value x);
 // log(2^exponent * (1 + fraction)).
 Value log_of(const LogParts& parts);

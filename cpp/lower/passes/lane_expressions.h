@@ -1,4 +1,4 @@
-// Index expressions of vectors: how they depend on the number of the lane.
+// Index expressions of vectors, and their dependence on the lane's number.
 #pragma once
 
 #include <optional>
@@ -7,21 +7,22 @@
 
 namespace rune::lower {
 
-// Variables from here on number a vector's lanes; those before them, from the other constant on,
-// stand for vectors of data.
+// Variables from kFirstLaneVariable on are lane numbers. Variables from kFirstVectorVariable up to
+// that stand for vectors of data.
 inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
 inline constexpr uint32_t kFirstVectorVariable = uint32_t{1} << 31;
 
-// Whether the variable numbers lanes.
+// Whether the variable is a lane number.
 bool is_lane(uint32_t variable);
 
-// Whether the lanes of a vector have values of their own.
+// Whether the expression's value may differ between the lanes of a vector.
 bool depends_on_lane(const sym::Expr& expr);
 
-// How far one lane moves the expression: 0 without lanes, nothing if that differs between lanes.
+// The difference of the expression between neighbouring lanes: 0 if it does not depend on lanes,
+// nothing if the difference varies.
 std::optional<int64_t> lane_stride(const sym::Expr& expr);
 
-// The expression or mask for the lane of this number.
+// The expression or mask for the lane with this number.
 sym::Expr with_lane(const sym::Expr& expr, const sym::Expr& number);
 sym::Mask with_lane(const sym::Mask& mask, const sym::Expr& number);
 

@@ -1,4 +1,4 @@
-// One code for kernels that differ in constants only.
+// Makes kernels that differ only in constants share their code.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace rune::lower {
 
-// Makes the constants in which otherwise equal kernels differ arguments of the launch
-// (Kernel::arguments), so that the kernels' bodies become equal; constants in which they agree
-// stay. Afterwards kernels of equal launches whose bodies are equal share one. Integers are added
-// to and compared, but not multiplied or divided by, as arguments: kernels that differ in strides
-// stay apart. Linear in the number of instructions.
+// Turns the constants in which otherwise equal kernels differ into arguments of the launch
+// (Kernel::arguments), so that their bodies become equal. Constants in which they agree stay.
+// Kernels with equal launches and equal bodies share one body afterwards. An integer becomes an
+// argument only if it is added or compared, not if it is a factor or divisor, so kernels that
+// differ in strides keep separate bodies. Takes linear time.
 void parameterize_constants(std::vector<Kernel>& kernels);
 
 }  // namespace rune::lower

@@ -1,13 +1,13 @@
-// Stages that fold many elements into one.
+// Lowers stages that reduce.
 #pragma once
 
 #include "lower/passes/kernel_context.h"
 
 namespace rune::lower {
 
-// Computes the stage's reductions at the outer points, and defines their values there. Floating
-// sums restart in blocks where the kernel's tiles say so; a stage that keeps its operand stores it
-// on the way.
+// Computes the stage's reductions at the outer points and defines their values there. Sums of
+// floats are computed in blocks if the kernel's tiles say so. A stage that keeps its operand stores
+// it at the same time.
 void lower_reduce_stage(KernelContext& context, const schedule::Stage& stage, const Points& outer);
 
 }  // namespace rune::lower

@@ -1,4 +1,4 @@
-// What a kernel reads and stores at each point of its iteration space.
+// The memory accesses of a kernel at each point of its iteration space.
 #pragma once
 
 #include <functional>

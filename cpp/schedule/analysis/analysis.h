@@ -1,14 +1,14 @@
-// What a kernel costs: arithmetic, bytes, time.
+// Estimates a kernel's arithmetic, bytes and time.
 #pragma once
 
 #include "schedule/analysis/accesses.h"
 
 namespace rune::schedule {
 
-// The analysis of a kernel whose axes and stages are set: before the mapping as if vectors were
-// full and all cores busy, and after it as mapped. flops: scalar operations of one run, a
-// multiply-add counting two and exp one; elements computed again in a loop count again. bytes: each
-// distinct element read or written once.
+// Analyses a kernel whose axes and stages are set. Before the mapping it assumes full vectors and
+// busy cores; afterwards it follows the mapping. flops counts the scalar operations of a run: a
+// multiply-add is two, exp is one, and an element that is computed several times counts each time.
+// bytes counts each distinct element that is read or written once.
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel);
 
 // The pass `analyze`: the costs of each item, and the critical path.

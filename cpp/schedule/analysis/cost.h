@@ -1,5 +1,5 @@
-// The cost model: what computing, storing and loading take on a device, by the figures in its
-// Capabilities. Additions of elements are the unit of arithmetic; times are in nanoseconds.
+// The cost model: the time for computing, storing and loading on a device, from the figures in its
+// Capabilities. The unit of arithmetic is an addition of elements; times are in nanoseconds.
 #pragma once
 
 #include <vector>
@@ -11,49 +11,54 @@
 
 namespace rune::schedule {
 
-// Arithmetic of one element of a node, in additions; 0 for movement.
+// The arithmetic for one element of a node, in additions; 0 for movement.
 double node_operations(const Capabilities& caps, const graph::Graph& graph,
                        const graph::Node& node);
 
-// By node: operations to compute one element from what `is_root` marks as stored, counting shared
-// subexpressions once per use (an upper bound, saturated at kMaxTreeOperations).
+// For each node, the operations that compute one element from the values that `is_root` marks as
+// stored. Shared subexpressions count once for each use. This is an upper bound, limited to
+// kMaxTreeOperations.
 inline constexpr double kMaxTreeOperations = 1e4;
 std::vector<double> tree_operations(const Capabilities& caps, const graph::Graph& graph,
                                     const std::vector<bool>& is_root);
 
-// Operations on elements of this dtype, all cores busy.
+// The time of operations on elements of this dtype with all cores busy.
 double operations_ns(const Capabilities& caps, double operations, DType dtype);
 
-// The share of `footprint` bytes, used again and again, that is found in a cache.
+// The share of `footprint` bytes, which are used repeatedly, that a cache holds.
 double share_held(double cache_bytes, double footprint);
 
-// Moving bytes between the cores and the memories that hold `footprint` bytes: of all cores, or of
-// `cores` of them.
+// The time to move bytes between the memories that hold `footprint` bytes and all cores, or `cores`
+// of them.
 double memory_ns(const Capabilities& caps, double bytes, double footprint);
 double memory_ns(const Capabilities& caps, double bytes, double footprint, double cores);
 
-// Storing elements and loading them again, and the kernel that this takes.
+// The time to store elements and load them again, including another kernel's launch.
 double store_ns(const Capabilities& caps, double bytes);
 
-// A call of a program beside its items: finding it by its arguments, reading them, and making
-// arrays of its results, which `arguments` counts as well. The host does this, whatever the device.
+// The time of a call without its items: finding the program by its arguments, reading them, and
+// making arrays for its results. `arguments` counts arguments and results. The host does this for
+// all devices.
 double call_ns(size_t arguments);
 
-// Whether work that takes one core this long is worth handing over to others; of a grid, always.
+// Whether work that takes one core this long should be shared with other cores. Always true for
+// grids.
 bool is_worth_sharing(const Capabilities& caps, double one_core_ns);
 
-// Operations per element: of telling whether a condition of a mask holds, and of loading or storing
-// at a position that a walk of the kernel found. Before the mapping all accesses are of vectors.
+// Operations for each element: for evaluating a condition of a mask, and for loading or storing at
+// a position that a walk of the kernel found. Before the mapping all accesses count as vectors.
 double mask_operations(const Capabilities& caps, const sym::Expr& condition);
 double access_operations(const Capabilities& caps, const Kernel& kernel, const sym::Expr& position,
                          DType dtype, const Walk& walked);
 
-// Whether neighbouring lanes read elements so few apart that it takes fewer loads to read all that
-// lies between them, a vector at a time, than to read each lane's element. Not of stride 1 or -1.
+// Whether the elements of neighbouring lanes are so close that loading whole vectors, with
+// everything between them, takes fewer loads than loading each lane's element. False for stride 1
+// and -1.
 bool loads_whole_vectors(int64_t stride, int64_t lanes);
 
-// Whether neighbouring lanes' elements are so few apart that those of `stride` points, which fill
-// what lies between them, are best loaded or stored together: as many whole vectors, shuffled.
+// Whether the elements of neighbouring lanes are so close that the elements of `stride` points,
+// which fill the gaps, are best loaded or stored together, as `stride` whole vectors that are
+// shuffled.
 bool interleaves(int64_t stride, int64_t lanes);
 
 }  // namespace rune::schedule

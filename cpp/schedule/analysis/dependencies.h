@@ -1,4 +1,4 @@
-// The pass `find_dependencies`: which item waits for which.
+// The pass `find_dependencies`: finds the items that each item waits for.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -11,19 +11,19 @@
 
 namespace rune::schedule {
 
-// Values computed by one kernel, or by one call to the host. Of a kernel: for every point of the
-// outer axes, reductions over axes of their own and maps over the rest of theirs.
+// Values that one kernel, or one host call, computes. For each point of the outer axes, a kernel
+// computes reductions over their own axes and maps over the rest of theirs.
 struct Cluster {
   std::vector<Value> values;  // ascending
   Shape outer;                // sizes of the outer axes
-  // By value: the outer axis of each of its dimensions, or -1 for an inner axis, a reduced one or
-  // one of size 1.
+  // For each value, the outer axis of each of its dimensions; -1 for an inner or reduced axis and
+  // for dimensions of size 1.
   std::map<uint32_t, std::vector<int>> axes;
-  int num_fixed = 0;              // the first outer axes, which are not collapsed with others
-  std::vector<CatPart> parts;     // of a Cat that is stored by a kernel for each of these
-  int64_t num_nodes = 0;          // computed, those shared by several values counted for each
-  bool stores_beginning = false;  // of a Scatter: its kernel also stores what it begins with
-  // Of a reduction whose workgroups combine atomically: the reduced axis that is dealt to them.
+  int num_fixed = 0;              // the number of leading outer axes that must not be merged
+  std::vector<CatPart> parts;     // of a Cat for which one kernel stores each part
+  int64_t num_nodes = 0;          // computed nodes; one shared by several values counts for each
+  bool stores_beginning = false;  // a Scatter's kernel also stores its initial contents
+  // For a reduction whose workgroups combine atomically, the reduced axis that they share.
   std::optional<size_t> axis_of_groups;
 };
 
@@ -35,9 +35,9 @@ struct Fusion {
   std::vector<SymVar> vars;  // the graph's
 };
 
-// `outputs` are values that must be stored. Starts from one kernel a reduction and a stored value,
-// with everything else computed where it is used, except where storing is cheaper than computing
-// again; then merges producers into consumers and siblings that read the same data.
+// `outputs` must be stored. Begins with one kernel for each reduction and each stored value;
+// everything else is computed where it is used, unless storing it is cheaper. Then merges producers
+// into consumers, and siblings that read the same data.
 Fusion fuse(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps);
 
 }  // namespace rune::schedule

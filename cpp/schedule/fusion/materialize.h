@@ -1,4 +1,5 @@
-// Which values are materialized: computed as such by some kernel, rather than where they are used.
+// Decides which values are materialized, that is, computed by one kernel instead of where they are
+// used.
 #pragma once
 
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace rune::schedule {
 
-// Decides what is materialized, and returns the uses of it. Outputs, reductions, explicit stores,
-// calls to the host and what these read are materialized; so is a value that would be computed so
-// often that storing it is cheaper, by the cost model.
+// Decides which values are materialized, and returns their uses. Outputs, reductions, explicit
+// stores, host calls and the operands of host calls are materialized. So is a value that would be
+// computed so often that the cost model finds storing it cheaper.
 Uses materialize(const graph::Graph& graph, const std::vector<graph::Value>& outputs,
                  const Capabilities& caps);
 

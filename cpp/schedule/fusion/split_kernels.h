@@ -1,4 +1,4 @@
-// Ends kernels that would be too long to compile.
+// Splits kernels that would take too long to compile.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace rune::schedule {
 
-// Nodes of a kernel beyond which it is rather split: compilers take more than linear time.
+// A kernel with more nodes is split, since compilers take more than linear time.
 inline constexpr int64_t kMostNodes = 2048;
 
-// Adds roots (by node: values that a kernel computes as such) so that no root computes many more
-// than kMostNodes nodes that it alone needs. Near-linear in the size of the graph.
+// Adds roots, which are values that a kernel computes, so that no root computes many more than
+// kMostNodes nodes that it alone needs. `is_root` is by node. Takes near-linear time.
 void split_long_kernels(const graph::Graph& graph, std::vector<bool>& is_root);
 
 }  // namespace rune::schedule

@@ -1,4 +1,4 @@
-// What kernels read: which elements of which stored values each stored value is computed from.
+// The elements of stored values from which each stored value is computed.
 #pragma once
 
 #include <functional>

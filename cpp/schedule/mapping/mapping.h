@@ -5,16 +5,16 @@
 
 namespace rune::schedule {
 
-// Whether a kernel computes as many neighbouring points as it has lanes at once, so that squares of
-// what its lanes read far apart can be transposed in registers.
+// Whether a kernel computes as many adjacent points at once as it has lanes, so that elements which
+// its lanes read far apart can be loaded as squares and transposed in registers.
 bool computes_squares(const Kernel& kernel);
 
-// Chooses everything but the axes and stages, which are set. `work_ns` is the kernel's time on one
-// core; it decides how far to spread the work.
+// Maps a kernel whose axes and stages are set. `work_ns` is its time on one core, which decides how
+// many cores share the work.
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);
 
-// The same for a phase of the kernel `around`, whose tiles are set. Returns false, changing nothing
-// that matters, if its loops cannot run inside those.
+// Maps a phase of the kernel `around`, whose tiles are set. Returns false if the phase's loops
+// cannot run inside of these.
 bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& around, Kernel& phase);
 
 // The pass `map_to_machine`: maps all kernels. The analysis, which decides how far to spread the

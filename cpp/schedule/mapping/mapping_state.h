@@ -1,4 +1,4 @@
-// A mapping while it is made: what the parts of it for cores and for grids share.
+// The state of a mapping under construction, for cores and for grids.
 #pragma once
 
 #include "schedule/analysis/accesses.h"
@@ -6,18 +6,18 @@
 
 namespace rune::schedule {
 
-// Of a kernel whose axes and stages are set; `around` is the kernel that a phase is of, else null.
-// Refers to all it is given.
+// The kernel's axes and stages are set. `around` is the kernel that contains this phase, or null.
+// The objects that the state refers to must outlive it.
 struct MappingState {
   MappingState(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel,
                const Kernel* around);
 
   int64_t extent(int64_t axis) const { return kernel.iter.axes[axis].extent(); }
   bool is_outer(int64_t axis) const;
-  // Whether the kernel is a phase and this one of the axes that all phases have.
+  // Whether the kernel is a phase and all phases have this axis.
   bool is_shared(int64_t axis) const;
   bool has_inner_axes() const { return outer.size() < kernel.iter.axes.size(); }
-  // Computes `factor` points along the axis at once, or so many of them as divide a shared tile.
+  // Computes `factor` points along the axis at once, or fewer if a shared tile requires that.
   void unroll(int64_t axis, int64_t factor);
   void vectorize(int64_t axis, int64_t lanes);
 
@@ -33,13 +33,13 @@ struct MappingState {
   Ints block_tile;  // by axis: points that one workgroup covers, 0 if not a block axis
 };
 
-// Maps to cores: vectors, register tiles, and the tasks that cores share.
+// Maps a kernel to cores: vectors, register tiles, and the tasks that cores share.
 void map_to_cores(MappingState& state);
 
-// Maps to workgroups of threads.
+// Maps a kernel to workgroups of threads.
 void map_to_grid(MappingState& state);
 
-// The reduced axis that workgroups share, where they combine by atomic operations.
+// The reduced axis that workgroups share if they combine by atomic operations.
 std::optional<int64_t> reduced_axis_of_groups(const MappingState& state);
 
 }  // namespace rune::schedule

@@ -1,17 +1,18 @@
-// Kernels of several phases: the mapping of what they share.
+// Maps kernels with phases.
 #pragma once
 
 #include "schedule/analysis/accesses.h"
 
 namespace rune::schedule {
 
-// What a kernel's phases store for each other alone, in ascending order.
+// The values that a kernel's phases store only for each other, in ascending order.
 std::vector<Value> values_between_phases(const Kernel& kernel);
 
-// Chooses everything that map_axes does, for a kernel with phases and for these, on a machine of
-// cores: a workgroup takes points of all shared axes but the last, and of that tiles for which the
-// values between phases stay in the second-level cache. Returns false, leaving the kernel as it
-// may be, if not even the smallest tile does, or if a phase cannot run over such tiles.
+// Maps a kernel with phases, and its phases, to cores, as map_axes does for other kernels. A
+// workgroup processes points of all shared axes but the last, and tiles of the last axis that are
+// small enough for the values between phases to stay in the second-level cache. Returns false if
+// not even the smallest tile is, or if a phase cannot run over such tiles; the kernel is then
+// undefined.
 bool map_phases(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 }  // namespace rune::schedule

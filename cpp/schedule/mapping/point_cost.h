@@ -1,5 +1,5 @@
-// What computing one point of a stage asks of a core: throughput, latency and registers. Decides
-// how many independent copies of a loop's body are worth interleaving.
+// The cost of computing a point of a stage on a core: throughput, latency and registers. It decides
+// how many independent copies of a loop's body to interleave.
 #pragma once
 
 #include <optional>
@@ -16,26 +16,25 @@ struct PointCost {
   double registers = 0;   // vector registers that hold values at once, with `lanes` a vector
 };
 
-// `count` points next to each other along an axis, computed together.
+// `count` adjacent points along an axis that are computed together.
 struct Block {
   int64_t axis = 0;
   int64_t count = 1;
 };
 
-// Of one point; or of all of a block, which share what more than one of them needs.
+// The cost of a point, or of all points of a block, which share common loads and operations.
 PointCost point_cost(const graph::Graph& graph, const Kernel& kernel, const Stage& stage,
                      const Capabilities& caps, int64_t lanes,
                      const std::optional<Block>& block = std::nullopt);
 
-// The block of points along one of the `axes`, which are not the lanes', whose shared loads and
-// operations save a core the most time over computing them one by one (unroll-and-jam of that
-// axis's loop); nothing if none saves a share worth its code, or registers cannot hold what is
-// shared.
+// The block of points along one of the `axes` (not the axis of the lanes) whose shared loads and
+// operations save a core the most time (unroll-and-jam of that axis's loop). Returns nothing if no
+// block saves enough, or if the shared values do not fit the registers.
 std::optional<Block> jammed_block(const graph::Graph& graph, const Kernel& kernel,
                                   const Stage& stage, const Capabilities& caps, int64_t lanes,
                                   const Ints& axes);
 
-// Copies of a loop's body, without values carried from one iteration to the next, that hide the
+// The number of copies of a loop's body, which carries no values between iterations, that hide the
 // latency of its operations and whose values fit the registers; at least 1.
 int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps);
 

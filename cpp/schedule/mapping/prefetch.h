@@ -1,4 +1,4 @@
-// Which loads are announced some time before.
+// Decides which elements kernels prefetch.
 #pragma once
 
 #include "schedule/schedule.h"

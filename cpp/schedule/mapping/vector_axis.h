@@ -1,4 +1,4 @@
-// Which axes of a kernel carry the lanes of its vectors, judged by how its memory accesses run.
+// Chooses the axes that carry the lanes of a kernel's vectors, by the kernel's memory accesses.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,18 @@
 
 namespace rune::schedule {
 
-// Most rows, and lanes of each, of squares that are transposed in registers: more code is not worth
-// compiling.
+// The largest number of rows, and lanes, of squares that are transposed in registers. Larger
+// squares take too long to compile.
 constexpr int64_t kMostSquareRows = 16;
 
-// Most rows of a contraction's register tile of two vectors each, beside what is being loaded.
+// The largest number of rows, of two vectors each, of a contraction's register tile that leaves
+// registers for loads.
 int64_t most_tile_rows(const Capabilities& caps);
 
-// Of a kernel whose axes and stages are set. Refers to all it is given.
+// The kernel's axes and stages are set. The objects that this refers to must outlive it.
 class VectorAxis {
  public:
-  // `around` is the kernel that a phase is of, null if the kernel is none.
+  // `around` is the kernel that contains this phase, or null.
   VectorAxis(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
              const Kernel* around);
 
@@ -27,11 +28,11 @@ class VectorAxis {
   const std::vector<MemoryAccess>& accesses() const { return accesses_; }
 
   // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner
-  // axes; empty if there is none to do so.
+  // axes. Empty if no axis is suitable.
   Ints choose() const;
 
   // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
-  // these can be accessed together.
+  // all of them can be accessed together.
   std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const;
 
  private:

@@ -5,9 +5,9 @@
 
 namespace rune::schedule {
 
-// Sets the allocations, arena_bytes and total_memory_usage. Buffers by decreasing size, each at the
-// lowest offset free over its lifetime; of very many, in order of their first use, each in the
-// smallest free block.
+// Sets the allocations, arena_bytes and total_memory_usage. Places buffers by decreasing size, each
+// at the lowest offset that is free over its lifetime. Very many buffers are placed in the order of
+// their first use instead, each in the smallest free block.
 Schedule plan_memory(Schedule schedule);
 
 }  // namespace rune::schedule

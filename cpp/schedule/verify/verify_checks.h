@@ -1,4 +1,4 @@
-// What the parts of a kernel's verification share. Private to verify_kernel.cpp and
+// Shared by the parts of a kernel's verification. Private to verify_kernel.cpp and
 // verify_stages.cpp.
 #pragma once
 
