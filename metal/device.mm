@@ -41,16 +41,15 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
 
 class Device : public runtime::Device {
  public:
-  Device(const Capabilities& general, id<MTLDevice> device)
-      : name_(general.name),
-        capabilities_(read_capabilities(general, device)),
+  explicit Device(id<MTLDevice> device)
+      : capabilities_(read_capabilities(metal::capabilities(), device)),
         queue_(device),
         allocator_(device, queue_),
         compiler_(device, queue_, allocator_, capabilities_) {}
 
   ~Device() override { queue_.finish(); }
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return capabilities_.name; }
   const Capabilities& capabilities() const override { return capabilities_; }
   runtime::Allocator& allocator() override { return allocator_; }
   runtime::Compiler& compiler() override { return compiler_; }
@@ -80,7 +79,6 @@ class Device : public runtime::Device {
     queue_.wait_for(*binding.block, to_read);
   }
 
-  const std::string name_;
   const Capabilities capabilities_;
   Queue queue_;
   Allocator allocator_;
@@ -94,7 +92,7 @@ bool is_recent() {
 
 }  // namespace
 
-std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
+std::shared_ptr<runtime::Device> make_device() {
   if (!is_recent())
     user_error(ErrorKind::Runtime,
                "metal: cannot use this system's Metal (macOS 14 or later is needed)");
@@ -104,7 +102,7 @@ std::shared_ptr<runtime::Device> make_device(const Capabilities& general) {
                "metal: cannot open a Metal device (this machine has no GPU that Metal can use)\n"
                "hint: run on the CPU with device=\"cpu\"");
   start_capture(device);
-  return std::make_shared<Device>(general, device);
+  return std::make_shared<Device>(device);
 }
 
 bool is_available() {

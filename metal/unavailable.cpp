@@ -3,7 +3,7 @@
 
 namespace rune::metal {
 
-std::shared_ptr<runtime::Device> make_device(const Capabilities&) {
+std::shared_ptr<runtime::Device> make_device() {
   user_error(
       ErrorKind::Runtime,
       "metal: cannot open a Metal device (this build has none: it was not made on macOS)\n"

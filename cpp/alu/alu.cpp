@@ -1,7 +1,5 @@
 #include "alu/alu.h"
 
-#include <cstring>
-
 #include "base/error.h"
 
 namespace rune {
@@ -11,7 +9,8 @@ namespace {
 using namespace alu_flags;
 
 constexpr AluInfo kTable[] = {
-#define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, c, meaning) \
+#define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, c, evaluate, rules, \
+                 meaning)                                                                     \
   {AluOp::Name, #Name, text, arity, operands, AluResult::result, flags, cost, numpy, c, meaning},
 #include "alu/alu.def"
 #undef RUNE_ALU
@@ -19,20 +18,10 @@ constexpr AluInfo kTable[] = {
 static_assert(std::size(kTable) == kNumAluOps);
 static_assert(kNumAluOps <= 128, "Capabilities::native_ops holds 128");
 
-char kind_letter(DType dtype) {
-  switch (kind(dtype)) {
-    case Kind::Bool: return 'b';
-    case Kind::Int:
-    case Kind::Uint: return 'i';
-    case Kind::Float: return 'f';
-  }
-  RUNE_UNREACHABLE();
-}
-
 }  // namespace
 
 bool AluInfo::accepts(DType dtype) const {
-  return std::strchr(operands, kind_letter(dtype));
+  return is_of_kinds(dtype, operands);
 }
 
 const AluInfo& info(AluOp op) {
@@ -77,14 +66,53 @@ AluOp alu_of(ReduceOp op) {
   RUNE_UNREACHABLE();
 }
 
+namespace {
+
+// What every target computes itself on the dtypes that it computes on, by kind. Other operations
+// are decomposed, unless the target says that it has them.
+constexpr AluOp kElementary[] = {AluOp::Max,   AluOp::Min,   AluOp::Cmplt, AluOp::Cmple,
+                                 AluOp::Cmpeq, AluOp::Cmpne, AluOp::Where};
+constexpr AluOp kElementaryOnBits[] = {AluOp::Xor, AluOp::Or, AluOp::And, AluOp::Not};
+constexpr AluOp kElementaryOnNumbers[] = {AluOp::Add, AluOp::Sub,  AluOp::Mul,   AluOp::Neg,
+                                          AluOp::Abs, AluOp::Sign, AluOp::Mulacc};
+constexpr AluOp kElementaryOnFloats[] = {
+    AluOp::Fdiv,  AluOp::Fmod,  AluOp::Fmax,  AluOp::Fmin,     AluOp::Copysign,
+    AluOp::Recip, AluOp::Sqrt,  AluOp::Floor, AluOp::Ceil,     AluOp::Trunc,
+    AluOp::Rint,  AluOp::Isnan, AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit};
+
+template <class F>
+void for_each_computed_dtype(const Capabilities& caps, F f) {
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (caps.has_arithmetic(dtype) || is_bool(dtype)) f(dtype);
+  }
+}
+
+}  // namespace
+
+void set_native(Capabilities& caps, std::span<const AluOp> ops, DType dtype) {
+  for (const AluOp op : ops) set_native(caps, op, dtype);
+}
+
+void set_elementary_native(Capabilities& caps) {
+  for_each_computed_dtype(caps, [&](DType dtype) {
+    set_native(caps, kElementary, dtype);
+    if (!is_float(dtype)) set_native(caps, kElementaryOnBits, dtype);
+    if (!is_bool(dtype)) set_native(caps, kElementaryOnNumbers, dtype);
+    if (is_float(dtype)) set_native(caps, kElementaryOnFloats, dtype);
+  });
+}
+
 void set_all_native(Capabilities& caps) {
+  for_each_computed_dtype(caps, [&](DType dtype) {
+    for (const AluInfo& row : kTable)
+      if (row.accepts(dtype)) set_native(caps, row.op, dtype);
+  });
+}
+
+void set_table_costs(Capabilities& caps) {
   for (int d = 0; d < kNumDTypes; ++d)
-    for (const AluInfo& row : kTable) {
-      set_cost(caps, row.op, static_cast<DType>(d), row.cost);
-      if (row.accepts(static_cast<DType>(d)) &&
-          (caps.has_arithmetic(static_cast<DType>(d)) || is_bool(static_cast<DType>(d))))
-        set_native(caps, row.op, static_cast<DType>(d));
-    }
+    for (const AluInfo& row : kTable) set_cost(caps, row.op, static_cast<DType>(d), row.cost);
 }
 
 }  // namespace rune

@@ -68,7 +68,12 @@ inline bool is_native(const Capabilities& caps, AluOp op, DType dtype) {
 inline void set_native(Capabilities& caps, AluOp op, DType dtype, bool native = true) {
   caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)] = native;
 }
-// Marks every operation of every dtype in `caps.arithmetic` as native, at the costs of alu.def.
+void set_native(Capabilities& caps, std::span<const AluOp> ops, DType dtype);
+// Marks as native, on bool and every dtype of `caps.arithmetic`, the few operations that all
+// targets have: sums, products, comparisons, choices, rounding. A target adds to them what else it
+// has.
+void set_elementary_native(Capabilities& caps);
+// Marks every operation as native, on bool and every dtype of `caps.arithmetic`.
 void set_all_native(Capabilities& caps);
 
 // See Capabilities::costs.
@@ -78,6 +83,8 @@ inline double cost_of(const Capabilities& caps, AluOp op, DType dtype) {
 inline void set_cost(Capabilities& caps, AluOp op, DType dtype, int additions) {
   caps.costs[static_cast<int>(dtype)][static_cast<int>(op)] = static_cast<uint16_t>(additions);
 }
+// Sets the costs of alu.def for all dtypes.
+void set_table_costs(Capabilities& caps);
 
 }  // namespace rune
 

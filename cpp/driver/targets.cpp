@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
+#include "backends/cuda/cuda_capabilities.h"
 #include "backends/interpreter/delayed_device.h"
 #include "backends/interpreter/interpreter_device.h"
 #include "backends/null/null_device.h"
@@ -14,6 +15,7 @@
 #include "lower/text.h"
 #include "metal/metal_device.h"
 #include "render/cuda.h"
+#include "render/identifier.h"
 #include "render/llvm_ir.h"
 #include "render/msl.h"
 
@@ -24,10 +26,9 @@ namespace {
 using Kernels = std::span<const lower::Kernel>;
 using Texts = std::vector<std::string>;
 
-template <std::string (*render)(const lower::Kernel&)>
-Texts render_each(Kernels kernels) {
+Texts print_each(Kernels kernels) {
   Texts texts;
-  for (const lower::Kernel& kernel : kernels) texts.push_back(render(kernel));
+  for (const lower::Kernel& kernel : kernels) texts.push_back(lower::print(kernel));
   return texts;
 }
 
@@ -62,6 +63,11 @@ Capabilities test_cores() {
   return caps;
 }
 
+template <const render::Dialect& (*dialect)()>
+std::string render_by(Kernels kernels) {
+  return render::render_c_like_library(kernels, dialect());
+}
+
 template <Capabilities (*make)()>
 const Capabilities& made_once() {
   static const Capabilities caps = make();
@@ -86,7 +92,7 @@ Capabilities delayed() {
 // The interpreter in place of the target whose kernels it runs.
 template <Capabilities (*make)()>
 Target interpreter(const std::string& name) {
-  return {name, made_once<make>, render_each<lower::print>, nullptr,
+  return {name, made_once<make>, print_each, nullptr,
           [](int) { return runtime::make_interpreter_device(made_once<make>()); }};
 }
 
@@ -94,19 +100,18 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities, render_together<render::render_llvm_module>,
        render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
-      {"metal", made_once<render::metal_capabilities>, render_together<render::render_msl_library>,
-       render::msl_function_name,
-       [](int) { return metal::make_device(render::metal_capabilities()); }},
-      {"cuda", made_once<render::cuda_capabilities>, render_together<render::render_cuda_library>,
-       render::cuda_function_name, nullptr},
+      {"metal", made_once<metal::capabilities>, render_together<render_by<render::msl_dialect>>,
+       render::identifier, [](int) { return metal::make_device(); }},
+      {"cuda", made_once<runtime::cuda_capabilities>,
+       render_together<render_by<render::cuda_dialect>>, render::identifier, nullptr},
       interpreter<runtime::interpreter_capabilities>("interpreter"),
-      interpreter<interpreted<render::metal_capabilities>>("metal-interpreted"),
-      interpreter<interpreted<render::cuda_capabilities>>("cuda-interpreted"),
-      {"interpreter-delayed", made_once<delayed>, render_each<lower::print>, nullptr,
+      interpreter<interpreted<metal::capabilities>>("metal-interpreted"),
+      interpreter<interpreted<runtime::cuda_capabilities>>("cuda-interpreted"),
+      {"interpreter-delayed", made_once<delayed>, print_each, nullptr,
        [](int) {
          return runtime::make_delayed_device(runtime::make_interpreter_device(delayed()));
        }},
-      {"null", made_once<runtime::null_capabilities>, render_each<lower::print>, nullptr,
+      {"null", made_once<runtime::null_capabilities>, print_each, nullptr,
        [](int) { return runtime::make_null_device(); }},
       {"test-cores", made_once<test_cores>, render_together<render::render_llvm_module>,
        render::llvm_symbol, nullptr},

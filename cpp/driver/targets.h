@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lower/instr.h"
@@ -19,7 +20,7 @@ struct Target {
   // The source texts that a device's compiler takes, one a kernel; the first may hold them all.
   std::vector<std::string> (*render)(std::span<const lower::Kernel>);
   // What the target calls a kernel of this name; null if the name itself.
-  std::string (*symbol)(const std::string&);
+  std::string (*symbol)(std::string_view);
   // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for
   // targets that are only rendered.
   std::shared_ptr<runtime::Device> (*open)(int ordinal);

@@ -1,4 +1,4 @@
-// Appends instructions to a kernel and infers their types.
+// Makes instructions: infers their types and checks their operands.
 #pragma once
 
 #include <initializer_list>
@@ -7,27 +7,24 @@
 
 namespace rune::lower {
 
-class Builder {
+// What makes instructions; where they go is the derived class's. Throws InternalError if operands
+// do not fit. A cast or splat that would change nothing gives its operand.
+class InstrBuilder {
  public:
-  Builder() = default;
-  explicit Builder(Kernel kernel) : kernel_(std::move(kernel)) {}
+  virtual ~InstrBuilder() = default;
+  // By value: it outlives the next instruction.
+  virtual Type type(Var v) const = 0;
 
-  // Appends an instruction as it is.
-  Var add(Payload payload, std::vector<Var> args, Type type);
-
-  // The helpers infer the type. Throw InternalError if operands do not fit. A cast or splat that
-  // would change nothing gives its operand.
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
-  Var acc(Var initial);
+  Var buffer(DType dtype, int64_t size);
   // The value in every lane.
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);
+  Var define_var(SymVar var, DType dtype = DType::Int64);
   Var special(SpecialKind kind, int dim, int64_t bound, DType dtype);
-  Var range(Var bound);
-  void end_range();
-  void if_(Var condition);
-  void end_if();
+  Var acc(Var initial);
+  void assign(Var acc, Var value);
   void barrier();
   Var load(Var memory, Var index, int lanes = 1, Var valid = {});
   void store(Var memory, Var index, Var value, Var valid = {}, bool nontemporal = false,
@@ -38,26 +35,42 @@ class Builder {
   Var bitcast(Var x, DType dtype);
   // A scalar in every lane; x itself if it has these lanes.
   Var splat(Var x, int lanes);
-  Var gep(Var x, Ints indices);
+  // Lanes of vectors of one type, one after the other.
+  Var shuffle(std::vector<Var> xs, Ints indices);
+  Var shuffle(Var x, Ints indices) { return shuffle(std::vector{x}, std::move(indices)); }
   Var vectorize(std::vector<Var> scalars);
-  void assign(Var acc, Var value);
-  Var buffer(DType dtype, int64_t size);
-  Var define_var(SymVar var, DType dtype = DType::Int64);
-  Var unroll(int64_t iterations, DType dtype = DType::Int64);
   // a, b and c have m*k, k*n and m*n lanes; a and b one dtype, the result that of c.
   Var wmma(Wmma shape, Var a, Var b, Var c);
   Var simd_reduce(AluOp op, int64_t width, Var x);
-  Var ptrcat(std::vector<Var> memories);
-  Var custom(std::string op_name, std::string text, std::vector<Var> args, Type type,
-             bool inlined = true);
-  void block(int64_t id, bool start);
+  Var custom(Custom custom, std::vector<Var> args, Type type);
 
-  Type type(Var v) const { return kernel_.body[v.id].type; }
+ protected:
+  virtual Var place(Payload payload, std::vector<Var> args, Type type) = 0;
+  void check_access(Var memory, Var index, Var valid, int lanes) const;
+};
+
+// Appends instructions to a kernel.
+class Builder : public InstrBuilder {
+ public:
+  Builder() = default;
+  explicit Builder(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+  // Appends an instruction as it is.
+  Var add(Payload payload, std::vector<Var> args, Type type);
+  Var range(Var bound);
+  Var unroll(int64_t iterations, DType dtype = DType::Int64);
+  void end_range() { add(EndRange{}, {}, {}); }
+  void if_(Var condition);
+  void end_if() { add(EndIf{}, {}, {}); }
+
+  Type type(Var v) const override { return kernel_.body[v.id].type; }
   const Kernel& kernel() const { return kernel_; }
   Kernel take() { return std::move(kernel_); }
 
  private:
-  std::optional<Type> mask_type(Var valid) const;
+  Var place(Payload payload, std::vector<Var> args, Type type) override {
+    return add(std::move(payload), std::move(args), type);
+  }
 
   Kernel kernel_;
 };

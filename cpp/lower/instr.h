@@ -28,66 +28,55 @@ struct Var {
 struct Type {
   DType dtype = DType::Float32;
   int lanes = 1;
-  bool pointer = false;  // of Buffer, Local, Define_Global, Ptrcat: memory that holds the dtype
+  bool pointer = false;  // of Buffer, Local, Define_Global: memory that holds the dtype
   bool operator==(const Type&) const = default;
 };
 
 enum class SpecialKind : uint8_t { Global_task_idx, Local_thread_idx, Workgroup_idx };
 const char* name_of(SpecialKind kind);
 
+// Equality of a payload, and its fields with the words before them in IR text.
+#define RUNE_FIELDS(Name, ...)                  \
+  bool operator==(const Name&) const = default; \
+  template <class F>                            \
+  void fields(F&& f) {                          \
+    __VA_ARGS__                                 \
+  }
+
+// Of instructions that are their name and operands.
+struct NoFields {
+  bool operator==(const NoFields&) const = default;
+  template <class F>
+  void fields(F&&) {}
+};
+
 // Scratch in device memory, private to a workgroup.
 struct Buffer {
   int64_t size = 0;
-  bool operator==(const Buffer&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("size", size);
-  }
+  RUNE_FIELDS(Buffer, f("size", size);)
 };
 // Memory shared by the threads of a workgroup; contents undefined at the start.
 struct Local {
   int64_t size = 0;
-  bool operator==(const Local&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("size", size);
-  }
+  RUNE_FIELDS(Local, f("size", size);)
 };
 // A mutable register. Args: (initial value). Reading the Acc gives its current value.
-struct Acc {
-  bool operator==(const Acc&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Acc : NoFields {};
 // Argument number `index` of the kernel: memory of `size` elements.
 struct Define_Global {
   int64_t index = 0;
   int64_t size = 0;
   bool writable = false;
-  bool operator==(const Define_Global&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("index", index);
-    f("size", size);
-    f("writable", writable);
-  }
+  RUNE_FIELDS(Define_Global, f("index", index); f("size", size); f("writable", writable);)
 };
 struct Const {
   Scalar value;
-  bool operator==(const Const&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", value);
-  }
+  RUNE_FIELDS(Const, f("", value);)
 };
 // A vector constant, one value a lane.
 struct Vconst {
   std::vector<Scalar> values;
-  bool operator==(const Vconst&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", values);
-  }
+  RUNE_FIELDS(Vconst, f("", values);)
 };
 // A position in the launch along dimension `dim` (0 x, 1 y, 2 z), an integer in [0, bound):
 // Workgroup_idx the group, Local_thread_idx the thread in it, Global_task_idx group * local +
@@ -96,132 +85,56 @@ struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
   int64_t dim = 0;
   int64_t bound = 1;
-  bool operator==(const Special&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", kind);
-    f("dim", dim);
-    f("bound", bound);
-  }
+  RUNE_FIELDS(Special, f("", kind); f("dim", dim); f("bound", bound);)
 };
 // The run-time value of a symbolic variable, an integer.
 struct Define_Var {
   SymVar var;
-  bool operator==(const Define_Var&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", var);
-  }
+  RUNE_FIELDS(Define_Var, f("", var);)
 };
 // Args: (bound). Runs the body up to the matching EndRange for the value of this instruction from 0
 // to bound - 1, in order; not at all for bound <= 0.
-struct Range {
-  bool operator==(const Range&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
-struct EndRange {
-  bool operator==(const EndRange&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Range : NoFields {};
+struct EndRange : NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
-struct If {
-  bool operator==(const If&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
-struct EndIf {
-  bool operator==(const EndIf&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct If : NoFields {};
+struct EndIf : NoFields {};
 // Waits until all threads of the workgroup are here; their earlier writes to Local, Buffer and
 // global memory are then visible to the group.
-struct Barrier {
-  bool operator==(const Barrier&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
-// Marks the start or end of a region, for readers and printers; no effect.
-struct Block {
-  int64_t block_id = 0;
-  bool start = true;
-  bool operator==(const Block&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("id", block_id);
-    f("start", start);
-  }
-};
+struct Barrier : NoFields {};
 // A Range of `iterations` that the `unroll` pass replaces by copies of its body. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
-  bool operator==(const Unroll&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("iterations", iterations);
-  }
+  RUNE_FIELDS(Unroll, f("iterations", iterations);)
 };
 // Args: (memory, index[, valid]). With a scalar index and n lanes: elements index .. index+n-1;
 // with an index of n lanes: one element each. A lane whose valid (n lanes, or one for all) is false
 // is not accessed and gives 0.
-struct Load {
-  bool operator==(const Load&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Load : NoFields {};
 // Args: (memory, index, value[, valid]), as Load. nontemporal: the data is not read again soon.
 // atomic: the element becomes `element atomic value`, in one step, whatever other threads do to it
 // by atomic stores.
 struct Store {
   bool nontemporal = false;
   std::optional<AluOp> atomic = std::nullopt;
-  bool operator==(const Store&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("nontemporal", nontemporal);
-    f("atomic", atomic);
-  }
+  RUNE_FIELDS(Store, f("nontemporal", nontemporal); f("atomic", atomic);)
 };
 // Args: (memory, index), as of Load: these elements may be loaded soon. No effect on any value, and
 // none at all where the index is outside of the memory.
-struct Prefetch {
-  bool operator==(const Prefetch&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Prefetch : NoFields {};
 // A scalar operation, lane by lane.
 struct Alu {
   AluOp op = AluOp::Add;
-  bool operator==(const Alu&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", op);
-  }
+  RUNE_FIELDS(Alu, f("", op);)
 };
 // Lanes `indices` of the args, vectors of one type, one after the other; as a vector (or scalar, if
 // one).
-struct Gep {
+struct Shuffle {
   Ints indices;
-  bool operator==(const Gep&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("indices", indices);
-  }
+  RUNE_FIELDS(Shuffle, f("indices", indices);)
 };
 // A vector of scalars; a single operand fills all lanes of the type.
-struct Vectorize {
-  bool operator==(const Vectorize&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
-// Args: memories of known size and one dtype. One memory: their elements, one after the other.
-struct Ptrcat {
-  bool operator==(const Ptrcat&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Vectorize : NoFields {};
 // Args: (a, b, c), vectors holding row-major tiles a[m,k], b[k,n], c[m,n]: a @ b + c.
 // With `spread`, the threads of a SIMD-group hold one tile together, and execute this together as a
 // Simd_reduce. A list of strides for each tile, of its row-major positions: lane l of thread t of
@@ -229,14 +142,7 @@ struct Ptrcat {
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
   std::optional<std::vector<Ints>> spread = std::nullopt;
-  bool operator==(const Wmma&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("m", m);
-    f("n", n);
-    f("k", k);
-    f("spread", spread);
-  }
+  RUNE_FIELDS(Wmma, f("m", m); f("n", n); f("k", k); f("spread", spread);)
   // The threads that hold a tile, where they have this many lanes of the result.
   int64_t threads(int lanes) const { return spread ? m * n / lanes : 1; }
 };
@@ -248,31 +154,14 @@ int64_t spread_position(const Ints& strides, int64_t number);
 struct Simd_reduce {
   AluOp op = AluOp::Add;
   int64_t width = 32;
-  bool operator==(const Simd_reduce&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", op);
-    f("width", width);
-  }
+  RUNE_FIELDS(Simd_reduce, f("", op); f("width", width);)
 };
 // The operand as the type's dtype: NumPy's astype, see Scalar::cast.
-struct Cast {
-  bool operator==(const Cast&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Cast : NoFields {};
 // The operand's bits as the type's dtype, of equal size.
-struct Bitcast {
-  bool operator==(const Bitcast&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Bitcast : NoFields {};
 // Args: (acc, value): gives the Acc a new value.
-struct Assign {
-  bool operator==(const Assign&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+struct Assign : NoFields {};
 // User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
 // instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M
 // is the type as LLVM's intrinsics name it.
@@ -280,19 +169,9 @@ struct Custom {
   std::string op_name;
   std::string text;
   bool inlined = true;
-  bool operator==(const Custom&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", op_name);
-    f("text", text);
-    f("inline", inlined);
-  }
+  RUNE_FIELDS(Custom, f("", op_name); f("text", text); f("inline", inlined);)
 };
-struct Noop {
-  bool operator==(const Noop&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
+#undef RUNE_FIELDS
 
 // RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
 #define RUNE_LOWERED_INSTRS(RUNE_INSTR)                  \
@@ -309,22 +188,19 @@ struct Noop {
   RUNE_INSTR(If, "if", 1, 1, false)                      \
   RUNE_INSTR(EndIf, "endif", 0, 0, false)                \
   RUNE_INSTR(Barrier, "barrier", 0, 0, false)            \
-  RUNE_INSTR(Block, "block", 0, 0, false)                \
   RUNE_INSTR(Unroll, "unroll", 0, 0, true)               \
   RUNE_INSTR(Load, "load", 2, 3, true)                   \
   RUNE_INSTR(Store, "store", 3, 4, false)                \
   RUNE_INSTR(Prefetch, "prefetch", 2, 2, false)          \
   RUNE_INSTR(Alu, "alu", 1, 3, true)                     \
-  RUNE_INSTR(Gep, "gep", 1, -1, true)                    \
+  RUNE_INSTR(Shuffle, "shuffle", 1, -1, true)            \
   RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)        \
-  RUNE_INSTR(Ptrcat, "ptrcat", 1, -1, true)              \
   RUNE_INSTR(Wmma, "wmma", 3, 3, true)                   \
   RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true)     \
   RUNE_INSTR(Cast, "cast", 1, 1, true)                   \
   RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)             \
   RUNE_INSTR(Assign, "assign", 2, 2, false)              \
-  RUNE_INSTR(Custom, "custom", 0, -1, true)              \
-  RUNE_INSTR(Noop, "noop", 0, 0, false)
+  RUNE_INSTR(Custom, "custom", 0, -1, true)
 
 enum class InstrKind : uint8_t {
 #define RUNE_INSTR(Name, text, least, most, value) Name,
@@ -363,6 +239,14 @@ struct Instr {
     return std::get_if<T>(&payload);
   }
 };
+
+// Whether the instruction opens a scope, Range, Unroll or If; whether it closes one.
+inline bool opens_scope(InstrKind kind) {
+  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
+}
+inline bool closes_scope(InstrKind kind) {
+  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
+}
 
 // Whether all threads of a workgroup execute the instruction together.
 bool is_collective(const Instr& instr);

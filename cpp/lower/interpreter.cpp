@@ -92,7 +92,7 @@ class Runner {
       for (int64_t t = 0; t < width; ++t) values.push_back(registers_of(first + t)[op.a]);
       for (size_t n = values.size(); n > 1; n = (n + 1) / 2)
         for (size_t i = 0; i < n / 2; ++i)
-          op.fn(&values[i], &values[i], &values[i + (n + 1) / 2], nullptr, op);
+          op.fn(&values[i], &values[i], &values[i + (n + 1) / 2], nullptr, 1);
       for (int64_t t = 0; t < width; ++t) registers_of(first + t)[op.dst] = values[0];
     }
   }
@@ -166,7 +166,7 @@ class Runner {
     for (;; ++position) {
       const Op& op = ops[position];
       switch (op.code) {
-        case Code::Lanes: op.fn(r + op.dst, r + op.a, r + op.b, r + op.c, op); break;
+        case Code::Lanes: op.fn(r + op.dst, r + op.a, r + op.b, r + op.c, op.lanes); break;
         case Code::Copy: std::copy_n(r + op.a, op.lanes, r + op.dst); break;
         case Code::Splat: std::fill_n(r + op.dst, op.lanes, r[op.a]); break;
         case Code::Gather: {
@@ -219,23 +219,16 @@ class Runner {
 
   // All lanes at once, if they are adjacent, unmasked, in bounds and need no record.
   Region* whole_access(const Op& op, int64_t index) {
-    const std::vector<uint32_t>& parts = program_.pointers[op.extra];
-    if (parts.size() != 1 || op.masked || op.index_stride) return nullptr;
-    Region& region = memories_.regions[parts[0]];
-    if (region.shadow || index < 0 || index > region.size - static_cast<int64_t>(op.lanes))
-      return nullptr;
-    return &region;
+    Region& region = memories_.regions[op.extra];
+    const bool in_bounds = index >= 0 && index <= region.size - static_cast<int64_t>(op.lanes);
+    return !op.masked && !op.index_stride && !region.shadow && in_bounds ? &region : nullptr;
   }
 
-  // The memory that holds an element, whose index is then counted from its start.
-  Region& locate(const Op& op, int64_t& index) {
-    const int64_t wanted = index;
-    for (const uint32_t part : program_.pointers[op.extra]) {
-      Region& region = memories_.regions[part];
-      if (index >= 0 && index < region.size) return region;
-      index -= region.size;
-    }
-    fail_bounds(op, wanted);
+  // The memory that has this element.
+  Region& locate(const Op& op, int64_t index) {
+    Region& region = memories_.regions[op.extra];
+    if (index < 0 || index >= region.size) fail_bounds(op, index);
+    return region;
   }
 
   static int64_t index_of(const Op& op, const uint64_t* r, uint32_t lane) {
@@ -246,62 +239,59 @@ class Runner {
     return op.masked && !r[op.b + lane * op.mask_stride];
   }
 
-  void load(const Op& op, uint64_t* r) {
-    const int64_t first = static_cast<int64_t>(r[op.a]);
-    if (const Region* region = whole_access(op, first)) {
-      read_elements(op.from, region->data + first * region->element_bytes, r + op.dst, op.lanes);
-      return;
-    }
+  // Calls access(lane, address) for the lanes that are accessed, one after the other;
+  // record(region, index, lane) says with what earlier access each of them conflicts.
+  template <class Record, class F>
+  void each_lane(const Op& op, const uint64_t* r, Record record, F access) {
     for (uint32_t lane = 0; lane < op.lanes; ++lane) {
-      uint64_t& dst = r[op.dst + lane];
-      dst = 0;
       if (is_masked_off(op, r, lane)) continue;
-      int64_t index = index_of(op, r, lane);
+      const int64_t index = index_of(op, r, lane);
       Region& region = locate(op, index);
       if (region.shadow) {
-        const Conflict conflict = record_read(region, index, moment_);
+        const Conflict conflict = record(region, index, lane);
         if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
       }
-      read_elements(op.from, region.data + index * region.element_bytes, &dst, 1);
+      access(lane, region.data + index * region.element_bytes);
     }
   }
 
-  void store(const Op& op, uint64_t* r) {
+  void load(const Op& op, uint64_t* r) {
+    const int64_t first = static_cast<int64_t>(r[op.a]);
+    if (const Region* region = whole_access(op, first))
+      return read_elements(op.dtype, region->data + first * region->element_bytes, r + op.dst,
+                           op.lanes);
+    for (uint32_t lane = 0; lane < op.lanes; ++lane)
+      if (is_masked_off(op, r, lane)) r[op.dst + lane] = 0;
+    each_lane(
+        op, r, [&](Region& m, int64_t i, uint32_t) { return record_read(m, i, moment_); },
+        [&](uint32_t lane, std::byte* from) {
+          read_elements(op.dtype, from, r + op.dst + lane, 1);
+        });
+  }
+
+  void store(const Op& op, const uint64_t* r) {
     if (op.fn) return store_atomic(op, r);
     const int64_t first = static_cast<int64_t>(r[op.a]);
-    if (const Region* region = whole_access(op, first)) {
-      write_elements(op.from, r + op.c, region->data + first * region->element_bytes, op.lanes);
-      return;
-    }
-    for (uint32_t lane = 0; lane < op.lanes; ++lane) {
-      if (is_masked_off(op, r, lane)) continue;
-      int64_t index = index_of(op, r, lane);
-      Region& region = locate(op, index);
-      if (region.shadow) {
-        const Conflict conflict = record_write(region, index, r[op.c + lane], moment_);
-        if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
-      }
-      write_elements(op.from, r + op.c + lane, region.data + index * region.element_bytes, 1);
-    }
+    if (const Region* region = whole_access(op, first))
+      return write_elements(op.dtype, r + op.c, region->data + first * region->element_bytes,
+                            op.lanes);
+    each_lane(
+        op, r,
+        [&](Region& m, int64_t i, uint32_t lane) {
+          return record_write(m, i, r[op.c + lane], moment_);
+        },
+        [&](uint32_t lane, std::byte* to) { write_elements(op.dtype, r + op.c + lane, to, 1); });
   }
 
   void store_atomic(const Op& op, const uint64_t* r) {
-    Op one = op;
-    one.lanes = 1;
-    for (uint32_t lane = 0; lane < op.lanes; ++lane) {
-      if (is_masked_off(op, r, lane)) continue;
-      int64_t index = index_of(op, r, lane);
-      Region& region = locate(op, index);
-      if (region.shadow) {
-        const Conflict conflict = record_atomic(region, index, moment_);
-        if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
-      }
-      std::byte* const element = region.data + index * region.element_bytes;
-      uint64_t old = 0;
-      read_elements(op.from, element, &old, 1);
-      op.fn(&old, &old, r + op.c + lane, nullptr, one);
-      write_elements(op.from, &old, element, 1);
-    }
+    each_lane(
+        op, r, [&](Region& m, int64_t i, uint32_t) { return record_atomic(m, i, moment_); },
+        [&](uint32_t lane, std::byte* element) {
+          uint64_t value = 0;
+          read_elements(op.dtype, element, &value, 1);
+          op.fn(&value, &value, r + op.c + lane, nullptr, 1);
+          write_elements(op.dtype, &value, element, 1);
+        });
   }
 
   void wmma(const Op& op, uint64_t* r) {
@@ -313,7 +303,7 @@ class Runner {
 
   static void cast_tiles(const WmmaInfo& w, uint64_t* r) {
     for (const Op* cast : {&w.cast_a, &w.cast_b})
-      cast->fn(r + cast->dst, r + cast->a, nullptr, nullptr, *cast);
+      cast->fn(r + cast->dst, r + cast->a, nullptr, nullptr, cast->lanes);
   }
 
   // c += a @ b, of row-major tiles.
@@ -321,7 +311,7 @@ class Runner {
     for (uint32_t i = 0; i < w.m; ++i)
       for (uint32_t j = 0; j < w.n; ++j, ++c)
         for (uint32_t k = 0; k < w.k; ++k)
-          w.mulacc.fn(c, a + i * w.k + k, b + k * w.n + j, c, w.mulacc);
+          w.multiply_add(c, a + i * w.k + k, b + k * w.n + j, c, 1);
   }
 
   std::string this_thread() const {
@@ -329,8 +319,7 @@ class Runner {
   }
 
   [[noreturn]] void fail_bounds(const Op& op, int64_t index) {
-    int64_t size = 0;
-    for (const uint32_t part : program_.pointers[op.extra]) size += memories_.regions[part].size;
+    const int64_t size = memories_.regions[op.extra].size;
     const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
     user_error(ErrorKind::Runtime, verb, " element ", index, " of %",
                kernel_.body[op.source].args[0].id, " (it has ", size, " elements) in ", where(op),

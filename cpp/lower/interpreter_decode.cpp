@@ -17,7 +17,7 @@ class Decoder {
                violations.size() > 1 ? concat(" (and ", violations.size() - 1, " more)") : "");
     program_.kernel = std::move(kernel);
     slots_.assign(body().size(), kNone);
-    pointers_.assign(body().size(), kNone);
+    memories_.assign(body().size(), kNone);
   }
 
   Program run() {
@@ -51,14 +51,12 @@ class Decoder {
   }
 
   // An op on lanes that defines this instruction's value.
-  Op& emit_lanes(LaneFn fn) {
+  Op& emit_lanes(WordFunction fn) {
     const uint32_t dst = define();
     Op& op = emit(Code::Lanes);
     op.fn = fn;
     op.dst = dst;
     op.lanes = static_cast<uint32_t>(instr().type.lanes);
-    op.from = type_of(instr().args.back()).dtype;
-    op.to = instr().type.dtype;
     uint32_t* const operands[] = {&op.a, &op.b, &op.c};
     for (size_t i = 0; i < instr().args.size(); ++i) *operands[i] = slot(arg(i));
     return op;
@@ -72,26 +70,13 @@ class Decoder {
   }
 
   void define_memory(MemoryInfo::Kind kind, int64_t size, int64_t index = 0) {
+    memories_[id_] = static_cast<uint32_t>(program_.memories.size());
     program_.memories.push_back({kind, instr().type.dtype, size, index, false, id_});
-    define_pointer({static_cast<uint32_t>(program_.memories.size() - 1)});
-  }
-  void define_pointer(std::vector<uint32_t> memories) {
-    pointers_[id_] = static_cast<uint32_t>(program_.pointers.size());
-    program_.pointers.push_back(std::move(memories));
   }
 
   void decode(const Buffer& p) { define_memory(MemoryInfo::Kind::Buffer, p.size); }
   void decode(const Local& p) { define_memory(MemoryInfo::Kind::Local, p.size); }
   void decode(const Define_Global& p) { define_memory(MemoryInfo::Kind::Global, p.size, p.index); }
-  void decode(const Ptrcat&) {
-    std::vector<uint32_t> memories;
-    for (const Var v : instr().args) {
-      const auto& part = program_.pointers[pointers_[v.id]];
-      memories.insert(memories.end(), part.begin(), part.end());
-    }
-    define_pointer(std::move(memories));
-  }
-
   void decode(const Acc&) {
     const uint32_t dst = define();
     copy(dst, slot(arg(0)), instr().type.lanes);
@@ -162,19 +147,16 @@ class Decoder {
     program_.has_barrier = true;
     Op& op = emit_lanes(alu_function(p.op, instr().type.dtype));
     op.code = Code::SimdReduce;
-    op.alu = p.op;
     op.extra = static_cast<uint32_t>(p.width);
   }
   void decode(const Prefetch&) {}
-  void decode(const Block&) {}
-  void decode(const Noop&) {}
 
   void emit_access(Code code, uint32_t dst, int lanes, size_t mask_position) {
     Op& op = emit(code);
     op.dst = dst;
     op.lanes = static_cast<uint32_t>(lanes);
-    op.from = type_of(arg(0)).dtype;
-    op.extra = pointers_[arg(0).id];
+    op.dtype = type_of(arg(0)).dtype;
+    op.extra = memories_[arg(0).id];
     op.a = slot(arg(1));
     op.index_stride = type_of(arg(1)).lanes > 1;
     op.masked = instr().args.size() > mask_position;
@@ -190,21 +172,13 @@ class Decoder {
     emit_access(Code::Store, 0, type_of(arg(2)).lanes, 3);
     Op& op = program_.ops.back();
     op.c = slot(arg(2));
-    if (p.atomic) {
-      op.alu = *p.atomic;
-      op.to = op.from;
-      op.fn = alu_function(*p.atomic, op.from);
-    }
-    for (const uint32_t m : program_.pointers[pointers_[arg(0).id]])
-      program_.memories[m].written = true;
+    if (p.atomic) op.fn = alu_function(*p.atomic, op.dtype);
+    program_.memories[op.extra].written = true;
   }
 
-  void decode(const Alu& p) {
-    Op& op = emit_lanes(alu_function(p.op, type_of(instr().args.back()).dtype));
-    op.alu = p.op;
-  }
+  void decode(const Alu& p) { emit_lanes(alu_function(p.op, type_of(instr().args.back()).dtype)); }
   void decode(const Cast&) { emit_lanes(cast_function(type_of(arg(0)).dtype, instr().type.dtype)); }
-  void decode(const Bitcast&) { emit_lanes(bitcast_function()); }
+  void decode(const Bitcast&) { emit_lanes(bitcast_function(instr().type.dtype)); }
 
   void emit_gather(std::vector<uint32_t> from) {
     const uint32_t dst = define();
@@ -214,7 +188,7 @@ class Decoder {
     op.extra = static_cast<uint32_t>(program_.gathers.size());
     program_.gathers.push_back(std::move(from));
   }
-  void decode(const Gep& p) {
+  void decode(const Shuffle& p) {
     std::vector<uint32_t> from;
     const int64_t lanes = type_of(arg(0)).lanes;
     for (const int64_t i : p.indices)
@@ -238,9 +212,7 @@ class Decoder {
   Op cast_of(Var v, DType to) {
     Op op;
     op.code = Code::Lanes;
-    op.from = type_of(v).dtype;
-    op.to = to;
-    op.fn = cast_function(op.from, to);
+    op.fn = cast_function(type_of(v).dtype, to);
     op.lanes = static_cast<uint32_t>(type_of(v).lanes);
     op.a = slot(v);
     op.dst = registers(op.lanes);
@@ -253,12 +225,9 @@ class Decoder {
                   static_cast<uint32_t>(p.k),
                   cast_of(arg(0), dtype),
                   cast_of(arg(1), dtype),
-                  {},
+                  alu_function(AluOp::Mulacc, dtype),
                   1,
                   {}};
-    wmma.mulacc.alu = AluOp::Mulacc;
-    wmma.mulacc.from = wmma.mulacc.to = dtype;
-    wmma.mulacc.fn = alu_function(AluOp::Mulacc, dtype);
     if (p.spread) spread_tiles(p, wmma);
     const uint32_t dst = define();
     Op& op = emit(p.spread ? Code::SimdWmma : Code::Wmma);
@@ -283,7 +252,7 @@ class Decoder {
 
   Program program_;
   std::vector<uint32_t> slots_;     // by instruction: first register
-  std::vector<uint32_t> pointers_;  // by instruction: position in Program::pointers
+  std::vector<uint32_t> memories_;  // by instruction: position in Program::memories
   std::vector<uint32_t> open_;      // ops that open a Range or If
   std::vector<uint32_t> loops_;     // registers of the open loops' values
   uint32_t id_ = 0;

@@ -9,6 +9,45 @@
 
 namespace rune::lower::interpreter {
 
+namespace {
+
+// Calls f with a value of the unsigned or signed integer type of the dtype's size: what a word is
+// cut down to in memory, and extended from.
+template <class F>
+void with_stored_type(DType dtype, F f) {
+  const bool is_signed = kind(dtype) == Kind::Int;
+  switch (size_of(dtype)) {
+    case 1: return is_signed ? f(int8_t{}) : f(uint8_t{});
+    case 2: return is_signed ? f(int16_t{}) : f(uint16_t{});
+    case 4: return is_signed ? f(int32_t{}) : f(uint32_t{});
+    case 8: return f(uint64_t{});
+  }
+  RUNE_UNREACHABLE();
+}
+
+}  // namespace
+
+void read_elements(DType dtype, const std::byte* from, uint64_t* to, uint32_t count) {
+  with_stored_type(dtype, [&]<class T>(T value) {
+    for (uint32_t i = 0; i < count; ++i) {
+      std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+      to[i] = static_cast<uint64_t>(static_cast<int64_t>(value));
+    }
+  });
+  // A bool is any byte, read as whether it is not 0.
+  if (is_bool(dtype))
+    for (uint32_t i = 0; i < count; ++i) to[i] = to[i] != 0;
+}
+
+void write_elements(DType dtype, const uint64_t* from, std::byte* to, uint32_t count) {
+  with_stored_type(dtype, [&]<class T>(T value) {
+    for (uint32_t i = 0; i < count; ++i) {
+      value = static_cast<T>(from[i]);
+      std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+    }
+  });
+}
+
 Conflict record_read(Region& region, int64_t index, const Moment& moment) {
   Shadow& s = region.shadow[index];
   Conflict conflict;

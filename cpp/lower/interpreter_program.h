@@ -1,17 +1,14 @@
 // The interpreter's compact form of a kernel. Private to the interpreter.
 //
-// Each thread has a register file of 64-bit words, one word a lane. A word holds an integer
-// extended to 64 bits by its dtype's signedness, a bool as 0 or 1, a float as its bits,
-// zero-extended.
+// Each thread has a register file of words (alu/eval.h), one word a lane.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "alu/alu.h"
+#include "alu/eval.h"
 #include "lower/instr.h"
-#include "types/scalar.h"
 
 namespace rune::lower::interpreter {
 
@@ -33,26 +30,20 @@ enum class Code : uint8_t {
   End,
 };
 
-struct Op;
-using LaneFn = void (*)(uint64_t* dst, const uint64_t* a, const uint64_t* b, const uint64_t* c,
-                        const Op& op);
-
 // Of Load and Store: a is the index, b the mask, c the stored value; fn combines it with the
 // element if the store is atomic.
 struct Op {
   Code code = Code::End;
-  AluOp alu = AluOp::Add;
-  DType from = DType::Float32;  // of the (last) operand; of memory, its elements
-  DType to = DType::Float32;
+  DType dtype = DType::Float32;  // of memory, its elements
   bool masked = false;
   uint8_t index_stride = 0;  // words between the lanes' indices: 0 or 1
   uint8_t mask_stride = 0;
   uint32_t lanes = 1;
   uint32_t dst = 0, a = 0, b = 0, c = 0;  // positions in the register file
   uint32_t target = 0;                    // an op
-  uint32_t extra = 0;                     // of memory, the position in Program::pointers
+  uint32_t extra = 0;                     // of memory, the position in Program::memories
   uint32_t source = 0;                    // the instruction's id
-  LaneFn fn = nullptr;
+  WordFunction fn = nullptr;
 };
 
 struct MemoryInfo {
@@ -67,7 +58,7 @@ struct MemoryInfo {
 struct WmmaInfo {
   uint32_t m = 0, n = 0, k = 0;
   Op cast_a, cast_b;  // to the accumulator's dtype, into registers of their own
-  Op mulacc;          // one lane
+  WordFunction multiply_add;
   // Where tiles are spread: over how many threads, and by tile a, b, c the positions of the
   // elements of lane l of thread t, at t + threads * l.
   uint32_t threads = 1;
@@ -84,7 +75,6 @@ struct Program {
   std::vector<Op> ops;
   std::vector<uint64_t> image;  // a register file with the constants
   std::vector<MemoryInfo> memories;
-  std::vector<std::vector<uint32_t>> pointers;  // memories, one after the other
   std::vector<std::vector<uint32_t>> gathers;
   std::vector<WmmaInfo> wmmas;
   std::vector<VarInfo> vars;
@@ -93,15 +83,6 @@ struct Program {
 };
 
 Program decode(Kernel kernel);
-
-uint64_t to_word(const Scalar& value);
-// The word of a value with these bits (those beyond the dtype's width are ignored).
-uint64_t word_of_bits(DType dtype, uint64_t bits);
-
-// Lane by lane, equal to evaluate(), Scalar::cast and the bits. `op.from` and `op.to` are set.
-LaneFn alu_function(AluOp op, DType dtype);
-LaneFn cast_function(DType from, DType to);
-LaneFn bitcast_function();
 
 // Elements of memory to words and back.
 void read_elements(DType dtype, const std::byte* from, uint64_t* to, uint32_t count);

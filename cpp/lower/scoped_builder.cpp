@@ -26,11 +26,24 @@ Var ScopedBuilder::emit(int depth, Payload payload, std::vector<Var> args, Type 
   return v;
 }
 
-Var ScopedBuilder::pure(Payload payload, std::vector<Var> args, Type type, int least_depth) {
+Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
+  switch (static_cast<InstrKind>(payload.index())) {
+    case InstrKind::Local:  // two of one size are two memories
+    case InstrKind::Buffer: return emit(0, std::move(payload), std::move(args), type);
+    case InstrKind::Acc:
+    case InstrKind::Assign:
+    case InstrKind::Barrier:
+    case InstrKind::Store:
+    case InstrKind::Wmma:
+    case InstrKind::Simd_reduce:
+    case InstrKind::Custom: return emit(depth(), std::move(payload), std::move(args), type);
+    default: break;  // without effects
+  }
+  if (stays_here_) return emit(depth(), std::move(payload), std::move(args), type);
   std::string key = key_of(payload, args, type);
   const auto known = numbering_.find(key);
   if (known != numbering_.end()) return known->second;
-  int depth = least_depth;
+  int depth = least_depth_;
   for (const Var arg : args) depth = std::max(depth, depths_[arg.id]);
   const Var v = emit(depth, std::move(payload), std::move(args), type);
   scopes_[depth].numbered.push_back(key);
@@ -38,8 +51,12 @@ Var ScopedBuilder::pure(Payload payload, std::vector<Var> args, Type type, int l
   return v;
 }
 
-Var ScopedBuilder::here(Payload payload, std::vector<Var> args, Type type) {
-  return emit(depth(), std::move(payload), std::move(args), type);
+template <class F>
+Var ScopedBuilder::here(F f) {
+  stays_here_ = true;
+  const Var v = f();
+  stays_here_ = false;
+  return v;
 }
 
 Var ScopedBuilder::open(Payload payload, std::vector<Var> args, Type type) {
@@ -77,129 +94,24 @@ void ScopedBuilder::close(Payload end) {
   std::vector<Pending>& outer = scopes_.back().instrs;
   outer.push_back(std::move(*scope.opener));
   std::move(scope.instrs.begin(), scope.instrs.end(), std::back_inserter(outer));
-  here(std::move(end), {}, {});
+  emit(depth(), std::move(end), {}, {});
 }
 
-Var ScopedBuilder::define_global(DType dtype, int64_t index, int64_t size, bool writable) {
-  return pure(Define_Global{index, size, writable}, {}, {dtype, 1, true});
-}
-
-Var ScopedBuilder::local(DType dtype, int64_t size) {
-  return emit(0, Local{size}, {}, {dtype, 1, true});  // two locals of one size are two memories
-}
-
-Var ScopedBuilder::buffer(DType dtype, int64_t size) {
-  return emit(0, Buffer{size}, {}, {dtype, 1, true});
-}
-
-Var ScopedBuilder::constant(Scalar value, int lanes) {
-  return splat(pure(Const{value}, {}, {value.dtype(), 1, false}), lanes);
-}
-
-Var ScopedBuilder::vconst(std::vector<Scalar> values) {
-  const Type type{values[0].dtype(), static_cast<int>(values.size()), false};
-  return pure(Vconst{std::move(values)}, {}, type);
-}
-
-Var ScopedBuilder::define_var(const SymVar& var, DType dtype) {
-  return pure(Define_Var{var}, {}, {dtype, 1, false});
-}
-
-Var ScopedBuilder::special(SpecialKind kind, int dim, int64_t bound, DType dtype) {
-  return pure(Special{kind, dim, bound}, {}, {dtype, 1, false});
-}
-
-Type ScopedBuilder::alu_type(AluOp op, const std::vector<Var>& args) const {
-  std::vector<DType> dtypes;
-  for (const Var arg : args) {
-    RUNE_CHECK(types_[arg.id].lanes == types_[args[0].id].lanes, name_of(op), ": lanes differ");
-    dtypes.push_back(types_[arg.id].dtype);
-  }
-  return {result_dtype(op, dtypes), types_[args[0].id].lanes, false};
-}
-
-Var ScopedBuilder::alu(AluOp op, std::vector<Var> args) {
-  const Type type = alu_type(op, args);
-  return pure(Alu{op}, std::move(args), type);
-}
-
-Var ScopedBuilder::alu_here(AluOp op, std::vector<Var> args) {
-  const Type type = alu_type(op, args);
-  return here(Alu{op}, std::move(args), type);
-}
-
-Var ScopedBuilder::cast(Var x, DType dtype) {
-  if (type(x).dtype == dtype) return x;
-  return pure(Cast{}, {x}, {dtype, type(x).lanes, false});
-}
-
-Var ScopedBuilder::bitcast(Var x, DType dtype) {
-  if (type(x).dtype == dtype) return x;
-  return pure(Bitcast{}, {x}, {dtype, type(x).lanes, false});
-}
-
-Var ScopedBuilder::splat(Var x, int lanes) {
-  if (type(x).lanes == lanes) return x;
-  RUNE_CHECK(type(x).lanes == 1, "splat of a vector");
-  return pure(Vectorize{}, {x}, {type(x).dtype, lanes, false});
-}
-
-Var ScopedBuilder::gep(std::vector<Var> xs, Ints indices) {
-  const Type type{types_[xs[0].id].dtype, static_cast<int>(indices.size()), false};
-  return pure(Gep{std::move(indices)}, std::move(xs), type);
-}
-
-Var ScopedBuilder::gep_here(Var x, Ints indices) {
-  const Type type{types_[x.id].dtype, static_cast<int>(indices.size()), false};
-  return here(Gep{std::move(indices)}, {x}, type);
-}
-
-Type ScopedBuilder::load_type(Var memory, int lanes) const {
-  return {types_[memory.id].dtype, lanes, false};
-}
-
-void ScopedBuilder::prefetch(Var memory, Var index) {
-  pure(Prefetch{}, {memory, index}, {});
-}
 Var ScopedBuilder::load(Var memory, Var index, int lanes, Var valid, int least_depth) {
-  std::vector<Var> args{memory, index};
-  if (valid.valid()) args.push_back(valid);
-  return pure(Load{}, std::move(args), load_type(memory, lanes),
-              std::max(least_depth, scopes_.back().fence));
+  least_depth_ = std::max(least_depth, scopes_.back().fence);
+  const Var v = InstrBuilder::load(memory, index, lanes, valid);
+  least_depth_ = 0;
+  return v;
 }
 
 Var ScopedBuilder::load_here(Var memory, Var index, int lanes, Var valid) {
-  std::vector<Var> args{memory, index};
-  if (valid.valid()) args.push_back(valid);
-  return here(Load{}, std::move(args), load_type(memory, lanes));
+  return here([&] { return InstrBuilder::load(memory, index, lanes, valid); });
 }
-
-Var ScopedBuilder::custom_here(Custom custom, std::vector<Var> args, DType dtype) {
-  const int lanes = args.empty() ? 1 : types_[args[0].id].lanes;
-  return here(std::move(custom), std::move(args), {dtype, lanes, false});
+Var ScopedBuilder::alu_here(AluOp op, std::vector<Var> args) {
+  return here([&] { return alu(op, std::move(args)); });
 }
-
-void ScopedBuilder::store(Var memory, Var index, Var value, Var valid, bool nontemporal,
-                          std::optional<AluOp> atomic) {
-  std::vector<Var> args{memory, index, value};
-  if (valid.valid()) args.push_back(valid);
-  here(Store{nontemporal, atomic}, std::move(args), {});
-}
-
-Var ScopedBuilder::acc(Var initial) {
-  return here(Acc{}, {initial}, type(initial));
-}
-void ScopedBuilder::assign(Var acc, Var value) {
-  here(Assign{}, {acc, value}, {});
-}
-void ScopedBuilder::barrier() {
-  here(Barrier{}, {}, {});
-}
-Var ScopedBuilder::simd_reduce(AluOp op, int64_t width, Var x) {
-  return here(Simd_reduce{op, width}, {x}, type(x));
-}
-Var ScopedBuilder::wmma(Wmma shape, Var a, Var b, Var c) {
-  return here(std::move(shape), {a, b, c}, type(c));
+Var ScopedBuilder::shuffle_here(Var x, Ints indices) {
+  return here([&] { return shuffle(x, std::move(indices)); });
 }
 
 Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid,

@@ -5,11 +5,11 @@
 #include <string>
 #include <unordered_map>
 
-#include "lower/instr.h"
+#include "lower/builder.h"
 
 namespace rune::lower {
 
-class ScopedBuilder {
+class ScopedBuilder : public InstrBuilder {
  public:
   ScopedBuilder() : scopes_(1) {}
 
@@ -24,46 +24,30 @@ class ScopedBuilder {
   void close_if() { close(EndIf{}); }
   // Number of open scopes around the innermost; 0 is the kernel's body.
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
-  // Unique to an opened scope.
-  uint64_t scope_id(int depth) const { return scopes_[depth].id; }
   // The depth of the scope that holds the value.
   int depth_of(Var v) const { return depths_[v.id]; }
+  // One opened scope, unlike any opened later.
+  struct ScopeName {
+    int depth = 0;
+    uint64_t id = 0;
+  };
+  ScopeName scope_at(int depth) const { return {depth, scopes_[depth].id}; }
+  ScopeName scope() const { return scope_at(depth()); }
+  bool is_open(const ScopeName& scope) const {
+    return scope.depth <= depth() && scopes_[scope.depth].id == scope.id;
+  }
 
-  // Pure values: hoisted and numbered.
-  Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
-  Var local(DType dtype, int64_t size);
-  Var buffer(DType dtype, int64_t size);
-  Var constant(Scalar value, int lanes = 1);
-  Var vconst(std::vector<Scalar> values);
-  Var define_var(const SymVar& var, DType dtype);
-  Var special(SpecialKind kind, int dim, int64_t bound, DType dtype);
-  Var alu(AluOp op, std::vector<Var> args);
-  Var cast(Var x, DType dtype);
-  Var bitcast(Var x, DType dtype);
-  Var splat(Var x, int lanes);
-  Var gep(std::vector<Var> xs, Ints indices);
+  // Instructions without effects are hoisted and numbered. Memory is defined in the kernel's body;
+  // the others, and those below whose name says so, stand in the innermost scope, each time anew.
+  Var constant(Scalar value, int lanes = 1) { return splat(InstrBuilder::constant(value), lanes); }
   // Of memory that the kernel does not write in scopes at `least_depth` or deeper; not above the
   // innermost If or Range that may be empty.
   Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);
-
-  // Once for each address.
-  void prefetch(Var memory, Var index);
-
-  // In the innermost scope, in order, each time anew.
-  Var acc(Var initial);
-  void assign(Var acc, Var value);
-  Var alu_here(AluOp op, std::vector<Var> args);
-  Var gep_here(Var x, Ints indices);
-  Var custom_here(Custom custom, std::vector<Var> args, DType dtype);
   Var load_here(Var memory, Var index, int lanes, Var valid);
-  void store(Var memory, Var index, Var value, Var valid, bool nontemporal,
-             std::optional<AluOp> atomic = std::nullopt);
-  void barrier();
-  Var simd_reduce(AluOp op, int64_t width, Var x);
-  Var wmma(Wmma shape, Var a, Var b, Var c);
+  Var alu_here(AluOp op, std::vector<Var> args);
+  Var shuffle_here(Var x, Ints indices);
 
-  // By value: it outlives the next instruction.
-  Type type(Var v) const { return types_[v.id]; }
+  Type type(Var v) const override { return types_[v.id]; }
 
   // All scopes must be closed.
   Kernel finish(std::string name, std::array<int64_t, 3> grid, std::array<int64_t, 3> local);
@@ -82,17 +66,19 @@ class ScopedBuilder {
   };
 
   Var emit(int depth, Payload payload, std::vector<Var> args, Type type);
-  Var pure(Payload payload, std::vector<Var> args, Type type, int least_depth = 0);
-  Var here(Payload payload, std::vector<Var> args, Type type);
+  Var place(Payload payload, std::vector<Var> args, Type type) override;
+  // What f() makes, in the innermost scope.
+  template <class F>
+  Var here(F f);
   void close(Payload end);
-  Type alu_type(AluOp op, const std::vector<Var>& args) const;
-  Type load_type(Var memory, int lanes) const;
 
   // Opens a scope whose first instruction is this one.
   Var open(Payload payload, std::vector<Var> args, Type type);
 
   std::vector<Scope> scopes_;
   uint64_t num_scopes_ = 0;
+  bool stays_here_ = false;  // the next instruction
+  int least_depth_ = 0;      // of the next instruction, if it is hoisted
   std::vector<Type> types_;  // by id
   std::vector<int> depths_;
   std::unordered_map<std::string, Var> numbering_;

@@ -147,7 +147,7 @@ std::string print(const Kernel& kernel) {
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     const Instr& instr = kernel.body[i];
     const InstrKind kind = instr.kind();
-    if (kind == InstrKind::EndRange || kind == InstrKind::EndIf) depth = std::max(depth - 1, 1);
+    if (closes_scope(kind)) depth = std::max(depth - 1, 1);
     out.append(2 * depth, ' ');
     print_instr_to(out, instr, i);
     out += '\n';

@@ -41,7 +41,7 @@ class Analysis {
   void visit(uint32_t id) {
     const Instr& instr = kernel_.body[id];
     const InstrKind kind = instr.kind();
-    if (kind == InstrKind::EndRange || kind == InstrKind::EndIf) scopes_.pop_back();
+    if (closes_scope(kind)) scopes_.pop_back();
     result_.execution[id] = diverged();
     bool depends = is_source(instr);
     for (const Var arg : instr.args) depends |= result_.value[arg.id];

@@ -83,7 +83,7 @@ class Verifier {
     const InstrKind kind = instr().kind();
     if (operands() && well_formed())
       std::visit([&](const auto& payload) { check(payload); }, instr().payload);
-    if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If) {
+    if (opens_scope(kind)) {
       open_.push_back({id_, ++scopes_});
       // The loop's own value is visible inside only.
       scope_of_[id_] = scopes_;
@@ -200,8 +200,6 @@ class Verifier {
   void check(const EndRange&) {}
   void check(const EndIf&) {}
   void check(const Barrier&) {}
-  void check(const Block&) {}
-  void check(const Noop&) {}
   void check(const Custom&) {}
 
   void access(const Type& value, size_t mask_position) {
@@ -239,8 +237,6 @@ class Verifier {
   void read_only(Var v) {
     const Define_Global* global = kernel_[v].as<Define_Global>();
     expect(!global || global->writable, "%", v.id, " is read-only");
-    if (kernel_[v].as<Ptrcat>())
-      for (const Var part : kernel_[v].args) read_only(part);
   }
 
   void check(const Alu& p) {
@@ -260,7 +256,7 @@ class Verifier {
       fail(e.what());
     }
   }
-  void check(const Gep& p) {
+  void check(const Shuffle& p) {
     expect(is_value(arg(0)), "takes lanes of memory");
     expect(!p.indices.empty(), "takes no lanes");
     for (size_t i = 1; i < instr().args.size(); ++i)
@@ -275,12 +271,6 @@ class Verifier {
       expect(arg(i) == Type{arg(0).dtype}, "%", instr().args[i].id, " is ", type_text(arg(i)),
              ", not a scalar ", name_of(arg(0).dtype));
     same_type({arg(0).dtype, count == 1 ? type().lanes : count});
-  }
-  void check(const Ptrcat&) {
-    for (size_t i = 0; i < instr().args.size(); ++i)
-      expect(arg(i) == Type{type().dtype, 1, true}, "%", instr().args[i].id, " is ",
-             type_text(arg(i)), ", not ptr ", name_of(type().dtype));
-    expect(type().pointer, "is memory: its type is a pointer");
   }
   void check(const Wmma& p) {
     const int64_t sizes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
@@ -353,10 +343,8 @@ class Verifier {
     const Instr& memory = kernel_[v];
     if (const Buffer* p = memory.as<Buffer>()) return p->size;
     if (const Local* p = memory.as<Local>()) return p->size;
-    if (const Define_Global* p = memory.as<Define_Global>()) return p->size;
-    int64_t size = 0;
-    for (const Var part : memory.args) size += size_of_memory(part);
-    return size;
+    const Define_Global* p = memory.as<Define_Global>();
+    return p ? p->size : 0;
   }
 
   void constant_index() {

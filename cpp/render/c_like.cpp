@@ -93,7 +93,7 @@ std::string KernelRenderer::declare(const std::string& read, const std::string& 
                                     Var v) const {
   const auto& global = *kernel_[v].as<lower::Define_Global>();
   return expand(global.writable ? write : read, {{'T', dialect_.memory_type(kernel_[v].type.dtype)},
-                                                 {'n', memories_[v.id][0].name},
+                                                 {'n', memories_[v.id].name},
                                                  {'i', std::to_string(global.index)}});
 }
 
@@ -105,7 +105,7 @@ void KernelRenderer::parameters(std::vector<std::string>& list) {
   const size_t direct = spills ? most - 2 : globals.size();
   for (const Var v : globals) {
     const auto& global = *kernel_[v].as<lower::Define_Global>();
-    memories_[v.id] = {{"b" + std::to_string(global.index), global.size, true}};
+    memories_[v.id] = {"b" + std::to_string(global.index), true};
     if (list.size() < direct)
       list.push_back(declare(dialect_.read_parameter, dialect_.write_parameter, v));
     else
@@ -137,7 +137,7 @@ void KernelRenderer::parameters(std::vector<std::string>& list) {
 void KernelRenderer::memory_declarations() {
   for (const Var v : members_)
     line(declare(dialect_.read_member, dialect_.write_member, v), " = ",
-         expand(dialect_.member, {{'n', memories_[v.id][0].name}}), ';');
+         expand(dialect_.member, {{'n', memories_[v.id].name}}), ';');
   int64_t bytes = 0;
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
@@ -153,11 +153,7 @@ void KernelRenderer::memory_declarations() {
       line(expand(dialect_.shared, {{'T', dialect_.memory_type(i.type.dtype)},
                                     {'n', name},
                                     {'k', std::to_string(size > 0 ? size : 1)}}));
-      memories_[id] = {{name, size, false}};
-    } else if (i.kind() == InstrKind::Ptrcat) {
-      for (const Var arg : i.args)
-        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(),
-                             memories_[arg.id].end());
+      memories_[id] = {name, false};
     }
   }
 }
@@ -314,9 +310,7 @@ KernelRenderer::Lanes KernelRenderer::custom(const Instr& instr) const {
           const Var arg = instr.args[operand];
           const lower::Type& type = kernel_[arg].type;
           if (!type.pointer) return lane(arg, i);
-          if (memories_[arg.id].size() != 1)
-            unsupported("with the custom operation " + custom.op_name + " on joined memory");
-          return memories_[arg.id][0].name;
+          return memories_[arg.id].name;
         },
         [&](size_t operand) { return dialect_.type(kernel_[instr.args[operand]].type.dtype); },
         dialect_.type(instr.type.dtype), ""};
@@ -364,14 +358,7 @@ void KernelRenderer::instruction(uint32_t id) {
   switch (i.kind()) {
     case InstrKind::Buffer:
     case InstrKind::Local:
-    case InstrKind::Define_Global:
-    case InstrKind::Ptrcat: return;  // declared in front
-    case InstrKind::Noop: return;
-    case InstrKind::Block: {
-      const auto& block = *i.as<lower::Block>();
-      line("// block ", std::to_string(block.block_id), block.start ? "" : " ends");
-      return;
-    }
+    case InstrKind::Define_Global: return;  // declared in front
     case InstrKind::Const:
       values_[id].assign(lanes, c_like::literal(dialect_, i.as<lower::Const>()->value));
       return;
@@ -400,10 +387,10 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Alu:
     case InstrKind::Cast:
     case InstrKind::Bitcast: return define(id, operation(id));
-    case InstrKind::Gep: {
+    case InstrKind::Shuffle: {
       Lanes named;
       const int64_t width = kernel_[i.args[0]].type.lanes;
-      for (const int64_t l : i.as<lower::Gep>()->indices)
+      for (const int64_t l : i.as<lower::Shuffle>()->indices)
         named.push_back(lane(i.args[l / width], static_cast<int>(l % width)));
       return rename(std::move(named));
     }

@@ -116,7 +116,7 @@ class Analysis {
       case InstrKind::Range:
         if (!arg(instr, 0)) return {};
         return Interval{0, std::max<int64_t>(arg(instr, 0)->high - 1, 0)};
-      case InstrKind::Gep:
+      case InstrKind::Shuffle:
       case InstrKind::Vectorize: return join(instr, 0);
       case InstrKind::Cast:
         if (is_float(kernel_[instr.args[0]].type.dtype)) return {};
@@ -130,25 +130,21 @@ class Analysis {
     for (size_t i = 0; i < instr.args.size(); ++i)
       if (!arg(instr, i)) return {};
     const Interval a = *arg(instr, 0), b = *arg(instr, instr.args.size() > 1 ? 1 : 0);
-    switch (op) {
-      case AluOp::Add: return add(a, b);
-      case AluOp::Sub: return subtract(a, b);
-      case AluOp::Mul: return multiply(a, b);
-      case AluOp::Neg: return subtract({0, 0}, a);
-      case AluOp::Mulacc: {
-        const Maybe product = multiply(a, b);
-        return product ? add(*product, *arg(instr, 2)) : Maybe();
-      }
-      case AluOp::Max: return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
-      case AluOp::Min: return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
-      case AluOp::Div:
-        if (b.low <= 0) return {};
-        return Interval{std::min(a.low, a.low / b.low), std::max(a.high, a.high / b.low)};
-      case AluOp::Fmod:
-        if (b.low <= 0) return {};
-        return Interval{a.low < 0 ? 1 - b.high : 0, a.high > 0 ? b.high - 1 : 0};
-      default: return {};
+    if (op == AluOp::Add) return add(a, b);
+    if (op == AluOp::Sub) return subtract(a, b);
+    if (op == AluOp::Mul) return multiply(a, b);
+    if (op == AluOp::Neg) return subtract({0, 0}, a);
+    if (op == AluOp::Mulacc) {
+      const Maybe product = multiply(a, b);
+      return product ? add(*product, *arg(instr, 2)) : Maybe();
     }
+    if (op == AluOp::Max) return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+    if (op == AluOp::Min) return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+    if (op == AluOp::Div && b.low > 0)
+      return Interval{std::min(a.low, a.low / b.low), std::max(a.high, a.high / b.low)};
+    if (op == AluOp::Fmod && b.low > 0)
+      return Interval{a.low < 0 ? 1 - b.high : 0, a.high > 0 ? b.high - 1 : 0};
+    return {};
   }
 
   const Kernel& kernel_;

@@ -56,20 +56,9 @@ constexpr Row kExactRows[] = {
     {AluOp::Neg, "s", "(-$0)"},
 };
 
-char letter(DType dtype) {
-  switch (kind(dtype)) {
-    case Kind::Bool: return 'b';
-    case Kind::Int: return 's';
-    case Kind::Uint: return 'u';
-    case Kind::Float: return 'f';
-  }
-  RUNE_UNREACHABLE();
-}
-
 const char* find(std::span<const Row> rows, AluOp op, DType dtype) {
   for (const Row& row : rows)
-    if (row.op == op && std::string_view(row.kinds).find(letter(dtype)) != std::string_view::npos)
-      return row.text;
+    if (row.op == op && is_of_kinds(dtype, row.kinds)) return row.text;
   return nullptr;
 }
 
@@ -79,8 +68,9 @@ std::string_view spelling(const Dialect& dialect, AluOp op, DType dtype, bool fi
     if (const char* text = find(kExactRows, op, dtype)) return text;
   const auto own = dialect.spellings.find({op, dtype});
   if (own != dialect.spellings.end()) return own->second;
-  const char* text = find(kRows, op, dtype);
-  return text ? text : info(op).c;
+  if (const char* text = find(kRows, op, dtype)) return text;
+  const std::string_view text = info(op).c;
+  return text.starts_with('(') || dialect.functions[static_cast<size_t>(op)] ? text : "";
 }
 
 bool is_narrow_float(DType dtype) {

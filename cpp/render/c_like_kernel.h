@@ -23,11 +23,9 @@ class KernelRenderer {
   std::string render();
 
  private:
-  // A stretch of memory that ends before element `end` of the whole.
-  struct Piece {
+  struct Memory {
     std::string name;
-    int64_t size;
-    bool global;
+    bool global = false;
   };
   using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
 
@@ -61,7 +59,9 @@ class KernelRenderer {
     line("}");
   }
 
-  std::string element(const std::vector<Piece>& memory, const std::string& index) const;
+  static std::string element(const Memory& memory, const std::string& index) {
+    return memory.name + '[' + index + ']';
+  }
   std::string zero(DType dtype) const { return c_like::literal(dialect_, Scalar::zero(dtype)); }
   // The lanes of an operand; a single one serves all lanes.
   const std::string& lane(lower::Var v, int i) const {
@@ -74,8 +74,7 @@ class KernelRenderer {
     return lane(index, 0) + " + " + std::to_string(i);
   }
   // Lanes that one access may move, from `from` on, or 1.
-  int packed_width(const std::vector<Piece>& memory, DType dtype, lower::Var index, int from,
-                   int lanes) const;
+  int packed_width(const Memory& memory, DType dtype, lower::Var index, int from, int lanes) const;
 
   template <class... Args>
   void line(const Args&... args) {
@@ -91,8 +90,8 @@ class KernelRenderer {
   const lower::Kernel& kernel_;
   const Dialect& dialect_;
   const std::vector<bool> exact_;
-  std::vector<Lanes> values_;                 // by instruction
-  std::vector<std::vector<Piece>> memories_;  // by instruction that gives memory
+  std::vector<Lanes> values_;     // by instruction
+  std::vector<Memory> memories_;  // by instruction that gives memory
   std::map<std::string, int64_t> var_slots_;
   std::vector<lower::Var> members_;  // globals that are not parameters
   std::string tables_;               // declarations in front of the kernel

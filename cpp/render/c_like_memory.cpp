@@ -8,23 +8,9 @@ using lower::Instr;
 using lower::Type;
 using lower::Var;
 
-std::string KernelRenderer::element(const std::vector<Piece>& memory,
-                                    const std::string& index) const {
-  std::string out;
-  int64_t start = 0;
-  for (size_t i = 0; i < memory.size(); ++i) {
-    const std::string at = start ? '(' + index + ") - " + std::to_string(start) : index;
-    start += memory[i].size;
-    if (i + 1 < memory.size()) out += '(' + index + ") < " + std::to_string(start) + " ? ";
-    out += memory[i].name + '[' + at + ']';
-    if (i + 1 < memory.size()) out += " : ";
-  }
-  return memory.size() == 1 ? out : '(' + out + ')';
-}
-
-int KernelRenderer::packed_width(const std::vector<Piece>& memory, DType dtype, Var index, int from,
+int KernelRenderer::packed_width(const Memory& memory, DType dtype, Var index, int from,
                                  int lanes) const {
-  if (kernel_[index].type.lanes > 1 || memory.size() != 1 || !memory[0].global) return 1;
+  if (kernel_[index].type.lanes > 1 || !memory.global) return 1;
   const DType stored = is_bool(dtype) ? DType::Uint8 : dtype;
   if (dialect_.packed[static_cast<int>(stored)].empty()) return 1;
   for (const int width : dialect_.packed_lanes)
@@ -68,12 +54,12 @@ void KernelRenderer::load_run(uint32_t id, const std::string& index) {
     const int width = packed_width(memory, dtype, instr.args[1], from, lanes);
     const std::string at = from ? index + " + " + std::to_string(from) : index;
     if (width == 1) {
-      elements.push_back(memory[0].name + '[' + at + ']');
+      elements.push_back(element(memory, at));
     } else {
       const std::string type = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
       const std::string name = concat('p', id, '_', from);
       line("const ", type, ' ', name, " = ",
-           expand(dialect_.packed_read, {{'V', type}, {'p', memory[0].name}, {'i', at}}), ';');
+           expand(dialect_.packed_read, {{'V', type}, {'p', memory.name}, {'i', at}}), ';');
       for (int i = 0; i < width; ++i) elements.push_back(name + '[' + std::to_string(i) + ']');
     }
     from += width;
@@ -90,7 +76,7 @@ void KernelRenderer::store_atomic(const Instr& instr) {
   const AluOp op = *instr.as<lower::Store>()->atomic;
   const auto text = dialect_.atomics.find({op, type.dtype});
   const auto& memory = memories_[instr.args[0].id];
-  if (text == dialect_.atomics.end() || memory.size() != 1 || !memory[0].global)
+  if (text == dialect_.atomics.end() || !memory.global)
     unsupported(concat("with atomic ", name_of(op), " of ", name_of(type.dtype)));
   for (int i = 0; i < type.lanes; ++i) {
     if (instr.args.size() > 3) open("if (" + lane(instr.args[3], i) + ')');
@@ -113,15 +99,7 @@ void KernelRenderer::store(const Instr& instr) {
   for (int i = 0; i < type.lanes; ++i) {
     const std::string at = index_of(index, i);
     if (masked) open("if (" + lane(instr.args[3], i) + ')');
-    int64_t start = 0;
-    for (size_t p = 0; p < memory.size(); ++p) {
-      const std::string place = start ? '(' + at + ") - " + std::to_string(start) : at;
-      start += memory[p].size;
-      const std::string guard =
-          p + 1 < memory.size() ? concat("if ((", at, ") < ", start, ") ") : "";
-      line(p ? "else " : "", guard, memory[p].name, '[', place, "] = ", lane(instr.args[2], i),
-           ';');
-    }
+    line(element(memory, at), " = ", lane(instr.args[2], i), ';');
     if (masked) close();
   }
 }
@@ -136,7 +114,7 @@ void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
     const int width = packed_width(memory, type.dtype, instr.args[1], from, type.lanes);
     const std::string at = from ? index + " + " + std::to_string(from) : index;
     if (width == 1) {
-      line(memory[0].name, '[', at, "] = ", lane(instr.args[2], from), ';');
+      line(element(memory, at), " = ", lane(instr.args[2], from), ';');
     } else {
       const std::string vector = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
       std::string list;
@@ -145,7 +123,7 @@ void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
         if (is_bool(type.dtype)) list += '(' + dialect_.memory_type(type.dtype) + ')';
         list += lane(instr.args[2], from + i);
       }
-      line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory[0].name}, {'i', at}}), " = ",
+      line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory.name}, {'i', at}}), " = ",
            vector, '(', list, ");");
     }
     from += width;

@@ -1,7 +1,6 @@
 #include "render/cuda.h"
 
 #include "render/c_like.h"
-#include "render/identifier.h"
 
 namespace rune::render {
 
@@ -86,28 +85,20 @@ __device__ inline unsigned long long rune_to_ulong(T x) {
 }
 )";
 
-template <class T>
-void set(PerDType<T>& table, DType dtype, T value) {
-  table[static_cast<int>(dtype)] = std::move(value);
-}
-
 void set_types(Dialect& d) {
-  constexpr std::pair<DType, const char*> kTypes[] = {
-      {DType::Bool, "bool"},
-      {DType::Int8, "signed char"},
-      {DType::Int16, "short"},
-      {DType::Int32, "int"},
-      {DType::Int64, "long long"},
-      {DType::Uint8, "unsigned char"},
-      {DType::Uint16, "unsigned short"},
-      {DType::Uint32, "unsigned"},
-      {DType::Uint64, "unsigned long long"},
-      {DType::Float16, "rune_half"},
-      {DType::Bfloat16, "rune_bfloat"},
-      {DType::Float32, "float"},
-      {DType::Float64, "double"},
-  };
-  for (const auto& [dtype, name] : kTypes) set<std::string>(d.types, dtype, name);
+  d.types = by_dtype({{DType::Bool, "bool"},
+                      {DType::Int8, "signed char"},
+                      {DType::Int16, "short"},
+                      {DType::Int32, "int"},
+                      {DType::Int64, "long long"},
+                      {DType::Uint8, "unsigned char"},
+                      {DType::Uint16, "unsigned short"},
+                      {DType::Uint32, "unsigned"},
+                      {DType::Uint64, "unsigned long long"},
+                      {DType::Float16, "rune_half"},
+                      {DType::Bfloat16, "rune_bfloat"},
+                      {DType::Float32, "float"},
+                      {DType::Float64, "double"}});
   d.wrap32 = "unsigned";
   d.wrap64 = "unsigned long long";
   d.storage_only.set(static_cast<int>(DType::Float16));
@@ -115,15 +106,12 @@ void set_types(Dialect& d) {
 }
 
 void set_literals_and_casts(Dialect& d) {
-  set<std::string>(d.integer_suffix, DType::Uint32, "u");
-  set<std::string>(d.integer_suffix, DType::Int64, "ll");
-  set<std::string>(d.integer_suffix, DType::Uint64, "ull");
-  set<std::string>(d.float_literal, DType::Float32, "$xf");
-  set<std::string>(d.float_literal, DType::Float64, "$x");
-  set<std::string>(d.float_bits, DType::Float32, "rune_bitcast<float>(0x$xu)");
-  set<std::string>(d.float_bits, DType::Float64, "rune_bitcast<double>(0x$xull)");
-  set<std::string>(d.float_bits, DType::Float16, "rune_half{0x$x}");
-  set<std::string>(d.float_bits, DType::Bfloat16, "rune_bfloat{0x$x}");
+  d.integer_suffix = by_dtype({{DType::Uint32, "u"}, {DType::Int64, "ll"}, {DType::Uint64, "ull"}});
+  d.float_literal = by_dtype({{DType::Float32, "$xf"}, {DType::Float64, "$x"}});
+  d.float_bits = by_dtype({{DType::Float32, "rune_bitcast<float>(0x$xu)"},
+                           {DType::Float64, "rune_bitcast<double>(0x$xull)"},
+                           {DType::Float16, "rune_half{0x$x}"},
+                           {DType::Bfloat16, "rune_bfloat{0x$x}"}});
   d.bitcast = "rune_bitcast<$T>($0)";
   d.casts[{DType::Float16, DType::Float32}] = "rune_from_half($0)";
   d.casts[{DType::Float32, DType::Float16}] = "rune_to_half($0)";
@@ -134,21 +122,13 @@ void set_literals_and_casts(Dialect& d) {
 
 // The math library has a float function of every double function, with an f behind its name.
 void set_spellings(Dialect& d) {
-  for (const auto& [op, name] : {std::pair{AluOp::Hypot, "hypot($0, $1)"},
-                                 {AluOp::Ldexp, "ldexp($0, (int)$1)"},
-                                 {AluOp::Cbrt, "cbrt($0)"},
-                                 {AluOp::Expm1, "expm1($0)"},
-                                 {AluOp::Log1p, "log1p($0)"},
-                                 {AluOp::Erf, "erf($0)"}})
-    d.spellings[{op, DType::Float64}] = name;
+  d.functions.set();
   for (const AluInfo& row : all_alu_ops()) {
-    const auto own = d.spellings.find({row.op, DType::Float64});
-    std::string text = own == d.spellings.end() ? row.c : own->second;
+    std::string text = row.c;
     // What the emitter spells itself, and what is overloaded.
     const bool other = text.empty() || text[0] == '(' || row.result == AluResult::Bool ||
                        row.op == AluOp::Fmax || row.op == AluOp::Fmin;
-    if (!row.accepts(DType::Float32) || other) continue;
-    d.spellings[{row.op, DType::Float32}] = text.insert(text.find('('), "f");
+    if (!other) d.spellings[{row.op, DType::Float32}] = text.insert(text.find('('), "f");
   }
 }
 
@@ -204,65 +184,11 @@ Dialect make_dialect() {
   return d;
 }
 
-// float32 functions with an error above 2 ulp in the CUDA programming guide's table.
-constexpr AluOp kInaccurate[] = {AluOp::Pow,  AluOp::Tan,   AluOp::Atan2, AluOp::Hypot,
-                                 AluOp::Sinh, AluOp::Asinh, AluOp::Acosh, AluOp::Atanh};
-
 }  // namespace
 
 const Dialect& cuda_dialect() {
   static const Dialect dialect = make_dialect();
   return dialect;
-}
-
-Capabilities cuda_capabilities() {
-  Capabilities caps;
-  caps.name = "cuda";
-  caps.languages = {"cuda", "c"};
-  caps.model = ExecutionModel::Grid;
-  caps.num_cores = 80;
-  caps.vector_bits = 128;
-  caps.num_vector_registers = 128;
-  caps.max_threads_per_group = 1024;
-  caps.simd_width = 32;
-  for (const auto& [key, text] : cuda_dialect().atomics)
-    caps.atomic_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
-  caps.shared_memory_bytes = cuda_dialect().shared_bytes;
-  caps.l1_bytes = 128 << 10;
-  caps.l2_bytes = 4 << 20;
-  caps.last_level_bytes = 4 << 20;
-  caps.max_buffers = cuda_dialect().max_parameters - 1;
-  caps.max_grid = (int64_t{1} << 31) - 1;
-  caps.bandwidth_bytes_per_ns = 600;
-  caps.last_level_bytes_per_ns = 2000;
-  caps.operations_per_ns = rates_by_size(7500);
-  caps.launch_ns = 4000;
-  for (int d = 0; d < kNumDTypes; ++d) {
-    caps.dtypes.set(static_cast<size_t>(d));
-    if (!cuda_dialect().storage_only[static_cast<size_t>(d)])
-      caps.arithmetic.set(static_cast<size_t>(d));
-  }
-  set_all_native(caps);
-  for (const AluOp op : kInaccurate) set_native(caps, op, DType::Float32, false);
-  for (int d = 0; d < kNumDTypes; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    for (const AluOp op : {AluOp::Idiv, AluOp::Mod})
-      if (!is_bool(dtype)) set_native(caps, op, dtype, false);
-    for (const AluOp op : {AluOp::Div, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
-      if (is_integer(dtype)) set_native(caps, op, dtype, false);
-  }
-  return caps;
-}
-
-std::string cuda_function_name(const std::string& kernel_name) {
-  return identifier(kernel_name);
-}
-
-std::string render_cuda(const lower::Kernel& kernel) {
-  return render_c_like(kernel, cuda_dialect());
-}
-std::string render_cuda_library(std::span<const lower::Kernel> kernels) {
-  return render_c_like_library(kernels, cuda_dialect());
 }
 
 }  // namespace rune::render

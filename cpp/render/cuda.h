@@ -8,26 +8,17 @@
 // results follow the float contract then. float16 and bfloat16 are held as their bits.
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "lower/instr.h"
-#include "render/dialect.h"
-#include "types/capabilities.h"
+#include "render/c_like.h"
 
 namespace rune::render {
 
 const Dialect& cuda_dialect();
 
-// An NVIDIA GPU in general, for rendering on machines that have none. Native are the functions that
-// the CUDA math library computes within 2 ulp.
-Capabilities cuda_capabilities();
-
-// The name of a kernel's function in the rendered text.
-std::string cuda_function_name(const std::string& kernel_name);
-
-// See c_like.h for what they throw.
-std::string render_cuda(const lower::Kernel& kernel);
-std::string render_cuda_library(std::span<const lower::Kernel> kernels);
+// See c_like.h for what it throws.
+inline std::string render_cuda(const lower::Kernel& kernel) {
+  return render_c_like(kernel, cuda_dialect());
+}
 
 }  // namespace rune::render

@@ -28,6 +28,12 @@ struct Helper {
 template <class T>
 using PerDType = std::array<T, kNumDTypes>;
 
+inline PerDType<std::string> by_dtype(std::initializer_list<std::pair<DType, const char*>> rows) {
+  PerDType<std::string> table;
+  for (const auto& [dtype, text] : rows) table[static_cast<size_t>(dtype)] = text;
+  return table;
+}
+
 struct Dialect {
   std::string name;          // of the language, for messages
   std::string target;        // of the device, for messages
@@ -91,6 +97,8 @@ struct Dialect {
   std::string bitcast;                   // $0 as $T, of equal size
   std::map<std::pair<DType, DType>, std::string> casts;  // from, to; others as `($T)$0`
 
+  // Operations for which the language has the C library's functions.
+  std::bitset<kNumAluOps> functions;
   // What differs from the emitter's table, which differs from alu.def where the dtype matters.
   std::map<std::pair<AluOp, DType>, std::string> spellings;
 
@@ -99,5 +107,9 @@ struct Dialect {
   const std::string& memory_type(DType d) const { return type(is_bool(d) ? DType::Uint8 : d); }
   const std::string& wrap_type(DType d) const { return size_of(d) == 8 ? wrap64 : wrap32; }
 };
+
+// What the language says of its target: dtypes, limits, and the operations between threads. Scalar
+// operations are the elementary ones (alu.h), at the costs of alu.def.
+Capabilities capabilities_of(const Dialect& dialect);
 
 }  // namespace rune::render

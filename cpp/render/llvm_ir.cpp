@@ -27,13 +27,6 @@ using lower::Var;
 
 constexpr int64_t kMaxStackBytes = 256 << 10;
 
-bool opens(InstrKind kind) {
-  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
-}
-bool closes(InstrKind kind) {
-  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
-}
-
 // Writes the function of one kernel. An Acc has no storage: its current value is known at each
 // point, and joins in phis where loops and Ifs that assign it meet.
 class KernelRenderer {
@@ -65,16 +58,16 @@ class KernelRenderer {
   void prologue();
   void define_memories();
   void task_indices();
-  void instruction(uint32_t id);
+  Value instruction(uint32_t id);
   Value special(const Instr& instr);
   std::optional<int> only_valid_lane(const Instr& store) const;
   Value mask(Var v) const;
-  Value compute(const Instr& instr);
   std::vector<uint32_t> assigned_within(uint32_t id) const;
-  void open_loop(uint32_t id);
+  Value open_loop(uint32_t id);
   void close_loop();
   void open_if(uint32_t id);
   void close_if();
+  void join_accs(const Scope& scope, const std::string& suffix, const std::string& last);
   void phi(const std::string& name, const std::string& type, const std::string& a,
            const std::string& block_a, const std::string& b, const std::string& block_b) {
     w_.line(name, " = phi ", type, " [ ", a, ", %", block_a, " ], [ ", b, ", %", block_b, " ]");
@@ -87,8 +80,8 @@ class KernelRenderer {
 
   const Kernel& kernel_;
   Writer w_;
-  std::vector<Value> values_;                       // by instruction; of an Acc, its value now
-  std::vector<std::vector<MemoryPiece>> memories_;  // by instruction that gives memory
+  std::vector<Value> values_;     // by instruction; of an Acc, its value now
+  std::vector<Memory> memories_;  // by instruction that gives memory
   std::vector<bool> displaces_;  // by instruction: a sum with a constant that only addresses memory
   std::map<std::string, int64_t> var_slots_;
   std::string task_[3] = {"0", "0", "0"};
@@ -102,7 +95,7 @@ std::string KernelRenderer::render() {
   prologue();
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     try {
-      instruction(id);
+      values_[id] = instruction(id);
     } catch (const UserError& e) {
       throw UserError(e.kind(), concat(e.what(), "\n  in kernel ", kernel_.name, ": ",
                                        lower::print_instr(kernel_, {id})));
@@ -184,21 +177,17 @@ void KernelRenderer::define_memories() {
     if (const auto* global = i.as<Define_Global>()) {
       const std::string slot = w_.emit("getelementptr ptr, ptr %buffers, i64 ", global->index);
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
-      memories_[id] = {{name, global->size, !global->writable}};
+      memories_[id] = {name, global->size, !global->writable};
     } else if (const auto* local = i.as<lower::Local>()) {
       stack_bytes += local->size * size_of(i.type.dtype);
       RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name,
                  " needs more than ", kMaxStackBytes, " bytes of local memory");
       w_.line(name, " = alloca [", local->size, " x ", memory_type_text(i.type.dtype),
               "], align 64");
-      memories_[id] = {{name, local->size, false}};
+      memories_[id] = {name, local->size, false};
     } else if (const auto* buffer = i.as<lower::Buffer>()) {
       w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offsets[num_buffers++]);
-      memories_[id] = {{name, buffer->size, false}};
-    } else if (i.kind() == InstrKind::Ptrcat) {
-      for (const Var arg : i.args)
-        memories_[id].insert(memories_[id].end(), memories_[arg.id].begin(),
-                             memories_[arg.id].end());
+      memories_[id] = {name, buffer->size, false};
     }
   }
 }
@@ -246,12 +235,25 @@ Value KernelRenderer::mask(Var v) const {
   return lanes && lanes->size() > 1 ? vector_constant(*lanes) : value(v);
 }
 
-Value KernelRenderer::compute(const Instr& i) {
+// Writes an instruction; returns its value.
+Value KernelRenderer::instruction(uint32_t id) {
+  const Instr& i = kernel_.body[id];
   std::vector<Value> args;
   for (const Var arg : i.args)
     if (!instr(arg).type.pointer) args.push_back(value(arg));
   const auto& [dtype, lanes, pointer] = i.type;
   switch (i.kind()) {
+    case InstrKind::Buffer:
+    case InstrKind::Local:
+    case InstrKind::Define_Global:
+    case InstrKind::Define_Var: return values_[id];  // in the prologue
+    case InstrKind::Barrier: return {};              // a group has one thread
+    case InstrKind::Range:
+    case InstrKind::Unroll: return open_loop(id);
+    case InstrKind::EndRange: close_loop(); return {};
+    case InstrKind::If: open_if(id); return {};
+    case InstrKind::EndIf: close_if(); return {};
+    case InstrKind::Assign: values_[i.args[0].id] = args[1]; return {};
     case InstrKind::Const: return constant(i.as<lower::Const>()->value, lanes);
     case InstrKind::Vconst: return vector_constant(i.as<lower::Vconst>()->values);
     case InstrKind::Special: return special(i);
@@ -284,8 +286,9 @@ Value KernelRenderer::compute(const Instr& i) {
     case InstrKind::Prefetch:
       emit_prefetch(w_, memories_[i.args[0].id], instr(i.args[0]).type.dtype, args[0]);
       return {};
-    case InstrKind::Alu: return emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
-    case InstrKind::Gep: return w_.shuffle(args, i.as<lower::Gep>()->indices);
+    case InstrKind::Alu:
+      return displaces_[id] ? displaced(i) : emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
+    case InstrKind::Shuffle: return w_.shuffle(args, i.as<lower::Shuffle>()->indices);
     case InstrKind::Vectorize: {
       if (args.size() == 1) return w_.splat(args[0], lanes);
       Value vector{"poison", dtype, lanes};
@@ -305,43 +308,8 @@ Value KernelRenderer::compute(const Instr& i) {
                               type_text(dtype, lanes), mangled(dtype, lanes)};
       return w_.value(dtype, lanes, expand_custom(*i.as<lower::Custom>(), args.size(), parts));
     }
-    default: RUNE_UNREACHABLE(lower::name_of(i.kind()));
   }
-}
-
-void KernelRenderer::instruction(uint32_t id) {
-  const Instr& i = kernel_.body[id];
-  switch (i.kind()) {
-    case InstrKind::Buffer:
-    case InstrKind::Local:
-    case InstrKind::Define_Global:
-    case InstrKind::Define_Var:
-    case InstrKind::Ptrcat: return;  // in the prologue
-    case InstrKind::Barrier:         // a group has one thread
-    case InstrKind::Block:
-    case InstrKind::Noop: return;
-    case InstrKind::Range:
-    case InstrKind::Unroll: return open_loop(id);
-    case InstrKind::EndRange: return close_loop();
-    case InstrKind::If: return open_if(id);
-    case InstrKind::EndIf: return close_if();
-    case InstrKind::Assign: values_[i.args[0].id] = value(i.args[1]); return;
-    case InstrKind::Alu: values_[id] = displaces_[id] ? displaced(i) : compute(i); return;
-    case InstrKind::Acc:
-    case InstrKind::Const:
-    case InstrKind::Vconst:
-    case InstrKind::Special:
-    case InstrKind::Load:
-    case InstrKind::Store:
-    case InstrKind::Prefetch:
-    case InstrKind::Gep:
-    case InstrKind::Vectorize:
-    case InstrKind::Wmma:
-    case InstrKind::Simd_reduce:
-    case InstrKind::Cast:
-    case InstrKind::Bitcast:
-    case InstrKind::Custom: values_[id] = compute(i); return;
-  }
+  RUNE_UNREACHABLE();
 }
 
 // The Accs from outside that the body opened at `id` assigns, in order.
@@ -350,14 +318,14 @@ std::vector<uint32_t> KernelRenderer::assigned_within(uint32_t id) const {
   int depth = 0;
   for (uint32_t at = id; at < kernel_.body.size(); ++at) {
     const Instr& i = kernel_.body[at];
-    if (opens(i.kind())) ++depth;
-    if (closes(i.kind()) && --depth == 0) break;
+    if (lower::opens_scope(i.kind())) ++depth;
+    if (lower::closes_scope(i.kind()) && --depth == 0) break;
     if (i.as<Assign>() && i.args[0].id < id) found.insert(i.args[0].id);
   }
   return {found.begin(), found.end()};
 }
 
-void KernelRenderer::open_loop(uint32_t id) {
+Value KernelRenderer::open_loop(uint32_t id) {
   const Instr& i = kernel_.body[id];
   const std::string n = std::to_string(id);
   Scope scope{.id = id,
@@ -386,11 +354,11 @@ void KernelRenderer::open_loop(uint32_t id) {
     scope.entry_values.push_back(values_[acc].text);
     values_[acc].text = "%a" + std::to_string(acc) + ".loop" + n;
   }
-  values_[id] = {"%i" + n, i.type.dtype, 1};
   scope.before = w_.take();
   scopes_.push_back(std::move(scope));
   w_.label("loop" + n);
   w_.take();  // close_loop writes the label, followed by the phis
+  return {"%i" + n, i.type.dtype, 1};
 }
 
 void KernelRenderer::close_loop() {
@@ -417,10 +385,16 @@ void KernelRenderer::close_loop() {
   w_.line("br i1 ", more, ", label %loop", n, ", label %end", n);
   w_.label("end" + n);
   if (!scope.guarded) return;
+  join_accs(scope, ".end" + n, latch);
+}
+
+// Behind a scope whose body may not have run, and if it has, came from block `last`.
+void KernelRenderer::join_accs(const Scope& scope, const std::string& suffix,
+                               const std::string& last) {
   for (size_t k = 0; k < scope.accs.size(); ++k) {
     const uint32_t acc = scope.accs[k];
-    const std::string name = "%a" + std::to_string(acc) + ".end" + n;
-    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, latch);
+    const std::string name = "%a" + std::to_string(acc) + suffix;
+    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, last);
     values_[acc].text = name;
   }
 }
@@ -446,18 +420,13 @@ void KernelRenderer::close_if() {
   const std::string n = std::to_string(scope.id), last = w_.block();
   w_.line("br label %endif", n);
   w_.label("endif" + n);
-  for (size_t k = 0; k < scope.accs.size(); ++k) {
-    const uint32_t acc = scope.accs[k];
-    const std::string name = "%a" + std::to_string(acc) + ".endif" + n;
-    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, last);
-    values_[acc].text = name;
-  }
+  join_accs(scope, ".endif" + n, last);
 }
 
 }  // namespace
 }  // namespace llvm
 
-std::string llvm_symbol(const std::string& kernel_name) {
+std::string llvm_symbol(std::string_view kernel_name) {
   std::string symbol;
   for (const char c : kernel_name)
     symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';

@@ -29,7 +29,7 @@
 namespace rune::render {
 
 // The function's name of a kernel so named: letters, digits and `_`, never a name of the C library.
-std::string llvm_symbol(const std::string& kernel_name);
+std::string llvm_symbol(std::string_view kernel_name);
 
 // A module of one kernel. Throws UserError(Unsupported) for Custom and Wmma.
 std::string render_llvm(const lower::Kernel& kernel);

@@ -1,4 +1,5 @@
 // Scalar operations for the LLVM IR renderer.
+#include <algorithm>
 #include <bit>
 #include <optional>
 
@@ -9,47 +10,17 @@ namespace rune::render::llvm {
 
 namespace {
 
-// The C library's name of an operation on float64; the float32 one has an `f` behind it.
-const char* libm_name(AluOp op) {
-  switch (op) {
-    case AluOp::Fmod: return "fmod";
-    case AluOp::Pow: return "pow";
-    case AluOp::Atan2: return "atan2";
-    case AluOp::Hypot: return "hypot";
-    case AluOp::Cbrt: return "cbrt";
-    case AluOp::Exp: return "exp";
-    case AluOp::Exp2: return "exp2";
-    case AluOp::Expm1: return "expm1";
-    case AluOp::Log: return "log";
-    case AluOp::Log2: return "log2";
-    case AluOp::Log10: return "log10";
-    case AluOp::Log1p: return "log1p";
-    case AluOp::Sin: return "sin";
-    case AluOp::Cos: return "cos";
-    case AluOp::Tan: return "tan";
-    case AluOp::Asin: return "asin";
-    case AluOp::Acos: return "acos";
-    case AluOp::Atan: return "atan";
-    case AluOp::Sinh: return "sinh";
-    case AluOp::Cosh: return "cosh";
-    case AluOp::Tanh: return "tanh";
-    case AluOp::Asinh: return "asinh";
-    case AluOp::Acosh: return "acosh";
-    case AluOp::Atanh: return "atanh";
-    case AluOp::Erf: return "erf";
-    default: return nullptr;
-  }
-}
-
-[[noreturn]] void not_native(AluOp op, const Value& x) {
-  RUNE_UNREACHABLE("llvm_ir: cannot render ", name_of(op), " of ", name_of(x.dtype),
-                   " (decompose rewrites it)");
+// The C library's function of doubles that computes an operation, or nothing; the one of floats has
+// an `f` behind its name.
+std::string libm_name(AluOp op) {
+  const std::string_view spelling = info(op).c;
+  return std::string(spelling.substr(0, spelling.find('(')));
 }
 
 // One call a lane.
-Value libm(Writer& w, const char* name, const std::vector<Value>& args) {
+Value libm(Writer& w, const std::string& name, const std::vector<Value>& args) {
   const Value& first = args[0];
-  const std::string function = first.dtype == DType::Float32 ? std::string(name) + 'f' : name;
+  const std::string function = first.dtype == DType::Float32 ? name + 'f' : name;
   Value result{"poison", first.dtype, first.lanes};
   for (int lane = 0; lane < first.lanes; ++lane) {
     std::vector<Value> scalars;
@@ -82,10 +53,12 @@ std::optional<double> constant_of(const Value& x) {
 // it is NaN (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs
 // no check, on whichever side it is; to a zero on the right goes what equals it, a zero of any
 // sign.
-Value extremum(Writer& w, AluOp op, const Value& a, const Value& b) {
-  const bool is_max = op == AluOp::Max || op == AluOp::Fmax;
+template <AluOp kOp>
+Value extremum(Writer& w, const char*, const std::vector<Value>& x) {
+  const Value &a = x[0], &b = x[1];
+  const bool is_max = kOp == AluOp::Max || kOp == AluOp::Fmax;
   const char* before = is_max ? "fcmp ogt" : "fcmp olt";
-  const bool propagates = op == AluOp::Max || op == AluOp::Min;
+  const bool propagates = kOp == AluOp::Max || kOp == AluOp::Min;
   const std::optional<double> limit = constant_of(b);
   if (propagates && limit && *limit == *limit) {
     if (*limit != 0) return w.select(w.compare(before, b, a), b, a);
@@ -115,81 +88,30 @@ Value remainder(Writer& w, const Value& a, const Value& b) {
   return w.binary("sub", a, w.binary("mul", divide(w, a, b), b));
 }
 
-Value boolean(Writer& w, AluOp op, const std::vector<Value>& args) {
-  const Value& a = args[0];
-  const Value& b = args.back();
-  switch (op) {
-    case AluOp::Not: return bool_not(w, a);
-    case AluOp::Max:
-    case AluOp::Or: return w.binary("or", a, b);
-    case AluOp::Min:
-    case AluOp::And: return w.binary("and", a, b);
-    case AluOp::Xor:
-    case AluOp::Cmpne: return w.binary("xor", a, b);
-    case AluOp::Cmpeq: return bool_not(w, w.binary("xor", a, b));
-    case AluOp::Cmplt: return w.binary("and", bool_not(w, a), b);
-    case AluOp::Cmple: return w.binary("or", bool_not(w, a), b);
-    default: not_native(op, a);
-  }
+Value integer_magnitude(Writer& w, const char*, const std::vector<Value>& x) {
+  const std::string type = type_text(x[0]);
+  return {w.call_raw("llvm.abs." + mangled(x[0].dtype, x[0].lanes), type,
+                     {{type, x[0].text}, {"i1", "false"}}),
+          x[0].dtype, x[0].lanes};
 }
 
-Value integer(Writer& w, AluOp op, const std::vector<Value>& args) {
-  const Value& a = args[0];
-  const Value& b = args.back();
-  const bool is_signed_dtype = is_signed(a.dtype);
+Value integer_sign(Writer& w, const char*, const std::vector<Value>& x) {
+  const Value& a = x[0];
   const Value zero = constant(a.dtype, 0, a.lanes);
-  switch (op) {
-    case AluOp::Add: return w.binary("add", a, b);
-    case AluOp::Sub: return w.binary("sub", a, b);
-    case AluOp::Mul: return w.binary("mul", a, b);
-    case AluOp::Mulacc: return w.binary("add", w.binary("mul", a, args[1]), b);
-    case AluOp::Div: return divide(w, a, b);
-    case AluOp::Fmod: return remainder(w, a, b);
-    case AluOp::Max: return intrinsic(w, is_signed_dtype ? "smax" : "umax", args);
-    case AluOp::Min: return intrinsic(w, is_signed_dtype ? "smin" : "umin", args);
-    case AluOp::Cmplt: return w.compare(is_signed_dtype ? "icmp slt" : "icmp ult", a, b);
-    case AluOp::Cmple: return w.compare(is_signed_dtype ? "icmp sle" : "icmp ule", a, b);
-    case AluOp::Cmpeq: return w.compare("icmp eq", a, b);
-    case AluOp::Cmpne: return w.compare("icmp ne", a, b);
-    case AluOp::Xor: return w.binary("xor", a, b);
-    case AluOp::Or: return w.binary("or", a, b);
-    case AluOp::And: return w.binary("and", a, b);
-    case AluOp::Shl: return w.binary("shl", a, b);
-    case AluOp::Shr: return w.binary(is_signed_dtype ? "ashr" : "lshr", a, b);
-    case AluOp::Neg: return w.binary("sub", zero, a);
-    case AluOp::Not: return w.binary("xor", a, constant(a.dtype, -1, a.lanes));
-    case AluOp::Abs: {
-      if (!is_signed_dtype) return a;
-      const std::string type = type_text(a);
-      return {w.call_raw("llvm.abs." + mangled(a.dtype, a.lanes), type,
-                         {{type, a.text}, {"i1", "false"}}),
-              a.dtype, a.lanes};
-    }
-    case AluOp::Sign: {
-      const Value positive = w.convert("zext", w.compare("icmp ne", a, zero), a.dtype);
-      if (!is_signed_dtype) return positive;
-      const Value sign = w.binary("ashr", a, constant(a.dtype, bits_of(a.dtype) - 1, a.lanes));
-      return w.binary("or", sign, positive);
-    }
-    default: not_native(op, a);
-  }
+  const Value positive = w.convert("zext", w.compare("icmp ne", a, zero), a.dtype);
+  if (!is_signed(a.dtype)) return positive;
+  const Value sign = w.binary("ashr", a, constant(a.dtype, bits_of(a.dtype) - 1, a.lanes));
+  return w.binary("or", sign, positive);
 }
 
-Value float_predicate(Writer& w, AluOp op, const Value& x) {
-  const Value infinity = constant(Scalar::highest(x.dtype), x.lanes);
-  switch (op) {
-    case AluOp::Isnan: return w.compare("fcmp uno", x, x);
-    case AluOp::Isinf: return w.compare("fcmp oeq", intrinsic(w, "fabs", {x}), infinity);
-    case AluOp::Isfinite: return w.compare("fcmp one", intrinsic(w, "fabs", {x}), infinity);
-    default: {
-      const DType bits = x.dtype == DType::Float32 ? DType::Int32 : DType::Int64;
-      return w.compare("icmp slt", w.convert("bitcast", x, bits), constant(bits, 0, x.lanes));
-    }
-  }
+Value float_sign_bit(Writer& w, const char*, const std::vector<Value>& x) {
+  const DType bits = x[0].dtype == DType::Float32 ? DType::Int32 : DType::Int64;
+  return w.compare("icmp slt", w.convert("bitcast", x[0], bits), constant(bits, 0, x[0].lanes));
 }
 
 // -0.0 and 0.0 give 0.0, NaN itself.
-Value float_sign(Writer& w, const Value& x) {
+Value float_sign(Writer& w, const char*, const std::vector<Value>& args) {
+  const Value& x = args[0];
   const Value zero = constant(x.dtype, 0, x.lanes);
   const Value rest = w.binary("fadd", x, zero);
   const Value below =
@@ -197,7 +119,8 @@ Value float_sign(Writer& w, const Value& x) {
   return w.select(w.compare("fcmp ogt", x, zero), constant(x.dtype, 1, x.lanes), below);
 }
 
-Value ldexp(Writer& w, const Value& x, const Value& exponent) {
+Value ldexp(Writer& w, const char*, const std::vector<Value>& args) {
+  const auto [x, exponent] = std::pair(args[0], args[1]);
   const Value integer = w.convert("fptosi", exponent, DType::Int32);
   // Of NaN it is poison; what a NaN is scaled by does not matter, but it has to be some number.
   const Value power =
@@ -207,51 +130,122 @@ Value ldexp(Writer& w, const Value& x, const Value& exponent) {
   return w.call(name, x.dtype, x.lanes, {x, power});
 }
 
-Value floating(Writer& w, AluOp op, const std::vector<Value>& args) {
-  const Value& a = args[0];
-  const Value& b = args.back();
-  switch (op) {
-    case AluOp::Add: return w.binary("fadd", a, b);
-    case AluOp::Sub: return w.binary("fsub", a, b);
-    case AluOp::Mul: return w.binary("fmul", a, b);
-    case AluOp::Fdiv: return w.binary("fdiv", a, b);
-    case AluOp::Recip: return w.binary("fdiv", constant(a.dtype, 1, a.lanes), a);
-    case AluOp::Mulacc: return intrinsic(w, "fma", args);
-    case AluOp::Max:
-    case AluOp::Min:
-    case AluOp::Fmax:
-    case AluOp::Fmin: return extremum(w, op, a, b);
-    case AluOp::Cmplt: return w.compare("fcmp olt", a, b);
-    case AluOp::Cmple: return w.compare("fcmp ole", a, b);
-    case AluOp::Cmpeq: return w.compare("fcmp oeq", a, b);
-    case AluOp::Cmpne: return w.compare("fcmp une", a, b);
-    case AluOp::Copysign: return intrinsic(w, "copysign", args);
-    case AluOp::Ldexp: return ldexp(w, a, b);
-    case AluOp::Neg: return w.value(a.dtype, a.lanes, "fneg ", type_text(a), ' ', a.text);
-    case AluOp::Abs: return intrinsic(w, "fabs", args);
-    case AluOp::Sqrt: return intrinsic(w, "sqrt", args);
-    case AluOp::Floor: return intrinsic(w, "floor", args);
-    case AluOp::Ceil: return intrinsic(w, "ceil", args);
-    case AluOp::Trunc: return intrinsic(w, "trunc", args);
-    case AluOp::Rint: return intrinsic(w, "rint", args);
-    case AluOp::Sign: return float_sign(w, a);
-    case AluOp::Isnan:
-    case AluOp::Isinf:
-    case AluOp::Isfinite:
-    case AluOp::Signbit: return float_predicate(w, op, a);
-    default:
-      if (const char* name = libm_name(op)) return libm(w, name, args);
-      not_native(op, a);
-  }
+// How operations are emitted: by a function that takes the word beside it.
+using Operands = const std::vector<Value>&;
+struct Row {
+  AluOp op;
+  const char* kinds;  // letters: b bool, s signed, u unsigned, f float
+  Value (*emit)(Writer& w, const char* word, Operands x);
+  const char* word = "";
+};
+
+Value binary(Writer& w, const char* word, Operands x) {
+  return w.binary(word, x[0], x[1]);
 }
+Value compare(Writer& w, const char* word, Operands x) {
+  return w.compare(word, x[0], x[1]);
+}
+// Of |x| and infinity.
+Value compare_size(Writer& w, const char* word, Operands x) {
+  const Value infinity = constant(Scalar::highest(x[0].dtype), x[0].lanes);
+  return w.compare(word, intrinsic(w, "fabs", x), infinity);
+}
+Value same(Writer&, const char*, Operands x) {
+  return x[0];
+}
+
+constexpr Row kRows[] = {
+    {AluOp::Add, "su", binary, "add"},
+    {AluOp::Add, "f", binary, "fadd"},
+    {AluOp::Sub, "su", binary, "sub"},
+    {AluOp::Sub, "f", binary, "fsub"},
+    {AluOp::Mul, "su", binary, "mul"},
+    {AluOp::Mul, "f", binary, "fmul"},
+    {AluOp::Mulacc, "su",
+     [](Writer& w, const char*, Operands x) {
+       return w.binary("add", w.binary("mul", x[0], x[1]), x[2]);
+     }},
+    {AluOp::Mulacc, "f", intrinsic, "fma"},
+    {AluOp::Fdiv, "f", binary, "fdiv"},
+    {AluOp::Recip, "f",
+     [](Writer& w, const char*, Operands x) {
+       return w.binary("fdiv", constant(x[0].dtype, 1, x[0].lanes), x[0]);
+     }},
+    {AluOp::Div, "su", [](Writer& w, const char*, Operands x) { return divide(w, x[0], x[1]); }},
+    {AluOp::Fmod, "su",
+     [](Writer& w, const char*, Operands x) { return remainder(w, x[0], x[1]); }},
+    {AluOp::Max, "b", binary, "or"},
+    {AluOp::Max, "s", intrinsic, "smax"},
+    {AluOp::Max, "u", intrinsic, "umax"},
+    {AluOp::Max, "f", extremum<AluOp::Max>},
+    {AluOp::Min, "b", binary, "and"},
+    {AluOp::Min, "s", intrinsic, "smin"},
+    {AluOp::Min, "u", intrinsic, "umin"},
+    {AluOp::Min, "f", extremum<AluOp::Min>},
+    {AluOp::Fmax, "f", extremum<AluOp::Fmax>},
+    {AluOp::Fmin, "f", extremum<AluOp::Fmin>},
+    {AluOp::Cmplt, "b",
+     [](Writer& w, const char*, Operands x) { return w.binary("and", bool_not(w, x[0]), x[1]); }},
+    {AluOp::Cmplt, "s", compare, "icmp slt"},
+    {AluOp::Cmplt, "u", compare, "icmp ult"},
+    {AluOp::Cmplt, "f", compare, "fcmp olt"},
+    {AluOp::Cmple, "b",
+     [](Writer& w, const char*, Operands x) { return w.binary("or", bool_not(w, x[0]), x[1]); }},
+    {AluOp::Cmple, "s", compare, "icmp sle"},
+    {AluOp::Cmple, "u", compare, "icmp ule"},
+    {AluOp::Cmple, "f", compare, "fcmp ole"},
+    {AluOp::Cmpeq, "b",
+     [](Writer& w, const char*, Operands x) { return bool_not(w, w.binary("xor", x[0], x[1])); }},
+    {AluOp::Cmpeq, "su", compare, "icmp eq"},
+    {AluOp::Cmpeq, "f", compare, "fcmp oeq"},
+    {AluOp::Cmpne, "b", binary, "xor"},
+    {AluOp::Cmpne, "su", compare, "icmp ne"},
+    {AluOp::Cmpne, "f", compare, "fcmp une"},
+    {AluOp::Xor, "bsu", binary, "xor"},
+    {AluOp::Or, "bsu", binary, "or"},
+    {AluOp::And, "bsu", binary, "and"},
+    {AluOp::Shl, "su", binary, "shl"},
+    {AluOp::Shr, "s", binary, "ashr"},
+    {AluOp::Shr, "u", binary, "lshr"},
+    {AluOp::Neg, "su",
+     [](Writer& w, const char*, Operands x) {
+       return w.binary("sub", constant(x[0].dtype, 0, x[0].lanes), x[0]);
+     }},
+    {AluOp::Neg, "f",
+     [](Writer& w, const char*, Operands x) {
+       return w.value(x[0].dtype, x[0].lanes, "fneg ", type_text(x[0]), ' ', x[0].text);
+     }},
+    {AluOp::Not, "b", [](Writer& w, const char*, Operands x) { return bool_not(w, x[0]); }},
+    {AluOp::Not, "su",
+     [](Writer& w, const char*, Operands x) {
+       return w.binary("xor", x[0], constant(x[0].dtype, -1, x[0].lanes));
+     }},
+    {AluOp::Abs, "s", integer_magnitude},
+    {AluOp::Abs, "u", same},
+    {AluOp::Abs, "f", intrinsic, "fabs"},
+    {AluOp::Sign, "su", integer_sign},
+    {AluOp::Sign, "f", float_sign},
+    {AluOp::Copysign, "f", intrinsic, "copysign"},
+    {AluOp::Ldexp, "f", ldexp},
+    {AluOp::Sqrt, "f", intrinsic, "sqrt"},
+    {AluOp::Floor, "f", intrinsic, "floor"},
+    {AluOp::Ceil, "f", intrinsic, "ceil"},
+    {AluOp::Trunc, "f", intrinsic, "trunc"},
+    {AluOp::Rint, "f", intrinsic, "rint"},
+    {AluOp::Isnan, "f",
+     [](Writer& w, const char*, Operands x) { return w.compare("fcmp uno", x[0], x[0]); }},
+    {AluOp::Isinf, "f", compare_size, "fcmp oeq"},
+    {AluOp::Isfinite, "f", compare_size, "fcmp one"},
+    {AluOp::Signbit, "f", float_sign_bit},
+};
 
 }  // namespace
 
 bool is_libm_name(const std::string& name) {
-  for (const AluInfo& row : all_alu_ops())
-    if (const char* libm = libm_name(row.op))
-      if (name == libm || name == std::string(libm) + 'f') return true;
-  return false;
+  return std::any_of(all_alu_ops().begin(), all_alu_ops().end(), [&](const AluInfo& row) {
+    const std::string libm = libm_name(row.op);
+    return !libm.empty() && (name == libm || name == libm + 'f');
+  });
 }
 
 Value emit_alu(Writer& w, AluOp op, std::vector<Value> args) {
@@ -262,8 +256,12 @@ Value emit_alu(Writer& w, AluOp op, std::vector<Value> args) {
     const Value result = emit_alu(w, op, std::move(args));
     return is_bool(result.dtype) ? result : emit_cast(w, result, dtype);
   }
-  if (is_bool(dtype)) return boolean(w, op, args);
-  return is_float(dtype) ? floating(w, op, args) : integer(w, op, args);
+  for (const Row& row : kRows)
+    if (row.op == op && is_of_kinds(dtype, row.kinds)) return row.emit(w, row.word, args);
+  const std::string name = libm_name(op);
+  RUNE_CHECK(is_float(dtype) && !name.empty(), "llvm_ir: cannot render ", name_of(op), " of ",
+             name_of(dtype), " (decompose rewrites it)");
+  return libm(w, name, args);
 }
 
 }  // namespace rune::render::llvm

@@ -29,31 +29,8 @@ std::string offset(Writer& w, const std::string& pointer, DType dtype, const Val
   return w.emit_once("getelementptr ", element, ", ptr ", address, ", i64 ", index.displacement);
 }
 
-// The address of each index. In several pieces: of the last piece that starts at or before it.
-std::string addresses(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index) {
-  index = memory.size() > 1 ? whole_index(w, index) : wide_index(w, index);
-  std::string address = offset(w, memory[0].pointer, dtype, index);
-  const std::string type = vector_type("ptr", index.lanes);
-  int64_t start = 0;
-  for (size_t i = 1; i < memory.size(); ++i) {
-    start += memory[i - 1].size;
-    const Value first = constant(DType::Int64, start, index.lanes);
-    const Value here = w.compare("icmp sge", index, first);
-    const std::string other = offset(w, memory[i].pointer, dtype, w.binary("sub", index, first));
-    address = w.emit("select ", type_text(here), ' ', here.text, ", ", type, ' ', other, ", ", type,
-                     ' ', address);
-  }
-  return address;
-}
-
-bool is_read_only(const std::vector<MemoryPiece>& memory) {
-  for (const MemoryPiece& piece : memory)
-    if (!piece.read_only) return false;
-  return true;
-}
-
-bool has_elements(const std::vector<MemoryPiece>& memory) {
-  return memory[0].size > 0;
+std::string address_of(Writer& w, const Memory& memory, DType dtype, const Value& index) {
+  return offset(w, memory.pointer, dtype, wide_index(w, index));
 }
 
 Value zero_of(DType dtype, int lanes) {
@@ -74,17 +51,16 @@ std::string alignment(DType dtype) {
 }
 
 // Masked elements read element 0 instead, and give 0 by a select: no branch.
-Value load_scalar(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, Value index,
-                  const Value* valid) {
+Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, const Value* valid) {
   const DType raw_dtype = memory_dtype(dtype);
   if (valid) {
     index = whole_index(w, index);
     index = w.select(*valid, index, zero_of(index.dtype, 1));
   }
-  const std::string address = addresses(w, memory, dtype, index);
+  const std::string address = address_of(w, memory, dtype, index);
   const Value raw =
       w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
-              alignment(dtype), is_read_only(memory) ? ", !invariant.load !0" : "");
+              alignment(dtype), memory.read_only ? ", !invariant.load !0" : "");
   const Value result = from_memory(w, raw, dtype);
   return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
 }
@@ -106,24 +82,23 @@ Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
   return {raw, dtype, lanes};
 }
 
-Value load_contiguous(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
-                      const Value& index, const Value* valid) {
+Value load_contiguous(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                      const Value* valid) {
   const DType raw_dtype = memory_dtype(dtype);
-  const std::string address = addresses(w, memory, dtype, index);
-  const Value raw = valid ? load_masked(w, memory[0].pointer, raw_dtype, lanes, address, *valid)
-                          : w.value(raw_dtype, lanes, "load ", type_text(raw_dtype, lanes),
-                                    ", ptr ", address, ", align ", alignment(dtype),
-                                    is_read_only(memory) ? ", !invariant.load !0" : "");
+  const std::string address = address_of(w, memory, dtype, index);
+  const Value raw =
+      valid ? load_masked(w, memory.pointer, raw_dtype, lanes, address, *valid)
+            : w.value(raw_dtype, lanes, "load ", type_text(raw_dtype, lanes), ", ptr ", address,
+                      ", align ", alignment(dtype), memory.read_only ? ", !invariant.load !0" : "");
   return from_memory(w, raw, dtype);
 }
 
 // x86 gathers elements of 32 and 64 bits; narrower ones would become a branch a lane, so they are
 // loaded one by one, without branches.
-Value gather(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, const Value& index,
-             const Value* valid) {
+Value gather(Writer& w, const Memory& memory, DType dtype, const Value& index, const Value* valid) {
   const int lanes = index.lanes;
   const DType raw_dtype = memory_dtype(dtype);
-  if (size_of(dtype) < 4 && (!valid || has_elements(memory))) {
+  if (size_of(dtype) < 4 && (!valid || memory.size > 0)) {
     Value result{"poison", dtype, lanes};
     for (int lane = 0; lane < lanes; ++lane) {
       Value lane_valid;
@@ -138,18 +113,11 @@ Value gather(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, con
   const std::string type = type_text(raw_dtype, lanes), pointers = vector_type("ptr", lanes);
   const std::string raw = w.call_raw(
       "llvm.masked.gather." + mangled(raw_dtype, lanes) + ".v" + std::to_string(lanes) + "p0", type,
-      {{pointers, addresses(w, memory, dtype, index)},
+      {{pointers, address_of(w, memory, dtype, index)},
        {"i32", alignment(dtype)},
        {type_text(mask), mask.text},
        {type, "zeroinitializer"}});
   return from_memory(w, {raw, raw_dtype, lanes}, dtype);
-}
-
-// index, index + 1 ...: for an access that may cross from one piece to the next.
-Value consecutive(Writer& w, const Value& index, int lanes) {
-  std::vector<Scalar> steps;
-  for (int lane = 0; lane < lanes; ++lane) steps.push_back(Scalar::of(DType::Int64, lane));
-  return w.binary("add", w.splat(whole_index(w, index), lanes), vector_constant(steps));
 }
 
 void store_scalar(Writer& w, const std::string& address, const Value& raw, const Value* valid) {
@@ -168,41 +136,36 @@ void store_scalar(Writer& w, const std::string& address, const Value& raw, const
 
 }  // namespace
 
-Value emit_load(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
-                const Value& index, const Value* valid) {
-  RUNE_CHECK(!memory.empty(), "a load from what is no memory");
+Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                const Value* valid) {
   if (valid && valid->text == "true") valid = nullptr;
   if (index.lanes > 1) return gather(w, memory, dtype, index, valid);
   if (lanes == 1) {
-    if (!valid || has_elements(memory)) return load_scalar(w, memory, dtype, index, valid);
+    if (!valid || memory.size > 0) return load_scalar(w, memory, dtype, index, valid);
     return zero_of(dtype, 1);  // of an empty memory no element is valid
   }
-  if (memory.size() > 1) return gather(w, memory, dtype, consecutive(w, index, lanes), valid);
   return load_contiguous(w, memory, dtype, lanes, index, valid);
 }
 
-void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& index, Value value,
+void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,
                 const Value* valid, bool nontemporal) {
-  RUNE_CHECK(!memory.empty(), "a store to what is no memory");
   if (valid && valid->text == "true") valid = nullptr;
   const DType dtype = value.dtype;
   const int lanes = value.lanes;
   if (is_bool(dtype)) value = emit_cast(w, value, DType::Uint8);
   const std::string type = type_text(value);
-  const bool scatters = index.lanes > 1 || (memory.size() > 1 && lanes > 1);
-  if (scatters) {
-    const Value all = index.lanes > 1 ? index : consecutive(w, index, lanes);
+  if (index.lanes > 1) {
     const Value mask = valid ? w.splat(*valid, lanes) : constant(DType::Bool, 1, lanes);
     w.call_raw(
         "llvm.masked.scatter." + mangled(value.dtype, lanes) + ".v" + std::to_string(lanes) + "p0",
         "void",
         {{type, value.text},
-         {vector_type("ptr", lanes), addresses(w, memory, dtype, all)},
+         {vector_type("ptr", lanes), address_of(w, memory, dtype, index)},
          {"i32", alignment(dtype)},
          {type_text(mask), mask.text}});
     return;
   }
-  const std::string address = addresses(w, memory, dtype, index);
+  const std::string address = address_of(w, memory, dtype, index);
   if (lanes == 1) return store_scalar(w, address, value, valid);
   if (valid) {
     const Value mask = w.splat(*valid, lanes);
@@ -220,12 +183,11 @@ void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& 
          streams ? ", !nontemporal !1" : "");
 }
 
-void emit_prefetch(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype,
-                   const Value& index) {
-  if (!has_elements(memory)) return;
+void emit_prefetch(Writer& w, const Memory& memory, DType dtype, const Value& index) {
+  if (memory.size == 0) return;
   for (int lane = 0; lane < index.lanes; ++lane) {
     const Value one = index.lanes > 1 ? w.extract(index, lane) : index;
-    const std::string address = addresses(w, memory, dtype, one);
+    const std::string address = address_of(w, memory, dtype, one);
     // To be read, into all caches.
     w.call_raw("llvm.prefetch.p0", "void",
                {{"ptr", address}, {"i32", "0"}, {"i32", "3"}, {"i32", "1"}});

@@ -5,21 +5,19 @@
 
 namespace rune::render::llvm {
 
-// A stretch of memory; a Ptrcat is several, one after the other.
-struct MemoryPiece {
+struct Memory {
   std::string pointer;
   int64_t size = 0;  // elements
   bool read_only = false;
 };
 
 // As lower::Load; `valid` may be null.
-Value emit_load(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype, int lanes,
-                const Value& index, const Value* valid);
+Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                const Value* valid);
 // As lower::Store.
-void emit_store(Writer& w, const std::vector<MemoryPiece>& memory, const Value& index, Value value,
+void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,
                 const Value* valid, bool nontemporal);
 // As lower::Prefetch.
-void emit_prefetch(Writer& w, const std::vector<MemoryPiece>& memory, DType dtype,
-                   const Value& index);
+void emit_prefetch(Writer& w, const Memory& memory, DType dtype, const Value& index);
 
 }  // namespace rune::render::llvm

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "render/c_like.h"
-#include "render/identifier.h"
 
 namespace rune::render {
 
@@ -127,44 +126,42 @@ void set_matrix_products(Dialect& d) {
   }
 }
 
-template <class T>
-void set(PerDType<T>& table, DType dtype, T value) {
-  table[static_cast<int>(dtype)] = std::move(value);
-}
-
 void set_types(Dialect& d) {
-  set<std::string>(d.types, DType::Bool, "bool");
-  constexpr std::pair<DType, const char*> kTypes[] = {
-      {DType::Int8, "char"},    {DType::Int16, "short"},     {DType::Int32, "int"},
-      {DType::Uint8, "uchar"},  {DType::Uint16, "ushort"},   {DType::Uint32, "uint"},
-      {DType::Float16, "half"}, {DType::Bfloat16, "bfloat"}, {DType::Float32, "float"},
-  };
-  for (const auto& [dtype, name] : kTypes) {
-    set<std::string>(d.types, dtype, name);
-    set<std::string>(d.packed, dtype, concat("packed_", name));
-  }
-  set<std::string>(d.types, DType::Int64, "long");
-  set<std::string>(d.types, DType::Uint64, "ulong");
+  d.types = by_dtype({{DType::Int8, "char"},
+                      {DType::Int16, "short"},
+                      {DType::Int32, "int"},
+                      {DType::Uint8, "uchar"},
+                      {DType::Uint16, "ushort"},
+                      {DType::Uint32, "uint"},
+                      {DType::Float16, "half"},
+                      {DType::Bfloat16, "bfloat"},
+                      {DType::Float32, "float"}});
+  for (size_t i = 0; i < d.types.size(); ++i)
+    if (!d.types[i].empty()) d.packed[i] = "packed_" + d.types[i];
+  d.types[static_cast<size_t>(DType::Bool)] = "bool";
+  d.types[static_cast<size_t>(DType::Int64)] = "long";
+  d.types[static_cast<size_t>(DType::Uint64)] = "ulong";
   d.wrap32 = "uint";
   d.wrap64 = "ulong";
   d.storage_only.set(static_cast<int>(DType::Bfloat16));
 }
 
 void set_literals(Dialect& d) {
-  set<std::string>(d.integer_suffix, DType::Uint32, "u");
-  set<std::string>(d.integer_suffix, DType::Int64, "L");
-  set<std::string>(d.integer_suffix, DType::Uint64, "UL");
-  set<std::string>(d.float_literal, DType::Float32, "$xf");
-  set<std::string>(d.float_literal, DType::Float16, "(half)$xf");
-  set<std::string>(d.float_bits, DType::Float32, "as_type<float>(0x$xu)");
-  set<std::string>(d.float_bits, DType::Float16, "as_type<half>((ushort)0x$x)");
-  set<std::string>(d.float_bits, DType::Bfloat16, "as_type<bfloat>((ushort)0x$x)");
+  d.integer_suffix = by_dtype({{DType::Uint32, "u"}, {DType::Int64, "L"}, {DType::Uint64, "UL"}});
+  d.float_literal = by_dtype({{DType::Float32, "$xf"}, {DType::Float16, "(half)$xf"}});
+  d.float_bits = by_dtype({{DType::Float32, "as_type<float>(0x$xu)"},
+                           {DType::Float16, "as_type<half>((ushort)0x$x)"},
+                           {DType::Bfloat16, "as_type<bfloat>((ushort)0x$x)"}});
   d.bitcast = "as_type<$T>($0)";
 }
 
 // precise:: names Metal's accurate variants of what has several; half goes through float, whose
 // exact or correctly rounded results round to the correctly rounded half.
 void set_spellings(Dialect& d) {
+  for (const AluOp op :
+       {AluOp::Copysign, AluOp::Abs, AluOp::Floor, AluOp::Ceil, AluOp::Trunc, AluOp::Rint,
+        AluOp::Isnan, AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit, AluOp::Mulacc})
+    d.functions.set(static_cast<size_t>(op));
   constexpr AluOp kPrecise[] = {
       AluOp::Pow,   AluOp::Fmod,  AluOp::Atan2, AluOp::Sqrt, AluOp::Exp,  AluOp::Exp2,
       AluOp::Log,   AluOp::Log2,  AluOp::Log10, AluOp::Sin,  AluOp::Cos,  AluOp::Tan,
@@ -281,74 +278,11 @@ Dialect make_dialect() {
   return d;
 }
 
-// Within the float contract: exact or correctly rounded in the specification's tables of accuracy.
-constexpr AluOp kNativeFloat[] = {
-    AluOp::Add,   AluOp::Sub,      AluOp::Mul,     AluOp::Fdiv,  AluOp::Fmod,   AluOp::Max,
-    AluOp::Min,   AluOp::Fmax,     AluOp::Fmin,    AluOp::Cmplt, AluOp::Cmple,  AluOp::Cmpeq,
-    AluOp::Cmpne, AluOp::Copysign, AluOp::Neg,     AluOp::Abs,   AluOp::Sign,   AluOp::Recip,
-    AluOp::Sqrt,  AluOp::Floor,    AluOp::Ceil,    AluOp::Trunc, AluOp::Rint,   AluOp::Isnan,
-    AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit, AluOp::Where, AluOp::Mulacc,
-};
-
 }  // namespace
 
 const Dialect& msl_dialect() {
   static const Dialect dialect = make_dialect();
   return dialect;
-}
-
-Capabilities metal_capabilities() {
-  Capabilities caps;
-  caps.name = "metal";
-  caps.languages = {"metal", "c"};
-  caps.model = ExecutionModel::Grid;
-  caps.num_cores = 10;
-  caps.vector_bits = 128;  // the widest access of one thread
-  caps.num_vector_registers = 96;
-  caps.max_threads_per_group = 1024;
-  caps.simd_width = msl_dialect().simd_width;
-  for (const auto& [key, text] : msl_dialect().simd_reduce)
-    caps.simd_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
-  for (const auto& [key, text] : msl_dialect().atomics)
-    caps.atomic_ops[static_cast<size_t>(key.second)].set(static_cast<size_t>(key.first));
-  for (const auto& [op, function] : msl_dialect().matrix_products) caps.matrix_ops.push_back(op);
-  caps.shared_memory_bytes = msl_dialect().shared_bytes;
-  caps.l1_bytes = 8 << 10;
-  caps.l2_bytes = 768 << 10;
-  caps.last_level_bytes = 8 << 20;
-  caps.max_buffers = msl_dialect().max_parameters - 2 + msl_dialect().max_members;
-  caps.bandwidth_bytes_per_ns = 100;
-  caps.last_level_bytes_per_ns = 300;
-  caps.operations_per_ns = rates_by_size(1750);
-  caps.launch_ns = 5000;
-  for (int d = 0; d < kNumDTypes; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    if (!msl_dialect().has(dtype)) continue;
-    caps.dtypes.set(static_cast<size_t>(d));
-    if (!msl_dialect().storage_only[static_cast<size_t>(d)])
-      caps.arithmetic.set(static_cast<size_t>(d));
-  }
-  set_all_native(caps);
-  for (const DType dtype : {DType::Float16, DType::Float32}) {
-    caps.native_ops[static_cast<int>(dtype)].reset();
-    for (const AluOp op : kNativeFloat) set_native(caps, op, dtype);
-  }
-  for (int d = 0; d < kNumDTypes; ++d)
-    for (const AluOp op :
-         {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Pow, AluOp::Shl, AluOp::Shr})
-      if (is_integer(static_cast<DType>(d))) set_native(caps, op, static_cast<DType>(d), false);
-  return caps;
-}
-
-std::string msl_function_name(const std::string& kernel_name) {
-  return identifier(kernel_name);
-}
-
-std::string render_msl(const lower::Kernel& kernel) {
-  return render_c_like(kernel, msl_dialect());
-}
-std::string render_msl_library(std::span<const lower::Kernel> kernels) {
-  return render_c_like_library(kernels, msl_dialect());
 }
 
 }  // namespace rune::render

@@ -17,29 +17,18 @@
 // kernels have no return.
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "lower/instr.h"
-#include "render/dialect.h"
-#include "types/capabilities.h"
+#include "render/c_like.h"
 
 namespace rune::render {
 
 const Dialect& msl_dialect();
 
-// An Apple-silicon GPU in general, for rendering on machines that have none. Native are the
-// operations that Metal rounds correctly or computes exactly; functions for which its specification
-// allows more error than the float contract are decomposed.
-Capabilities metal_capabilities();
-
-// The name of a kernel's function in the rendered text.
-std::string msl_function_name(const std::string& kernel_name);
-
 // Throws UserError(DType) for float64, UserError(Unsupported) for more than 541 buffers or 32 KiB
 // of threadgroup memory; see c_like.h.
-std::string render_msl(const lower::Kernel& kernel);
-// One source text with all kernels. Throws InternalError if two kernels have one function name.
-std::string render_msl_library(std::span<const lower::Kernel> kernels);
+inline std::string render_msl(const lower::Kernel& kernel) {
+  return render_c_like(kernel, msl_dialect());
+}
 
 }  // namespace rune::render

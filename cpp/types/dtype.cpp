@@ -51,6 +51,10 @@ DType promote_int_float(DType integer, DType floating) {
 Kind kind(DType dtype) {
   return row(dtype).kind;
 }
+bool is_of_kinds(DType dtype, std::string_view letters) {
+  static constexpr std::string_view kLetters[] = {"b", "si", "ui", "f"};  // by Kind
+  return letters.find_first_of(kLetters[static_cast<int>(kind(dtype))]) != std::string_view::npos;
+}
 int size_of(DType dtype) {
   return row(dtype).bytes;
 }

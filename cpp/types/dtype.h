@@ -48,6 +48,9 @@ inline bool is_signed(DType d) {
 inline bool is_bool(DType d) {
   return d == DType::Bool;
 }
+// Whether a letter of `letters` stands for the dtype's kind: b bool, s signed and u unsigned
+// integers, i both, f floats.
+bool is_of_kinds(DType dtype, std::string_view letters);
 
 // numpy.result_type(a, b) for strong dtypes. bfloat16 is as in NumPy's ufuncs with ml_dtypes:
 // bool and 8 bits become bfloat16; 16 bits and float16 give float32, wider integers float64.

@@ -19,14 +19,14 @@ ONE_THREAD = "grid=[1,1,1] local=[1,1,1]"
 
 
 def case_accumulator_over_ranges() -> Case:
-    """acc, assign, range, unroll, noop, block: sums of rows of x, times 2."""
+    """acc, assign, range, unroll: sums of rows of x, times 2."""
     text = f"""kernel @sums {ONE_THREAD} {{
       %0 = define_global index=0 size=8 writable=false : ptr f32
       %1 = define_global index=1 size=2 writable=true : ptr f32
       %2 = const i64(2) : i64
       %3 = const i64(4) : i64
       %4 = const f32(0.0) : f32
-      block id=1 start=true
+      barrier
       %6 = range %2 : i64
         %7 = acc %4 : f32
         %8 = unroll iterations=4 : i64
@@ -36,17 +36,16 @@ def case_accumulator_over_ranges() -> Case:
           %12 = alu add %7 %11 : f32
           assign %7 %12
         endrange
-        noop
+        barrier
         %16 = alu add %7 %7 : f32
         store nontemporal=false %1 %6 %16
       endrange
-      block id=1 start=false
     }}"""
     return text, [X, np.zeros(2, np.float32)], {}, [2 * X.reshape(2, 4).sum(1)]
 
 
 def case_vectors() -> Case:
-    """vconst, vectorize, gep, masked and indexed access, cast, bitcast."""
+    """vconst, vectorize, shuffle, masked and indexed access, cast, bitcast."""
     text = f"""kernel @vectors {ONE_THREAD} {{
       %0 = define_global index=0 size=8 writable=false : ptr f32
       %1 = define_global index=1 size=4 writable=true : ptr i32
@@ -56,13 +55,13 @@ def case_vectors() -> Case:
       %5 = vconst [i64(7),i64(0),i64(5),i64(2)] : i64x4
       %6 = vconst [bool(true),bool(false),bool(true),bool(true)] : boolx4
       %7 = load %0 %5 %6 : f32x4
-      %8 = gep indices=[3,2,1,0] %7 : f32x4
+      %8 = shuffle indices=[3,2,1,0] %7 : f32x4
       %9 = load %0 %4 : f32
       %10 = vectorize %9 : f32x4
       %11 = alu mul %8 %10 : f32x4
       store nontemporal=true %2 %3 %11
-      %13 = gep indices=[0] %11 : f32
-      %14 = gep indices=[3] %11 : f32
+      %13 = shuffle indices=[0] %11 : f32
+      %14 = shuffle indices=[3] %11 : f32
       %15 = vectorize %13 %14 : f32x2
       %16 = bitcast %15 : i32x2
       store nontemporal=false %1 %3 %16
@@ -111,24 +110,27 @@ def case_variables_and_conditions() -> Case:
 
 
 def case_scratch_memories() -> Case:
-    """buffer, local, ptrcat, barrier, custom-free: a reversal through scratch memory."""
+    """buffer, local, barrier: a reversal through scratch memory."""
     text = f"""kernel @scratch {ONE_THREAD} {{
       %0 = define_global index=0 size=8 writable=true : ptr f32
-      %1 = buffer size=3 : ptr f32
-      %2 = local size=5 : ptr f32
-      %3 = ptrcat %1 %2 : ptr f32
+      %1 = buffer size=8 : ptr f32
+      %2 = local size=8 : ptr f32
+      %3 = const i64(0) : i64
       %4 = const i64(8) : i64
       %5 = const i64(7) : i64
       %6 = range %4 : i64
         %7 = load %0 %6 : f32
-        store nontemporal=false %3 %6 %7
+        store nontemporal=false %1 %6 %7
       endrange
       barrier
       %11 = range %4 : i64
         %12 = alu sub %5 %11 : i64
-        %13 = load %3 %12 : f32
-        store nontemporal=false %0 %11 %13
+        %13 = load %1 %12 : f32
+        store nontemporal=false %2 %11 %13
       endrange
+      barrier
+      %17 = load %2 %3 : f32x8
+      store nontemporal=false %0 %3 %17
     }}"""
     return text, [X], {}, [X[::-1]]
 

@@ -142,25 +142,6 @@ def test_gather_and_scatter(dtype, index_dtype, masked):
     np.testing.assert_array_equal(bits(z), bits(scattered))
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-def test_ptrcat_crosses_its_parts(lanes):
-    sizes = [5, 3, 8]
-    k = Text(16 // lanes)
-    parts = [k.memory("f32", i, size, True) for i, size in enumerate(sizes)]
-    out = k.memory("f32", 3, 16, True)
-    joined = k(f"ptrcat {' '.join(parts)} : ptr f32")
-    at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
-    value = k(f"load {joined} {at} : {typed('f32', lanes)}")
-    k.store(out, at, value)
-    k.store(joined, at, k(f"alu add {value} {value} : {typed('f32', lanes)}"))
-    arrays = [some("f32", size, i) for i, size in enumerate(sizes)]
-    expected = np.concatenate(arrays)
-    result = np.zeros(16, np.float32)
-    run(k, [*arrays, result])
-    np.testing.assert_array_equal(result, expected)
-    np.testing.assert_array_equal(np.concatenate(arrays), 2 * expected)
-
-
 @pytest.mark.parametrize(
     "dtype,lanes", [("f32", 16), ("f64", 8), ("i8", 64), ("f32", 4), ("i16", 3)]
 )
@@ -435,13 +416,13 @@ def test_bitcast(source, lanes):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lanes(dtype):
-    """Gep, Vectorize, Vconst and splats."""
+    """Shuffle, Vectorize, Vconst and splats."""
     k = Text(1)
     out, source = k.memory(dtype, 0, 32, True), k.memory(dtype, 1, 8)
     x = k(f"load {source} {k.const(0)} : {dtype}x8")
-    reverse = k(f"gep indices=[7,6,5,4,3,2,1,0] {x} : {dtype}x8")
+    reverse = k(f"shuffle indices=[7,6,5,4,3,2,1,0] {x} : {dtype}x8")
     k.store(out, k.const(0), reverse)
-    third, fifth = k(f"gep indices=[3] {x} : {dtype}"), k(f"gep indices=[5] {x} : {dtype}")
+    third, fifth = k(f"shuffle indices=[3] {x} : {dtype}"), k(f"shuffle indices=[5] {x} : {dtype}")
     k.store(out, k.const(8), k(f"vectorize {third} {fifth} {third} {fifth} : {dtype}x4"))
     k.store(out, k.const(12), k(f"vectorize {fifth} : {dtype}x4"))
     one = "true" if dtype == "bool" else "1.0" if dtype in FLOATS else "1"

@@ -88,17 +88,11 @@ void read_caches(Capabilities& caps) {
 #endif
 }
 
-// Operations on integers that decompose guards or builds from others.
-constexpr AluOp kNotNativeOnIntegers[] = {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod,
-                                          AluOp::Pow, AluOp::Shl,  AluOp::Shr};
-constexpr AluOp kNotNativeOnFloats[] = {AluOp::Idiv, AluOp::Mod, AluOp::Hypot};
-// These have vector expansions. What has none in float64 is one call of the C library a lane.
-constexpr AluOp kExpandedInFloats[] = {AluOp::Exp,  AluOp::Exp2,  AluOp::Expm1, AluOp::Log,
-                                       AluOp::Log2, AluOp::Log10, AluOp::Log1p, AluOp::Sin,
-                                       AluOp::Cos,  AluOp::Tan,   AluOp::Tanh};
-constexpr AluOp kExpandedInFloat32[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,  AluOp::Asin,
-                                        AluOp::Acos,  AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,
-                                        AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
+// What the C library computes in float64, one call a lane: of these there is no expansion into
+// vector operations.
+constexpr AluOp kCalledInFloat64[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,  AluOp::Asin,
+                                      AluOp::Acos,  AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,
+                                      AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
 
 // Additions of vectors that one lane's call of the C library, or division of 64-bit integers, takes
 // as long as.
@@ -110,7 +104,7 @@ void set_scalar_costs(Capabilities& caps) {
   for (const DType dtype : {DType::Float32, DType::Float64})
     for (const AluOp op : {AluOp::Idiv, AluOp::Mod, AluOp::Fmod})
       set_cost(caps, op, dtype, kCallCost * caps.lanes(dtype));
-  for (const AluOp op : kExpandedInFloat32)
+  for (const AluOp op : kCalledInFloat64)
     set_cost(caps, op, DType::Float64, kCallCost * caps.lanes(DType::Float64));
   for (const DType dtype : {DType::Int32, DType::Uint32})
     set_cost(caps, AluOp::Mul, dtype, kMul32Cost);
@@ -119,6 +113,18 @@ void set_scalar_costs(Capabilities& caps) {
     for (const AluOp op : {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod})
       set_cost(caps, op, dtype, kDivisionCost * caps.lanes(dtype));
   }
+}
+
+// What the LLVM renderer computes itself; `decompose` rewrites the other operations.
+void set_native_ops(Capabilities& caps) {
+  set_elementary_native(caps);
+  set_table_costs(caps);
+  set_scalar_costs(caps);
+  set_native(caps, kCalledInFloat64, DType::Float64);
+  // AVX-512 scales by powers of two; elsewhere LLVM calls the C library for each lane.
+  if (caps.vector_bits >= 512)
+    for (const DType dtype : {DType::Float32, DType::Float64})
+      set_native(caps, AluOp::Ldexp, dtype);
 }
 
 Capabilities read_capabilities() {
@@ -147,32 +153,9 @@ Capabilities read_capabilities() {
     caps.dtypes.set(d);
     caps.arithmetic.set(d, dtype != DType::Float16 && dtype != DType::Bfloat16);
   }
-  set_cpu_native_ops(caps);
+  set_native_ops(caps);
   return caps;
 }
-
-}  // namespace
-
-void set_cpu_native_ops(Capabilities& caps) {
-  set_all_native(caps);
-  set_scalar_costs(caps);
-  for (int d = 0; d < kNumDTypes; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    if (is_integer(dtype))
-      for (const AluOp op : kNotNativeOnIntegers) set_native(caps, op, dtype, false);
-    if (!is_float(dtype)) continue;
-    for (const AluOp op : kNotNativeOnFloats) set_native(caps, op, dtype, false);
-    // AVX-512 scales by powers of two; elsewhere LLVM calls the C library for each lane.
-    if (caps.vector_bits < 512) set_native(caps, AluOp::Ldexp, dtype, false);
-  }
-  for (const AluOp op : kExpandedInFloat32) set_native(caps, op, DType::Float32, false);
-  for (const AluOp op : kExpandedInFloats) {
-    set_native(caps, op, DType::Float32, false);
-    set_native(caps, op, DType::Float64, false);
-  }
-}
-
-namespace {
 
 // The built-in ones, and those of each calibration. They stay alive, since other threads may use
 // them.

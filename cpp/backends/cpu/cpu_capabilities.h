@@ -20,7 +20,4 @@ const Capabilities& cpu_capabilities();
 // set_figures.
 void calibrate_cpu(const CpuFigures& figures);
 
-// Marks the operations that the LLVM renderer computes itself; the others go through `decompose`.
-void set_cpu_native_ops(Capabilities& caps);
-
 }  // namespace rune::runtime

@@ -63,6 +63,7 @@ Capabilities null_capabilities() {
     caps.arithmetic.set(d);
   }
   set_all_native(caps);
+  set_table_costs(caps);
   return caps;
 }
 

@@ -36,45 +36,33 @@ std::optional<AluOp> binary_op(const Node& node) {
   return std::nullopt;
 }
 
-// The c for which `x op c` is x, for every x of the dtype.
+// The c for which `x op c` is x, for every x of the dtype, if there is one.
 std::optional<Scalar> identity_of(AluOp op, DType dtype) {
   const bool real = is_float(dtype);
-  switch (op) {
-    case AluOp::Add: return real ? Scalar::of(dtype, -0.0) : Scalar::zero(dtype);  // -0 + 0 is 0
-    case AluOp::Sub: return Scalar::zero(dtype);
-    case AluOp::Mul:
-    case AluOp::Pow:
-    case AluOp::Fdiv:
-    case AluOp::Div: return Scalar::one(dtype);
-    case AluOp::Idiv: return real ? std::nullopt : std::optional(Scalar::one(dtype));  // rounds
-    case AluOp::Max: return Scalar::lowest(dtype);
-    case AluOp::Min: return Scalar::highest(dtype);
-    case AluOp::Xor:
-    case AluOp::Or:
-    case AluOp::Shl:
-    case AluOp::Shr: return Scalar::zero(dtype);
-    case AluOp::And: return all_ones(dtype);
-    case AluOp::Cmpeq: return is_bool(dtype) ? std::optional(Scalar::one(dtype)) : std::nullopt;
-    case AluOp::Cmpne: return is_bool(dtype) ? std::optional(Scalar::zero(dtype)) : std::nullopt;
-    default: return std::nullopt;  // the others have none
-  }
+  if (op == AluOp::Add && real) return Scalar::of(dtype, -0.0);  // -0 + 0 is 0
+  if (one_of(op, {AluOp::Add, AluOp::Sub, AluOp::Xor, AluOp::Or, AluOp::Shl, AluOp::Shr}))
+    return Scalar::zero(dtype);
+  if (op == AluOp::Idiv && real) return std::nullopt;  // it rounds
+  if (one_of(op, {AluOp::Mul, AluOp::Pow, AluOp::Fdiv, AluOp::Div, AluOp::Idiv}))
+    return Scalar::one(dtype);
+  if (op == AluOp::Max) return Scalar::lowest(dtype);
+  if (op == AluOp::Min) return Scalar::highest(dtype);
+  if (op == AluOp::And) return all_ones(dtype);
+  if (op == AluOp::Cmpeq && is_bool(dtype)) return Scalar::one(dtype);
+  if (op == AluOp::Cmpne && is_bool(dtype)) return Scalar::zero(dtype);
+  return std::nullopt;
 }
 
 // The c for which `x op c` is c, for every x of the dtype. Floats have none: NaN and inf get in.
 std::optional<Scalar> absorber_of(AluOp op, DType dtype) {
   if (is_float(dtype)) return std::nullopt;
-  switch (op) {
-    case AluOp::Mul:
-    case AluOp::And:
-    case AluOp::Div:
-    case AluOp::Idiv:
-    case AluOp::Mod:
-    case AluOp::Fmod: return Scalar::zero(dtype);  // division by zero gives 0
-    case AluOp::Or: return all_ones(dtype);
-    case AluOp::Max: return Scalar::highest(dtype);
-    case AluOp::Min: return Scalar::lowest(dtype);
-    default: return std::nullopt;  // the others have none
-  }
+  // Division by zero gives 0.
+  if (one_of(op, {AluOp::Mul, AluOp::And, AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod}))
+    return Scalar::zero(dtype);
+  if (op == AluOp::Or) return all_ones(dtype);
+  if (op == AluOp::Max) return Scalar::highest(dtype);
+  if (op == AluOp::Min) return Scalar::lowest(dtype);
+  return std::nullopt;
 }
 
 }  // namespace

@@ -9,13 +9,10 @@ using sym::Expr;
 
 namespace {
 
-class Combiner {
+class Combiner : Lowering {
  public:
   explicit Combiner(KernelContext& context)
-      : caps_(context.caps),
-        builder_(context.builder),
-        values_(context.values),
-        nest_(context.nest),
+      : Lowering(context),
         threads_(context.nest.threads()),
         combination_(context.kernel.combination()) {}
 
@@ -36,7 +33,7 @@ class Combiner {
     for (int lanes = builder_.type(x).lanes; lanes > 1; lanes /= 2) {
       Ints low, high;
       for (int i = 0; i < lanes / 2; ++i) low.push_back(i), high.push_back(i + lanes / 2);
-      const Var a = builder_.gep_here(x, low), b = builder_.gep_here(x, high);
+      const Var a = builder_.shuffle_here(x, low), b = builder_.shuffle_here(x, high);
       x = builder_.alu_here(alu_of(op), {a, b});
     }
     return x;
@@ -52,18 +49,18 @@ class Combiner {
 
   // Within each SIMD-group; then each of them combines the results of all.
   Var combine_simd_groups(Var x, ReduceOp op) {
-    const int64_t width = caps_.simd_width, groups = threads_ / width;
+    const int64_t width = context_.caps.simd_width, groups = threads_ / width;
     const DType dtype = builder_.type(x).dtype;
     x = builder_.simd_reduce(alu_of(op), width, x);
     if (groups == 1) return x;
     const Expr thread = nest_.thread_number(threads_);
-    const Var lane = values_.emit(mod(thread, width));
+    const Var lane = index_.emit(mod(thread, width));
     const Var shared = builder_.local(dtype, groups);
-    const Var first = builder_.alu(AluOp::Cmpeq, {lane, values_.index_constant(0)});
-    builder_.store(shared, values_.emit(floordiv(thread, width)), x, first, false);
+    const Var first = builder_.alu(AluOp::Cmpeq, {lane, index_.constant(0)});
+    builder_.store(shared, index_.emit(floordiv(thread, width)), x, first, false);
     builder_.barrier();
     Var valid;
-    if (groups < width) valid = builder_.alu(AluOp::Cmplt, {lane, values_.index_constant(groups)});
+    if (groups < width) valid = builder_.alu(AluOp::Cmplt, {lane, index_.constant(groups)});
     x = builder_.load_here(shared, lane, 1, valid);
     if (valid.valid())
       x = builder_.alu_here(AluOp::Where, {valid, x, builder_.constant(neutral(op, dtype))});
@@ -73,26 +70,22 @@ class Combiner {
   // A tree over the threads, through shared memory.
   Var combine_through_memory(Var x, ReduceOp op) {
     const Var shared = builder_.local(builder_.type(x).dtype, threads_);
-    const Var thread = values_.emit(nest_.thread_number(threads_));
+    const Var thread = index_.emit(nest_.thread_number(threads_));
     builder_.store(shared, thread, x, {}, false);
     builder_.barrier();
     for (int64_t half = threads_ / 2; half > 0; half /= 2) {
-      builder_.open_if(builder_.alu(AluOp::Cmplt, {thread, values_.index_constant(half)}));
+      builder_.open_if(builder_.alu(AluOp::Cmplt, {thread, index_.constant(half)}));
       const Var mine = builder_.load_here(shared, thread, 1, {});
       const Var other = builder_.load_here(
-          shared, values_.emit(nest_.thread_number(threads_) + Expr(half)), 1, {});
+          shared, index_.emit(nest_.thread_number(threads_) + Expr(half)), 1, {});
       builder_.store(shared, thread, builder_.alu_here(alu_of(op), {mine, other}), {}, false);
       builder_.close_if();
       builder_.barrier();
     }
-    return builder_.load_here(shared, values_.index_constant(0), 1, {});
+    return builder_.load_here(shared, index_.constant(0), 1, {});
   }
 
  private:
-  const Capabilities& caps_;
-  ScopedBuilder& builder_;
-  ValueEmitter& values_;
-  LoopNest& nest_;
   const int64_t threads_;
   const schedule::Combination* const combination_;
 };

@@ -19,13 +19,6 @@ Builder builder_like(const Kernel& kernel) {
   return Builder(std::move(result));
 }
 
-bool opens_scope(InstrKind kind) {
-  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
-}
-bool closes_scope(InstrKind kind) {
-  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
-}
-
 // Copies a kernel, replacing each Alu instruction by what `rewrite(emitter, op, operands)` appends.
 template <class Rewrite>
 Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewrite) {

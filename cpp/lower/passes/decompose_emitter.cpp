@@ -146,7 +146,7 @@ Value any_greater(Value integers, Literal bound) {
     std::iota(low.begin(), low.end(), 0);
     std::iota(high.begin(), high.end(), lanes - half);
     Emitter& e = *integers.emitter;
-    largest = apply(AluOp::Max, {e.gep(largest, low), e.gep(largest, high)});
+    largest = apply(AluOp::Max, {e.shuffle(largest, low), e.shuffle(largest, high)});
     lanes = half;
   }
   return less(bound, largest);

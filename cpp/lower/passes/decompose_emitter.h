@@ -69,7 +69,7 @@ class Emitter {
   std::optional<Scalar> constant_of(Value v) const;
   Value cast(Value v, DType dtype) { return value(builder_.cast(v.var, dtype)); }
   Value bitcast(Value v, DType dtype) { return value(builder_.bitcast(v.var, dtype)); }
-  Value gep(Value v, Ints lanes) { return value(builder_.gep(v.var, std::move(lanes))); }
+  Value shuffle(Value v, Ints lanes) { return value(builder_.shuffle(v.var, std::move(lanes))); }
 
   Value acc(Value initial) { return value(builder_.acc(initial.var)); }
   void assign(Value acc, Value v) { builder_.assign(acc.var, v.var); }

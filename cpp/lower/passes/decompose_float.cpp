@@ -33,31 +33,36 @@ Value test_sign(Operands x) {
   return less(bits(x[0]), 0);
 }
 
+namespace {
+
 // Comparisons do not order 0.0 and -0.0: of equal numbers the bits decide, combined by And for the
-// larger, by Or for the smaller.
+// larger, by Or for the smaller. Right if neither is NaN.
+Value larger(Value a, Value b) {
+  const Value unequal = where(less(a, b), b, a);
+  return where(equal(a, b), from_bits(bits(a) & bits(b)), unequal);
+}
+Value smaller(Value a, Value b) {
+  const Value unequal = where(less(b, a), b, a);
+  return where(equal(a, b), from_bits(bits(a) | bits(b)), unequal);
+}
+
+}  // namespace
+
 Value maximum(Operands x) {
-  const auto [a, b] = std::pair(x[0], x[1]);
-  const Value larger = where(less(a, b), b, a);
-  const Value ordered = where(equal(a, b), from_bits(bits(a) & bits(b)), larger);
-  return where(is_nan(b), b, ordered);
+  const Value number = larger(x[0], x[1]);
+  return where(is_nan(x[1]), x[1], number);
 }
 Value minimum(Operands x) {
-  const auto [a, b] = std::pair(x[0], x[1]);
-  const Value smaller = where(less(b, a), b, a);
-  const Value ordered = where(equal(a, b), from_bits(bits(a) | bits(b)), smaller);
-  return where(is_nan(b), b, ordered);
+  const Value number = smaller(x[0], x[1]);
+  return where(is_nan(x[1]), x[1], number);
 }
 Value larger_number(Operands x) {
-  const auto [a, b] = std::pair(x[0], x[1]);
-  const Value larger = where(less(a, b), b, a);
-  const Value ordered = where(equal(a, b), from_bits(bits(a) & bits(b)), larger);
-  return where(is_nan(a), b, ordered);
+  const Value number = larger(x[0], x[1]);
+  return where(is_nan(x[0]), x[1], number);
 }
 Value smaller_number(Operands x) {
-  const auto [a, b] = std::pair(x[0], x[1]);
-  const Value smaller = where(less(b, a), b, a);
-  const Value ordered = where(equal(a, b), from_bits(bits(a) | bits(b)), smaller);
-  return where(is_nan(a), b, ordered);
+  const Value number = smaller(x[0], x[1]);
+  return where(is_nan(x[0]), x[1], number);
 }
 
 // Numbers of at least 2^mantissa are integers; adding that to smaller ones rounds them.

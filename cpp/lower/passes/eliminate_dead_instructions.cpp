@@ -6,22 +6,15 @@ namespace rune::lower {
 
 namespace {
 
-bool opens(InstrKind kind) {
-  return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
-}
-bool closes(InstrKind kind) {
-  return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
-}
-
 // For each instruction, the one that opens the innermost scope around it (for an opener or its end:
 // the opener itself), or -1.
 std::vector<int64_t> scope_openers(const Kernel& kernel) {
   std::vector<int64_t> opener(kernel.body.size(), -1), open;
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     const InstrKind kind = kernel.body[i].kind();
-    if (opens(kind)) open.push_back(static_cast<int64_t>(i));
+    if (opens_scope(kind)) open.push_back(static_cast<int64_t>(i));
     opener[i] = open.empty() ? -1 : open.back();
-    if (closes(kind)) open.pop_back();
+    if (closes_scope(kind)) open.pop_back();
   }
   return opener;
 }
@@ -31,11 +24,11 @@ std::vector<int64_t> scope_parents(const Kernel& kernel) {
   std::vector<int64_t> parent(kernel.body.size(), -1), open;
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     const InstrKind kind = kernel.body[i].kind();
-    if (opens(kind)) {
+    if (opens_scope(kind)) {
       parent[i] = open.empty() ? -1 : open.back();
       open.push_back(static_cast<int64_t>(i));
     }
-    if (closes(kind)) open.pop_back();
+    if (closes_scope(kind)) open.pop_back();
   }
   return parent;
 }
@@ -44,7 +37,7 @@ bool has_effect(const Instr& instr) {
   const InstrKind kind = instr.kind();
   return kind == InstrKind::Store || kind == InstrKind::Prefetch || kind == InstrKind::Barrier ||
          kind == InstrKind::Define_Global || kind == InstrKind::Define_Var ||
-         kind == InstrKind::Custom || kind == InstrKind::Block;
+         kind == InstrKind::Custom;
 }
 
 class Marker {
@@ -71,7 +64,7 @@ class Marker {
       for (const size_t assign : assigns_[i]) mark(assign);
     }
     for (size_t i = 0; i < kernel_.body.size(); ++i)
-      if (closes(kernel_.body[i].kind())) live[i] = live[opener_[i]];
+      if (closes_scope(kernel_.body[i].kind())) live[i] = live[opener_[i]];
   }
 
   std::vector<bool> live;
@@ -81,7 +74,7 @@ class Marker {
     if (live[i]) return;
     live[i] = true;
     pending_.push_back(i);
-    const int64_t scope = opens(kernel_.body[i].kind()) ? parent_[i] : opener_[i];
+    const int64_t scope = opens_scope(kernel_.body[i].kind()) ? parent_[i] : opener_[i];
     if (scope >= 0) mark(static_cast<size_t>(scope));
   }
 

@@ -12,11 +12,12 @@ KernelContext::KernelContext(Launch& launch, const schedule::Kernel& kernel)
     : graph(launch.graph),
       kernel(kernel),
       caps(launch.caps),
-      index_dtype(launch.index_dtype),
       outer(schedule::outer_axes(kernel)),
       builder(launch.builder),
-      values(launch, kernel),
-      nest(builder, values, kernel, index_dtype) {}
+      index(launch, static_cast<int>(kernel.lanes())),
+      memory(launch, kernel, index),
+      values(launch, kernel, index, memory),
+      nest(builder, index, kernel) {}
 
 Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,
                               const std::vector<Expr>& axes) const {
@@ -37,10 +38,10 @@ void KernelContext::keep_points(const schedule::Stage& stage, const Index& origi
   std::vector<Access> wanted;
   for (const Point& point : points)
     wanted.push_back({v, kept_index(*stage.keeps, point.axes), point.mask});
-  values.take(stage.takes.value_or(std::vector<Value>{}));
+  memory.take(stage.takes.value_or(std::vector<Value>{}));
   const std::vector<Var> results = values.evaluate(wanted);
   for (size_t i = 0; i < wanted.size(); ++i)
-    values.keep(v, origin, wanted[i].index, results[i], wanted[i].mask);
+    memory.keep(v, origin, wanted[i].index, results[i], wanted[i].mask);
 }
 
 bool KernelContext::is_nontemporal(Value v) const {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "lower/passes/loop_nest.h"
+#include "lower/passes/value_emitter.h"
+#include "schedule/analysis/accesses.h"
 
 namespace rune::lower {
 
@@ -23,11 +25,33 @@ struct KernelContext {
   const schedule::Graph& graph;
   const schedule::Kernel& kernel;
   const Capabilities& caps;
-  const DType index_dtype;
   const Ints outer;  // axes in no stage
   ScopedBuilder& builder;
+  IndexEmitter index;
+  MemoryEmitter memory;
   ValueEmitter values;
   LoopNest nest;
+};
+
+// The parts of a kernel's context by name, for classes that lower a part of it.
+class Lowering {
+ protected:
+  explicit Lowering(KernelContext& context)
+      : context_(context),
+        graph_(context.graph),
+        builder_(context.builder),
+        index_(context.index),
+        memory_(context.memory),
+        values_(context.values),
+        nest_(context.nest) {}
+
+  KernelContext& context_;
+  const schedule::Graph& graph_;
+  ScopedBuilder& builder_;
+  IndexEmitter& index_;
+  MemoryEmitter& memory_;
+  ValueEmitter& values_;
+  LoopNest& nest_;
 };
 
 }  // namespace rune::lower

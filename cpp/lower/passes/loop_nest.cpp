@@ -1,22 +1,16 @@
 #include "lower/passes/loop_nest.h"
-#include "base/math.h"
 
 #include <algorithm>
+
+#include "base/math.h"
 
 namespace rune::lower {
 
 using sym::Expr;
 using sym::Mask;
 
-namespace {}  // namespace
-
-LoopNest::LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule::Kernel& kernel,
-                   DType index_dtype)
-    : builder_(builder),
-      values_(values),
-      iter_(kernel.iter),
-      index_dtype_(index_dtype),
-      threads_(kernel.iter.mapping.threads) {}
+LoopNest::LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::Kernel& kernel)
+    : builder_(builder), index_(index), iter_(kernel.iter), threads_(kernel.iter.mapping.threads) {}
 
 bool LoopNest::is_vector(int64_t axis) const {
   return contains(iter_.mapping.vec, axis);
@@ -27,7 +21,7 @@ bool LoopNest::is_thread(int64_t axis) const {
 }
 
 Expr LoopNest::size_of_axis(int64_t axis) {
-  return is_symbolic(axis) ? values_.symbol(*iter_.axes[axis].sym) : Expr(extent(axis));
+  return is_symbolic(axis) ? index_.symbol(*iter_.axes[axis].sym) : Expr(extent(axis));
 }
 
 bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
@@ -35,7 +29,7 @@ bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
   for (const int64_t axis : axes)
     if (is_symbolic(axis)) inside.require_nonnegative(size_of_axis(axis) - 1 - point.axes[axis]);
   if (inside.is_true()) return false;
-  builder_.open_if(values_.emit(inside));
+  builder_.open_if(index_.emit(inside));
   return true;
 }
 
@@ -46,8 +40,8 @@ Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, in
     Point next = point;
     Expr at = base + Expr(u * lanes);
     const int64_t used = std::min(lanes, count - u * lanes);
-    if (lanes > 1) at = at + values_.lane(used);
-    if (used < lanes) next.mask.require_between(values_.lane(lanes), 0, used);
+    if (lanes > 1) at = at + index_.lane(used);
+    if (used < lanes) next.mask.require_between(index_.lane(lanes), 0, used);
     next.axes[axis] = at;
     if (into_slots) next.slot = u;
     return next;
@@ -70,18 +64,18 @@ void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, c
   const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
   Expr start = from;
   if (last + 1 >= width) {
-    const Var steps = values_.emit(floordiv(end - from, width));
+    const Var steps = index_.emit(floordiv(end - from, width));
     const Var i = builder_.open_range(steps, true);
-    const Var at = values_.emit(from + values_.bind(i, {0, last / width}) * width);
-    body(extend(points, axis, values_.bind(at, {0, last + 1 - width}), width, into_slots));
+    const Var at = index_.emit(from + index_.bind(i, {0, last / width}) * width);
+    body(extend(points, axis, index_.bind(at, {0, last + 1 - width}), width, into_slots));
     builder_.close_range();
     if (width == 1) return;
-    const Var done = builder_.alu(AluOp::Max, {steps, values_.index_constant(0)});
-    start = from + values_.bind(done, {0, last / width}) * width;
+    const Var done = builder_.alu(AluOp::Max, {steps, index_.constant(0)});
+    start = from + index_.bind(done, {0, last / width}) * width;
   }
-  const Var j = builder_.open_range(values_.emit(floordiv(end - start + (lanes - 1), lanes)), true);
-  const Var position = values_.emit(start + values_.bind(j, {0, width / lanes}) * lanes);
-  Points rest = extend(points, axis, values_.bind(position, {0, last}), lanes, into_slots);
+  const Var j = builder_.open_range(index_.emit(floordiv(end - start + (lanes - 1), lanes)), true);
+  const Var position = index_.emit(start + index_.bind(j, {0, width / lanes}) * lanes);
+  Points rest = extend(points, axis, index_.bind(position, {0, last}), lanes, into_slots);
   for (Point& point : rest)
     if (lanes > 1) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
   body(rest);
@@ -103,15 +97,15 @@ void LoopNest::full_axis(int64_t axis, const Points& points, bool into_slots, co
 
 void LoopNest::loop(int64_t count, const std::function<void(const Expr&)>& body) {
   if (count == 1) return body(Expr(0));
-  const Var i = builder_.open_range(values_.index_constant(count));
-  body(values_.bind(i, {0, count - 1}));
+  const Var i = builder_.open_range(index_.constant(count));
+  body(index_.bind(i, {0, count - 1}));
   builder_.close_range();
 }
 
 void LoopNest::unrolled(int64_t count, const std::function<void(const Expr&)>& body) {
   if (count == 1) return body(Expr(0));
-  const Var i = builder_.open_unroll(count, index_dtype_);
-  body(values_.bind(i, {0, count - 1}));
+  const Var i = builder_.open_unroll(count, index_.dtype());
+  body(index_.bind(i, {0, count - 1}));
   builder_.close_range();
 }
 
@@ -120,29 +114,29 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
   const int64_t size = extent(axis), tile = current.size, width = step(axis);
   if (is_symbolic(axis)) {
     const Expr from = current.number * tile;
-    const Var end = builder_.alu(
-        AluOp::Min, {values_.emit(from + Expr(tile)), values_.emit(size_of_axis(axis))});
-    return symbolic_range(axis, from, values_.bind(end, {0, size}), points, into_slots, body);
+    const Var end =
+        builder_.alu(AluOp::Min, {index_.emit(from + Expr(tile)), index_.emit(size_of_axis(axis))});
+    return symbolic_range(axis, from, index_.bind(end, {0, size}), points, into_slots, body);
   }
   const int64_t steps = tile / width, total_steps = size / width, rest = size % width;
   const int64_t tiles = ceil_div(size, tile);
   const Expr first_step = current.number * steps;
-  Var count = values_.index_constant(steps);
+  Var count = index_.constant(steps);
   if (size % tile != 0)
-    count = builder_.alu(AluOp::Min, {count, values_.emit(Expr(total_steps) - first_step)});
+    count = builder_.alu(AluOp::Min, {count, index_.emit(Expr(total_steps) - first_step)});
   if (total_steps > 0) {
     // The last tile may have nothing but the rest.
     const Var i = builder_.open_range(count, total_steps <= (tiles - 1) * steps);
-    const Expr number = first_step + values_.bind(i, {0, steps - 1});
-    const Expr at = values_.emit_and_bind(number, total_steps);
+    const Expr number = first_step + index_.bind(i, {0, steps - 1});
+    const Expr at = index_.emit_and_bind(number, total_steps);
     body(extend(points, axis, at * width, width, into_slots));
     builder_.close_range();
   }
   if (!rest) return;
   // Only the last tile has a rest.
   if (tiles > 1)
-    builder_.open_if(builder_.alu(
-        AluOp::Cmpeq, {values_.emit(current.number), values_.index_constant(tiles - 1)}));
+    builder_.open_if(
+        builder_.alu(AluOp::Cmpeq, {index_.emit(current.number), index_.constant(tiles - 1)}));
   body(extend(points, axis, Expr(size - rest), rest, into_slots));
   if (tiles > 1) builder_.close_if();
 }
@@ -166,8 +160,8 @@ void LoopNest::nest(const Ints& axes, const Points& points, bool into_slots, con
 Expr LoopNest::thread_number(int64_t used) {
   const auto known = thread_.find(used);
   if (known != thread_.end()) return known->second;
-  const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_dtype_);
-  return thread_[used] = values_.bind(number, {0, used - 1});
+  const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_.dtype());
+  return thread_[used] = index_.bind(number, {0, used - 1});
 }
 
 // An axis dealt to the threads of the group, round robin.
@@ -181,10 +175,10 @@ void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body)
   };
   if (is_symbolic(axis)) {
     const Expr end = size_of_axis(axis);
-    const Var i = builder_.open_range(values_.emit(floordiv(end + (threads_ - 1), threads_)), true);
+    const Var i = builder_.open_range(index_.emit(floordiv(end + (threads_ - 1), threads_)), true);
     const Var position =
-        values_.emit(values_.bind(i, {0, (size - 1) / threads_}) * threads_ + thread);
-    Points inside = at(values_.bind(position, {0, size - 1}));
+        index_.emit(index_.bind(i, {0, (size - 1) / threads_}) * threads_ + thread);
+    Points inside = at(index_.bind(position, {0, size - 1}));
     for (Point& point : inside) point.mask.require_nonnegative(end - 1 - point.axes[axis]);
     body(inside);
     builder_.close_range();

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "lower/passes/value_emitter.h"
+#include "lower/passes/index_emitter.h"
 
 namespace rune::lower {
 
@@ -31,8 +31,7 @@ using Body = std::function<void(const Points&)>;
 // their bodies: for whole steps in a loop, for what is left of an axis once more under a mask.
 class LoopNest {
  public:
-  LoopNest(ScopedBuilder& builder, ValueEmitter& values, const schedule::Kernel& kernel,
-           DType index_dtype);
+  LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::Kernel& kernel);
 
   int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
   // Points that one iteration of the axis's innermost loop covers.
@@ -42,7 +41,7 @@ class LoopNest {
   // Whether the axis's size is known only when the program runs.
   bool is_symbolic(int64_t axis) const { return iter_.axes[axis].sym.has_value(); }
   sym::Expr size_of_axis(int64_t axis);
-  int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? values_.lanes() : 1; }
+  int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? index_.lanes() : 1; }
 
   // A point of which no axis is fixed.
   Point origin() const { return {std::vector<sym::Expr>(iter_.axes.size()), {}, 0}; }
@@ -81,9 +80,8 @@ class LoopNest {
   void thread_axis(int64_t axis, const Points& points, const Body& body);
 
   ScopedBuilder& builder_;
-  ValueEmitter& values_;
+  IndexEmitter& index_;
   const schedule::IterSpace& iter_;
-  const DType index_dtype_;
   const int64_t threads_;
   std::map<int64_t, sym::Expr> thread_;  // by how many of the threads matter
 };

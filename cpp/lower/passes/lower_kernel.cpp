@@ -40,6 +40,8 @@ class KernelLowerer {
         iter_(kernel.iter),
         mapping_(kernel.iter.mapping),
         builder_(context_.builder),
+        index_(context_.index),
+        memory_(context_.memory),
         values_(context_.values),
         nest_(context_.nest),
         tiles_(kernel.iter.axes.size()) {
@@ -81,14 +83,12 @@ class KernelLowerer {
     for (const int64_t axis : mapping_.block)
       sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
     const int64_t launched = kernel_.workgroups() * nest_.threads();
-    const Var number =
-        builder_.special(SpecialKind::Global_task_idx, 0, launched, context_.index_dtype);
+    const Var number = builder_.special(SpecialKind::Global_task_idx, 0, launched, index_.dtype());
     const bool guarded = launched > total;
-    if (guarded)
-      builder_.open_if(builder_.alu(AluOp::Cmplt, {number, values_.index_constant(total)}));
+    if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, index_.constant(total)}));
     Point point = start;
     const std::vector<Expr> index =
-        sym::unflatten_index(values_.bind(number, {0, total - 1}), sizes);
+        sym::unflatten_index(index_.bind(number, {0, total - 1}), sizes);
     for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
     const bool within = nest_.open_within_sizes(mapping_.block, point);
     run_stages({point});
@@ -114,8 +114,8 @@ class KernelLowerer {
       total *= counts.back();
     }
     if (counts.empty()) return {};
-    const Var group = builder_.special(SpecialKind::Workgroup_idx, 0, total, context_.index_dtype);
-    return sym::unflatten_index(values_.bind(group, {0, total - 1}), counts);
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, 0, total, index_.dtype());
+    return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
   }
 
   // The loops over outer axes, outermost first, with the stages that run between them, then the
@@ -150,11 +150,11 @@ class KernelLowerer {
     const std::optional<Tile> outer = tiles_[axis];
     const int64_t count = outer ? outer->size / inner : total;
     const Expr first = outer ? outer->number * count : Expr(0);
-    Var bound = values_.index_constant(count);
+    Var bound = index_.constant(count);
     if (total % count != 0)
-      bound = builder_.alu(AluOp::Min, {bound, values_.emit(Expr(total) - first)});
+      bound = builder_.alu(AluOp::Min, {bound, index_.emit(Expr(total) - first)});
     const Var i = builder_.open_range(bound);
-    const Expr number = values_.emit_and_bind(first + values_.bind(i, {0, count - 1}), total);
+    const Expr number = index_.emit_and_bind(first + index_.bind(i, {0, count - 1}), total);
     tiles_[axis] = {number, inner};
     body();
     tiles_[axis] = outer;
@@ -179,7 +179,7 @@ class KernelLowerer {
       nest_.nest(nest_.order_of(stage), outer, false,
                  [&](const Points& all) { context_.keep_points(stage, origin, all); });
     });
-    values_.hold(kept.value, origin);
+    memory_.hold(kept.value, origin);
   }
 
   // Whether the first `depth` loops have brought an axis down to a point.
@@ -206,7 +206,7 @@ class KernelLowerer {
   Point enter(KernelLowerer& around, const Points& points) {
     const auto known_here = [&](const Expr& expr) {
       if (expr.is_constant()) return expr;
-      return values_.bind(around.values_.emit(expr), expr.bounds());
+      return index_.bind(around.index_.emit(expr), expr.bounds());
     };
     Point point = nest_.origin();
     for (size_t axis = 0; axis < around.tiles_.size(); ++axis) {
@@ -227,7 +227,7 @@ class KernelLowerer {
         StageValue between = *kernel_.stored(buffer.value);
         between.strides.resize(iter_.axes.size());
         between.strides.resize(start.axes.size(), 0);
-        phase->values_.place_in_scratch(between.value, values_,
+        phase->memory_.place_in_scratch(between.value, memory_,
                                         phase->context_.kept_index(between, start.axes));
       }
       phase->outer_loops(depth, {point});
@@ -237,8 +237,8 @@ class KernelLowerer {
   void run_stages(const Points& points) {
     for (const Stage& stage : kernel_.stages()) {
       if (stage.depth) continue;
-      values_.take(stage.takes.value_or(std::vector<Value>{}));
-      values_.prefetch_for(stage);
+      memory_.take(stage.takes.value_or(std::vector<Value>{}));
+      memory_.prefetch_for(stage);
       switch (stage.kind) {
         case StageKind::Reduce: reduce_stage(stage, points); break;
         case StageKind::Map: map_stage(stage, points); break;
@@ -257,7 +257,7 @@ class KernelLowerer {
       const std::vector<Var> results = evaluate(wanted);
       size_t i = 0;
       for (const StageValue& value : stage.values) {
-        std::vector<ValueEmitter::Element> elements;
+        std::vector<MemoryEmitter::Element> elements;
         for (const Point& point : points) {
           Mask mask = point.mask;
           if (stage.axes.empty() && nest_.threads() > 1) require_first_thread(mask);
@@ -267,7 +267,7 @@ class KernelLowerer {
         if (kernel_.is_atomic()) {
           combine_atomically(value.value, elements);
         } else {
-          values_.store(value.value, elements, context_.is_nontemporal(value.value));
+          memory_.store(value.value, elements, context_.is_nontemporal(value.value));
         }
       }
     });
@@ -289,10 +289,9 @@ class KernelLowerer {
     return identities;
   }
 
-  void combine_atomically(Value v, const std::vector<ValueEmitter::Element>& elements) {
-    for (const ValueEmitter::Element& element : elements)
-      values_.update(v, element.position, element.value, element.mask, {},
-                     {schedule::reduction_op(context_.graph[v]), true});
+  void combine_atomically(Value v, const std::vector<MemoryEmitter::Element>& elements) {
+    for (const MemoryEmitter::Element& element : elements)
+      memory_.update(v, element, {}, {schedule::reduction_op(context_.graph[v]), true});
   }
 
   void reduce_stage(const Stage& stage, const Points& points) {
@@ -315,6 +314,8 @@ class KernelLowerer {
   const schedule::IterSpace& iter_;
   const schedule::Mapping& mapping_;
   ScopedBuilder& builder_;
+  IndexEmitter& index_;
+  MemoryEmitter& memory_;
   ValueEmitter& values_;
   LoopNest& nest_;
   std::optional<MatrixStage> matrix_;  // by which the kernel's contraction runs

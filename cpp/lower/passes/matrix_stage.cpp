@@ -40,16 +40,14 @@ Expr sum_of_bits(const Expr& number, const Ints& steps) {
 }  // namespace
 
 MatrixStage::MatrixStage(KernelContext& context)
-    : context_(context),
-      builder_(context.builder),
-      values_(context.values),
+    : Lowering(context),
       plan_(*context.kernel.matrix()),
       op_(find_operation(context)),
       width_(context.nest.threads() / (plan_.groups[0] * plan_.groups[1])) {
   const int64_t threads = context.nest.threads();
   const Expr thread = context.nest.thread_number(threads);
-  thread_ = values_.emit_and_bind(mod(thread, width_), width_);
-  simd_ = values_.emit_and_bind(floordiv(thread, width_), threads / width_);
+  thread_ = index_.emit_and_bind(mod(thread, width_), width_);
+  simd_ = index_.emit_and_bind(floordiv(thread, width_), threads / width_);
   if (plan_.depth > 0) make_panels();
 }
 
@@ -70,15 +68,15 @@ MatrixStage::Place MatrixStage::place_in_tile(size_t tile, int64_t columns) cons
 // the axis's, so that indices stay simple.
 MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64_t axis,
                                             bool in_lanes) {
-  const int64_t size = context_.nest.extent(axis), lanes = in_lanes ? values_.lanes() : 1;
-  const Expr lane = in_lanes ? values_.lane(lanes) : Expr(0);
+  const int64_t size = nest_.extent(axis), lanes = in_lanes ? index_.lanes() : 1;
+  const Expr lane = in_lanes ? index_.lane(lanes) : Expr(0);
   Position result;
   if (reach <= size) return {at + lane, {}};
   // Whole vectors are inside or outside where they divide the axis.
   const bool whole = size % lanes == 0;
-  const Expr all = values_.emit_and_bind(at, reach);
+  const Expr all = index_.emit_and_bind(at, reach);
   result.mask.require_between(whole ? all : all + lane, 0, size);
-  result.at = values_.emit_and_bind(at, size - lanes + 1) + lane;
+  result.at = index_.emit_and_bind(at, size - lanes + 1) + lane;
   return result;
 }
 
@@ -98,7 +96,7 @@ std::vector<Expr> MatrixStage::in_block(size_t side, const Expr& place) const {
 }
 MatrixStage::Position MatrixStage::of_block(size_t side, const Expr& at, bool in_lanes) {
   const int64_t axis = plan_.axis(side), block = plan_.block_size(side);
-  const int64_t reach = round_up(context_.nest.extent(axis), block);
+  const int64_t reach = round_up(nest_.extent(axis), block);
   return position(group_.axes[axis] * block + at, reach, axis, in_lanes);
 }
 
@@ -120,7 +118,7 @@ Points MatrixStage::points(const Point& group) {
 
 void MatrixStage::run(const Stage& stage, const Points& points) {
   const StageValue& value = stage.values[0];
-  const Var zero = builder_.constant(Scalar::zero(op_.result), values_.lanes());
+  const Var zero = builder_.constant(Scalar::zero(op_.result), index_.lanes());
   std::vector<Var> sums;
   for (size_t i = 0; i < points.size(); ++i) sums.push_back(builder_.acc(zero));
   if (plan_.depth == 0)
@@ -140,11 +138,10 @@ Access MatrixStage::operand(const Stage& stage, size_t side, const Position& pos
   axes[plan_.axis(side)] = position.at;
   axes[plan_.reduced] = reduced.at;
   const Index inner = sym::unflatten_index(schedule::inner_position(stage, value, axes),
-                                           schedule::reduced_shape(context_.graph, value.value));
-  Access access = schedule::reduction_accesses(context_.graph, value.value,
-                                               context_.index_of(stage, value, axes),
-                                               inner)[plan_.operand(side)];
-  access.value = multiplied_operand(context_.graph, access.value, plan_);
+                                           schedule::reduced_shape(graph_, value.value));
+  Access access = schedule::reduction_accesses(
+      graph_, value.value, context_.index_of(stage, value, axes), inner)[plan_.operand(side)];
+  access.value = multiplied_operand(graph_, access.value, plan_);
   access.mask.require(group_.mask);
   access.mask.require(position.mask);
   access.mask.require(reduced.mask);
@@ -152,8 +149,8 @@ Access MatrixStage::operand(const Stage& stage, size_t side, const Position& pos
 }
 
 void MatrixStage::accumulate_directly(const Stage& stage, const std::vector<Var>& sums) {
-  const int64_t k = plan_.k, size = context_.nest.extent(plan_.reduced), steps = size / k;
-  context_.nest.loop(steps, [&](const Expr& i) { accumulate(stage, sums, i * k, steps * k); });
+  const int64_t k = plan_.k, size = nest_.extent(plan_.reduced), steps = size / k;
+  nest_.loop(steps, [&](const Expr& i) { accumulate(stage, sums, i * k, steps * k); });
   if (size % k) accumulate(stage, sums, Expr(steps * k), (steps + 1) * k);
 }
 
@@ -177,9 +174,9 @@ void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, c
 }
 
 Var MatrixStage::or_zero(Var value, const Mask& mask) {
-  const Var inside = values_.emit(mask);
+  const Var inside = index_.emit(mask);
   if (!inside.valid()) return value;
-  return values_.where(inside, value, builder_.constant(Scalar::zero(op_.operands)));
+  return index_.where(inside, value, builder_.constant(Scalar::zero(op_.operands)));
 }
 
 // Adds the products of a column of tiles and a row of tiles to the sums.
@@ -189,8 +186,8 @@ void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
   size_t next = 0;
   for (const Var row : a)
     for (const Var column : b) {
-      const Var x = builder_.splat(row, values_.lanes());
-      const Var y = builder_.splat(column, values_.lanes()), sum = sums[next++];
+      const Var x = builder_.splat(row, index_.lanes());
+      const Var y = builder_.splat(column, index_.lanes()), sum = sums[next++];
       builder_.assign(sum, width_ == 1 ? builder_.alu_here(AluOp::Mulacc, {x, y, sum})
                                        : builder_.wmma(shape, x, y, sum));
     }
@@ -205,7 +202,7 @@ void MatrixStage::make_panels() {
              context_.caps.name, " has ", context_.caps.shared_memory_bytes,
              " bytes of shared memory, not ", bytes);
   const std::array<schedule::Panel, 2> shapes = schedule::matrix_panels(plan_);
-  const auto reads = schedule::memory_accesses(context_.graph, kernel);
+  const auto reads = schedule::memory_accesses(graph_, kernel);
   for (size_t side = 0; side < 2; ++side) {
     const auto axis = static_cast<uint32_t>(plan_.axis(side));
     const auto reduced = static_cast<uint32_t>(plan_.reduced);
@@ -221,9 +218,9 @@ void MatrixStage::make_panels() {
 
 // The elements of the panels of a step that this thread copies.
 MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& step) {
-  const int64_t threads = context_.nest.threads();
-  const int64_t reach = round_up(context_.nest.extent(plan_.reduced), plan_.depth);
-  const Expr thread = context_.nest.thread_number(threads);
+  const int64_t threads = nest_.threads();
+  const int64_t reach = round_up(nest_.extent(plan_.reduced), plan_.depth);
+  const Expr thread = nest_.thread_number(threads);
   Copied copied;
   std::vector<Access> wanted;
   std::vector<Mask> inside;
@@ -233,8 +230,7 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
     for (int64_t first = 0; first < size; first += threads) {
       Mask exists;
       if (size - first < threads) exists.require_between(thread, 0, size - first);
-      const Expr number =
-          Expr(first) + context_.nest.thread_number(std::min(threads, size - first));
+      const Expr number = Expr(first) + nest_.thread_number(std::min(threads, size - first));
       const Expr inner = mod(number, run), outer = floordiv(number, run);
       const Expr row = by_rows ? outer : inner, column = by_rows ? inner : outer;
       const Position own = of_block(side, side == 0 ? row : column, false);
@@ -254,19 +250,19 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
 void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
   for (const Element& element : copied) {
     const Panel& panel = panels_[element.side];
-    builder_.store(panel.memory, values_.emit(copy * panel.shape.elements() + element.position),
-                   element.value, values_.emit(element.exists), false);
+    builder_.store(panel.memory, index_.emit(copy * panel.shape.elements() + element.position),
+                   element.value, index_.emit(element.exists), false);
   }
 }
 
 // Tiles come from the panels, which hold zeros beyond the reduced axis's end.
 void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy) {
-  context_.nest.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
+  nest_.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
     const auto load = [&](size_t side, const Expr& row, const Expr& column, bool in_lanes) {
       const schedule::Panel& shape = panels_[side].shape;
       const Expr at = copy * shape.elements() + row * shape.stride + column;
-      return builder_.load_here(panels_[side].memory, values_.emit(at),
-                                in_lanes ? values_.lanes() : 1, {});
+      return builder_.load_here(panels_[side].memory, index_.emit(at),
+                                in_lanes ? index_.lanes() : 1, {});
     };
     const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
     const Expr first = i * plan_.k;
@@ -280,9 +276,9 @@ void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy
 }
 
 void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var>& sums) {
-  const int64_t steps = ceil_div(context_.nest.extent(plan_.reduced), plan_.depth);
+  const int64_t steps = ceil_div(nest_.extent(plan_.reduced), plan_.depth);
   if (plan_.copies == 1)
-    return context_.nest.loop(steps, [&](const Expr& step) {
+    return nest_.loop(steps, [&](const Expr& step) {
       store_panels(load_panels(stage, step), Expr(0));
       builder_.barrier();
       multiply_panels(sums, Expr(0));
@@ -292,7 +288,7 @@ void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var
   // the other behind them, which no thread has read since the last barrier.
   store_panels(load_panels(stage, Expr(0)), Expr(0));
   builder_.barrier();
-  context_.nest.loop(steps - 1, [&](const Expr& step) {
+  nest_.loop(steps - 1, [&](const Expr& step) {
     const Copied next = load_panels(stage, step + Expr(1));
     multiply_panels(sums, mod(step, plan_.copies));
     store_panels(next, mod(step + Expr(1), plan_.copies));

@@ -11,7 +11,7 @@ namespace rune::lower {
 
 // The tiles of one thread's SIMD-group. A thread holds `lanes` neighbours of a row of each tile, by
 // the operation's layout.
-class MatrixStage {
+class MatrixStage : Lowering {
  public:
   // Throws InternalError if the device has no operation as the kernel's plan wants it.
   explicit MatrixStage(KernelContext& context);
@@ -71,9 +71,6 @@ class MatrixStage {
   void multiply_panels(const std::vector<Var>& sums, const sym::Expr& copy);
   void accumulate_by_panels(const schedule::Stage& stage, const std::vector<Var>& sums);
 
-  KernelContext& context_;
-  ScopedBuilder& builder_;
-  ValueEmitter& values_;
   const schedule::MatrixPlan& plan_;
   const MatrixOp op_;
   const int64_t width_;  // threads of a SIMD-group

@@ -13,20 +13,13 @@ namespace {
 // Each argument is loaded when the kernel starts, and takes a register.
 constexpr size_t kMostArguments = 64;
 
+// Whether the operation takes less time if an operand is a constant.
 bool needs_constant(const Instr& instr) {
+  static constexpr AluOp kCheaper[] = {AluOp::Mul,  AluOp::Mulacc, AluOp::Div, AluOp::Idiv,
+                                       AluOp::Fmod, AluOp::Mod,    AluOp::Shl, AluOp::Shr};
   const auto* alu = instr.as<Alu>();
-  if (!alu) return false;
-  switch (alu->op) {
-    case AluOp::Mul:
-    case AluOp::Mulacc:
-    case AluOp::Div:
-    case AluOp::Idiv:
-    case AluOp::Fmod:
-    case AluOp::Mod:
-    case AluOp::Shl:
-    case AluOp::Shr: return is_integer(instr.type.dtype);
-    default: return false;
-  }
+  return alu && is_integer(instr.type.dtype) &&
+         std::find(std::begin(kCheaper), std::end(kCheaper), alu->op) != std::end(kCheaper);
 }
 
 // By instruction: whether it is a constant that may be an argument of the launch.

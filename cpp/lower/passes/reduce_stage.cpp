@@ -21,15 +21,9 @@ struct Accumulation {
   std::vector<Var> slots;
 };
 
-class ReduceStage {
+class ReduceStage : Lowering {
  public:
-  ReduceStage(KernelContext& context, const Stage& stage)
-      : context_(context),
-        graph_(context.graph),
-        stage_(stage),
-        builder_(context.builder),
-        values_(context.values),
-        nest_(context.nest) {}
+  ReduceStage(KernelContext& context, const Stage& stage) : Lowering(context), stage_(stage) {}
 
   void run(const Points& outer) {
     Ints loops = nest_.order_of(stage_);
@@ -42,11 +36,11 @@ class ReduceStage {
     }
     const bool lanes_outside = std::any_of(context_.outer.begin(), context_.outer.end(),
                                            [&](int64_t axis) { return nest_.is_vector(axis); });
-    const int lanes = lanes_inside || lanes_outside ? values_.lanes() : 1;
+    const int lanes = lanes_inside || lanes_outside ? index_.lanes() : 1;
     std::vector<Accumulation> sums = open_accumulators(outer, slots, lanes);
     reduce_nest(loops, sums);
     if (stage_.keeps)
-      values_.hold(stage_.keeps->value, context_.kept_index(*stage_.keeps, outer.front().axes));
+      memory_.hold(stage_.keeps->value, context_.kept_index(*stage_.keeps, outer.front().axes));
     const bool in_threads = !loops.empty() && nest_.is_thread(loops.back());
     for (const Accumulation& sum : sums)
       values_.define(
@@ -101,8 +95,8 @@ class ReduceStage {
       };
       if (nest_.is_symbolic(last)) {
         const Expr tiles = floordiv(nest_.size_of_axis(last) + (tile - 1), tile);
-        const Var i = builder_.open_range(values_.emit(tiles), true);
-        const Tile current{values_.bind(i, {0, (size - 1) / tile}), tile};
+        const Var i = builder_.open_range(index_.emit(tiles), true);
+        const Tile current{index_.bind(i, {0, (size - 1) / tile}), tile};
         block([&](std::vector<Accumulation>& partial) {
           nest_.tiled_axis(last, current, points, true,
                            [&](const Points& inner) { accumulate(partial, inner); });
@@ -191,10 +185,10 @@ class ReduceStage {
   // Folds a point's operands into its accumulator; returns how many there are.
   size_t add_term(Var acc, Value v, const Mask& mask, const Var* operands) {
     const Type type = builder_.type(acc);
-    const Var valid = values_.emit(mask);
+    const Var valid = index_.emit(mask);
     const auto operand = [&](Var x, Scalar otherwise) {
-      if (valid.valid()) x = values_.where(valid, x, builder_.constant(otherwise));
-      return values_.match(x, type);
+      if (valid.valid()) x = index_.where(valid, x, builder_.constant(otherwise));
+      return builder_.splat(x, type.lanes);
     };
     if (const auto* reduce = graph_[v].as<graph::Reduce_Axis>()) {
       const Var x = operand(operands[0], identity(reduce->op, type.dtype));
@@ -207,12 +201,7 @@ class ReduceStage {
     return 2;
   }
 
-  KernelContext& context_;
-  const schedule::Graph& graph_;
   const Stage& stage_;
-  ScopedBuilder& builder_;
-  ValueEmitter& values_;
-  LoopNest& nest_;
 };
 
 }  // namespace

@@ -10,15 +10,9 @@ using sym::Expr;
 
 namespace {
 
-class SequentialStage {
+class SequentialStage : Lowering {
  public:
-  SequentialStage(KernelContext& context, const Stage& stage)
-      : context_(context),
-        graph_(context.graph),
-        stage_(stage),
-        builder_(context.builder),
-        values_(context.values),
-        nest_(context.nest) {}
+  SequentialStage(KernelContext& context, const Stage& stage) : Lowering(context), stage_(stage) {}
 
   void scan(const Points& outer) {
     const StageValue& value = stage_.values[0];
@@ -32,7 +26,7 @@ class SequentialStage {
     const Var none = builder_.constant(neutral(op, node.dtype()));
     std::vector<Var> initial(outer.size(), none);
     if (node.inputs.size() == 2) initial = at_points(outer, operand(1));
-    const int lanes = context_.kernel.iter.mapping.vec.empty() ? 1 : values_.lanes();
+    const int lanes = context_.kernel.iter.mapping.vec.empty() ? 1 : index_.lanes();
     std::vector<Var> sums;
     for (const Var v : initial) sums.push_back(builder_.acc(builder_.splat(v, lanes)));
     nest_.nest(stage_.axes, outer, false, [&](const Points& points) {
@@ -41,8 +35,10 @@ class SequentialStage {
         const Var sum =
             builder_.alu_here(alu_of(op), {sums[i], builder_.splat(elements[i], lanes)});
         builder_.assign(sums[i], sum);
-        values_.store(value.value, schedule::value_position(stage_, value, points[i].axes), sum,
-                      points[i].mask, context_.is_nontemporal(value.value));
+        memory_.store(
+            value.value,
+            {schedule::value_position(stage_, value, points[i].axes), sum, points[i].mask},
+            context_.is_nontemporal(value.value));
       }
     });
   }
@@ -64,10 +60,10 @@ class SequentialStage {
       const std::vector<Var> indices = at_points(points, operand(0));
       const std::vector<Var> updates = at_points(points, operand(1));
       for (size_t i = 0; i < points.size(); ++i) {
-        const ValueEmitter::Position along = values_.checked_position(indices[i], size);
+        const IndexEmitter::Position along = index_.checked_position(indices[i], size);
         const Expr position =
             schedule::value_position(stage_, value, points[i].axes) + along.position * stride;
-        values_.update(value.value, position, updates[i], points[i].mask, along.valid,
+        memory_.update(value.value, {position, updates[i], points[i].mask}, along.valid,
                        {graph::reduce_op(scatter.mode), atomic});
       }
     });
@@ -85,12 +81,7 @@ class SequentialStage {
     return values_.evaluate(wanted);
   }
 
-  KernelContext& context_;
-  const schedule::Graph& graph_;
   const Stage& stage_;
-  ScopedBuilder& builder_;
-  ValueEmitter& values_;
-  LoopNest& nest_;
 };
 
 }  // namespace

@@ -23,12 +23,11 @@ TEST(Builder, InfersTypes) {
   EXPECT_EQ(b.type(b.alu(AluOp::Where, {b.alu(AluOp::Cmplt, {x, x}), x, x})), b.type(x));
   const Var index = b.vconst({Scalar::of(DType::Int64, 1), Scalar::of(DType::Int64, 0)});
   EXPECT_EQ(b.type(b.load(g, index)), (Type{DType::Float32, 2}));
-  EXPECT_EQ(b.type(b.gep(x, {7, 1, 2})), (Type{DType::Float32, 3}));
+  EXPECT_EQ(b.type(b.shuffle(x, {7, 1, 2})), (Type{DType::Float32, 3}));
   EXPECT_EQ(b.type(b.cast(x, DType::Int32)), (Type{DType::Int32, 8}));
   EXPECT_EQ(b.type(b.bitcast(x, DType::Uint32)), (Type{DType::Uint32, 8}));
   EXPECT_EQ(b.type(b.splat(i, 4)), (Type{DType::Int64, 4}));
   EXPECT_EQ(b.type(b.vectorize({i, i, i})), (Type{DType::Int64, 3}));
-  EXPECT_EQ(b.type(b.ptrcat({g, g})), b.type(g));
   EXPECT_EQ(b.type(b.range(i)), (Type{DType::Int64}));
   EXPECT_EQ(b.type(b.acc(x)), b.type(x));
 }
@@ -56,7 +55,7 @@ TEST(Builder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(b.load(g, b.splat(i, 4), 8), InternalError);
   EXPECT_THROW(b.load(g, i, 8, i), InternalError);
   EXPECT_THROW(b.store(g, i, i), InternalError);
-  EXPECT_THROW(b.gep(f, {4}), InternalError);
+  EXPECT_THROW(b.shuffle(f, {4}), InternalError);
   EXPECT_THROW(b.bitcast(i, DType::Float32), InternalError);
   EXPECT_THROW(b.splat(f, 8), InternalError);
   EXPECT_THROW(b.vectorize({i, f}), InternalError);
@@ -67,8 +66,7 @@ TEST(Builder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(b.special(SpecialKind::Workgroup_idx, 3, 4, DType::Int64), InternalError);
   EXPECT_THROW(b.special(SpecialKind::Workgroup_idx, 0, 4, DType::Float32), InternalError);
   EXPECT_THROW(b.wmma({2, 2, 2}, f, f, i), InternalError);
-  EXPECT_THROW(b.ptrcat({g, b.local(DType::Int8, 4)}), InternalError);
-  EXPECT_THROW(b.add(Noop{}, {Var{99}}, {}), InternalError);
+  EXPECT_THROW(b.add(Barrier{}, {Var{99}}, {}), InternalError);
 }
 
 TEST(Builder, PrintsEachAsWritten) {

@@ -184,7 +184,7 @@ struct RandomProgram {
         return record(b.splat(x, 4), std::vector<Scalar>(4, lanes[0]));
       default:
         if (type.lanes == 1) return;
-        return record(b.gep(x, {2, 0, 3, 3}), {lanes[2], lanes[0], lanes[3], lanes[3]});
+        return record(b.shuffle(x, {2, 0, 3, 3}), {lanes[2], lanes[0], lanes[3], lanes[3]});
     }
   }
 };

@@ -46,7 +46,7 @@ TEST(InterpreterBounds, TheActualMemoryCounts) {
   expect_part(error_of(launched(b, 1, 1), {&a}), "element 5 of %0 (it has 5 elements)");
 }
 
-TEST(InterpreterBounds, GatherPtrcatLocalAndBuffer) {
+TEST(InterpreterBounds, GatherLocalAndBuffer) {
   const auto error = [](auto make) {
     Builder b;
     const Var n = b.define_var({"n", 0, 100});
@@ -55,12 +55,8 @@ TEST(InterpreterBounds, GatherPtrcatLocalAndBuffer) {
   };
   const auto local = [](Builder& b) { return b.local(DType::Int8, 7); };
   const auto buffer = [](Builder& b) { return b.buffer(DType::Int8, 7); };
-  const auto both = [&](Builder& b) {
-    return b.ptrcat({b.local(DType::Int8, 3), b.local(DType::Int8, 4)});
-  };
   expect_part(error(local), "element 7 of %3 (it has 7 elements)");
   expect_part(error(buffer), "element 7 of %3 (it has 7 elements)");
-  expect_part(error(both), "element 7 of %5 (it has 7 elements)");
 }
 
 // out[group] = sum of the group's `threads` elements, by a tree over Local memory. `skip` leaves

@@ -156,8 +156,8 @@ TEST(Interpreter, GepVectorizeBitcast) {
   Builder b;
   const Var g = b.define_global(DType::Uint32, 0, 8, true);
   const Var v = b.vconst({f32(1), f32(2), f32(-0.0), f32(4)});
-  const Var swapped = b.gep(v, {2, 0});
-  const Var joined = b.vectorize({b.gep(swapped, {1}), b.gep(v, {3})});
+  const Var swapped = b.shuffle(v, {2, 0});
+  const Var joined = b.vectorize({b.shuffle(swapped, {1}), b.shuffle(v, {3})});
   b.store(g, b.constant(i64(0)), b.bitcast(swapped, DType::Uint32));
   b.store(g, b.constant(i64(2)), b.bitcast(joined, DType::Uint32));
   const Var minus = b.constant(Scalar::of(DType::Int32, -1));
@@ -169,33 +169,6 @@ TEST(Interpreter, GepVectorizeBitcast) {
   run(b.take(), {&a});
   EXPECT_EQ(a.values(), (std::vector<double>{0x80000000u, 0x3f800000u, 0x3f800000u, 0x40800000u,
                                              0xffffffffu, 0xffffffffu, 0xffffffffu, 0x7fa12345u}));
-}
-
-TEST(Interpreter, PtrcatIsOneMemory) {
-  Builder b;
-  const Var x = b.define_global(DType::Int64, 0, 3, false);
-  const Var y = b.define_global(DType::Int64, 1, 2, false);
-  const Var out = b.define_global(DType::Int64, 2, 8, true);
-  const Var local = b.local(DType::Int64, 1);
-  b.store(local, b.constant(i64(0)), b.constant(i64(9)));
-  const Var all = b.ptrcat({b.ptrcat({x, y}), local, x});
-  b.store(out, b.constant(i64(0)), b.load(all, b.constant(i64(1)), 8));
-  Array xs(DType::Int64, std::vector<double>{1, 2, 3}), ys(DType::Int64, std::vector<double>{4, 5}),
-      o(DType::Int64, 8);
-  run(b.take(), {&xs, &ys, &o});
-  EXPECT_EQ(o.values(), (std::vector<double>{2, 3, 4, 5, 9, 1, 2, 3}));
-}
-
-TEST(Interpreter, PtrcatStoresToItsParts) {
-  Builder b;
-  const Var x = b.define_global(DType::Int64, 0, 3, true);
-  const Var y = b.define_global(DType::Int64, 1, 2, true);
-  b.store(b.ptrcat({x, y}), b.constant(i64(1)), b.vconst({i64(7), i64(8), i64(9), i64(10)}));
-  const Kernel k = b.take();
-  Array xs(DType::Int64, 3), ys(DType::Int64, 2);
-  run(k, {&xs, &ys});
-  EXPECT_EQ(xs.values(), (std::vector<double>{0, 7, 8}));
-  EXPECT_EQ(ys.values(), (std::vector<double>{9, 10}));
 }
 
 TEST(Interpreter, WmmaOfSeveralDTypes) {
@@ -246,21 +219,9 @@ TEST(Interpreter, SimdReduceWithinItsGroups) {
   }
 }
 
-TEST(Interpreter, BlockAndNoopDoNothing) {
-  Builder b;
-  const Var g = b.define_global(DType::Int64, 0, 1, true);
-  b.block(1, true);
-  b.add(Noop{}, {}, {});
-  b.store(g, b.constant(i64(0)), b.constant(i64(5)));
-  b.block(1, false);
-  Array a(DType::Int64, 1);
-  run(b.take(), {&a});
-  EXPECT_EQ(a.at(0).as_int64(), 5);
-}
-
 TEST(Interpreter, CustomIsUnsupported) {
   Builder b;
-  b.custom("magic", "magic($0)", {b.constant(i64(1))}, {DType::Int64});
+  b.custom({"magic", "magic($0)", true}, {b.constant(i64(1))}, {DType::Int64});
   Kernel k = b.take();
   k.name = "k7";
   try {

@@ -94,7 +94,7 @@ TEST(LowerKernel, AChangedCopyNoLongerShares) {
   const std::vector<Kernel> kernels = lower_schedule(steps({3, 3}), cores());
   Kernel copy = kernels[0];
   EXPECT_EQ(copy.body.identity(), kernels[1].body.identity());
-  copy.body.push_back({Noop{}, {}, {}});
+  copy.body.push_back({Barrier{}, {}, {}});
   EXPECT_NE(copy.body.identity(), kernels[1].body.identity());
   EXPECT_EQ(copy.body.size(), kernels[1].body.size() + 1);
 }

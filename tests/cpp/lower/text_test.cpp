@@ -23,30 +23,27 @@ Kernel every_kind() {
   b.special(SpecialKind::Local_thread_idx, 2, 4, DType::Int32);
   const Var n = b.define_var({"n", 1, 9}, DType::Int64);
   const Var acc = b.acc(v);
-  b.block(3, true);
   const Var i = b.range(n);
   const Var u = b.unroll(2);
   const Var sum = b.alu(AluOp::Add, {i, u});
   const Var condition = b.alu(AluOp::Cmplt, {sum, n});
   b.if_(condition);
-  const Var x = b.load(b.ptrcat({g, local}), sum, 2, condition);
+  const Var x = b.load(local, sum, 2, condition);
   b.assign(acc, b.alu(AluOp::Mulacc, {x, x, acc}));
   b.end_if();
   b.end_range();
   b.end_range();
-  b.block(3, false);
   b.barrier();
-  const Var bits = b.bitcast(b.gep(acc, {0}), DType::Uint32);
+  const Var bits = b.bitcast(b.shuffle(acc, {0}), DType::Uint32);
   const Var scalar = b.cast(bits, DType::Float32);
   const Var tile = b.vectorize({scalar, scalar, scalar, scalar});
   const Var product = b.wmma({2, 2, 2}, tile, tile, tile);
   b.prefetch(g, zero);
   b.store(g, zero, product, {}, true);
-  b.store(buffer, b.cast(group, DType::Int64), b.cast(b.gep(product, {3}), DType::Bfloat16),
+  b.store(buffer, b.cast(group, DType::Int64), b.cast(b.shuffle(product, {3}), DType::Bfloat16),
           condition);
-  b.custom("my op", "$0 \"+\" $1\n", {scalar, scalar}, {DType::Float32}, false);
+  b.custom({"my op", "$0 \"+\" $1\n", false}, {scalar, scalar}, {DType::Float32});
   b.simd_reduce(AluOp::Max, 8, scalar);
-  b.add(Noop{}, {}, {});
   Kernel k = b.take();
   k.name = "every_kind";
   k.grid = {4, 2, 1};
@@ -92,7 +89,7 @@ TEST(LowerText, PrintsTheDocumentedForm) {
       "    %5 = load %0 %3 : f32x16\n"
       "    store nontemporal=false %0 %3 %5\n"
       "  endrange\n"
-      "  %8 = noop_free_id\n"
+      "  %8 = barrier_free_id\n"
       "}\n";
   std::string good(text);
   good.erase(good.find("  %8"), good.find("}\n") - good.find("  %8"));

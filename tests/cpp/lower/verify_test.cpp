@@ -79,9 +79,6 @@ TEST(Verify, TypesOfMemory) {
   expect_one("%0 = buffer size=1 : ptr f32x2", "%0", "has 2 lanes");
   expect_after_prefix("if %3\n%5 = local size=4 : ptr f32\nendif", "%5 = local",
                       "defined inside a Range or If");
-  expect_after_prefix("%4 = local size=4 : ptr i8\n%5 = ptrcat %0 %4 : ptr f32", "%5 = ptrcat",
-                      "%4 is ptr i8, not ptr f32");
-  expect_after_prefix("%4 = ptrcat %2 : ptr f32", "%4 = ptrcat", "not ptr f32");
 }
 
 TEST(Verify, Prefetches) {
@@ -129,11 +126,6 @@ TEST(Verify, TypesOfAccesses) {
       "%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
       "store nontemporal=false %0 %1 %1",
       "store", "%0 is read-only");
-  expect_one(
-      "%0 = define_global index=0 size=4 writable=false : ptr i64\n%1 = const i64(0) : i64\n"
-      "%2 = local size=4 : ptr i64\n%3 = ptrcat %2 %0 : ptr i64\n"
-      "store nontemporal=false %3 %1 %1",
-      "store", "%0 is read-only");
 }
 
 TEST(Verify, TypesOfValues) {
@@ -142,10 +134,10 @@ TEST(Verify, TypesOfValues) {
   expect_after_prefix("%4 = alu exp %1 : i64", "%4", "int64");
   expect_after_prefix("%4 = alu neg %0 : f32", "%4", "%0 is memory");
   expect_after_prefix("%4 = alu neg %1 %1 : i64", "%4", "has 2 operands, not 1");
-  expect_after_prefix("%4 = gep indices=[4] %2 : f32", "%4", "lane 4 of 4");
-  expect_after_prefix("%4 = gep indices=[1,2] %2 : f32", "%4", "has type f32, not f32x2");
-  expect_after_prefix("%4 = gep indices=[3,8] %2 %2 : f32x2", "%4", "takes lane 8 of 8");
-  expect_after_prefix("%4 = gep indices=[0] %2 %1 : f32", "%4", "takes lanes of f32x4 and i64");
+  expect_after_prefix("%4 = shuffle indices=[4] %2 : f32", "%4", "lane 4 of 4");
+  expect_after_prefix("%4 = shuffle indices=[1,2] %2 : f32", "%4", "has type f32, not f32x2");
+  expect_after_prefix("%4 = shuffle indices=[3,8] %2 %2 : f32x2", "%4", "takes lane 8 of 8");
+  expect_after_prefix("%4 = shuffle indices=[0] %2 %1 : f32", "%4", "takes lanes of f32x4 and i64");
   expect_after_prefix("%4 = vectorize %1 %1 : i64x3", "%4", "has type i64x3, not i64x2");
   expect_after_prefix("%4 = vectorize %1 %3 : i64x2", "%4", "%3 is bool, not a scalar i64");
   expect_after_prefix("%4 = cast %1 : i32x2", "%4", "has type i32x2, not i32");
@@ -175,8 +167,6 @@ TEST(Verify, ConstantIndices) {
                       "element 64 of 64");
   EXPECT_TRUE(violations(kPrefix + at64 + "%5 = load %0 %4 %3 : f32").empty()) << "masked";
   EXPECT_TRUE(violations(kPrefix + at64 + "if %3\n%6 = load %0 %4 : f32\nendif").empty());
-  EXPECT_TRUE(
-      violations(kPrefix + at64 + "%5 = ptrcat %0 %0 : ptr f32\n%6 = load %5 %4 : f32").empty());
 }
 
 const char* const kThread =
@@ -261,8 +251,8 @@ TEST(Verify, BarrierUnderThreadDependentControl) {
 }
 
 TEST(Verify, Launch) {
-  EXPECT_EQ(violations("noop", "grid=[0,1,1] local=[1,1,1]").size(), 1u);
-  EXPECT_EQ(violations("noop", "grid=[1,1,1] local=[1,-1,1]").size(), 1u);
+  EXPECT_EQ(violations("barrier", "grid=[0,1,1] local=[1,1,1]").size(), 1u);
+  EXPECT_EQ(violations("barrier", "grid=[1,1,1] local=[1,-1,1]").size(), 1u);
 }
 
 TEST(Verify, ReportsAllAtOnce) {

@@ -71,15 +71,5 @@ TEST(Cuda, SymbolicVariablesAreOneStruct) {
   expect_contains(text, "__syncthreads();");
 }
 
-TEST(Cuda, CapabilitiesFollowTheAccuracyTable) {
-  const Capabilities caps = cuda_capabilities();
-  EXPECT_TRUE(is_native(caps, AluOp::Exp, DType::Float32));
-  EXPECT_TRUE(is_native(caps, AluOp::Pow, DType::Float64));
-  EXPECT_FALSE(is_native(caps, AluOp::Pow, DType::Float32));
-  EXPECT_FALSE(is_native(caps, AluOp::Div, DType::Int32));
-  EXPECT_FALSE(caps.has_arithmetic(DType::Float16));
-  EXPECT_TRUE(caps.has_dtype(DType::Float64));
-}
-
 }  // namespace
 }  // namespace rune::render

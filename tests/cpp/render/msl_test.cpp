@@ -94,9 +94,9 @@ TEST(Msl, AccKeepsItsPlaceAndItsCopiesDoNot) {
   Builder b = kernel_named("k");
   const Var out = b.define_global(DType::Float32, 0, 4, true);
   const Var acc = b.acc(b.constant(Scalar::of(DType::Float32, 0.0), 2));
-  const Var swapped = b.gep(acc, {1, 0});
+  const Var swapped = b.shuffle(acc, {1, 0});
   b.range(index_constant(b, 3));
-  b.assign(acc, b.gep(acc, {1, 0}));
+  b.assign(acc, b.shuffle(acc, {1, 0}));
   b.end_range();
   b.store(out, index_constant(b, 0), swapped);
   const std::string text = render_msl(b.take());
@@ -123,19 +123,6 @@ TEST(Msl, SymbolicVariablesShareOneSlot) {
   expect_contains(text, "for (long i3 = 0; i3 < v1; ++i3) {");
 }
 
-TEST(Msl, JoinedMemoryIsChosenByIndex) {
-  Builder b = kernel_named("k");
-  const Var out = b.define_global(DType::Float32, 0, 4, true);
-  const Var other = b.define_global(DType::Float32, 1, 4, true);
-  const Var both = b.ptrcat({out, other});
-  const Var i = b.range(index_constant(b, 8));
-  b.store(both, i, b.load(both, i));
-  b.end_range();
-  const std::string text = render_msl(b.take());
-  expect_contains(text, "= (i4) < 4 ? b0[i4] : b1[(i4) - 4];");
-  expect_contains(text, "if ((i4) < 4) b0[i4] = v5;\n    else b1[(i4) - 4] = v5;");
-}
-
 TEST(Msl, HelpersOnlyWhereUsed) {
   Builder b = kernel_named("k");
   const Var out = b.define_global(DType::Float32, 0, 4, true);
@@ -155,7 +142,6 @@ TEST(Msl, Float64IsRefused) {
       message_of<UserError>([] { render_msl(doubling(DType::Float64, false)); });
   expect_contains(text, "metal: cannot render float64 in kernel doubling");
   expect_contains(text, "hint: cast to float32");
-  EXPECT_FALSE(metal_capabilities().has_dtype(DType::Float64));
 }
 
 TEST(Msl, LimitsAreNamed) {
@@ -172,44 +158,13 @@ TEST(Msl, LimitsAreNamed) {
 
 TEST(Msl, LibrariesHoldEachNameOnce) {
   const lower::Kernel kernels[] = {doubling(DType::Float32, false), doubling(DType::Int32, false)};
-  EXPECT_THROW(render_msl_library(kernels), InternalError);
+  EXPECT_THROW(render_c_like_library(kernels, msl_dialect()), InternalError);
   lower::Kernel other = kernels[1];
   other.name = "other";
   const lower::Kernel both[] = {kernels[0], other};
-  const std::string text = render_msl_library(both);
+  const std::string text = render_c_like_library(both, msl_dialect());
   EXPECT_EQ(text.find("#include"), text.rfind("#include"));
   expect_contains(text, "\nvoid other(");
-}
-
-// What the passes leave over for a target's capabilities, its dialect can spell.
-TEST(Msl, EveryOperationRendersAfterDecomposition) {
-  for (const auto& [caps, dialect] :
-       {std::pair{metal_capabilities(), &msl_dialect()}, {cuda_capabilities(), &cuda_dialect()}})
-    for (const AluInfo& row : all_alu_ops())
-      for (int d = 0; d < kNumDTypes; ++d) {
-        const auto dtype = static_cast<DType>(d);
-        if (!row.accepts(dtype) || !caps.has_dtype(dtype)) continue;
-        Builder b = kernel_named("k");
-        const Var memory = b.define_global(dtype, 0, 64, true);
-        const Var x = b.load(memory, index_constant(b, 0), 2);
-        std::vector<Var> operands(static_cast<size_t>(row.arity), x);
-        if (row.result == AluResult::Select) operands[0] = b.cast(x, DType::Bool);
-        const Var y = b.cast(b.alu(row.op, operands), dtype);
-        b.store(memory, index_constant(b, 2), y);
-        const lower::Kernel native =
-            lower::decompose(lower::widen_narrow_floats(b.take(), caps), caps);
-        EXPECT_NO_THROW(render_c_like(native, *dialect)) << row.text << ' ' << name_of(dtype);
-      }
-}
-
-TEST(Msl, CapabilitiesGuardIntegerDivision) {
-  const Capabilities caps = metal_capabilities();
-  for (const AluOp op : {AluOp::Div, AluOp::Idiv, AluOp::Mod, AluOp::Fmod, AluOp::Shl, AluOp::Shr})
-    EXPECT_FALSE(is_native(caps, op, DType::Int32)) << name_of(op);
-  EXPECT_TRUE(is_native(caps, AluOp::Fmod, DType::Float32));
-  EXPECT_FALSE(is_native(caps, AluOp::Erf, DType::Float32));
-  EXPECT_FALSE(caps.has_arithmetic(DType::Bfloat16));
-  EXPECT_TRUE(caps.has_dtype(DType::Bfloat16));
 }
 
 }  // namespace

@@ -1,0 +1,10 @@
+// What an NVIDIA GPU can do in general, for rendering on machines that have none.
+#pragma once
+
+#include "types/capabilities.h"
+
+namespace rune::runtime {
+
+Capabilities cuda_capabilities();
+
+}  // namespace rune::runtime

@@ -1,0 +1,166 @@
+#include "lower/passes/index_emitter.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/symbolic_sizes.h"
+
+namespace rune::lower {
+
+using sym::Expr;
+using sym::Mask;
+
+IndexEmitter::IndexEmitter(Launch& launch, int lanes)
+    : builder_(launch.builder), vars_(launch.vars), dtype_(launch.index_dtype), lanes_(lanes) {
+  if (lanes_ > 1) {
+    std::vector<Scalar> numbers;
+    for (int i = 0; i < lanes_; ++i) numbers.push_back(Scalar::of(dtype_, i));
+    lane_numbers_ = builder_.vconst(std::move(numbers));
+  }
+  // All kernels take all variables, in the graph's order, and then the launch's own.
+  for (const std::vector<SymVar>& vars : {launch.vars, launch.arguments})
+    for (const SymVar& var : vars)
+      symbols_[var.name] = bind(builder_.define_var(var, dtype_), {var.min_val, var.max_val});
+}
+
+Expr IndexEmitter::lane(int64_t used) const {
+  // One lane from 0 to 0 would be a constant, and what depends on it no vector. A single lane is
+  // that of an axis's last position: the one before exists, the one behind does not.
+  const sym::Bounds bounds = used == 1 ? sym::Bounds{-1, 0} : sym::Bounds{0, used - 1};
+  return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), bounds);
+}
+
+Expr IndexEmitter::bind(Var value, sym::Bounds bounds) {
+  const bool is_vector = builder_.type(value).lanes > 1;
+  const uint32_t id = is_vector ? next_vector_variable_++ : next_variable_++;
+  variables_[id] = value;
+  return Expr::variable(id, bounds);
+}
+
+Var IndexEmitter::emit_atom(const sym::Atom& atom) {
+  if (atom.kind == sym::Atom::Kind::Variable)
+    return is_lane(atom.variable) ? lane_numbers_ : variables_.at(atom.variable);
+  const Var inner = emit(atom.inner);
+  const Var divisor = builder_.splat(constant(atom.divisor), builder_.type(inner).lanes);
+  // Truncation equals rounding down where nothing is negative, and is cheaper.
+  const bool nonnegative = atom.inner.bounds().low >= 0;
+  const bool is_div = atom.kind == sym::Atom::Kind::Div;
+  const AluOp op =
+      is_div ? (nonnegative ? AluOp::Div : AluOp::Idiv) : (nonnegative ? AluOp::Fmod : AluOp::Mod);
+  return builder_.alu(op, {inner, divisor});
+}
+
+Var IndexEmitter::emit(const Expr& expr) {
+  struct Part {
+    Var value;
+    int64_t coefficient;
+    int rank;
+  };
+  // What is known in outer scopes is added first, and so hoisted; the constant after all scalars,
+  // so that neighbouring elements share a base; vectors last.
+  constexpr int kConstant = 1 << 16, kVectors = 1 << 17;
+  std::vector<Part> parts;
+  for (const Expr::Term& term : expr.terms()) {
+    const Var value = emit_atom(*term.atom);
+    const bool vector = builder_.type(value).lanes > 1;
+    parts.push_back({value, term.coefficient, builder_.depth_of(value) + (vector ? kVectors : 0)});
+  }
+  if (expr.constant() != 0 || parts.empty())
+    parts.push_back({constant(expr.constant()), 1, kConstant});
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.rank < b.rank; });
+  Var sum;
+  for (const Part& part : parts) {
+    Var value = part.value;
+    const int lanes = builder_.type(value).lanes;
+    const bool subtract = part.coefficient == -1 && sum.valid();
+    if (part.coefficient != 1 && !subtract)
+      value = builder_.alu(AluOp::Mul, {value, builder_.splat(constant(part.coefficient), lanes)});
+    if (!sum.valid()) {
+      sum = value;
+    } else {
+      const Var left = builder_.type(sum).lanes == lanes ? sum : builder_.splat(sum, lanes);
+      sum = builder_.alu(subtract ? AluOp::Sub : AluOp::Add, {left, value});
+    }
+  }
+  return sum;
+}
+
+Var IndexEmitter::emit_condition(const Expr& expr) {
+  // rest - lane >= 0 and rest + lane >= 0 compare the lane numbers themselves.
+  const auto stride = lane_stride(expr);
+  if (stride && (*stride == 1 || *stride == -1)) {
+    const Expr rest = with_lane(expr, Expr(0));
+    if (*stride == -1)
+      return builder_.alu(AluOp::Cmple, {lane_numbers_, builder_.splat(emit(rest), lanes_)});
+    return builder_.alu(AluOp::Cmple, {builder_.splat(emit(rest * -1), lanes_), lane_numbers_});
+  }
+  const Var value = emit(expr);
+  const Var zero = builder_.splat(constant(0), builder_.type(value).lanes);
+  return builder_.alu(AluOp::Cmple, {zero, value});
+}
+
+Var IndexEmitter::emit(const Mask& mask) {
+  if (mask.is_false()) return builder_.constant(Scalar::of(DType::Bool, false));
+  std::vector<Var> conditions;
+  for (const Expr& expr : mask.conditions()) conditions.push_back(emit_condition(expr));
+  // Conditions of outer loops first, so that their conjunction is hoisted.
+  std::stable_sort(conditions.begin(), conditions.end(),
+                   [&](Var a, Var b) { return builder_.depth_of(a) < builder_.depth_of(b); });
+  Var all;
+  for (const Var condition : conditions) all = both(all, condition);
+  return all;
+}
+
+Var IndexEmitter::both(Var a, Var b) {
+  if (!a.valid() || !b.valid()) return a.valid() ? a : b;
+  const int lanes = std::max(builder_.type(a).lanes, builder_.type(b).lanes);
+  return builder_.alu(AluOp::And, {builder_.splat(a, lanes), builder_.splat(b, lanes)});
+}
+
+Var IndexEmitter::where(Var condition, Var value, Var other) {
+  int lanes = 1;
+  for (const Var v : {condition, value, other}) lanes = std::max(lanes, builder_.type(v).lanes);
+  return builder_.alu(AluOp::Where, {builder_.splat(condition, lanes), builder_.splat(value, lanes),
+                                     builder_.splat(other, lanes)});
+}
+
+Expr IndexEmitter::extent_of(int64_t size) const {
+  const SymVar* var = graph::symbolic_size(vars_, size);
+  return var ? symbol(*var) : Expr(size);
+}
+
+// What lies outside is brought inside, so that no memory but the source's is read; raising
+// IndexError for it is the front end's part.
+Expr IndexEmitter::wrapped_position(Var index, int64_t extent) {
+  const int lanes = builder_.type(index).lanes;
+  const auto number = [&](const Expr& e) { return builder_.splat(emit(e), lanes); };
+  const Expr size = extent_of(extent);
+  index = builder_.cast(index, dtype_);
+  const Var negative = builder_.alu(AluOp::Cmplt, {index, number(0)});
+  index = where(negative, builder_.alu(AluOp::Add, {index, number(size)}), index);
+  index =
+      builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(size - 1)}), number(0)});
+  return bind(index, {0, extent - 1});
+}
+
+IndexEmitter::Position IndexEmitter::checked_position(Var index, int64_t extent) {
+  const DType from = builder_.type(index).dtype;
+  RUNE_CHECK(builder_.type(index).lanes == 1, "a vector of positions");
+  // A uint64 beyond int64, and a uint32 beyond int32, is negative here and no position.
+  const DType dtype = size_of(from) == 8 ? DType::Int64 : dtype_;
+  const auto number = [&](int64_t n) { return builder_.constant(Scalar::of(dtype, n)); };
+  const Var size = builder_.cast(emit(extent_of(extent)), dtype);
+  Var at = builder_.cast(index, dtype);
+  if (is_signed(from)) {
+    const Var wrapped = builder_.alu(AluOp::Add, {at, size});
+    at = where(builder_.alu(AluOp::Cmplt, {at, number(0)}), wrapped, at);
+  }
+  // What is negative even so is large without a sign.
+  const DType no_sign = size_of(dtype) == 8 ? DType::Uint64 : DType::Uint32;
+  const Var valid =
+      builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign), builder_.cast(size, no_sign)});
+  return {position(at, extent), valid};
+}
+
+}  // namespace rune::lower

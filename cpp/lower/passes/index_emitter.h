@@ -1,0 +1,76 @@
+// Emits index expressions and masks.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "lower/passes/lane_expressions.h"
+#include "lower/passes/launch.h"
+
+namespace rune::lower {
+
+class IndexEmitter {
+ public:
+  // Expressions may depend on a lane variable; then they are vectors of this many lanes. Defines
+  // the variables of the graph and the arguments of the launch.
+  IndexEmitter(Launch& launch, int lanes);
+
+  // A variable of index expressions that stands for this value.
+  sym::Expr bind(Var value, sym::Bounds bounds);
+  // The value of a symbolic variable or of an argument of the launch.
+  sym::Expr symbol(const SymVar& var) const { return symbols_.at(var.name); }
+  // The extent of an axis of this size, which may be symbolic.
+  sym::Expr extent_of(int64_t size) const;
+  bool has_symbols() const { return !vars_.empty(); }
+  // A variable for an expression that is at least 0 and less than `count`, though its own bounds
+  // may be wider.
+  sym::Expr emit_and_bind(const sym::Expr& expr, int64_t count) {
+    return bind(emit(expr), {0, count - 1});
+  }
+  // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the
+  // value is the same.
+  sym::Expr lane(int64_t used) const;
+  int lanes() const { return lanes_; }
+  DType dtype() const { return dtype_; }
+
+  // An index expression: a scalar, or a vector if it depends on the lane.
+  Var emit(const sym::Expr& expr);
+  // A condition: no Var if it is always true.
+  Var emit(const sym::Mask& mask);
+  Var constant(int64_t value) { return builder_.constant(Scalar::of(dtype_, value)); }
+
+  // `value` where the condition holds, else `other`; scalars spread over the lanes of the rest.
+  Var where(Var condition, Var value, Var other);
+
+  // An index that is data as a position along an axis. Negative ones count from the end; one that
+  // is out of range even so becomes the nearest position in it.
+  sym::Expr wrapped_position(Var index, int64_t extent);
+  // The same of a scalar index; `valid` says whether it is in range.
+  struct Position {
+    sym::Expr position;
+    Var valid;
+  };
+  Position checked_position(Var index, int64_t extent);
+  // An index that is data, known to be in range.
+  sym::Expr position(Var index, int64_t extent) {
+    return bind(builder_.cast(index, dtype_), {0, extent - 1});
+  }
+
+ private:
+  Var emit_atom(const sym::Atom& atom);
+  Var emit_condition(const sym::Expr& expr);
+  Var both(Var a, Var b);
+
+  ScopedBuilder& builder_;
+  const std::vector<SymVar>& vars_;  // the graph's
+  const DType dtype_;
+  const int lanes_;
+  Var lane_numbers_;
+  std::map<std::string, sym::Expr> symbols_;
+  std::unordered_map<uint32_t, Var> variables_;
+  uint32_t next_variable_ = 0;
+  uint32_t next_vector_variable_ = kFirstVectorVariable;
+};
+
+}  // namespace rune::lower

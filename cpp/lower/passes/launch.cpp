@@ -1,0 +1,34 @@
+#include "lower/passes/launch.h"
+
+#include <algorithm>
+
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::lower {
+
+namespace {
+
+DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kernel,
+                     const Capabilities& caps) {
+  if (caps.model == ExecutionModel::Cores) return DType::Int64;
+  // Less what the last workgroups reach beyond the end.
+  constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 20);
+  const auto is_large = [&](schedule::Value v) { return num_elements(graph[v].shape()) > kNarrow; };
+  // Of what is computed and not stored, too, positions are counted.
+  const std::vector<schedule::Value> arguments = kernel_arguments(kernel);
+  const bool wide = std::any_of(arguments.begin(), arguments.end(), is_large) ||
+                    std::any_of(kernel.ops.begin(), kernel.ops.end(), is_large);
+  return wide ? DType::Int64 : DType::Int32;
+}
+
+}  // namespace
+
+Launch::Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
+               const std::vector<SymVar>& vars, const Capabilities& caps)
+    : graph(graph),
+      kernel(kernel),
+      vars(vars),
+      caps(caps),
+      index_dtype(index_dtype_of(graph, kernel, caps)) {}
+
+}  // namespace rune::lower
