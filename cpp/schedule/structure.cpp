@@ -117,11 +117,13 @@ std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
 uint64_t StructureTable::hash_of(const Entry& entry) const {
   graph::FieldHash hash;
   hash.add(entry.kernel);
+  for (const Value v : entry.values.by_number()) {
+    hash.add(graph_[v].meta.dtype);
+    hash.add(graph_[v].meta.shape);
+  }
   for (const Value op : entry.ops) {
     const graph::Node& node = graph_[op];
     hash.add(node.kind());
-    hash.add(node.meta.dtype);
-    hash.add(node.meta.shape);
     for (const Value operand : node.inputs) hash.add(entry.values.number_of(operand));
     if (!node.as<graph::Shrink>())
       std::visit([&](const auto& payload) { hash.add(payload); }, node.payload);
@@ -131,6 +133,9 @@ uint64_t StructureTable::hash_of(const Entry& entry) const {
 
 bool StructureTable::equal(const Entry& a, const Entry& b) const {
   if (a.values.size() != b.values.size() || !(a.kernel == b.kernel)) return false;
+  const std::vector<Value> x = a.values.by_number(), y = b.values.by_number();
+  for (size_t i = 0; i < x.size(); ++i)  // of inputs, too
+    if (graph_[x[i]].meta != graph_[y[i]].meta) return false;
   for (size_t op = 0; op < a.ops.size(); ++op)
     if (!computes_alike(op, a, b)) return false;
   return true;
@@ -139,7 +144,7 @@ bool StructureTable::equal(const Entry& a, const Entry& b) const {
 bool StructureTable::computes_alike(size_t op, const Entry& a, const Entry& b) const {
   const graph::Node& x = graph_[a.ops[op]];
   const graph::Node& y = graph_[b.ops[op]];
-  if (x.kind() != y.kind() || x.meta != y.meta || x.inputs.size() != y.inputs.size()) return false;
+  if (x.kind() != y.kind() || x.inputs.size() != y.inputs.size()) return false;
   for (size_t i = 0; i < x.inputs.size(); ++i) {
     const size_t operand = a.values.number_of(x.inputs[i]);
     if (operand != b.values.number_of(y.inputs[i])) return false;

@@ -55,6 +55,15 @@ TEST(Structure, ConstantsAndOperationsTellApart) {
   EXPECT_EQ(structures, (std::vector<size_t>{0, 1, 0, 2, 3, 2}));
 }
 
+TEST(Structure, InputsTellApart) {
+  Builder b;
+  std::vector<Value> outputs;
+  for (const DType dtype : {DType::Float16, DType::Bfloat16, DType::Float32, DType::Float16})
+    outputs.push_back(b.alu(AluOp::Isnan, {b.placeholder(dtype, {64})}));
+  const std::vector<size_t> structures = structures_of(schedule_of(b, outputs, grid()));
+  EXPECT_EQ(structures, (std::vector<size_t>{0, 1, 2, 0}));
+}
+
 TEST(Structure, KernelsAreMappedAsEachWouldBeAlone) {
   const graph::Graph graph = steps({{1, 2}, {3, 4}, {8, 9}, {0, 1}, {2, 2}, {4, 4}});
   for (const Capabilities& caps : {cores(), grid()}) {
