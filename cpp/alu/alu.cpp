@@ -104,6 +104,7 @@ void set_elementary_native(Capabilities& caps) {
 }
 
 void set_all_native(Capabilities& caps) {
+  set_table_costs(caps);
   for_each_computed_dtype(caps, [&](DType dtype) {
     for (const AluInfo& row : kTable)
       if (row.accepts(dtype)) set_native(caps, row.op, dtype);

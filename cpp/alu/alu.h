@@ -73,7 +73,7 @@ void set_native(Capabilities& caps, std::span<const AluOp> ops, DType dtype);
 // targets have: sums, products, comparisons, choices, rounding. A target adds to them what else it
 // has.
 void set_elementary_native(Capabilities& caps);
-// Marks every operation as native, on bool and every dtype of `caps.arithmetic`.
+// Marks every operation as native on bool and every dtype of `caps.arithmetic`; sets all costs.
 void set_all_native(Capabilities& caps);
 
 // See Capabilities::costs.

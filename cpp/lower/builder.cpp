@@ -11,6 +11,7 @@ Var Builder::add(Payload payload, std::vector<Var> args, Type type) {
     RUNE_CHECK(arg.id < kernel_.body.size(), "an operand of ",
                name_of(static_cast<InstrKind>(payload.index())), " is not defined yet");
   Instr instr{std::move(payload), std::move(args), type};
+  RUNE_CHECK(!instr.as<Assign>() || kernel_[instr.args.at(0)].as<Acc>(), "assign needs an Acc");
   if (!has_value(instr.kind())) instr.type = {};
   kernel_.body.push_back(std::move(instr));
   return {static_cast<uint32_t>(kernel_.body.size() - 1)};

@@ -107,7 +107,6 @@ Capabilities interpreter_capabilities() {
     caps.arithmetic.set(d);
   }
   set_all_native(caps);
-  set_table_costs(caps);
   for (auto* table : {&caps.simd_ops, &caps.atomic_ops})
     for (auto& ops : *table)
       for (const AluOp op : {AluOp::Add, AluOp::Mul, AluOp::Max, AluOp::Min})

@@ -63,7 +63,6 @@ Capabilities null_capabilities() {
     caps.arithmetic.set(d);
   }
   set_all_native(caps);
-  set_table_costs(caps);
   return caps;
 }
 
