@@ -116,36 +116,50 @@ TEST(ThreadPool, WakesParkedWorkersForMuchWork) {
 }
 
 #if defined(__linux__)
-// Puts a parked worker on the caller's core: with the next job it must leave that core, and be free
+// A worker that parked on the caller's core must leave that core for the next job, and be free
 // to run on all of the process's cores afterwards.
 TEST(ThreadPool, WorkersLeaveTheCallersCoreForOneJob) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
   if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one thread or core";
-  std::atomic<pthread_t> worker{pthread_self()};
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  bool is_free = false;
-  while (!is_free && std::chrono::steady_clock::now() < deadline) {
-    Meeting meeting(num_threads());
-    parallel_for(num_threads(), kMuch, [&, caller = pthread_self()](int64_t, int64_t) {
+  const auto only = [](int core) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    return set;
+  };
+  // The caller is a thread that stays on its core. The process's own mask, which decides where
+  // workers may run, is that of the main thread.
+  std::thread([&] {
+    const cpu_set_t here = only(sched_getcpu());
+    ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof here, &here), 0);
+    std::atomic<pthread_t> worker{pthread_self()};
+    // Each thread runs a task of the job.
+    const auto on_all_threads = [](auto task) {
+      Meeting meeting(num_threads());
+      parallel_for(num_threads(), kMuch, [&](int64_t, int64_t) {
+        task();
+        meeting.arrive();
+      });
+    };
+    on_all_threads([&, caller = pthread_self()] {
       if (pthread_self() != caller) worker = pthread_self();
-      meeting.arrive();
     });
-    const int here = sched_getcpu();
-    cpu_set_t only;
-    CPU_ZERO(&only);
-    CPU_SET(here, &only);
-    ASSERT_EQ(pthread_setaffinity_np(worker, sizeof only, &only), 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the worker runs there, and parks
-    for (int i = 0; i < 2; ++i) runs_of_each(64, kMuch);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it has seen the jobs
-    cpu_set_t now;
-    ASSERT_EQ(pthread_getaffinity_np(worker, sizeof now, &now), 0);
-    is_free = CPU_EQUAL(&now, &allowed);
-    // The system may have moved the caller meanwhile.
+    // The worker runs a job here and parks here. Then it may run on all cores again.
+    ASSERT_EQ(pthread_setaffinity_np(worker, sizeof here, &here), 0);
+    on_all_threads([] {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     ASSERT_EQ(pthread_setaffinity_np(worker, sizeof allowed, &allowed), 0);
-  }
-  EXPECT_TRUE(is_free);
+    cpu_set_t during = allowed, after;
+    on_all_threads([&] {
+      if (pthread_self() == worker) pthread_getaffinity_np(worker, sizeof during, &during);
+    });
+    const int core = sched_getcpu();
+    EXPECT_FALSE(CPU_ISSET(core, &during));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the worker waits for the next job
+    ASSERT_EQ(pthread_getaffinity_np(worker, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&after, &allowed));
+  }).join();
 }
 #endif
 
