@@ -120,7 +120,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
       kernel.name = concat(kind_of(graph, kernel), "_", schedule.items.size());
       check_supported(graph, kernel, caps);
       kernel.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
-      schedule.items.push_back({std::move(kernel)});
+      schedule.items.emplace_back().operation = std::move(kernel);
     }
   }
   schedule.fusion_opportunities = std::move(fusion.opportunities);
