@@ -282,16 +282,17 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (const schedule::Host_Callback* callback = item.callback()) {
-      executable->steps.push_back(
+      executable->steps.emplace_back(
           make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
       continue;
     }
     if (const schedule::Memory_Transfer* transfer = item.transfer()) {
-      executable->steps.push_back(transfer_step(*transfer, lowered.schedule.graph, slots, devices));
+      executable->steps.emplace_back(
+          transfer_step(*transfer, lowered.schedule.graph, slots, devices));
       continue;
     }
     if (const schedule::Synchronization* wait = item.synchronization()) {
-      executable->steps.push_back(synchronization_step(*wait, devices));
+      executable->steps.emplace_back(synchronization_step(*wait, devices));
       continue;
     }
     const schedule::Kernel* kernel = item.kernel();
@@ -301,7 +302,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
     const int number = devices.number_of(kernel->device);
     for (const schedule::Value v : lower::kernel_arguments(*kernel))
       launch.arguments.push_back(slots.at(v, number));
-    executable->steps.push_back(std::move(launch));
+    executable->steps.emplace_back(std::move(launch));
   }
   executable->prepare();
   return executable;
@@ -394,13 +395,13 @@ std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& k
     if (global.writable) {
       const Slot output{Slot::Kind::Output, static_cast<int64_t>(executable->num_outputs++), 0};
       const int64_t bytes = global.size * size_of(state.kernels[0][v].type.dtype);
-      executable->steps.push_back(
+      executable->steps.emplace_back(
           runtime::Memory_Transfer{output, slot, static_cast<size_t>(bytes)});
       slot = output;
     }
     launch.arguments.push_back(slot);
   }
-  executable->steps.push_back(std::move(launch));
+  executable->steps.emplace_back(std::move(launch));
   executable->prepare();
   return executable;
 }
