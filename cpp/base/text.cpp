@@ -140,6 +140,15 @@ bool Lexer::peek_attribute() const {
   return !word.empty() && next < source_.size() && source_[next] == '=';
 }
 
+void Lexer::declare(const std::string& name, int64_t least, int64_t greatest) {
+  (*names_)[name] = {least, greatest};
+}
+
+std::optional<std::pair<int64_t, int64_t>> Lexer::bounds_of(const std::string& name) const {
+  const auto found = names_->find(name);
+  return found == names_->end() ? std::nullopt : std::optional(found->second);
+}
+
 int Lexer::line() const {
   int line = 1;
   for (size_t i = 0; i < pos_ && i < source_.size(); ++i) line += source_[i] == '\n';

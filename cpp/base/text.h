@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +43,10 @@ class Lexer {
   // True if the next token is followed, without space, by `=` (an attribute `key=value`).
   bool peek_attribute() const;
 
+  // Names that later text uses, with their least and greatest value. Copies of a lexer share them.
+  void declare(const std::string& name, int64_t least, int64_t greatest);
+  std::optional<std::pair<int64_t, int64_t>> bounds_of(const std::string& name) const;
+
   int line() const;
   [[noreturn]] void fail(const std::string& message) const;
 
@@ -50,6 +56,8 @@ class Lexer {
 
   std::string_view source_;
   size_t pos_ = 0;
+  using Names = std::map<std::string, std::pair<int64_t, int64_t>>;
+  std::shared_ptr<Names> names_ = std::make_shared<Names>();
 };
 
 std::string quote(std::string_view raw);

@@ -14,7 +14,7 @@ namespace rune::bindings {
 
 struct ArrayType {
   DType dtype = DType::Float32;
-  Shape shape;
+  Ints shape;
   bool operator==(const ArrayType&) const = default;
 };
 

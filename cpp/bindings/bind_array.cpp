@@ -106,7 +106,7 @@ PyTypeObject* make_block_type() {
 std::shared_ptr<DeviceMemory> from_host(const py::array& array, const std::string& device) {
   const py::array source = py::array::ensure(array, py::array::c_style);
   const ArrayType type{to_dtype(source.dtype()),
-                       Shape(source.shape(), source.shape() + source.ndim())};
+                       Ints(source.shape(), source.shape() + source.ndim())};
   auto memory = std::make_shared<DeviceMemory>(driver::open_device(device), type);
   memory->copy_in(source.data());
   return memory;
@@ -138,7 +138,7 @@ void DeviceMemory::copy_out(void* host) const {
 py::array make_ndarray(const ArrayType& type, const py::dtype& dtype, void* memory,
                        py::object owner) {
   const auto& api = py::detail::npy_api::get();
-  static_assert(sizeof(Py_intptr_t) == sizeof(Shape::value_type));
+  static_assert(sizeof(Py_intptr_t) == sizeof(Ints::value_type));
   auto array = py::reinterpret_steal<py::array>(api.PyArray_NewFromDescr_(
       api.PyArray_Type_, py::object(dtype).release().ptr(), static_cast<int>(type.shape.size()),
       reinterpret_cast<const Py_intptr_t*>(type.shape.data()), nullptr, memory,

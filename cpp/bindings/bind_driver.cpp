@@ -18,7 +18,7 @@ namespace {
 struct PyLowered {
   driver::Lowered lowered;
   std::string device;
-  std::vector<ArrayType> inputs, outputs;
+  std::vector<SizedType> inputs, outputs;
   std::vector<driver::HostFunction> functions;  // of the host callbacks, by call
 };
 
@@ -74,7 +74,7 @@ std::vector<driver::HostFunction> to_functions(const py::sequence& pairs) {
   return functions;
 }
 
-ArrayType type_of(const graph::Graph& g, graph::Value v) {
+SizedType type_of(const graph::Graph& g, graph::Value v) {
   return {g[v].dtype(), g[v].shape()};
 }
 
@@ -120,10 +120,10 @@ std::shared_ptr<BoundProgram> compile_kernel(const std::string& text, const std:
   const std::vector<std::string> violations = lower::verify(kernel);
   if (!violations.empty())
     user_error(ErrorKind::Value, "kernel: cannot compile ", kernel.name, " (", violations[0], ")");
-  std::vector<ArrayType> inputs, outputs;
+  std::vector<SizedType> inputs, outputs;
   for (const lower::Var v : kernel.globals()) {
     const auto& global = *kernel[v].as<lower::Define_Global>();
-    inputs.push_back({kernel[v].type.dtype, {global.size}});
+    inputs.push_back({kernel[v].type.dtype, Shape{global.size}});
     if (global.writable) outputs.push_back(inputs.back());
   }
   std::vector<SymVar> vars;

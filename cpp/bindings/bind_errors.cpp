@@ -26,6 +26,7 @@ void raise_user_error(const UserError& e) {
     case ErrorKind::Unsupported: return raise_ours("UnsupportedOpError", e.what());
     case ErrorKind::Parse: return raise_ours("ParseError", e.what());
     case ErrorKind::Runtime: return raise(PyExc_RuntimeError, e.what());
+    case ErrorKind::Leak: return raise_ours("TracerLeakError", e.what());
     case ErrorKind::Memory: return raise(PyExc_MemoryError, e.what());
   }
 }

@@ -38,48 +38,49 @@ class Sizes {
     }
   }
 
-  // Takes the sizes of an array where the type's are symbolic.
-  void bind(const std::vector<ArrayType>& types, std::span<const py::handle> arguments) {
-    for (size_t i = 0; i < types.size(); ++i) {
-      const Shape shape = shape_of(arguments[i]);
-      if (shape.size() != types[i].shape.size()) continue;
-      for (size_t d = 0; d < shape.size(); ++d)
+  // Takes the sizes of arrays: of each variable, from where it alone is a size.
+  void bind(const std::vector<Shape>& shapes, std::span<const py::handle> arguments) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (is_constant(shapes[i])) continue;
+      const Ints sizes = shape_of(arguments[i]);
+      if (sizes.size() != shapes[i].size()) continue;
+      for (size_t d = 0; d < sizes.size(); ++d)
         for (size_t v = 0; v < vars_.size(); ++v)
-          if (types[i].shape[d] == vars_[v].max_val) set(v, shape[d]);
+          if (shapes[i][d] == Dim(vars_[v])) set(v, sizes[d]);
     }
   }
 
   std::vector<int64_t> values() const {
     std::vector<int64_t> result;
     for (size_t v = 0; v < vars_.size(); ++v) {
-      if (!values_[v])
+      const bool is_known = values_[v] || vars_[v].min_val == vars_[v].max_val;
+      if (!is_known)
         user_error(ErrorKind::Value, "program: cannot run without a value of ", vars_[v].name,
                    " (no argument has this size)\nhint: run(..., ", vars_[v].name, "=...)");
-      result.push_back(*values_[v]);
+      result.push_back(values_[v].value_or(vars_[v].min_val));
     }
     return result;
   }
 
-  std::vector<ArrayType> of(std::vector<ArrayType> types) const {
-    for (ArrayType& type : types)
-      for (int64_t& size : type.shape)
-        for (size_t v = 0; v < vars_.size(); ++v)
-          if (size == vars_[v].max_val && values_[v]) {
-            size = *values_[v];
-            break;
-          }
+  std::vector<ArrayType> of(std::vector<ArrayType> types, const std::vector<Shape>& shapes) const {
+    const auto value = [&](const SymVar& var) {
+      return *values_[std::find(vars_.begin(), vars_.end(), var) - vars_.begin()];
+    };
+    for (size_t i = 0; i < types.size(); ++i)
+      for (size_t d = 0; d < shapes[i].size(); ++d)
+        types[i].shape[d] = shapes[i][d].evaluate(value);
     return types;
   }
 
  private:
   // {} of what is no array.
-  static Shape shape_of(py::handle argument) {
+  static Ints shape_of(py::handle argument) {
     const py::object memory =
         is_array(argument) ? memory_of(argument) : py::reinterpret_borrow<py::object>(argument);
     if (!is_ndarray(memory, false))
-      return is_array(argument) ? memory.cast<const DeviceMemory&>().type().shape : Shape{};
+      return is_array(argument) ? memory.cast<const DeviceMemory&>().type().shape : Ints{};
     const ArrayHeader header = header_of(memory);
-    return Shape(header.shape, header.shape + header.rank);
+    return Ints(header.shape, header.shape + header.rank);
   }
 
   void set(size_t v, int64_t value) {
@@ -113,7 +114,7 @@ std::vector<ArrayType> all_stored(const std::vector<ArrayType>& largest,
 }
 
 // The elements of an array of `shape` that is stored in this one.
-py::array part(const py::array& array, const Shape& shape) {
+py::array part(const py::array& array, const Ints& shape) {
   py::tuple index(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) index[d] = py::slice(0, shape[d], 1);
   return array[index];
@@ -233,23 +234,19 @@ py::array stored_copy(py::handle argument, const ArrayType& type, const ArrayTyp
 
 }  // namespace
 
-std::vector<ArrayType> to_array_types(const py::sequence& pairs) {
-  std::vector<ArrayType> types;
-  for (const py::handle pair : pairs) {
-    const auto items = py::reinterpret_borrow<py::sequence>(pair);
-    types.push_back({to_dtype(items[0]), items[1].cast<Shape>()});
-  }
-  return types;
-}
-
 BoundProgram::BoundProgram(std::shared_ptr<const runtime::Executable> executable,
-                           std::vector<ArrayType> inputs, std::vector<ArrayType> outputs,
-                           std::vector<SymVar> vars)
-    : executable_(std::move(executable)),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      vars_(std::move(vars)) {
-  for (const ArrayType& type : outputs_) output_dtypes_.push_back(to_numpy(type.dtype));
+                           const std::vector<SizedType>& inputs,
+                           const std::vector<SizedType>& outputs, std::vector<SymVar> vars)
+    : executable_(std::move(executable)), vars_(std::move(vars)) {
+  for (const SizedType& type : inputs) {
+    inputs_.push_back({type.dtype, bounds_of(type.shape)});
+    input_shapes_.push_back(type.shape);
+  }
+  for (const SizedType& type : outputs) {
+    outputs_.push_back({type.dtype, bounds_of(type.shape)});
+    output_shapes_.push_back(type.shape);
+    output_dtypes_.push_back(to_numpy(type.dtype));
+  }
   host_memory_ = executable_->device->addresses_host_memory();
   is_brief_ = host_memory_ && executable_->estimated_ns < kBriefNs;
 }
@@ -261,9 +258,10 @@ std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
                " arguments (it has ", inputs_.size(), " inputs)");
   if (vars_.empty() && values.empty()) return run_sized(arguments, inputs_, outputs_, {});
   Sizes sizes(vars_, values);
-  sizes.bind(inputs_, arguments);
+  sizes.bind(input_shapes_, arguments);
   const std::vector<int64_t> vars = sizes.values();
-  const std::vector<ArrayType> inputs = sizes.of(inputs_), outputs = sizes.of(outputs_);
+  const std::vector<ArrayType> inputs = sizes.of(inputs_, input_shapes_),
+                               outputs = sizes.of(outputs_, output_shapes_);
   const std::vector<ArrayType> in = all_stored(inputs_, inputs),
                                out = all_stored(outputs_, outputs);
   std::vector<py::handle> handles(arguments.begin(), arguments.end());

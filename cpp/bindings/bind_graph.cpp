@@ -13,54 +13,15 @@ using graph::Operands;
 
 namespace {
 
-// Python's objects for the sizes that are known when the program runs, which shapes as Python sees
-// them have in the place of their bounds.
-class PySizes {
- public:
-  void add(int64_t bound, py::object size) { sizes_.emplace_back(bound, std::move(size)); }
-
-  // A size that Python gives: one of these objects, or an integer, which no bound may divide.
-  int64_t number(py::handle size) const {
-    for (const auto& [bound, object] : sizes_)
-      if (object.is(size)) return bound;
-    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(size.ptr()));
-    if (!index) throw py::error_already_set();
-    const auto n = index.cast<int64_t>();
-    for (const auto& [bound, object] : sizes_)
-      if (n > 0 && n % bound == 0)
-        user_error(ErrorKind::Unsupported, "jit: cannot tell the size ", n,
-                   " from the dynamic size ", std::string(py::str(object)), " (it stands for ",
-                   bound, " while tracing)\nhint: give its Dim another max");
-    return n;
-  }
-  Shape shape(const py::sequence& sizes) const {
-    Shape result;
-    for (const py::handle size : sizes) result.push_back(number(size));
-    return result;
-  }
-  py::tuple tuple(const Shape& shape) const {
-    py::tuple result(shape.size());
-    for (size_t i = 0; i < shape.size(); ++i) result[i] = object(shape[i]);
-    return result;
-  }
-
-  py::object object(int64_t size) const {
-    for (const auto& [bound, object] : sizes_)
-      if (bound == size) return object;
-    return py::int_(size);
-  }
-
- private:
-  std::vector<std::pair<int64_t, py::object>> sizes_;
-};
-
 class PyBuilder : public NumpyBuilder {
  public:
-  PySizes& sizes() { return *sizes_; }
-  std::shared_ptr<const PySizes> shared_sizes() const { return sizes_; }
+  // What tells its sizes from those of other traces.
+  const std::shared_ptr<const void>& trace() const { return trace_; }
+  Dim dim(py::handle size) const { return to_dim(size, trace_); }
+  Shape shape_of(const py::sequence& sizes) const { return to_shape(sizes, trace_); }
 
  private:
-  std::shared_ptr<PySizes> sizes_ = std::make_shared<PySizes>();
+  std::shared_ptr<const void> trace_ = std::make_shared<char>();
 };
 
 // A value of a graph, with what Python asks of it. Its builder is known to the tracer that holds
@@ -69,7 +30,7 @@ struct PyValue {
   Operand operand;
   Shape shape;
   DType dtype = DType::Float32;
-  std::shared_ptr<const PySizes> sizes;
+  std::shared_ptr<const void> trace;
 };
 
 std::optional<Operand> literal(py::handle x) {
@@ -107,8 +68,7 @@ Operands to_operands(const py::sequence& xs) {
 }
 
 PyValue wrap(PyBuilder& b, const Operand& x) {
-  b.check_sizes();
-  return {x, b.shape(x), b.dtype(x), b.shared_sizes()};
+  return {x, b.shape(x), b.dtype(x), b.trace()};
 }
 
 // The results, of these (dtype, shape), of call number `call` to a function of the host. One that
@@ -121,7 +81,7 @@ std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_
   std::vector<PyValue> values;
   for (const py::handle result : results) {
     const auto type = py::reinterpret_borrow<py::sequence>(result);
-    const graph::Metadata declared{to_dtype(type[0]), b.sizes().shape(type[1]), std::nullopt};
+    const graph::Metadata declared{to_dtype(type[0]), b.shape_of(type[1]), std::nullopt};
     const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
     values.push_back(wrap(b, Operand(b.builder().add(node, inputs, declared))));
   }
@@ -166,8 +126,8 @@ Scalar scalar_from_numpy(const py::object& x) {
   return Scalar::load(to_dtype(array.dtype()), array.data());
 }
 
-// Items: int, slice of ints, None, Ellipsis, or a Value of integers.
-std::vector<graph::IndexItem> to_index(const py::sequence& items) {
+// Items: int, slice of ints and Sizes, None, Ellipsis, or a Value of integers.
+std::vector<graph::IndexItem> to_index(const PyBuilder& b, const py::sequence& items) {
   using ItemKind = graph::IndexItem::Kind;
   std::vector<graph::IndexItem> result;
   for (const py::handle item : items) {
@@ -178,8 +138,12 @@ std::vector<graph::IndexItem> to_index(const py::sequence& items) {
       out.kind = ItemKind::Ellipsis;
     } else if (PySlice_Check(item.ptr())) {
       out.kind = ItemKind::Slice;
-      out.start = item.attr("start").cast<std::optional<int64_t>>();
-      out.stop = item.attr("stop").cast<std::optional<int64_t>>();
+      const auto bound = [&](const char* name) {
+        const py::object given = item.attr(name);
+        return given.is_none() ? std::nullopt : std::optional(b.dim(given));
+      };
+      out.start = bound("start");
+      out.stop = bound("stop");
       out.step = item.attr("step").cast<std::optional<int64_t>>();
     } else if (py::isinstance<PyValue>(item)) {
       out.kind = ItemKind::Array;
@@ -234,7 +198,7 @@ void bind_arithmetic(Class& c) {
   });
   c.def("full",
         [](PyBuilder& b, const py::sequence& shape, py::handle fill, const py::object& dtype) {
-          return wrap(b, b.full(b.sizes().shape(shape), to_operand(fill), optional_dtype(dtype)));
+          return wrap(b, b.full(b.shape_of(shape), to_operand(fill), optional_dtype(dtype)));
         });
   c.def("result_type", [](PyBuilder& b, const py::sequence& xs) {
     return to_numpy(b.common_type("result_type", to_operands(xs)));
@@ -269,8 +233,7 @@ void bind_reductions(Class& c) {
                          bool keepdims, py::handle positions) {
     return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(positions)));
   });
-  c.def("count_to",
-        [](PyBuilder& b, py::handle size) { return wrap(b, b.count_to(b.sizes().number(size))); });
+  c.def("count_to", [](PyBuilder& b, py::handle size) { return wrap(b, b.count_to(b.dim(size))); });
   binary(c, "matmul", &NumpyBuilder::matmul);
   binary(c, "dot", &NumpyBuilder::dot);
   binary(c, "inner", &NumpyBuilder::inner);
@@ -286,7 +249,7 @@ void bind_reductions(Class& c) {
 
 void bind_movement(Class& c) {
   c.def("reshape", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
-    return wrap(b, b.reshape(to_operand(x), b.sizes().shape(shape)));
+    return wrap(b, b.reshape(to_operand(x), b.shape_of(shape)));
   });
   unary(c, "transpose", &NumpyBuilder::transpose);
   unary(c, "swapaxes", &NumpyBuilder::swapaxes);
@@ -294,7 +257,7 @@ void bind_movement(Class& c) {
   unary(c, "expand_dims", &NumpyBuilder::expand_dims);
   unary(c, "squeeze", &NumpyBuilder::squeeze);
   c.def("broadcast_to", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
-    return wrap(b, b.broadcast_to(to_operand(x), b.sizes().shape(shape)));
+    return wrap(b, b.broadcast_to(to_operand(x), b.shape_of(shape)));
   });
   unary(c, "flip", &NumpyBuilder::flip);
   unary(c, "roll", &NumpyBuilder::roll);
@@ -309,13 +272,17 @@ void bind_movement(Class& c) {
   c.def("stack", [](PyBuilder& b, const py::sequence& xs, int64_t axis) {
     return wrap(b, b.stack(to_operands(xs), axis));
   });
-  c.def("split", [](PyBuilder& b, py::handle x, const Ints& borders, int64_t axis) {
-    return wrap_all(b, b.split(to_operand(x), borders, axis));
+  c.def("split", [](PyBuilder& b, py::handle x, const py::sequence& borders, int64_t axis) {
+    return wrap_all(b, b.split(to_operand(x), b.shape_of(borders), axis));
   });
-  c.def("pad", [](PyBuilder& b, py::handle x, const graph::Pairs& widths, const std::string& mode,
-                  py::handle fill) {
-    return wrap(b, b.pad(to_operand(x), widths, mode, to_operand(fill)));
-  });
+  c.def("pad",
+        [](PyBuilder& b, py::handle x, const std::vector<std::pair<py::object, py::object>>& widths,
+           const std::string& mode, py::handle fill) {
+          graph::DimPairs sizes;
+          for (const auto& [before, after] : widths)
+            sizes.emplace_back(b.dim(before), b.dim(after));
+          return wrap(b, b.pad(to_operand(x), sizes, mode, to_operand(fill)));
+        });
   c.def("take", [](PyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
     return wrap(b, b.take(to_operand(x), to_operand(indices), axis));
   });
@@ -323,21 +290,20 @@ void bind_movement(Class& c) {
     return wrap(b, b.take_unchecked(to_operand(x), to_operand(indices), axis));
   });
   c.def("index", [](PyBuilder& b, py::handle x, const py::sequence& items) {
-    return wrap(b, b.index(to_operand(x), to_index(items)));
+    return wrap(b, b.index(to_operand(x), to_index(b, items)));
   });
   c.def("put", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
-    return wrap(b, b.put(to_operand(x), to_index(items), to_operand(value)));
+    return wrap(b, b.put(to_operand(x), to_index(b, items), to_operand(value)));
   });
   c.def("indexed_shape", [](PyBuilder& b, py::handle x, const py::sequence& items) {
-    const Shape shape = b.indexed_shape(to_operand(x), to_index(items));
-    b.check_sizes();
-    return b.sizes().tuple(shape);
+    const Shape shape = b.indexed_shape(to_operand(x), to_index(b, items));
+    return to_python(shape, b.trace());
   });
   c.def("scatter", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
                       const std::string& mode) {
     for (int i = 0; i < graph::kNumScatterModes; ++i)
       if (mode == name_of(static_cast<graph::ScatterMode>(i)))
-        return wrap(b, b.scatter(to_operand(x), to_index(items), to_operand(updates),
+        return wrap(b, b.scatter(to_operand(x), to_index(b, items), to_operand(updates),
                                  static_cast<graph::ScatterMode>(i)));
     user_error(ErrorKind::Value, "scatter: cannot combine by ", mode);
   });
@@ -364,7 +330,8 @@ py::list guards(const PyBuilder& b) {
 py::list checks(PyBuilder& b) {
   py::list result;
   for (const graph::IndexCheck& check : b.checks())
-    result.append(py::make_tuple(wrap(b, check.value), check.axis, b.sizes().object(check.size)));
+    result.append(
+        py::make_tuple(wrap(b, check.value), check.axis, to_python(check.size, b.trace())));
   return result;
 }
 
@@ -372,7 +339,7 @@ py::list checks(PyBuilder& b) {
 
 void bind_graph(py::module_& m) {
   py::class_<PyValue>(m, "Value", "A value of a graph.")
-      .def_property_readonly("shape", [](const PyValue& v) { return v.sizes->tuple(v.shape); })
+      .def_property_readonly("shape", [](const PyValue& v) { return to_python(v.shape, v.trace); })
       .def_property_readonly("ndim", [](const PyValue& v) { return v.shape.size(); })
       .def_property_readonly("dtype", [](const PyValue& v) { return to_numpy(v.dtype); })
       .def_property_readonly("id", [](const PyValue& v) { return v.operand.value.id; })
@@ -392,7 +359,7 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("output_types", [](const graph::Graph& g) {
         py::list result;
         for (const graph::Value v : g.outputs)
-          result.append(py::make_tuple(to_numpy(g[v].dtype()), py::tuple(py::cast(g[v].shape()))));
+          result.append(py::make_tuple(to_numpy(g[v].dtype()), to_python(g[v].shape())));
         return result;
       });
   m.def(
@@ -406,19 +373,20 @@ void bind_graph(py::module_& m) {
           "input",
           [](PyBuilder& b, const py::object& dtype, const py::sequence& shape,
              const py::object& weak) {
-            return wrap(b, b.input(to_dtype(dtype), b.sizes().shape(shape), weak_kind(weak)));
+            return wrap(b, b.input(to_dtype(dtype), b.shape_of(shape), weak_kind(weak)));
           },
           py::arg("dtype"), py::arg("shape"), py::arg("weak") = py::none())
       .def(
           "define_size",
-          [](PyBuilder& b, const std::string& name, int64_t low, int64_t bound, py::object size) {
-            b.sizes().add(bound, std::move(size));
-            return wrap(b, b.define_size(name, low, bound));
+          [](PyBuilder& b, const std::string& name, int64_t low, int64_t high) {
+            return to_python(b.define_size(name, low, high), b.trace());
           },
-          py::arg("name"), py::arg("low"), py::arg("bound"), py::arg("size"),
-          "The value of a size that is known when the program runs. `size` stands for it in "
-          "shapes; "
-          "`bound` is the prime that the graph has there.")
+          py::arg("name"), py::arg("low"), py::arg("high"),
+          "A size that is known when the program runs.")
+      .def(
+          "size_value",
+          [](PyBuilder& b, py::handle size) { return wrap(b, b.size_of(b.dim(size))); },
+          py::arg("size"), "A size as a Python int in computations.")
       .def("constant",
            [](PyBuilder& b, const py::object& scalar) {
              return wrap(b, b.constant(scalar_from_numpy(scalar)));

@@ -16,7 +16,7 @@ std::vector<std::string> node_kinds() {
 }
 
 uint32_t add(graph::Builder& b, const std::string& operation, const std::vector<uint32_t>& operands,
-             const py::object& dtype, const Shape& shape) {
+             const py::object& dtype, const py::sequence& shape) {
   std::vector<graph::Value> inputs;
   for (const uint32_t id : operands) {
     if (id >= b.size())
@@ -25,8 +25,10 @@ uint32_t add(graph::Builder& b, const std::string& operation, const std::vector<
   }
   graph::Metadata declared;
   if (!dtype.is_none()) declared.dtype = to_dtype(dtype);
-  declared.shape = shape;
-  return b.add(graph::parse_payload(operation), std::move(inputs), declared).id;
+  declared.shape = to_shape(shape);
+  return b
+      .add(graph::parse_payload(operation, b.graph().symbolic_vars()), std::move(inputs), declared)
+      .id;
 }
 
 std::shared_ptr<graph::Graph> finish(graph::Builder& b, const std::vector<uint32_t>& outputs) {
@@ -48,16 +50,24 @@ void bind_ir(py::module_& m) {
       .def(py::init<>())
       .def(
           "add", &add, py::arg("operation"), py::arg("operands"), py::arg("dtype") = py::none(),
-          py::arg("shape") = Shape{},
+          py::arg("shape") = py::tuple(),
           "Appends a node and returns its number. `operation` is its kind and attributes as in the "
           "graph's text.")
       .def(
           "type_of",
           [](const graph::Builder& b, uint32_t id) {
             const graph::Node& node = b.graph().nodes.at(id);
-            return py::make_tuple(to_numpy(node.dtype()), py::tuple(py::cast(node.shape())));
+            return py::make_tuple(to_numpy(node.dtype()), to_python(node.shape()));
           },
           "The (dtype, shape) of a node.")
+      .def(
+          "size",
+          [](const graph::Builder& b, uint32_t id) {
+            const auto* define = b.graph().nodes.at(id).as<graph::Define_Var>();
+            RUNE_CHECK(define, "%", id, " is no define_var");
+            return to_python(Dim(define->var));
+          },
+          py::arg("define_var"), "The size that is the value of a define_var.")
       .def("finish", &finish, py::arg("outputs"), "The graph that returns these nodes.");
 }
 

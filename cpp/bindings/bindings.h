@@ -25,6 +25,20 @@ void bind_dispatch(py::module_& m);
 void bind_driver(py::module_& m);
 void bind_hooks(py::module_& m);
 void bind_ir(py::module_& m);
+void bind_sizes(py::module_& m);
+
+// A size whose value is known when the program runs, as Python has it.
+struct PySize {
+  Dim dim;
+  std::shared_ptr<const void> trace;  // whose size it is; null for graphs built node by node
+};
+// A size that Python gives: an integer, or a Size of this trace. Throws UserError(Value) for one of
+// another.
+Dim to_dim(py::handle size, const std::shared_ptr<const void>& trace = nullptr);
+Shape to_shape(const py::sequence& sizes, const std::shared_ptr<const void>& trace = nullptr);
+// An int, or a Size.
+py::object to_python(const Dim& dim, const std::shared_ptr<const void>& trace = nullptr);
+py::tuple to_python(const Shape& shape, const std::shared_ptr<const void>& trace = nullptr);
 
 // In a handler of an exception, in a function that Python calls without pybind11: sets the Python
 // exception that it stands for.

@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_driver(m);
   rune::bindings::bind_hooks(m);
   rune::bindings::bind_ir(m);
+  rune::bindings::bind_sizes(m);
 }

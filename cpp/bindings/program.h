@@ -13,15 +13,20 @@
 
 namespace rune::bindings {
 
-// The types of a sequence of (dtype, shape) pairs.
-std::vector<ArrayType> to_array_types(const py::sequence& pairs);
+// The type of an input or output, whose sizes may be known when the program runs only.
+struct SizedType {
+  DType dtype = DType::Float32;
+  Shape shape;
+};
 
 class BoundProgram {
  public:
-  // Sizes that equal the bound of one of `vars` are symbolic (graph/symbolic_sizes.h).
-  BoundProgram(std::shared_ptr<const runtime::Executable> executable, std::vector<ArrayType> inputs,
-               std::vector<ArrayType> outputs, std::vector<SymVar> vars = {});
+  // `vars`: the variables of the types' sizes, and others that the program reads.
+  BoundProgram(std::shared_ptr<const runtime::Executable> executable,
+               const std::vector<SizedType>& inputs, const std::vector<SizedType>& outputs,
+               std::vector<SymVar> vars = {});
 
+  // With the largest sizes.
   const std::vector<ArrayType>& inputs() const { return inputs_; }
   const std::vector<ArrayType>& outputs() const { return outputs_; }
 
@@ -49,6 +54,7 @@ class BoundProgram {
 
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<ArrayType> inputs_, outputs_;
+  std::vector<Shape> input_shapes_, output_shapes_;
   std::vector<py::dtype> output_dtypes_;
   std::vector<SymVar> vars_;
   bool host_memory_ = true;

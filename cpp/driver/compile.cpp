@@ -238,13 +238,13 @@ runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
   step.name = callback.name;
   std::vector<HostArray> operands, results;
   for (const schedule::Value v : callback.inputs) {
-    operands.push_back(
-        {nullptr, graph[v].dtype(), graph[v].shape(), static_cast<int64_t>(operands.size())});
+    operands.push_back({nullptr, graph[v].dtype(), constants_of(graph[v].shape()),
+                        static_cast<int64_t>(operands.size())});
     step.arguments.push_back(slots.at(v, 0));
   }
   for (const schedule::Value v : callback.outputs) {
     const auto* node = graph[v].as<graph::Host_Callback>();
-    results.push_back({nullptr, graph[v].dtype(), graph[v].shape(), node->result});
+    results.push_back({nullptr, graph[v].dtype(), constants_of(graph[v].shape()), node->result});
     step.arguments.push_back(slots.at(v, 0));
   }
   step.function = HostCall(functions[call], std::move(operands), std::move(results), device);

@@ -45,7 +45,7 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered);
 struct HostArray {
   void* memory = nullptr;
   DType dtype = DType::Float32;
-  Shape shape;
+  Ints shape;
   int64_t number = 0;  // among the operands, or among all results of the call
 };
 

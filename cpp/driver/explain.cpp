@@ -69,7 +69,8 @@ class Explanation {
     if (const Kernel* kernel = item.kernel()) add_kernel(*kernel, a);
   }
 
-  void add_value(const char* how, graph::Value v, const Shape& shape, int64_t elements) {
+  template <class Sizes>
+  void add_value(const char* how, graph::Value v, const Sizes& shape, int64_t elements) {
     const DType dtype = schedule_.graph[v].dtype();
     out_ << "    " << how << " %" << v.id << ": " << name_of(dtype) << shape_text(shape) << ", "
          << elements * size_of(dtype) << " B";
@@ -77,7 +78,7 @@ class Explanation {
 
   void add_buffer(const char* how, graph::Value v) {
     const Shape& shape = schedule_.graph[v].shape();
-    add_value(how, v, shape, num_elements(shape));
+    add_value(how, v, shape, max_elements(shape));
     const schedule::Allocation& place = *places_.at(v);
     out_ << ", items " << place.first << " to " << place.last;
     if (place.offset) out_ << ", arena offset " << *place.offset;
@@ -159,10 +160,8 @@ class Explanation {
     const schedule::IterSpace& iter = kernel.iter;
     const Axis& axis = iter.axes[number];
     out_ << "    axis " << axis.name << ": ";
-    if (axis.size)
-      out_ << *axis.size;
-    else
-      out_ << axis.sym->name << " in " << axis.sym->min_val << " to " << axis.sym->max_val;
+    out_ << axis.size;
+    if (axis.is_symbolic()) out_ << " in " << axis.size.least() << " to " << axis.size.bound();
     if (contains(reduced_axes(kernel), number)) out_ << " reduced";
     out_ << ", tiles " << text::to_text(iter.tiles[number]);
     const std::pair<const char*, const Ints*> places[] = {{"block", &iter.mapping.block},

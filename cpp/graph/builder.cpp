@@ -67,13 +67,13 @@ Value Builder::expand(Value x, Shape to) {
   return to == shape(x) ? x : add(Expand{std::move(to)}, {x});
 }
 
-Value Builder::pad(Value x, Pairs widths) {
-  return widths == Pairs(shape(x).size()) ? x : add(Pad{std::move(widths)}, {x});
+Value Builder::pad(Value x, DimPairs widths) {
+  return widths == DimPairs(shape(x).size()) ? x : add(Pad{std::move(widths)}, {x});
 }
 
-Value Builder::shrink(Value x, Pairs limits) {
-  Pairs whole;
-  for (const int64_t size : shape(x)) whole.emplace_back(0, size);
+Value Builder::shrink(Value x, DimPairs limits) {
+  DimPairs whole;
+  for (const Dim& size : shape(x)) whole.emplace_back(0, size);
   return limits == whole ? x : add(Shrink{std::move(limits)}, {x});
 }
 

@@ -28,8 +28,8 @@ class Builder {
   Value reshape(Value x, Shape shape);
   Value permute(Value x, Ints axes);
   Value expand(Value x, Shape shape);
-  Value pad(Value x, Pairs widths);
-  Value shrink(Value x, Pairs limits);
+  Value pad(Value x, DimPairs widths);
+  Value shrink(Value x, DimPairs limits);
   Value flip(Value x, Ints axes);
   Value reduce(ReduceOp op, Value x, Ints axes);
   Value scan(ReduceOp op, Value x, int64_t axis);

@@ -26,6 +26,13 @@ class FieldHash {
     add(v.bits());
   }
   void add(Value v) { add(v.id); }
+  void add(const Dim& v) {
+    add(v.offset());
+    for (const Dim::Term& term : v.terms()) {
+      add(term.var.name);
+      add(term.coefficient);
+    }
+  }
   void add(const CustomAttr& v) { add(text::to_text(v)); }
   template <class T>
   void add(const std::vector<T>& v) {

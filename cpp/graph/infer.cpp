@@ -8,18 +8,20 @@ namespace rune::graph {
 
 namespace detail {
 
-std::string difference(const Shape& a, const Shape& b) {
-  if (a.size() != b.size()) return concat("number of dimensions: ", a.size(), " and ", b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    if (a[i] != b[i]) return concat("dimension ", i, ": ", a[i], " and ", b[i]);
-  RUNE_UNREACHABLE("equal shapes");
+void refuse_difference(const Shape& a, const Shape& b, const std::string& message) {
+  if (a.size() != b.size())
+    user_error(ErrorKind::Value, message, " (number of dimensions: ", a.size(), " and ", b.size(),
+               ")");
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin());
+  refuse_sizes({*x, *y},
+               concat(message, " (dimension ", x - a.begin(), ": ", *x, " and ", *y, ")"));
 }
 
 void check_same_shape(const char* op, const char* verb, const Shape& a, const char* to,
                       const Shape& b) {
   if (a == b) return;
-  user_error(ErrorKind::Value, op, ": cannot ", verb, " ", shape_text(a), " ", to, " ",
-             shape_text(b), " (", difference(a, b), ")");
+  refuse_difference(a, b,
+                    concat(op, ": cannot ", verb, " ", shape_text(a), " ", to, " ", shape_text(b)));
 }
 
 void check_same_dtype(const char* op, DType expected, DType found, size_t i) {
@@ -53,10 +55,21 @@ void check_entries(const char* op, const char* what, size_t count, const Shape& 
 
 void check_sizes(const char* op, const Shape& shape) {
   for (size_t i = 0; i < shape.size(); ++i)
-    if (shape[i] < 0)
+    if (shape[i].least() < 0)
       user_error(ErrorKind::Value, op, ": cannot make an array of shape ", shape_text(shape),
-                 " (dimension ", i, ": ", shape[i], " is negative)");
-  num_elements(shape);
+                 " (dimension ", i, ": ", shape[i], shape[i].is_constant() ? " is" : " may be",
+                 " negative)");
+  max_elements(shape);
+}
+
+bool is_range(const std::pair<Dim, Dim>& range, const Dim& size) {
+  return range.first.least() >= 0 && always_at_most(range.first, range.second) &&
+         always_at_most(range.second, size);
+}
+
+void check_constant(const char* op, const Shape& shape) {
+  if (is_constant(shape)) return;
+  refuse_sizes(shape, concat(op, ": cannot handle the symbolic size of ", shape_text(shape)));
 }
 
 void check_integer(const char* op, const char* what, DType dtype) {
@@ -77,8 +90,9 @@ Metadata scalar_int64() {
 
 Metadata infer_node(const Buffer& node, const Operands& in) {
   Metadata meta = in.declared;
+  check_constant("buffer", meta.shape);
   check_sizes("buffer", meta.shape);
-  if (const int64_t count = num_elements(meta.shape); count != node.size)
+  if (const int64_t count = max_elements(meta.shape); count != node.size)
     user_error(ErrorKind::Value, "buffer: cannot give the shape ", shape_text(meta.shape), " to ",
                node.size, " elements (number of elements: ", count, " and ", node.size, ")");
   meta.device = node.device.empty() ? std::nullopt : std::optional(node.device);
@@ -87,11 +101,12 @@ Metadata infer_node(const Buffer& node, const Operands& in) {
 
 Metadata infer_node(const Buffer_View& node, const Operands& in) {
   const Shape& from = in.shape(0);
+  check_constant("buffer_view", from);
   if (from.size() != 1)
     user_error(ErrorKind::Value, "buffer_view: cannot view a part of ", shape_text(from),
                " (number of dimensions: ", from.size(), ", expected 1)");
-  if (node.offset < 0 || node.size < 0 || node.offset > from[0] ||
-      node.size > from[0] - node.offset)
+  if (node.offset < 0 || node.size < 0 || node.offset > from[0].constant() ||
+      node.size > from[0].constant() - node.offset)
     user_error(ErrorKind::Value, "buffer_view: cannot view ", node.size, " elements of ",
                shape_text(from), " from element ", node.offset, " (dimension 0: ", from[0], ")");
   return result(in.dtype(0), {node.size});
@@ -213,7 +228,9 @@ Metadata infer_node(const Fuse&, const Operands& in) {
 
 Metadata infer_node(const Copy& node, const Operands& in) {
   Metadata meta = same_as_operand(in);
-  if (!node.device.empty()) meta.device = node.device;
+  if (node.device.empty()) return meta;
+  check_constant("copy", meta.shape);
+  meta.device = node.device;
   return meta;
 }
 
@@ -224,16 +241,17 @@ Metadata infer_node(const Assign& node, const Operands& in) {
                node.boxes.size(), ")");
   const Shape& target = in.shape(0);
   for (size_t i = 0; i < node.boxes.size(); ++i) {
-    const Pairs& box = node.boxes[i];
+    const DimPairs& box = node.boxes[i];
     check_same_dtype("assign", in.dtype(0), in.dtype(i + 1), i + 1);
     Shape region = target;
     if (!box.empty()) {
       check_entries("assign", "limits of a box", box.size(), target);
       for (size_t d = 0; d < target.size(); ++d) {
-        if (box[d].first < 0 || box[d].first > box[d].second || box[d].second > target[d])
-          user_error(ErrorKind::Value, "assign: cannot write the box ", text::to_text(box), " of ",
-                     shape_text(target), " (dimension ", d, ": [", box[d].first, ",", box[d].second,
-                     ") of ", target[d], ")");
+        if (!is_range(box[d], target[d]))
+          refuse_sizes({box[d].first, box[d].second, target[d]},
+                       concat("assign: cannot write the box ", text::to_text(box), " of ",
+                              shape_text(target), " (dimension ", d, ": [", box[d].first, ",",
+                              box[d].second, ") of ", target[d], ")"));
         region[d] = box[d].second - box[d].first;
       }
     }
@@ -287,6 +305,7 @@ Metadata infer_node(const Multi& node, const Operands& in) {
                " flags (number of shards: ", in.size(), " and ", node.real.size(), ")");
   if (node.axis) check_axis("multi", *node.axis, in.shape(0));
   Shape shape = in.shape(0);
+  for (size_t i = 0; i < in.size(); ++i) check_constant("multi", in.shape(i));
   for (size_t i = 1; i < in.size(); ++i) {
     check_same_dtype("multi", in.dtype(0), in.dtype(i), i);
     Shape expected = in.shape(0);
@@ -319,9 +338,10 @@ void check_pairs(const Pairs& pairs, const char* what, const Operands& in,
       used[i][axes[i]] = true;
     }
     if (in.shape(0)[x] != in.shape(1)[y])
-      user_error(ErrorKind::Value, "contract: cannot contract ", shape_text(in.shape(0)), " with ",
-                 shape_text(in.shape(1)), " (", what, " of dimensions ", x, " and ", y, ": ",
-                 in.shape(0)[x], " and ", in.shape(1)[y], ")");
+      refuse_sizes({in.shape(0)[x], in.shape(1)[y]},
+                   concat("contract: cannot contract ", shape_text(in.shape(0)), " with ",
+                          shape_text(in.shape(1)), " (", what, " of dimensions ", x, " and ", y,
+                          ": ", in.shape(0)[x], " and ", in.shape(1)[y], ")"));
   }
 }
 
@@ -365,8 +385,10 @@ Metadata infer_node(const Host_Callback& node, const Operands& in) {
   if (node.call < 0 || node.result < 0)
     user_error(ErrorKind::Value, "host_callback: cannot be result ", node.result, " of call ",
                node.call, " (both count from 0)");
+  check_constant("host_callback", in.declared.shape);
+  for (size_t i = 0; i < in.size(); ++i) check_constant("host_callback", in.shape(i));
   for (size_t i = 0; i < in.size(); ++i)
-    if (num_elements(in.shape(i)) == 0)
+    if (max_elements(in.shape(i)) == 0)
       user_error(ErrorKind::Value, "host_callback: cannot pass ", shape_text(in.shape(i)), " to ",
                  node.name, " (operand ", i, " has no elements)");
   check_sizes("host_callback", in.declared.shape);

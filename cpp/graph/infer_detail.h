@@ -26,8 +26,9 @@ inline Metadata result(DType dtype, Shape shape) {
   return {dtype, std::move(shape), std::nullopt};
 }
 
-// Where two shapes differ first: `dimension 1: 4 and 5` or `number of dimensions: 1 and 2`.
-std::string difference(const Shape& a, const Shape& b);
+// Throws `message (dimension 1: 4 and 5)` or `message (number of dimensions: 1 and 2)`, of where
+// two shapes differ first.
+[[noreturn]] void refuse_difference(const Shape& a, const Shape& b, const std::string& message);
 // Throws unless the shapes are equal: `op: cannot <verb> <a> <to> <b> (<difference>)`.
 void check_same_shape(const char* op, const char* verb, const Shape& a, const char* to,
                       const Shape& b);
@@ -39,8 +40,12 @@ void check_axis(const char* op, int64_t axis, const Shape& shape);
 void check_axes(const char* op, const Ints& axes, const Shape& shape);
 // Throws unless a list of attributes has one entry a dimension.
 void check_entries(const char* op, const char* what, size_t count, const Shape& shape);
-// Throws if a size is negative or the number of elements does not fit.
+// Throws if a size may be negative or the number of elements does not fit.
 void check_sizes(const char* op, const Shape& shape);
+// Whether 0 <= first <= second <= size for all values of the variables.
+bool is_range(const std::pair<Dim, Dim>& range, const Dim& size);
+// Throws for a symbolic size.
+void check_constant(const char* op, const Shape& shape);
 void check_integer(const char* op, const char* what, DType dtype);
 
 // One overload per kind of node.

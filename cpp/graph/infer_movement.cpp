@@ -9,7 +9,7 @@ namespace {
 
 // Checks one view of `count` elements: ranks, mask, and that no unmasked index leaves the elements.
 void check_view(const char* op, const rune::View& view, size_t number, int64_t count) {
-  check_sizes(op, view.shape);
+  check_sizes(op, to_shape(view.shape));
   if (view.strides.size() != view.shape.size())
     user_error(ErrorKind::Value, op, ": cannot give ", shape_text(view.strides), " as strides of ",
                shape_text(view.shape), " (view ", number,
@@ -43,11 +43,38 @@ void check_tracker(const char* op, const ShapeTracker& tracker, const Shape& ope
   if (tracker.views.empty())
     user_error(ErrorKind::Value, op, ": cannot view ", shape_text(operand),
                " through a tracker of no views (views: 0, at least 1 is needed)");
-  int64_t count = num_elements(operand);
+  check_constant(op, operand);
+  int64_t count = max_elements(operand);
   for (size_t i = 0; i < tracker.views.size(); ++i) {
     check_view(op, tracker.views[i], i, count);
     count = num_elements(tracker.views[i].shape);
   }
+}
+
+// Whether a row-major position in `from` is the same in `to`, computed with the sizes' bounds. That
+// holds if both consist of the same factors, each of which is a size with constants inside of it.
+bool keeps_order(const Shape& from, const Shape& to) {
+  if (is_constant(from) && is_constant(to)) return max_elements(from) == max_elements(to);
+  const Dim none(0), one(1);
+  const bool empty = std::find(from.begin(), from.end(), none) != from.end();
+  if (empty != (std::find(to.begin(), to.end(), none) != to.end())) return false;
+  if (empty) return true;
+  Shape a = from, b = to;
+  std::erase(a, one);
+  std::erase(b, one);
+  for (size_t i = 0, j = 0; i < a.size() || j < b.size(); ++i, ++j) {
+    if (i == a.size() || j == b.size()) return false;
+    Dim x = a[i], y = b[j];
+    while (x != y) {
+      const bool first = x.bound() < y.bound();
+      const Shape& more = first ? a : b;
+      size_t& next = first ? i : j;
+      if (x.bound() == y.bound() || ++next == more.size() || !more[next].is_constant())
+        return false;
+      (first ? x : y) = (first ? x : y) * more[next].constant();
+    }
+  }
+  return true;
 }
 
 // The target's shape with `axis` replaced by the indices' dimensions.
@@ -62,15 +89,22 @@ Shape indexed_shape(const Shape& source, const Shape& indices, int64_t axis) {
 
 Metadata infer_node(const View& node, const Operands& in) {
   check_tracker("view", node.tracker, in.shape(0));
-  return result(in.dtype(0), node.tracker.shape());
+  return result(in.dtype(0), to_shape(node.tracker.shape()));
 }
 
 Metadata infer_node(const Reshape& node, const Operands& in) {
   check_sizes("reshape", node.shape);
-  const int64_t from = num_elements(in.shape(0)), to = num_elements(node.shape);
-  if (from != to)
-    user_error(ErrorKind::Value, "reshape: cannot reshape ", shape_text(in.shape(0)), " to ",
-               shape_text(node.shape), " (number of elements: ", from, " and ", to, ")");
+  const Shape& from = in.shape(0);
+  if (!keeps_order(from, node.shape)) {
+    const std::string message =
+        concat("reshape: cannot reshape ", shape_text(from), " to ", shape_text(node.shape));
+    if (is_constant(from) && is_constant(node.shape))
+      user_error(ErrorKind::Value, message, " (number of elements: ", max_elements(from), " and ",
+                 max_elements(node.shape), ")");
+    Shape all = from;
+    all.insert(all.end(), node.shape.begin(), node.shape.end());
+    refuse_sizes(all, message + " (a symbolic size merges with constants inside of it only)");
+  }
   return result(in.dtype(0), node.shape);
 }
 
@@ -88,9 +122,10 @@ Metadata infer_node(const Expand& node, const Operands& in) {
   check_sizes("expand", node.shape);
   for (size_t i = 0; i < std::min(from.size(), node.shape.size()); ++i)
     if (from[i] != node.shape[i] && from[i] != 1)
-      user_error(ErrorKind::Value, "expand: cannot expand ", shape_text(from), " to ",
-                 shape_text(node.shape), " (dimension ", i, ": ", from[i], " and ", node.shape[i],
-                 ")\nhint: only dimensions of size 1 expand");
+      refuse_sizes({from[i], node.shape[i]},
+                   concat("expand: cannot expand ", shape_text(from), " to ",
+                          shape_text(node.shape), " (dimension ", i, ": ", from[i], " and ",
+                          node.shape[i], ")\nhint: only dimensions of size 1 expand"));
   if (from.size() != node.shape.size())
     check_same_shape("expand", "expand", from, "to", node.shape);
   return result(in.dtype(0), node.shape);
@@ -100,11 +135,12 @@ Metadata infer_node(const Pad& node, const Operands& in) {
   Shape shape = in.shape(0);
   check_entries("pad", "widths", node.widths.size(), shape);
   for (size_t i = 0; i < shape.size(); ++i) {
-    const auto [before, after] = node.widths[i];
-    if (before < 0 || after < 0)
-      user_error(ErrorKind::Value, "pad: cannot pad ", shape_text(in.shape(0)), " by ",
-                 text::to_text(node.widths), " (dimension ", i, ": (", before, ",", after,
-                 "))\nhint: shrink takes elements away");
+    const auto& [before, after] = node.widths[i];
+    if (before.least() < 0 || after.least() < 0)
+      refuse_sizes({before, after},
+                   concat("pad: cannot pad ", shape_text(in.shape(0)), " by ",
+                          text::to_text(node.widths), " (dimension ", i, ": (", before, ",", after,
+                          "))\nhint: shrink takes elements away"));
     shape[i] += before + after;
   }
   check_sizes("pad", shape);
@@ -115,11 +151,11 @@ Metadata infer_node(const Shrink& node, const Operands& in) {
   Shape shape = in.shape(0);
   check_entries("shrink", "limits", node.limits.size(), shape);
   for (size_t i = 0; i < shape.size(); ++i) {
-    const auto [low, high] = node.limits[i];
-    if (low < 0 || low > high || high > shape[i])
-      user_error(ErrorKind::Value, "shrink: cannot shrink ", shape_text(in.shape(0)), " to ",
-                 text::to_text(node.limits), " (dimension ", i, ": [", low, ",", high, ") of ",
-                 shape[i], ")");
+    const auto& [low, high] = node.limits[i];
+    if (!is_range(node.limits[i], shape[i]))
+      refuse_sizes({low, high, shape[i]}, concat("shrink: cannot shrink ", shape_text(in.shape(0)),
+                                                 " to ", text::to_text(node.limits), " (dimension ",
+                                                 i, ": [", low, ",", high, ") of ", shape[i], ")"));
     shape[i] = high - low;
   }
   return result(in.dtype(0), std::move(shape));
@@ -132,10 +168,11 @@ Metadata infer_node(const Flip& node, const Operands& in) {
 
 Metadata infer_node(const Valid& node, const Operands& in) {
   check_tracker("valid", node.tracker, in.shape(0));
-  return result(DType::Bool, node.tracker.shape());
+  return result(DType::Bool, to_shape(node.tracker.shape()));
 }
 
 Metadata infer_node(const Index&, const Operands& in) {
+  check_constant("index", in.shape(0));
   check_integer("index", "index", in.dtype(1));
   if (in.size() == 3) {
     check_same_dtype("index", DType::Bool, in.dtype(2), 2);
@@ -151,10 +188,10 @@ Metadata infer_node(const Gep& node, const Operands& in) {
                "gep: cannot take lanes of [] (number of dimensions: 0, at least 1 "
                "is needed)");
   for (const int64_t lane : node.indices)
-    if (lane < 0 || lane >= shape.back())
-      user_error(ErrorKind::Index, "gep: cannot take lanes ", text::to_text(node.indices), " of ",
-                 shape_text(shape), " (dimension ", shape.size() - 1, ": ", lane, " of ",
-                 shape.back(), ")");
+    if (lane < 0 || !always_at_most(Dim(lane) + 1, shape.back()))
+      user_error(shape.back().is_constant() ? ErrorKind::Index : ErrorKind::Unsupported,
+                 "gep: cannot take lanes ", text::to_text(node.indices), " of ", shape_text(shape),
+                 " (dimension ", shape.size() - 1, ": ", lane, " of ", shape.back(), ")");
   shape.back() = static_cast<int64_t>(node.indices.size());
   return result(in.dtype(0), std::move(shape));
 }
@@ -179,12 +216,10 @@ Metadata infer_node(const Cat& node, const Operands& in) {
     Shape expected = in.shape(0);
     if (part.size() == expected.size()) expected[node.axis] = part[node.axis];
     if (part != expected)
-      user_error(ErrorKind::Value, "cat: cannot join ", shape_text(in.shape(0)), " to ",
-                 shape_text(part), " along axis ", node.axis, " (", difference(expected, part),
-                 ")");
-    if (__builtin_add_overflow(shape[node.axis], part[node.axis], &shape[node.axis]))
-      user_error(ErrorKind::Value, "cat: cannot hold the result (dimension ", node.axis,
-                 " has more than 2^63 elements)");
+      refuse_difference(expected, part,
+                        concat("cat: cannot join ", shape_text(in.shape(0)), " to ",
+                               shape_text(part), " along axis ", node.axis));
+    shape[node.axis] += part[node.axis];
   }
   check_sizes("cat", shape);
   return result(in.dtype(0), std::move(shape));

@@ -66,14 +66,28 @@ std::vector<SymVar> Graph::symbolic_vars() const {
   for (const Node& node : nodes)
     for (const Value v : node.inputs) (node.as<Bind>() ? bound : used)[v.id] = true;
   for (const Value v : outputs) used[v.id] = true;
+  const auto sizes = [&](const std::string& name) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+      return std::any_of(node.shape().begin(), node.shape().end(),
+                         [&](const Dim& size) { return size.depends_on(name); });
+    });
+  };
   std::vector<SymVar> result;
   for (size_t id = 0; id < nodes.size(); ++id) {
     const auto* define = nodes[id].as<Define_Var>();
-    if (!define || (bound[id] && !used[id])) continue;
+    if (!define || (bound[id] && !used[id] && !sizes(define->var.name))) continue;
     if (std::find(result.begin(), result.end(), define->var) == result.end())
       result.push_back(define->var);
   }
   return result;
+}
+
+Value Graph::definition(const SymVar& var) const {
+  for (uint32_t id = 0; id < nodes.size(); ++id) {
+    const auto* define = nodes[id].as<Define_Var>();
+    if (define && define->var == var) return {id};
+  }
+  RUNE_UNREACHABLE("the size ", var.name, " is not declared");
 }
 
 bool is_computed(const Node& node) {

@@ -25,6 +25,7 @@ struct Value {
 };
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+using DimPairs = std::vector<std::pair<Dim, Dim>>;
 
 // How a Scatter's update meets the element at its position: in its place, or combined with it.
 enum class ScatterMode : uint8_t { Set, Add, Prod, Max, Min };
@@ -93,9 +94,9 @@ RUNE_NODE_1(Permute, Ints, axes, "axes")
 // Repeats dimensions of size 1.
 RUNE_NODE_1(Expand, Shape, shape, "shape")
 // Zeros around: (before, after) an axis.
-RUNE_NODE_1(Pad, Pairs, widths, "widths")
+RUNE_NODE_1(Pad, DimPairs, widths, "widths")
 // Elements [low, high) of each axis.
-RUNE_NODE_1(Shrink, Pairs, limits, "limits")
+RUNE_NODE_1(Shrink, DimPairs, limits, "limits")
 RUNE_NODE_1(Flip, Ints, axes, "axes")
 
 // Reduces `axes` to size 1 each (the rank stays).
@@ -135,7 +136,7 @@ RUNE_NODE_EMPTY(Contiguous)
 RUNE_NODE_2(Copy, std::string, device, "device", bool, clone, "clone")
 // Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis;
 // empty means all) of the target, in order. The result is the target after the writes.
-RUNE_NODE_1(Assign, std::vector<Pairs>, boxes, "boxes")
+RUNE_NODE_1(Assign, std::vector<DimPairs>, boxes, "boxes")
 
 // A 0-d int64 whose value is bound when the program runs.
 RUNE_NODE_1(Define_Var, SymVar, var, "")
@@ -320,7 +321,8 @@ struct Node {
 };
 
 // A program: nodes in topological order and the values it returns. Its arguments are its
-// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes.
+// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes, which come before
+// all nodes whose shapes and attributes have sizes in terms of them.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Value> outputs;
@@ -331,6 +333,8 @@ struct Graph {
   std::vector<Value> inputs() const;
   // The variables whose values are given when the program runs: all but those that are only bound.
   std::vector<SymVar> symbolic_vars() const;
+  // The first Define_Var of this variable. Throws InternalError if there is none.
+  Value definition(const SymVar& var) const;
 };
 
 // Whether the node's elements are computed: they are neither given nor constant.

@@ -120,10 +120,11 @@ Operand NumpyBuilder::matmul(const Operand& a, const Operand& b) {
   if (sa.empty() || sb.empty())
     user_error(ErrorKind::Value, "matmul: cannot multiply ", shape_text(sa), " with ",
                shape_text(sb), " (0-d operand)\nhint: use * for scalars");
-  const int64_t ka = sa.back(), kb = sb[sb.size() - (sb.size() > 1 ? 2 : 1)];
+  const Dim &ka = sa.back(), &kb = sb[sb.size() - (sb.size() > 1 ? 2 : 1)];
   if (ka != kb)
-    user_error(ErrorKind::Value, "matmul: cannot multiply ", shape_text(sa), " with ",
-               shape_text(sb), " (contracted dimension: ", ka, " and ", kb, ")");
+    refuse_sizes({ka, kb},
+                 concat("matmul: cannot multiply ", shape_text(sa), " with ", shape_text(sb),
+                        " (contracted dimension: ", ka, " and ", kb, ")"));
   // Letters: M N K, and a b c ... for batch axes counted from the last one.
   const auto batch_letters = [](size_t rank) {
     std::string letters;
@@ -183,8 +184,9 @@ Operand NumpyBuilder::tensordot(const Operand& a, const Operand& b, const Ints& 
     const int64_t x = axis_of("tensordot", axes_a[i], static_cast<int64_t>(sa.size()));
     const int64_t y = axis_of("tensordot", axes_b[i], static_cast<int64_t>(sb.size()));
     if (sa[x] != sb[y])
-      user_error(ErrorKind::Value, "tensordot: cannot contract ", shape_text(sa), " with ",
-                 shape_text(sb), " (axes ", x, " and ", y, ": ", sa[x], " and ", sb[y], ")");
+      refuse_sizes({sa[x], sb[y]},
+                   concat("tensordot: cannot contract ", shape_text(sa), " with ", shape_text(sb),
+                          " (axes ", x, " and ", y, ": ", sa[x], " and ", sb[y], ")"));
     lb[y] = la[x];
   }
   std::string out;
@@ -251,7 +253,7 @@ Operand NumpyBuilder::einsum(const std::string& text, const Operands& operands) 
   const DType compute = contraction_dtype(dtype);
   std::vector<Value> values;
   std::string sizes_labels;
-  Ints sizes;
+  Shape sizes;
   for (size_t i = 0; i < operands.size(); ++i) {
     std::string& labels = subscripts.operands[i];
     Operand x = operands[i];
@@ -262,8 +264,9 @@ Operand NumpyBuilder::einsum(const std::string& text, const Operands& operands) 
       const size_t first = labels.find(labels[j]);
       if (first == j) continue;
       if (shape(x)[first] != shape(x)[j])
-        user_error(ErrorKind::Value, "einsum: cannot take the diagonal '", labels[j], "' of ",
-                   shape_text(shape(x)));
+        refuse_sizes(
+            {shape(x)[first], shape(x)[j]},
+            concat("einsum: cannot take the diagonal '", labels[j], "' of ", shape_text(shape(x))));
       x = diagonal(x, 0, static_cast<int64_t>(first), static_cast<int64_t>(j));
       const char label = labels[j];
       std::erase(labels, label);
@@ -272,15 +275,15 @@ Operand NumpyBuilder::einsum(const std::string& text, const Operands& operands) 
     }
     for (size_t j = 0; j < labels.size(); ++j) {
       const size_t known = sizes_labels.find(labels[j]);
-      const int64_t size = shape(x)[j];
+      const Dim size = shape(x)[j];
       if (known == std::string::npos) {
         sizes_labels += labels[j];
         sizes.push_back(size);
       } else if (sizes[known] != size && size != 1 && sizes[known] != 1) {
-        user_error(ErrorKind::Value, "einsum: cannot match label '", labels[j], "' (sizes ",
-                   sizes[known], " and ", size, ")");
-      } else {
-        sizes[known] = std::max(sizes[known], size);
+        refuse_sizes({sizes[known], size}, concat("einsum: cannot match label '", labels[j],
+                                                  "' (sizes ", sizes[known], " and ", size, ")"));
+      } else if (sizes[known] == 1) {
+        sizes[known] = size;
       }
     }
     values.push_back(b_.cast(as(x, dtype, "einsum"), compute));

@@ -18,7 +18,7 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
   for (const Shape& shape : shapes) {
     text += '(';
     for (size_t i = 0; i < shape.size(); ++i)
-      text += (i ? "," : "") + std::to_string(shape[i]) + (shape.size() == 1 ? "," : "");
+      text += (i ? "," : "") + shape[i].text() + (shape.size() == 1 ? "," : "");
     text += ") ";
   }
   return text;
@@ -32,11 +32,14 @@ Shape broadcast_indices(const std::vector<Shape>& shapes) {
       result.insert(result.begin(), shape.size() - result.size(), 1);
     const size_t skipped = result.size() - shape.size();
     for (size_t i = 0; i < shape.size(); ++i) {
-      int64_t& size = result[skipped + i];
-      if (shape[i] != 1 && size != 1 && shape[i] != size)
-        user_error(ErrorKind::Index,
-                   "shape mismatch: indexing arrays could not be broadcast together with shapes ",
-                   shapes_text(shapes));
+      Dim& size = result[skipped + i];
+      if (shape[i] != 1 && size != 1 && shape[i] != size) {
+        const std::string message =
+            "shape mismatch: indexing arrays could not be broadcast together with shapes " +
+            shapes_text(shapes);
+        if (shape[i].is_constant() && size.is_constant()) user_error(ErrorKind::Index, message);
+        refuse_sizes({shape[i], size}, message);
+      }
       if (size == 1) size = shape[i];
     }
   }
@@ -86,6 +89,17 @@ NumpyBuilder::ArrayIndex NumpyBuilder::array_index(const Operand& x,
   }
   result.shape = broadcast_indices(shapes);
   result.position = adjacent ? result.axes.front() : 0;
+  // A symbolic size merges with constants inside of it.
+  const auto symbolic =
+      std::find_if(result.reported.begin(), result.reported.end(),
+                   [&](int64_t reported) { return !whole[reported].is_constant(); });
+  if (symbolic != result.reported.end()) {
+    const auto first = symbolic - result.reported.begin();
+    std::rotate(result.arrays.begin(), result.arrays.begin() + first,
+                result.arrays.begin() + first + 1);
+    std::rotate(result.axes.begin(), result.axes.begin() + first, result.axes.begin() + first + 1);
+    std::rotate(result.reported.begin(), symbolic, symbolic + 1);
+  }
   return result;
 }
 
@@ -94,8 +108,8 @@ NumpyBuilder::ArrayIndex NumpyBuilder::array_index(const Operand& x,
 Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
   Value flat;
   for (size_t i = 0; i < index.arrays.size(); ++i) {
-    const int64_t size = whole[index.reported[i]];
-    if (size == 0 && num_elements(index.shape) != 0)
+    const Dim& size = whole[index.reported[i]];
+    if (size == 0 && max_elements(index.shape) != 0)
       user_error(ErrorKind::Index, "index 0 is out of bounds for axis ", index.reported[i],
                  " with size 0");
     check_indices(index.arrays[i], index.reported[i], size);
@@ -115,7 +129,7 @@ Value NumpyBuilder::flat_index(const ArrayIndex& index, const Shape& whole) {
 Ints NumpyBuilder::selected_first(const ArrayIndex& index, const Shape& view, Shape& joined) {
   Ints order = index.axes;
   joined = {1};
-  for (const int64_t axis : index.axes) joined[0] *= view[axis];
+  for (const int64_t axis : index.axes) joined[0] = product("index", joined[0], view[axis]);
   for (int64_t axis = 0; axis < static_cast<int64_t>(view.size()); ++axis) {
     if (std::find(index.axes.begin(), index.axes.end(), axis) != index.axes.end()) continue;
     order.push_back(axis);
@@ -158,10 +172,11 @@ Operand NumpyBuilder::scatter(const Operand& x, const std::vector<IndexItem>& it
   const auto is_array = [](const IndexItem& i) { return i.kind == IndexItem::Kind::Array; };
   RUNE_CHECK(std::any_of(items.begin(), items.end(), is_array), "scatter: no arrays of indices");
   const ArrayIndex at = array_index(x, items);
-  const int64_t count = num_elements(at.shape);
+  Dim count = 1;
+  for (const Dim& size : at.shape) count = product("index", count, size);
   const Value flat_at = flat_index(at, shape(x));
   const Value view = value_of(index(x, at.basic));
-  if (count == 0 || num_elements(b_.shape(view)) == 0) return x;
+  if (count == 0 || max_elements(b_.shape(view)) == 0) return x;
   Shape joined;
   const Ints order = selected_first(at, b_.shape(view), joined);
   const Operand ordered = transpose(view, order);
@@ -176,8 +191,8 @@ Operand NumpyBuilder::scatter(const Operand& x, const std::vector<IndexItem>& it
   rows[0] = count;
   const Value values = b_.reshape(transpose(updates, lead).value, rows);
 
-  const Value written = b_.add(
-      Scatter{mode, 0}, {b_.reshape(ordered.value, joined), b_.reshape(flat_at, {count}), values});
+  const Value written = b_.add(Scatter{mode, 0}, {b_.reshape(ordered.value, joined),
+                                                  b_.reshape(flat_at, Shape{count}), values});
   Ints back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
   const Operand part = transpose(b_.reshape(written, shape(ordered)), back);
@@ -185,7 +200,7 @@ Operand NumpyBuilder::scatter(const Operand& x, const std::vector<IndexItem>& it
 }
 
 Operand NumpyBuilder::running_count(const Operand& mask) {
-  const Value flat = b_.reshape(value_of(mask), {num_elements(shape(mask))});
+  const Value flat = reshape(mask, {-1}).value;
   return b_.add(Scan{ReduceOp::Add, 0}, {b_.cast(flat, DType::Int64)});
 }
 

@@ -11,24 +11,31 @@ namespace rune::graph {
 namespace {
 
 struct Range {
-  int64_t start, count, step;
+  Dim start, count;
+  int64_t step;
 };
 
 // Python's slice.indices.
-Range resolve_slice(const IndexItem& item, int64_t size) {
+Range resolve_slice(const IndexItem& item, const Dim& size) {
   const int64_t step = item.step.value_or(1);
   if (step == 0) user_error(ErrorKind::Value, "slice step cannot be zero");
-  const auto clamp = [&](std::optional<int64_t> bound, int64_t fallback) {
-    if (!bound) return fallback;
-    const int64_t wrapped = *bound < 0 ? *bound + size : *bound;
-    return step > 0 ? std::clamp<int64_t>(wrapped, 0, size)
-                    : std::clamp<int64_t>(wrapped, -1, size - 1);
+  const Dim low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  const auto bound = [&](const std::optional<Dim>& given, const Dim& fallback) {
+    return given ? clamp("slice", from_end(*given, size), low, high) : fallback;
   };
-  const int64_t start = clamp(item.start, step > 0 ? 0 : size - 1);
-  const int64_t stop = clamp(item.stop, step > 0 ? size : -1);
-  const int64_t span = step > 0 ? stop - start : start - stop;
+  const Dim start = bound(item.start, step > 0 ? low : high);
+  const Dim stop = bound(item.stop, step > 0 ? high : low);
+  const Dim span = larger("slice", step > 0 ? stop - start : start - stop, 0);
   const int64_t stride = step > 0 ? step : -step;
-  return {start, span <= 0 ? 0 : (span + stride - 1) / stride, step};
+  const auto up = [&](int64_t n) { return n > 0 ? (n + stride - 1) / stride : -(-n / stride); };
+  std::vector<Dim::Term> terms = span.terms();
+  for (Dim::Term& term : terms) {
+    if (term.coefficient % stride != 0)
+      refuse_sizes({span}, concat("slice: cannot take every ", stride, "-th of ", span,
+                                  " elements (their number is no whole multiple)"));
+    term.coefficient /= stride;
+  }
+  return {start, Dim(up(span.offset()), std::move(terms)), step};
 }
 
 // The shape with a size of 1.
@@ -41,12 +48,13 @@ Shape with_one(Shape shape, int64_t axis) {
 
 // Elements start, start + step, ... (`count` of them, step > 0): the axis is cut and, where it is
 // short, padded to count * step elements, of which every step-th is kept.
-Value NumpyBuilder::strided(Value x, int64_t axis, int64_t start, int64_t count, int64_t step) {
+Value NumpyBuilder::strided(Value x, int64_t axis, const Dim& start, const Dim& count,
+                            int64_t step) {
   const Shape from = b_.shape(x);
-  const int64_t high = std::min(from[axis], start + count * step);
+  const Dim high = smaller("slice", from[axis], start + count * step);
   x = slice_axis(x, axis, start, high);
   if (step == 1 || count == 0) return x;
-  Pairs widths(from.size(), {0, 0});
+  DimPairs widths(from.size(), {0, 0});
   widths[axis].second = count * step - (high - start);
   x = b_.pad(x, widths);
   Shape split = from, result = from;
@@ -56,21 +64,21 @@ Value NumpyBuilder::strided(Value x, int64_t axis, int64_t start, int64_t count,
   return b_.reshape(slice_axis(b_.reshape(x, split), axis + 1, 0, 1), result);
 }
 
-Value NumpyBuilder::spread(Value x, int64_t axis, int64_t start, int64_t step, int64_t size) {
+Value NumpyBuilder::spread(Value x, int64_t axis, const Dim& start, int64_t step, const Dim& size) {
   const Shape from = b_.shape(x);
-  const int64_t count = from[axis];
-  int64_t length = count;
-  if (step > 1 && count > 0) {
+  const Dim count = from[axis];
+  Dim length = count;
+  if (step > 1 && count != 0) {
     Shape split = from, merged = from;
     split.insert(split.begin() + axis + 1, 1);
-    Pairs widths(split.size(), {0, 0});
+    DimPairs widths(split.size(), {0, 0});
     widths[axis + 1].second = step - 1;
     merged[axis] = count * step;
     x = b_.reshape(b_.pad(b_.reshape(x, split), widths), merged);
-    length = std::min(count * step, size - start);
+    length = smaller("slice", count * step, size - start);
     x = slice_axis(x, axis, 0, length);
   }
-  Pairs widths(from.size(), {0, 0});
+  DimPairs widths(from.size(), {0, 0});
   widths[axis] = {start, size - start - length};
   return b_.pad(x, widths);
 }
@@ -79,8 +87,8 @@ void NumpyBuilder::assume_range(const Operand& x, int64_t low, int64_t high) {
   ranges_[x.value] = {low, high};
 }
 
-void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
-  if (!checked_.emplace(at, axis, size).second) return;
+void NumpyBuilder::check_indices(Value at, int64_t axis, const Dim& size) {
+  if (!checked_.emplace(at, axis, size.text()).second) return;
   const DType dtype = b_.dtype(at);
   const int bits = bits_of(dtype);
   const bool has_sign = kind(dtype) == Kind::Int;
@@ -89,9 +97,9 @@ void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
                                         : (int64_t{1} << bits) - 1;
   if (const auto known = ranges_.find(at); known != ranges_.end())
     std::tie(low, high) = known->second;
-  const int64_t least = least_size(size);
+  const int64_t least = size.least();
   const bool may_be_low = low < -least, may_be_high = high >= least;
-  if (num_elements(b_.shape(at)) == 0 || (!may_be_low && !may_be_high)) return;
+  if (max_elements(b_.shape(at)) == 0 || (!may_be_low && !may_be_high)) return;
   // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
   // tells. It is of an index out of range if there is one.
   const bool narrow = least == size && bits <= 32;
@@ -115,11 +123,11 @@ void NumpyBuilder::check_indices(Value at, int64_t axis, int64_t size) {
 
 Value NumpyBuilder::gather(Value source, const Operand& indices, int64_t axis, int64_t reported) {
   Value at = value_of(indices);
-  const int64_t size = b_.shape(source)[axis];
+  const Dim size = b_.shape(source)[axis];
   if (!is_integer(b_.dtype(at)))
     user_error(ErrorKind::Type, "Cannot cast array data from dtype('", numpy_name(b_.dtype(at)),
                "') to dtype('int64') according to the rule 'same_kind'");
-  if (size == 0 && num_elements(b_.shape(at)) != 0)
+  if (size == 0 && max_elements(b_.shape(at)) != 0)
     user_error(ErrorKind::Index, "cannot do a non-empty take from an empty axes.");
   if (b_.dtype(at) == DType::Uint64) at = b_.cast(at, DType::Int64);  // as NumPy does
   check_indices(at, reported, size);
@@ -128,7 +136,7 @@ Value NumpyBuilder::gather(Value source, const Operand& indices, int64_t axis, i
 
 Operand NumpyBuilder::take(const Operand& x, const Operand& indices, std::optional<int64_t> axis) {
   Value source = value_of(x);
-  if (!axis) source = b_.reshape(source, {num_elements(b_.shape(source))});
+  if (!axis) source = reshape(source, {-1}).value;
   const auto rank = static_cast<int64_t>(b_.shape(source).size());
   const int64_t along = axis_of("take", axis.value_or(0), rank);
   return gather(source, indices, along, along);
@@ -162,12 +170,12 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
   std::optional<std::pair<int64_t, Operand>> array;
   int64_t axis = 0, new_axes = 0, reported = 0;
   for (const IndexItem& item : items) {
-    const int64_t size =
-        axis < static_cast<int64_t>(b_.shape(value).size()) ? b_.shape(value)[axis] : 0;
+    const Dim size =
+        axis < static_cast<int64_t>(b_.shape(value).size()) ? b_.shape(value)[axis] : Dim(0);
     switch (item.kind) {
       case ItemKind::Integer: {
-        if (const int64_t least = least_size(size);
-            least != size && (item.integer < 0 || item.integer >= least)) {
+        if (const int64_t least = size.least();
+            !size.is_constant() && (item.integer < -least || item.integer >= least)) {
           const Value at = b_.constant(Scalar::of(DType::Int64, item.integer));
           ranges_[at] = {item.integer, item.integer};
           value =
@@ -175,8 +183,8 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
           dropped.push_back(axis++);
           break;
         }
-        const int64_t at = item.integer < 0 ? item.integer + size : item.integer;
-        if (at < 0 || at >= size)
+        const Dim at = from_end(item.integer, size);
+        if (at.least() < 0 || !always_at_most(at + 1, size))
           user_error(ErrorKind::Index, "index ", item.integer, " is out of bounds for axis ", axis,
                      " with size ", size);
         value = slice_axis(value, axis, at, at + 1);
@@ -185,11 +193,11 @@ Operand NumpyBuilder::index(const Operand& x, const std::vector<IndexItem>& item
       }
       case ItemKind::Slice: {
         const Range range = resolve_slice(item, size);
-        if (range.step < 0 && range.count > 0) {
-          const int64_t first = range.start + (range.count - 1) * range.step;
+        if (range.step < 0 && range.count != 0) {
+          const Dim first = range.start + (range.count - 1) * range.step;
           value = flip_axis(strided(value, axis, first, range.count, -range.step), axis);
         } else {
-          value = strided(value, axis, range.count ? range.start : 0, range.count,
+          value = strided(value, axis, range.count == 0 ? Dim(0) : range.start, range.count,
                           std::max<int64_t>(range.step, 1));
         }
         ++axis;
@@ -228,7 +236,7 @@ Operand NumpyBuilder::put(const Operand& x, const std::vector<IndexItem>& items,
     const auto axis = static_cast<int64_t>(ranges.size());
     RUNE_CHECK(item.kind != ItemKind::Array, "put: only basic indices");
     if (item.kind == ItemKind::Integer) {
-      ranges.push_back({item.integer < 0 ? item.integer + whole[axis] : item.integer, 1, 1});
+      ranges.push_back({from_end(item.integer, whole[axis]), 1, 1});
     } else if (item.kind == ItemKind::Slice) {
       ranges.push_back(resolve_slice(item, whole[axis]));
     } else if (item.kind == ItemKind::Ellipsis) {
@@ -247,7 +255,7 @@ Operand NumpyBuilder::put(const Operand& x, const std::vector<IndexItem>& items,
     if (range.count == 0) return old;
     if (range.step > 0) continue;
     reversed.push_back(axis);
-    range.start += (range.count - 1) * range.step;
+    range.start = range.start + (range.count - 1) * range.step;
     range.step = -range.step;
   }
   const auto place = [&](Value v) {

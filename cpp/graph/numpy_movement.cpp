@@ -8,8 +8,45 @@ namespace rune::graph {
 
 namespace {
 
-int64_t rank_of(const Shape& shape) {
+template <class List>
+int64_t rank_of(const List& shape) {
   return static_cast<int64_t>(shape.size());
+}
+
+// The number of elements of a shape: a constant times sizes without a common factor, one for each
+// symbolic size.
+struct Count {
+  int64_t factor = 1;
+  Shape symbolic;
+
+  void multiply(const Dim& size) {
+    int64_t common = size.offset();
+    for (const Dim::Term& term : size.terms()) common = std::gcd(common, term.coefficient);
+    factor *= common;
+    if (size.is_constant()) return;
+    std::vector<Dim::Term> terms = size.terms();
+    for (Dim::Term& term : terms) term.coefficient /= common;
+    symbolic.push_back(Dim(size.offset() / common, std::move(terms)));
+  }
+};
+
+Count count_of(const Shape& shape) {
+  Count count;
+  for (const Dim& size : shape)
+    if (size != -1) count.multiply(size);
+  return count;
+}
+
+// What has to be multiplied with `b` to give `a`; nothing if that is no size.
+std::optional<Dim> quotient(Count a, const Count& b) {
+  for (const Dim& size : b.symbolic) {
+    const auto found = std::find(a.symbolic.begin(), a.symbolic.end(), size);
+    if (found == a.symbolic.end()) return std::nullopt;
+    a.symbolic.erase(found);
+  }
+  if (b.factor == 0 || a.factor % b.factor != 0 || a.symbolic.size() > 1) return std::nullopt;
+  const int64_t factor = a.factor / b.factor;
+  return a.symbolic.empty() ? Dim(factor) : a.symbolic[0] * factor;
 }
 
 Ints iota(int64_t count) {
@@ -18,32 +55,56 @@ Ints iota(int64_t count) {
   return result;
 }
 
+[[noreturn]] void refuse_order(const char* op, const Dim& a, const Dim& b) {
+  refuse_sizes({a, b}, concat(op, ": cannot tell the smaller of ", a, " and ", b));
+}
+
 }  // namespace
+
+Dim smaller(const char* op, const Dim& a, const Dim& b) {
+  if (always_at_most(a, b)) return a;
+  if (!always_at_most(b, a)) refuse_order(op, a, b);
+  return b;
+}
+
+Dim larger(const char* op, const Dim& a, const Dim& b) {
+  return smaller(op, a, b) == a ? b : a;
+}
+
+Dim clamp(const char* op, const Dim& value, const Dim& low, const Dim& high) {
+  return smaller(op, larger(op, value, low), high);
+}
+
+Dim from_end(const Dim& position, const Dim& size) {
+  if (position.least() >= 0) return position;
+  if (position.bound() < 0) return position + size;
+  refuse_sizes({position}, concat("index: cannot tell whether ", position, " is negative"));
+}
 
 Operand NumpyBuilder::reshape(const Operand& x, Shape shape) {
   const Value value = value_of(x);
   const Shape from = b_.shape(value);
-  const int64_t count = num_elements(from);
-  int64_t known = 1, unknown = -1;
+  int64_t unknown = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {
       if (unknown >= 0)
         user_error(ErrorKind::Value, "can only specify one unknown dimension (reshape to ",
                    shape_text(shape), ")");
       unknown = static_cast<int64_t>(i);
-    } else if (shape[i] < 0) {
-      user_error(ErrorKind::Value, "reshape: cannot reshape ", shape_text(from), " to ",
-                 shape_text(shape), " (negative size ", shape[i], ")");
-    } else {
-      known *= shape[i];
+    } else if (shape[i].least() < 0) {
+      refuse_sizes({shape[i]}, concat("reshape: cannot reshape ", shape_text(from), " to ",
+                                      shape_text(shape), " (negative size ", shape[i], ")"));
     }
   }
-  const bool fits = unknown >= 0 ? known != 0 && count % known == 0 : known == count;
-  if (!fits)
-    user_error(ErrorKind::Value, "reshape: cannot reshape ", shape_text(from), " to ",
-               shape_text(shape), " (", count, " and ", known, " elements)");
-  if (unknown >= 0) shape[unknown] = count / known;
-  return b_.reshape(value, std::move(shape));
+  if (unknown < 0) return b_.reshape(value, std::move(shape));
+  if (const auto size = quotient(count_of(from), count_of(shape))) {
+    shape[unknown] = *size;
+    return b_.reshape(value, std::move(shape));
+  }
+  Shape all = from;
+  all.insert(all.end(), shape.begin(), shape.end());
+  refuse_sizes(all, concat("reshape: cannot reshape ", shape_text(from), " to ", shape_text(shape),
+                           " (the unknown size is not known to be a whole number)"));
 }
 
 Operand NumpyBuilder::transpose(const Operand& x, const Axes& axes) {
@@ -112,11 +173,16 @@ Operand NumpyBuilder::squeeze(const Operand& x, const Axes& axes) {
     dropped = normalize_axes("squeeze", axes, rank_of(from));
     for (const int64_t axis : dropped)
       if (from[axis] != 1)
-        user_error(ErrorKind::Value, "squeeze: cannot squeeze axis ", axis, " of ",
-                   shape_text(from), " (size ", from[axis], ", not 1)");
+        refuse_sizes({from[axis]}, concat("squeeze: cannot squeeze axis ", axis, " of ",
+                                          shape_text(from), " (size ", from[axis], ", not 1)"));
   } else {
-    for (int64_t i = 0; i < rank_of(from); ++i)
-      if (from[i] == 1) dropped.push_back(i);
+    for (int64_t i = 0; i < rank_of(from); ++i) {
+      if (from[i] == 1)
+        dropped.push_back(i);
+      else if (from[i].least() <= 1 && from[i].bound() >= 1)
+        refuse_sizes({from[i]}, concat("squeeze: cannot squeeze ", shape_text(from),
+                                       " (the size of axis ", i, ", ", from[i], ", may be 1)"));
+    }
   }
   return drop_axes(value, dropped);
 }
@@ -137,8 +203,7 @@ Operand NumpyBuilder::concatenate(const Operands& parts, std::optional<int64_t> 
   std::vector<Value> values;
   for (const Operand& part : parts) {
     Value value = as(part, common, "concatenate");
-    if (!axis) value = b_.reshape(value, {num_elements(b_.shape(value))});
-    values.push_back(value);
+    values.push_back(axis ? value : reshape(value, {-1}).value);
   }
   const Shape first = b_.shape(values[0]);
   if (first.empty()) user_error(ErrorKind::Value, "zero-dimensional arrays cannot be concatenated");
@@ -151,9 +216,10 @@ Operand NumpyBuilder::concatenate(const Operands& parts, std::optional<int64_t> 
                  ")");
     for (int64_t d = 0; d < rank_of(first); ++d)
       if (d != along && other[d] != first[d])
-        user_error(ErrorKind::Value, "concatenate: cannot join ", shape_text(first), " and ",
-                   shape_text(other), " along axis ", along, " (dimension ", d, ": ", first[d],
-                   " and ", other[d], ")");
+        refuse_sizes({first[d], other[d]},
+                     concat("concatenate: cannot join ", shape_text(first), " and ",
+                            shape_text(other), " along axis ", along, " (dimension ", d, ": ",
+                            first[d], " and ", other[d], ")"));
   }
   // Parts without elements change nothing but the dtype.
   std::vector<Value> nonempty;
@@ -169,9 +235,12 @@ Operand NumpyBuilder::stack(const Operands& parts, int64_t axis) {
   const int64_t along = axis_of("stack", axis, rank_of(first) + 1);
   Operands expanded;
   for (const Operand& part : parts) {
-    if (shape(part) != first)
-      user_error(ErrorKind::Value, "stack: cannot stack ", shape_text(first), " and ",
-                 shape_text(shape(part)), " (all input arrays must have the same shape)");
+    if (const Shape other = shape(part); other != first) {
+      Shape all = first;
+      all.insert(all.end(), other.begin(), other.end());
+      refuse_sizes(all, concat("stack: cannot stack ", shape_text(first), " and ",
+                               shape_text(other), " (all input arrays must have the same shape)"));
+    }
     Operand x = expand_dims(part, {along});
     x.weak = part.weak;
     expanded.push_back(x);
@@ -179,26 +248,23 @@ Operand NumpyBuilder::stack(const Operands& parts, int64_t axis) {
   return concatenate(expanded, along);
 }
 
-Value NumpyBuilder::slice_axis(Value x, int64_t axis, int64_t low, int64_t high) {
-  Pairs limits;
-  for (const int64_t size : b_.shape(x)) limits.emplace_back(0, size);
+Value NumpyBuilder::slice_axis(Value x, int64_t axis, const Dim& low, const Dim& high) {
+  DimPairs limits;
+  for (const Dim& size : b_.shape(x)) limits.emplace_back(0, size);
   limits[axis] = {low, high};
   return b_.shrink(x, std::move(limits));
 }
 
-Operands NumpyBuilder::split(const Operand& x, const Ints& borders, int64_t axis) {
+Operands NumpyBuilder::split(const Operand& x, const std::vector<Dim>& borders, int64_t axis) {
   const Value value = value_of(x);
   const int64_t along = axis_of("split", axis, rank_of(b_.shape(value)));
-  const int64_t size = b_.shape(value)[along];
-  const auto clamp = [&](int64_t border) {
-    if (border < 0) border += size;
-    return std::clamp<int64_t>(border, 0, size);
-  };
+  const Dim size = b_.shape(value)[along];
   Operands parts;
-  int64_t low = 0;
+  Dim low = 0;
   for (size_t i = 0; i <= borders.size(); ++i) {
-    const int64_t high = i < borders.size() ? clamp(borders[i]) : size;
-    parts.push_back(slice_axis(value, along, low, std::max(low, high)));
+    const Dim high =
+        i < borders.size() ? clamp("split", from_end(borders[i], size), 0, size) : size;
+    parts.push_back(slice_axis(value, along, low, larger("split", low, high)));
     low = high;
   }
   return parts;
@@ -213,17 +279,13 @@ Operand NumpyBuilder::flip(const Operand& x, const Axes& axes) {
 }
 
 Value NumpyBuilder::flip_axis(Value x, int64_t axis) {
-  const Operand size = size_of(b_.shape(x)[axis]);
-  if (size.literal) return b_.flip(x, {axis});
-  const Value positions = value_of(count_to(b_.shape(x)[axis]));
-  const Value last = b_.alu(AluOp::Sub, {size.value, scalar(DType::Int64, 1)});
-  return take_unchecked(x, elementwise(AluOp::Sub, {last, positions}), axis).value;
+  return b_.flip(x, {axis});
 }
 
 Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axes) {
   Value value = value_of(x);
   const Shape whole = b_.shape(value);
-  if (!axes) value = b_.reshape(value, {num_elements(whole)});
+  if (!axes) value = reshape(value, {-1}).value;
   const Ints along = axes.value_or(Ints{0});
   if (shifts.size() != along.size() && shifts.size() != 1 && along.size() != 1)
     user_error(ErrorKind::Value, "roll: cannot pair ", shifts.size(), " shifts with ", along.size(),
@@ -232,16 +294,19 @@ Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axe
   for (size_t i = 0; i < pairs; ++i) {
     const int64_t axis =
         axis_of("roll", along[along.size() == 1 ? 0 : i], rank_of(b_.shape(value)));
-    const int64_t size = b_.shape(value)[axis];
+    const Dim size = b_.shape(value)[axis];
     if (size == 0) continue;
-    if (const Operand symbolic = size_of(size); !symbolic.literal) {
-      const Operand by = Literal::of(shifts[shifts.size() == 1 ? 0 : i]);
-      const Operand from = ufunc("subtract", {count_to(size), by})[0];
-      const Operand at = ufunc("remainder", {from, symbolic})[0];
+    const int64_t by = shifts[shifts.size() == 1 ? 0 : i];
+    if (by == 0) continue;
+    if (!size.is_constant() && (by <= -size.least() || by >= size.least())) {
+      const Operand from = ufunc("subtract", {count_to(size), Literal::of(by)})[0];
+      const Operand at = ufunc("remainder", {from, size_of(size)})[0];
       value = take_unchecked(value, at, axis).value;
       continue;
     }
-    const int64_t shift = ((shifts[shifts.size() == 1 ? 0 : i] % size) + size) % size;
+    const Dim shift = size.is_constant()
+                          ? Dim(((by % size.constant()) + size.constant()) % size.constant())
+                          : from_end(by, size);
     if (shift == 0) continue;
     value = b_.cat(
         {slice_axis(value, axis, size - shift, size), slice_axis(value, axis, 0, size - shift)},
@@ -253,7 +318,7 @@ Operand NumpyBuilder::roll(const Operand& x, const Ints& shifts, const Axes& axe
 Operand NumpyBuilder::repeat(const Operand& x, int64_t repeats, std::optional<int64_t> axis) {
   if (repeats < 0) user_error(ErrorKind::Value, "repeats may not contain negative values.");
   Value value = value_of(x);
-  if (!axis) value = b_.reshape(value, {num_elements(b_.shape(value))});
+  if (!axis) value = reshape(value, {-1}).value;
   const Shape from = b_.shape(value);
   const int64_t along = axis_of("repeat", axis.value_or(0), rank_of(from));
   Shape split = from, spread, merged = from;
@@ -275,12 +340,12 @@ Operand NumpyBuilder::tile(const Operand& x, Ints repeats) {
     if (repeats[i] < 0) user_error(ErrorKind::Value, "tile: cannot repeat ", repeats[i], " times");
     split.insert(split.end(), {1, from[i]});
     spread.insert(spread.end(), {repeats[i], from[i]});
-    merged.push_back(repeats[i] * from[i]);
+    merged.push_back(from[i] * repeats[i]);
   }
   return b_.reshape(b_.expand(b_.reshape(value, split), spread), merged);
 }
 
-Operand NumpyBuilder::pad(const Operand& x, const Pairs& widths, const std::string& mode,
+Operand NumpyBuilder::pad(const Operand& x, const DimPairs& widths, const std::string& mode,
                           const Operand& fill) {
   Value value = value_of(x);
   const Shape from = b_.shape(value);
@@ -288,8 +353,8 @@ Operand NumpyBuilder::pad(const Operand& x, const Pairs& widths, const std::stri
     user_error(ErrorKind::Value, "pad: cannot pad ", shape_text(from), " by ", widths.size(),
                " pairs of widths");
   for (const auto& [before, after] : widths)
-    if (before < 0 || after < 0)
-      user_error(ErrorKind::Value, "index can't contain negative values");
+    if (before.least() < 0 || after.least() < 0)
+      refuse_sizes({before, after}, "index can't contain negative values");
   if (mode == "constant") {
     const Value padded = b_.pad(value, widths);
     const bool zero = fill.literal && fill.literal->real == 0;
@@ -301,42 +366,44 @@ Operand NumpyBuilder::pad(const Operand& x, const Pairs& widths, const std::stri
     return elementwise(AluOp::Where, {inside, padded, as(fill, b_.dtype(value), "pad")});
   }
   for (int64_t axis = 0; axis < rank_of(from); ++axis) {
-    const auto [before, after] = widths[axis];
+    const auto& [before, after] = widths[axis];
     if (before == 0 && after == 0) continue;
-    const int64_t size = from[axis];
+    const Dim& size = from[axis];
     std::vector<Value> parts{value};
-    const auto flipped = [&](int64_t low, int64_t high) {
+    const auto flipped = [&](const Dim& low, const Dim& high) {
       return b_.flip(slice_axis(value, axis, low, high), {axis});
     };
-    const auto repeated = [&](int64_t at, int64_t count) {
+    const auto repeated = [&](const Dim& at, const Dim& count) {
       const Value edge = slice_axis(value, axis, at, at + 1);
       Shape shape = b_.shape(edge);
       shape[axis] = count;
       return b_.expand(edge, shape);
     };
-    const int64_t most = mode == "reflect" ? size - 1 : size;
-    if (mode != "edge" && std::max(before, after) > most)
+    const Dim most = mode == "reflect" ? size - 1 : size;
+    if (mode != "edge" && !(always_at_most(before, most) && always_at_most(after, most)))
       user_error(ErrorKind::Unsupported, "pad: cannot trace mode ", mode, " beyond ", most,
-                 " elements (asked for ", std::max(before, after), ")");
-    if (size == 0) user_error(ErrorKind::Value, "pad: cannot extend the empty axis ", axis);
+                 " elements (asked for ", before, " and ", after, ")");
+    if (size.least() <= 0)
+      refuse_sizes({size},
+                   concat("pad: cannot extend the empty axis ", axis, " (size ", size, ")"));
     Value low, high;
     if (mode == "edge") {
-      if (before) low = repeated(0, before);
-      if (after) high = repeated(size - 1, after);
+      if (before != 0) low = repeated(0, before);
+      if (after != 0) high = repeated(size - 1, after);
     } else if (mode == "reflect") {
-      if (before) low = flipped(1, 1 + before);
-      if (after) high = flipped(size - 1 - after, size - 1);
+      if (before != 0) low = flipped(1, before + 1);
+      if (after != 0) high = flipped(size - 1 - after, size - 1);
     } else if (mode == "symmetric") {
-      if (before) low = flipped(0, before);
-      if (after) high = flipped(size - after, size);
+      if (before != 0) low = flipped(0, before);
+      if (after != 0) high = flipped(size - after, size);
     } else if (mode == "wrap") {
-      if (before) low = slice_axis(value, axis, size - before, size);
-      if (after) high = slice_axis(value, axis, 0, after);
+      if (before != 0) low = slice_axis(value, axis, size - before, size);
+      if (after != 0) high = slice_axis(value, axis, 0, after);
     } else {
       user_error(ErrorKind::Unsupported, "pad: cannot trace mode ", mode);
     }
-    if (before) parts.insert(parts.begin(), low);
-    if (after) parts.push_back(high);
+    if (before != 0) parts.insert(parts.begin(), low);
+    if (after != 0) parts.push_back(high);
     value = b_.cat(parts, axis);
   }
   return value;
@@ -349,19 +416,19 @@ Operand NumpyBuilder::diagonal(const Operand& x, int64_t offset, int64_t axis1, 
   if (a == b) user_error(ErrorKind::Value, "axis1 and axis2 cannot be the same");
   Value value = moveaxis(x, {a, b}, {-2, -1}).value;
   const Shape from = b_.shape(value);
-  const int64_t rows = from[rank - 2], columns = from[rank - 1];
-  const int64_t row = std::clamp<int64_t>(-offset, 0, rows);
-  const int64_t column = std::clamp<int64_t>(offset, 0, columns);
-  const int64_t size = std::min(rows - row, columns - column);
+  const Dim &rows = from[rank - 2], &columns = from[rank - 1];
+  const Dim row = clamp("diagonal", -offset, 0, rows),
+            column = clamp("diagonal", offset, 0, columns);
+  const Dim size = smaller("diagonal", rows - row, columns - column);
   value = slice_axis(value, rank - 2, row, row + size);
   value = slice_axis(value, rank - 1, column, column + size);
   Shape outer(from.begin(), from.end() - 2);
   Shape flat = outer, wide = outer, result = outer;
-  flat.push_back(size * size);
+  flat.push_back(product("diagonal", size, size));
   wide.insert(wide.end(), {size, size + 1});
   result.push_back(size);
   if (size == 0) return b_.reshape(value, result);
-  Pairs widths(flat.size(), {0, 0});
+  DimPairs widths(flat.size(), {0, 0});
   widths.back().second = size;
   value = b_.reshape(b_.pad(b_.reshape(value, flat), widths), wide);
   return b_.reshape(slice_axis(value, rank - 1, 0, 1), result);
@@ -369,12 +436,16 @@ Operand NumpyBuilder::diagonal(const Operand& x, int64_t offset, int64_t axis1, 
 
 Operand NumpyBuilder::windows(const Operand& x, int64_t size, int64_t axis) {
   const Value value = value_of(x);
-  rune::View view{b_.shape(value), {}, 0, {}};
-  const int64_t along = axis_of("windows", axis, rank_of(view.shape));
+  const Shape& whole = b_.shape(value);
+  const int64_t along = axis_of("windows", axis, rank_of(whole));
+  if (!is_constant(whole))
+    refuse_sizes(whole,
+                 concat("windows: cannot take ", size, " of each element of ", shape_text(whole)));
+  rune::View view{constants_of(whole), {}, 0, {}};
   if (size < 1 || size > view.shape[along])
     user_error(ErrorKind::Value, "windows: cannot take ", size, " of ", view.shape[along],
                " elements (axis ", along, ")");
-  view.strides = contiguous_strides(view.shape);
+  view.strides = contiguous_strides(whole);
   view.strides.push_back(view.strides[along]);
   view.shape[along] -= size - 1;
   view.shape.push_back(size);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/symbolic_sizes.h"
-
 namespace rune::graph {
 
 namespace {
@@ -68,26 +66,24 @@ Operand NumpyBuilder::input(DType dtype, Shape shape, std::optional<Kind> weak) 
   return result;
 }
 
-Operand NumpyBuilder::define_size(std::string name, int64_t low, int64_t bound) {
-  size_vars_.push_back({std::move(name), low, bound});
-  const Value var = b_.add(Define_Var{size_vars_.back()}, {});
-  return sizes_[bound] = Operand(var, Kind::Int);
+Dim NumpyBuilder::define_size(std::string name, int64_t low, int64_t high) {
+  const SymVar var{std::move(name), low, high};
+  sizes_[var.name] = b_.add(Define_Var{var}, {});
+  return Dim(var);
 }
 
-Operand NumpyBuilder::size_of(int64_t size) const {
-  const auto symbolic = sizes_.find(size);
-  return symbolic == sizes_.end() ? Operand(Literal::of(size)) : symbolic->second;
-}
-
-int64_t NumpyBuilder::least_size(int64_t size) const {
-  const Operand symbolic = size_of(size);
-  return symbolic.literal ? size : b_[symbolic.value].as<Define_Var>()->var.min_val;
-}
-
-void NumpyBuilder::check_sizes() {
-  const uint32_t first = checked_nodes_;
-  checked_nodes_ = b_.graph().size();
-  if (!size_vars_.empty()) check_symbolic_sizes(b_.graph(), size_vars_, first);
+Operand NumpyBuilder::size_of(const Dim& size) {
+  if (size.is_constant()) return Literal::of(size.constant());
+  const auto number = [&](int64_t n) { return b_.constant(Scalar::of(DType::Int64, n)); };
+  Value sum;
+  for (const Dim::Term& term : size.terms()) {
+    Value part = sizes_.at(term.var.name);
+    if (term.coefficient != 1) part = b_.alu(AluOp::Mul, {part, number(term.coefficient)});
+    sum = sum.valid() ? b_.alu(AluOp::Add, {sum, part}) : part;
+  }
+  if (size.offset() != 0) sum = b_.alu(AluOp::Add, {sum, number(size.offset())});
+  ranges_[sum] = {size.least(), size.bound()};
+  return Operand(sum, Kind::Int);
 }
 
 Shape NumpyBuilder::shape(const Operand& x) const {
@@ -159,8 +155,10 @@ Value NumpyBuilder::as(const Operand& x, DType dtype, const char* op) {
   if (x.literal) return b_.constant(scalar_of(*x.literal, dtype));
   const bool narrows = x.weak == Kind::Int && is_integer(dtype) && dtype != DType::Int64;
   if (narrows) {
-    const auto* size = b_[x.value].as<Define_Var>();
-    if (size && size->var.max_val <= highest_integer(dtype)) return b_.cast(x.value, dtype);
+    const auto known = ranges_.find(x.value);
+    if (known != ranges_.end() && known->second.first >= lowest_integer(dtype) &&
+        known->second.second <= highest_integer(dtype))
+      return b_.cast(x.value, dtype);
     const auto* placeholder = b_[x.value].as<Placeholder>();
     if (!placeholder)
       user_error(ErrorKind::Unsupported, op, ": cannot convert a computed Python int to ",
@@ -255,9 +253,9 @@ Operand NumpyBuilder::astype(const Operand& x, DType dtype) {
 }
 
 Operand NumpyBuilder::full(const Shape& shape, const Operand& fill, std::optional<DType> dtype) {
-  for (const int64_t size : shape)
-    if (size < 0)
-      user_error(ErrorKind::Value, "full: cannot make ", shape_text(shape), " (negative size)");
+  for (const Dim& size : shape)
+    if (size.least() < 0)
+      refuse_sizes({size}, concat("full: cannot make ", shape_text(shape), " (negative size)"));
   const Value value = dtype ? as(fill, *dtype, "full") : value_of(fill);
   broadcast_shapes("full", b_.shape(value), shape);
   return broadcast(value, shape);

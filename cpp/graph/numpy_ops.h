@@ -67,19 +67,29 @@ struct ScalarGuard {
 
 // A run-time check that an array of indices keeps within an axis. `value` is a 0-d uint64: 0 if all
 // do, else 2 * i + 1 (mod 2^64) for one index i that does not. The caller raises NumPy's
-// IndexError. `size` may be a bound of define_size.
+// IndexError.
 struct IndexCheck {
   Value value;
-  int64_t axis = 0, size = 0;
+  int64_t axis = 0;
+  Dim size;
 };
 
 // One item of an index expression.
 struct IndexItem {
   enum class Kind : uint8_t { Integer, Slice, NewAxis, Ellipsis, Array } kind = Kind::Ellipsis;
   int64_t integer = 0;
-  std::optional<int64_t> start, stop, step;
+  std::optional<Dim> start, stop;
+  std::optional<int64_t> step;
   Operand array;  // integers
 };
+
+// These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.
+Dim smaller(const char* op, const Dim& a, const Dim& b);
+Dim larger(const char* op, const Dim& a, const Dim& b);
+// `value`, but not less than `low` nor more than `high`, of which `high` wins.
+Dim clamp(const char* op, const Dim& value, const Dim& low, const Dim& high);
+// A position along an axis of this size, negative ones from the end.
+Dim from_end(const Dim& position, const Dim& size);
 
 using Axes = std::optional<Ints>;  // absent: all
 
@@ -94,16 +104,10 @@ class NumpyBuilder {
   void assume_range(const Operand& x, int64_t low, int64_t high);
 
   Operand input(DType dtype, Shape shape, std::optional<Kind> weak = std::nullopt);
-  // A Python int from `low` on that is known when the program runs. It is the size of each
-  // dimension that has the size `bound`, a prime (symbolic_sizes.h).
-  Operand define_size(std::string name, int64_t low, int64_t bound);
-  // A size as a value: a number, or what define_size returned for this bound.
-  Operand size_of(int64_t size) const;
-  // The least that the size may be.
-  int64_t least_size(int64_t size) const;
-  // Throws UserError(Unsupported) if a node added since the last call cannot have the sizes of
-  // define_size as it does (symbolic_sizes.h). Shapes are right for all their values only then.
-  void check_sizes();
+  // A size from `low` to `high` that is known when the program runs.
+  Dim define_size(std::string name, int64_t low, int64_t high);
+  // A size as a Python int: a literal, or computed from what define_size declared.
+  Operand size_of(const Dim& size);
   Operand constant(const Scalar& value) { return b_.constant(value); }
   // Of a literal: {} and the dtype it has alone.
   Shape shape(const Operand& x) const;
@@ -143,8 +147,8 @@ class NumpyBuilder {
   // is each element's index, int32 or int64.
   Operand arg_reduce(bool largest, const Operand& x, std::optional<int64_t> axis, bool keepdims,
                      const Operand& positions);
-  // 0, 1, ... up to a size.
-  Operand count_to(int64_t size);
+  // The integers 0, 1, ... below a size.
+  Operand count_to(const Dim& size);
 
   Operand matmul(const Operand& a, const Operand& b);
   Operand dot(const Operand& a, const Operand& b);
@@ -164,13 +168,14 @@ class NumpyBuilder {
   Operand concatenate(const Operands& parts, std::optional<int64_t> axis,
                       std::optional<DType> dtype = std::nullopt);
   Operand stack(const Operands& parts, int64_t axis);
-  Operands split(const Operand& x, const Ints& borders, int64_t axis);
+  Operands split(const Operand& x, const std::vector<Dim>& borders, int64_t axis);
   Operand flip(const Operand& x, const Axes& axes);
   Operand roll(const Operand& x, const Ints& shifts, const Axes& axes);
   Operand repeat(const Operand& x, int64_t repeats, std::optional<int64_t> axis);
   Operand tile(const Operand& x, Ints repeats);
   // mode: constant, edge, reflect, symmetric, wrap.
-  Operand pad(const Operand& x, const Pairs& widths, const std::string& mode, const Operand& fill);
+  Operand pad(const Operand& x, const DimPairs& widths, const std::string& mode,
+              const Operand& fill);
   Operand diagonal(const Operand& x, int64_t offset, int64_t axis1, int64_t axis2);
   // result[..., i, ..., k] = x[..., i + k, ...], i along `axis` and k of `size` along a new last
   // axis.
@@ -204,7 +209,7 @@ class NumpyBuilder {
   Value elementwise(AluOp op, std::vector<Value> values);
   Value scalar(DType dtype, double value);
   Value flip_axis(Value x, int64_t axis);
-  Value slice_axis(Value x, int64_t axis, int64_t low, int64_t high);
+  Value slice_axis(Value x, int64_t axis, const Dim& low, const Dim& high);
   Value drop_axes(Value x, const Ints& axes);
   // How many elements these axes have together, less `correction`, but not less than 0.
   Value count_along(const Shape& shape, const Ints& axes, DType dtype, double correction = 0);
@@ -226,12 +231,12 @@ class NumpyBuilder {
   Value reduce_labels(Value x, std::string& labels, const std::string& keep);
   Value contract_pair(const char* op, const Operand& a, const std::string& la, const Operand& b,
                       const std::string& lb, const std::string& out);
-  Value strided(Value x, int64_t axis, int64_t start, int64_t count, int64_t step);
+  Value strided(Value x, int64_t axis, const Dim& start, const Dim& count, int64_t step);
   // The inverse of `strided`: an axis of `size` zeros with x's elements at start, start + step, ...
-  Value spread(Value x, int64_t axis, int64_t start, int64_t step, int64_t size);
+  Value spread(Value x, int64_t axis, const Dim& start, int64_t step, const Dim& size);
   // The elements `at` of an axis, with a check. `reported` is the axis that an error names.
   Value gather(Value source, const Operand& at, int64_t axis, int64_t reported);
-  void check_indices(Value at, int64_t axis, int64_t size);
+  void check_indices(Value at, int64_t axis, const Dim& size);
   // An index expression with arrays of integers. Integers beside them are 0-d arrays.
   struct ArrayIndex {
     std::vector<IndexItem> basic;  // full slices in place of the arrays
@@ -249,11 +254,9 @@ class NumpyBuilder {
   Builder b_;
   std::vector<ScalarGuard> guards_;
   std::vector<IndexCheck> checks_;
-  std::set<std::tuple<Value, int64_t, int64_t>> checked_;  // indices, axis, size
+  std::set<std::tuple<Value, int64_t, std::string>> checked_;  // indices, axis, size
   std::map<Value, std::pair<int64_t, int64_t>> ranges_;
-  std::map<int64_t, Operand> sizes_;  // those of define_size, by bound
-  std::vector<SymVar> size_vars_;     // the same
-  uint32_t checked_nodes_ = 0;        // by check_sizes
+  std::map<std::string, Value> sizes_;  // those of define_size, by name
 };
 
 }  // namespace rune::graph

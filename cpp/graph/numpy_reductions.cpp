@@ -38,7 +38,7 @@ Value NumpyBuilder::count_along(const Shape& shape, const Ints& axes, DType dtyp
   for (const int64_t axis : axes) {
     const Operand size = size_of(shape[axis]);
     if (size.literal)
-      fixed *= shape[axis];
+      fixed *= shape[axis].constant();
     else
       symbolic = symbolic.valid() ? b_.alu(AluOp::Mul, {symbolic, size.value}) : size.value;
   }
@@ -80,10 +80,12 @@ Operand NumpyBuilder::reduce(std::string_view name, const Operand& x, const Axes
     RUNE_CHECK(name == "max" || name == "min", "reduction ", op_name);
     op = name == "max" ? ReduceOp::Max : ReduceOp::Min;
     if (dtype) value = b_.cast(value, result = *dtype);
-    if (std::any_of(along.begin(), along.end(),
-                    [&](int64_t axis) { return b_.shape(value)[axis] == 0; }))
-      user_error(ErrorKind::Value, "zero-size array to reduction operation ",
-                 name == "max" ? "maximum" : "minimum", " which has no identity");
+    for (const int64_t axis : along)
+      if (const Dim& size = b_.shape(value)[axis]; size.least() <= 0)
+        refuse_sizes(
+            {size},
+            concat("zero-size array to reduction operation ", name == "max" ? "maximum" : "minimum",
+                   " which has no identity (axis ", axis, " has ", size, " elements)"));
   }
   const bool accumulates = op == ReduceOp::Add || op == ReduceOp::Prod;
   if (accumulates) value = b_.cast(value, accumulator_of(result));
@@ -140,8 +142,10 @@ Operand NumpyBuilder::arg_reduce(bool largest, const Operand& x, std::optional<i
   const Shape shape = b_.shape(value);
   const Axes axes = axis ? Axes(Ints{*axis}) : std::nullopt;
   const Ints along = normalize_axes(name, axes, static_cast<int64_t>(shape.size()));
-  if (std::any_of(along.begin(), along.end(), [&](int64_t d) { return shape[d] == 0; }))
-    user_error(ErrorKind::Value, "attempt to get ", name, " of an empty sequence");
+  for (const int64_t axis : along)
+    if (shape[axis].least() <= 0)
+      refuse_sizes({shape[axis]}, concat("attempt to get ", name, " of an empty sequence (axis ",
+                                         axis, " has ", shape[axis], " elements)"));
   const Value best = b_.reduce(largest ? ReduceOp::Max : ReduceOp::Min, value, along);
   Value hit = elementwise(AluOp::Cmpeq, {value, best});
   // The first NaN wins; it equals nothing, and makes the extremum NaN.
@@ -153,7 +157,7 @@ Operand NumpyBuilder::arg_reduce(bool largest, const Operand& x, std::optional<i
   return keepdims ? first : drop_axes(first, along);
 }
 
-Operand NumpyBuilder::count_to(int64_t size) {
+Operand NumpyBuilder::count_to(const Dim& size) {
   const Value one = b_.constant(Scalar::of(DType::Int64, int64_t{1}));
   const Value counts = b_.scan(ReduceOp::Add, broadcast(one, {size}), 0);
   return elementwise(AluOp::Sub, {counts, one});

@@ -18,7 +18,7 @@ bool has_atomic(ReduceOp op, DType dtype, const Capabilities& caps) {
 
 bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps) {
   const int64_t busy = (caps.model == ExecutionModel::Grid ? 4 : 2) * caps.num_cores;
-  return num_elements(from) >= kLongReduction && num_elements(to) < busy;
+  return max_elements(from) >= kLongReduction && max_elements(to) < busy;
 }
 
 int64_t parts_of_grid(const Capabilities& caps) {

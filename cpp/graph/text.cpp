@@ -107,6 +107,8 @@ Graph parse(Lexer& lexer) {
     lexer.expect("=");
     Node node;
     node.payload = parse_operation(lexer);
+    if (const auto* define = node.as<Define_Var>())
+      lexer.declare(define->var.name, define->var.min_val, define->var.max_val);
     node.inputs = parse_values(lexer, graph.size());
     lexer.expect(":");
     node.meta = parse_type(lexer);
@@ -125,8 +127,9 @@ Graph parse(std::string_view source) {
   return graph;
 }
 
-Payload parse_payload(std::string_view source) {
+Payload parse_payload(std::string_view source, const std::vector<SymVar>& vars) {
   Lexer lexer(source);
+  for (const SymVar& var : vars) lexer.declare(var.name, var.min_val, var.max_val);
   Payload payload = parse_operation(lexer);
   if (!lexer.at_end()) lexer.fail("expected the end of the text");
   return payload;

@@ -22,8 +22,9 @@ std::string print_node(const Graph& graph, Value v);
 Graph parse(std::string_view text);
 // The same, from a lexer that stands at `graph`; leaves it behind the closing brace.
 Graph parse(text::Lexer& lexer);
-// A node's kind and attributes, as in print: `reduce_axis add axes=[1]`.
-Payload parse_payload(std::string_view text);
+// A node's kind and attributes, as in print: `reduce_axis add axes=[1]`. Its sizes are in terms of
+// these variables.
+Payload parse_payload(std::string_view text, const std::vector<SymVar>& vars);
 bool equal(const Graph& a, const Graph& b);
 
 }  // namespace rune::graph

@@ -11,6 +11,25 @@ namespace rune::graph {
 
 namespace {
 
+// Calls f with each Dim among the fields of an attribute.
+template <class F, class T>
+void for_each_dim(const T& member, const F& f) {
+  if constexpr (std::is_same_v<T, Dim>) {
+    f(member);
+  } else if constexpr (text::Reflected<T>) {
+    const_cast<T&>(member).fields([&](const char*, auto& field) { for_each_dim(field, f); });
+  }
+}
+template <class F, class T>
+void for_each_dim(const std::vector<T>& list, const F& f) {
+  for (const auto& entry : list) for_each_dim(static_cast<const T&>(entry), f);
+}
+template <class F>
+void for_each_dim(const std::pair<Dim, Dim>& pair, const F& f) {
+  f(pair.first);
+  f(pair.second);
+}
+
 class Verifier {
  public:
   explicit Verifier(const Graph& graph) : graph_(graph) {}
@@ -20,6 +39,7 @@ class Verifier {
       current_ = id;
       if (check_operands()) check_metadata();
       check_names();
+      check_sizes();
     }
     check_placeholders();
     for (size_t i = 0; i < graph_.outputs.size(); ++i)
@@ -89,6 +109,20 @@ class Verifier {
         report("variable ", define->var.name, " has other bounds before, [", known->second.min_val,
                ",", known->second.max_val, "]");
     }
+  }
+
+  // Every size is in terms of variables that are declared before.
+  void check_sizes() {
+    const auto check = [&](const Dim& size) {
+      for (const Dim::Term& term : size.terms()) {
+        const auto known = variables_.find(term.var.name);
+        if (known == variables_.end() || known->second != term.var)
+          report("the size ", size, " is in terms of ", term.var.name,
+                 ", which no define_var before declares with these bounds");
+      }
+    };
+    for_each_dim(node().shape(), check);
+    std::visit([&](const auto& payload) { for_each_dim(payload, check); }, node().payload);
   }
 
   void check_placeholders() {

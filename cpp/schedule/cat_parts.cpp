@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/symbolic_sizes.h"
-
 namespace rune::schedule {
 
 using graph::Cat;
@@ -21,7 +19,7 @@ bool is_nested(const Graph& graph, const Node& cat, Value operand) {
 void collect_parts(const Graph& graph, Value v, int64_t start, std::vector<CatPart>& parts) {
   const Node& node = graph[v];
   for (const Value operand : node.inputs) {
-    const int64_t size = graph[operand].shape()[node.as<Cat>()->axis];
+    const int64_t size = graph[operand].shape()[node.as<Cat>()->axis].constant();
     if (is_nested(graph, node, operand)) {
       collect_parts(graph, operand, start, parts);
     } else {
@@ -52,10 +50,10 @@ std::vector<bool> stored_by_parts(const Graph& graph) {
       if (nested) inner[operand.id] = true;
     }
   }
-  const std::vector<SymVar> vars = graph.symbolic_vars();
   for (uint32_t id = 0; id < graph.size(); ++id)
     result[id] = graph.nodes[id].as<Cat>() && !inner[id] && parts[id] >= kManyParts &&
-                 !graph::is_symbolic(vars, graph.nodes[id].shape());
+                 graph.nodes[id].shape()[graph.nodes[id].as<Cat>()->axis].is_constant();
   return result;
 }
+
 }  // namespace rune::schedule

@@ -17,9 +17,11 @@ constexpr int64_t kLeastElementsOfGroup = 64;
 }  // namespace
 
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps) {
-  const int64_t elements = num_elements(reduced);
-  for (size_t i = 0; i < reduced.size(); ++i)
-    if (reduced[i] >= caps.num_cores && elements / reduced[i] >= kLeastElementsOfGroup) return i;
+  const int64_t elements = max_elements(reduced);
+  for (size_t i = 0; i < reduced.size(); ++i) {
+    const int64_t size = reduced[i].bound();
+    if (size >= caps.num_cores && elements / size >= kLeastElementsOfGroup) return i;
+  }
   return std::nullopt;
 }
 

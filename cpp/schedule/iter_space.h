@@ -9,19 +9,18 @@
 
 namespace rune::schedule {
 
-// `size` is known, or `sym` gives it when the program runs.
 struct Axis {
   std::string name;
-  std::optional<int64_t> size;
-  std::optional<SymVar> sym;
+  Dim size;
   bool operator==(const Axis&) const = default;
   template <class F>
   void fields(F&& f) {
     f("name", name);
     f("size", size);
-    f("sym", sym);
   }
-  int64_t extent() const { return size ? *size : sym->max_val; }
+  bool is_symbolic() const { return !size.is_constant(); }
+  // The most points that it has.
+  int64_t extent() const { return size.bound(); }
 };
 
 // Which axes run where. Each list holds positions in IterSpace::axes, outermost first.

@@ -28,7 +28,7 @@ const char* name_of(FusionType type) {
 }
 
 int64_t bytes_of(const Graph& graph, Value v) {
-  return num_elements(graph[v].shape()) * size_of(graph[v].dtype());
+  return max_elements(graph[v].shape()) * size_of(graph[v].dtype());
 }
 
 const std::vector<Stage>& Kernel::stages() const {

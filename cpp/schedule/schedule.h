@@ -29,7 +29,7 @@ using graph::Value;
 // next.
 struct Scratch {
   Value value;
-  Shape shape;
+  Ints shape;
   Ints strides;
   std::optional<int64_t> run_axis = std::nullopt;
   int64_t run = 1;

@@ -32,6 +32,7 @@ class ValueVisitor {
     std::visit([this](auto& alternative) { visit(alternative); }, body);
   }
   void visit(const std::string&) {}
+  void visit(const Dim&) {}
   template <class T>
     requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
   void visit(const T&) {}
@@ -46,18 +47,18 @@ size_t input_number(const Kernel& kernel, Value v) {
 
 // The limits of a Shrink on an input with an origin, from there on; nothing of other nodes. The
 // kernel has its values by number.
-std::optional<graph::Pairs> limits_from_origin(const graph::Node& node, const Kernel& kernel,
-                                               const std::vector<Ints>& origins,
-                                               const KernelValues& values) {
+std::optional<graph::DimPairs> limits_from_origin(const graph::Node& node, const Kernel& kernel,
+                                                  const std::vector<Ints>& origins,
+                                                  const KernelValues& values) {
   const auto* shrink = node.as<graph::Shrink>();
   if (!shrink) return std::nullopt;
   const auto operand = static_cast<uint32_t>(values.number_of(node.inputs[0]));
   const size_t input = input_number(kernel, Value{operand});
   if (input == origins.size() || origins[input].empty()) return std::nullopt;
-  graph::Pairs limits = shrink->limits;
+  graph::DimPairs limits = shrink->limits;
   for (size_t d = 0; d < limits.size(); ++d) {
-    limits[d].first -= origins[input][d];
-    limits[d].second -= origins[input][d];
+    limits[d].first = limits[d].first - origins[input][d];
+    limits[d].second = limits[d].second - origins[input][d];
   }
   return limits;
 }
@@ -98,14 +99,15 @@ std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
       const size_t i = input_number(kernel, operand);
       if (i == kernel.inputs.size()) continue;
       const auto* shrink = graph[v].as<graph::Shrink>();
-      if (!shrink) {
+      const auto is_fixed = [](const auto& limits) { return limits.first.is_constant(); };
+      if (!shrink || !std::all_of(shrink->limits.begin(), shrink->limits.end(), is_fixed)) {
         whole[i] = true;
         continue;
       }
       const bool first = origins[i].empty();
       origins[i].resize(shrink->limits.size());
       for (size_t d = 0; d < shrink->limits.size(); ++d) {
-        const int64_t low = shrink->limits[d].first;
+        const int64_t low = shrink->limits[d].first.constant();
         origins[i][d] = first ? low : std::min(origins[i][d], low);
       }
     }
@@ -148,9 +150,8 @@ bool StructureTable::computes_alike(size_t op, const Entry& a, const Entry& b) c
   for (size_t i = 0; i < x.inputs.size(); ++i) {
     const size_t operand = a.values.number_of(x.inputs[i]);
     if (operand != b.values.number_of(y.inputs[i])) return false;
-    // Of operands that no element is read of, the shape counts.
-    if (operand == a.values.size() && graph_[x.inputs[i]].meta != graph_[y.inputs[i]].meta)
-      return false;
+    // The strides of what is read, and the range of indices into it.
+    if (graph_[x.inputs[i]].meta != graph_[y.inputs[i]].meta) return false;
   }
   const auto limits = limits_from_origin(x, a.kernel, a.origins, a.values);
   if (limits != limits_from_origin(y, b.kernel, b.origins, b.values)) return false;

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -11,13 +15,12 @@
 namespace rune {
 
 using Ints = std::vector<int64_t>;
-using Shape = Ints;  // non-negative sizes; {} is 0-d
 
 inline bool contains(const Ints& list, int64_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// A named size that is bound when a program runs, within [min_val, max_val].
+// A named integer that is bound when a program runs, within [min_val, max_val].
 struct SymVar {
   std::string name;
   int64_t min_val = 0;
@@ -31,12 +34,88 @@ struct SymVar {
   }
 };
 
+// The size of a dimension: a constant, or a constant plus multiples of variables. Equal dims are
+// equal expressions, whatever their extents; so that a constant never equals a symbolic size.
+class Dim {
+ public:
+  struct Term {
+    SymVar var;
+    int64_t coefficient = 0;  // not 0
+    bool operator==(const Term&) const = default;
+  };
+
+  Dim(int64_t constant = 0) : offset_(constant) {}  // NOLINT: integers are dims
+  explicit Dim(const SymVar& var) : Dim(0, {{var, 1}}) {}
+  // Terms in any order; those of one variable are added up. A variable of one value is a constant.
+  Dim(int64_t offset, std::vector<Term> terms);
+
+  bool is_constant() const { return !terms_; }
+  // The value of a constant. Throws InternalError for a symbolic size: the caller has to decide
+  // before what such a size means.
+  int64_t constant() const;
+  int64_t offset() const { return offset_; }
+  // Sorted by name; of a constant, none.
+  const std::vector<Term>& terms() const;
+  // The greatest and the least value, if the variables are independent. Strides and memory are for
+  // the greatest.
+  int64_t bound() const;
+  int64_t least() const;
+  // The value where `value` gives the variables'.
+  int64_t evaluate(const std::function<int64_t(const SymVar&)>& value) const;
+  bool depends_on(const std::string& variable) const;
+  // `2*n+m-1`
+  std::string text() const;
+
+  bool operator==(const Dim& other) const;
+  // Throw UserError(Value) where a number exceeds 64 bits.
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, int64_t factor);
+  Dim& operator+=(const Dim& other) { return *this = *this + other; }
+
+ private:
+  int64_t offset_ = 0;
+  std::shared_ptr<const std::vector<Term>> terms_;  // null if there are none
+};
+
+// Whether a <= b for all values of the variables.
+bool always_at_most(const Dim& a, const Dim& b);
+inline std::ostream& operator<<(std::ostream& out, const Dim& dim) {
+  return out << dim.text();
+}
+
+// Throws that these sizes do not fit each other: UserError(Value) if all are constants; if they may
+// fit when a program runs, UserError(Unsupported) with a hint.
+[[noreturn]] void refuse_sizes(const std::vector<Dim>& dims, const std::string& message);
+
+using Shape = std::vector<Dim>;  // none is ever negative; {} is 0-d
+
+inline bool is_constant(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_constant(); });
+}
+inline Shape to_shape(const Ints& sizes) {
+  return Shape(sizes.begin(), sizes.end());
+}
+// The dims' bounds: what memory has room for.
+Ints bounds_of(const Shape& shape);
+// The dims' values, all of which must be constant, as Dim::constant.
+Ints constants_of(const Shape& shape);
+// An order for containers: by bounds, then by text.
+struct ShapeOrder {
+  bool operator()(const Shape& a, const Shape& b) const;
+};
+
+// The product of sizes. Throws UserError(Unsupported) naming `op` if both are symbolic.
+Dim product(const char* op, const Dim& a, const Dim& b);
 // Product of the sizes; throws UserError(Value) if it does not fit 63 bits.
-int64_t num_elements(const Shape& shape);
-// Row-major strides in elements.
+int64_t num_elements(const Ints& shape);
+// For how many elements memory has room.
+int64_t max_elements(const Shape& shape);
+// Row-major strides in elements, of memory with room for the dims' bounds.
 Ints contiguous_strides(const Shape& shape);
-// `[2,3]`
+// `[2,n+1]`
 std::string shape_text(const Shape& shape);
+std::string shape_text(const Ints& shape);
 // NumPy broadcasting. Throws UserError(Value) naming `op`, both shapes and the dimension that
 // differs.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
@@ -46,7 +125,7 @@ int64_t normalize_axis(const char* op, int64_t axis, int64_t rank);
 // One view of a linear buffer: element `idx` lies at offset + sum(idx * strides), and is 0 outside
 // the mask's [low, high) of each axis.
 struct View {
-  Shape shape;
+  Ints shape;
   Ints strides;  // elements
   int64_t offset = 0;
   std::optional<std::vector<std::pair<int64_t, int64_t>>> mask;
@@ -66,7 +145,7 @@ struct View {
 struct ShapeTracker {
   std::vector<View> views;
   bool operator==(const ShapeTracker&) const = default;
-  const Shape& shape() const { return views.back().shape; }
+  const Ints& shape() const { return views.back().shape; }
   template <class F>
   void fields(F&& f) {
     f("views", views);
@@ -74,3 +153,10 @@ struct ShapeTracker {
 };
 
 }  // namespace rune
+
+// `n`, `2*n+m-1`: the names must have been declared to the lexer.
+template <>
+struct rune::text::Codec<rune::Dim> {
+  static void print(std::string& out, const rune::Dim& dim) { out += dim.text(); }
+  static rune::Dim parse(Lexer& lexer);
+};

@@ -18,6 +18,7 @@ __all__: list[str] = [
     "GraphBuilder",
     "Lowered",
     "NodeBuilder",
+    "Size",
     "Value",
     "alu_ops",
     "broken_guards",
@@ -124,11 +125,10 @@ class GraphBuilder:
         self,
         name: str,
         low: typing.SupportsInt | typing.SupportsIndex,
-        bound: typing.SupportsInt | typing.SupportsIndex,
-        size: typing.Any,
-    ) -> Value:
+        high: typing.SupportsInt | typing.SupportsIndex,
+    ) -> typing.Any:
         """
-        The value of a size that is known when the program runs. `size` stands for it in shapes; `bound` is the prime that the graph has there.
+        A size that is known when the program runs.
         """
     def diagonal(
         self,
@@ -190,11 +190,7 @@ class GraphBuilder:
     def pad(
         self,
         arg0: typing.Any,
-        arg1: collections.abc.Sequence[
-            tuple[
-                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
-            ]
-        ],
+        arg1: collections.abc.Sequence[tuple[typing.Any, typing.Any]],
         arg2: str,
         arg3: typing.Any,
     ) -> Value: ...
@@ -237,10 +233,14 @@ class GraphBuilder:
         self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any, arg3: str
     ) -> Value: ...
     def set_location(self, arg0: str) -> None: ...
+    def size_value(self, size: typing.Any) -> Value:
+        """
+        A size as a Python int in computations.
+        """
     def split(
         self,
         arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg1: collections.abc.Sequence,
         arg2: typing.SupportsInt | typing.SupportsIndex,
     ) -> list[Value]: ...
     def squeeze(
@@ -460,7 +460,7 @@ class NodeBuilder:
         operation: str,
         operands: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         dtype: typing.Any = None,
-        shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+        shape: collections.abc.Sequence = (),
     ) -> int:
         """
         Appends a node and returns its number. `operation` is its kind and attributes as in the graph's text.
@@ -471,11 +471,87 @@ class NodeBuilder:
         """
         The graph that returns these nodes.
         """
+    def size(self, define_var: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
+        """
+        The size that is the value of a define_var.
+        """
     def type_of(
         self, arg0: typing.SupportsInt | typing.SupportsIndex
     ) -> tuple[numpy.dtype[typing.Any], tuple]:
         """
         The (dtype, shape) of a node.
+        """
+
+class Size:
+    """
+    A size that is known when the program runs.
+    """
+    def __abs__(self): ...
+    def __add__(self, other: typing.Any) -> typing.Any: ...
+    def __array__(self, *args): ...
+    def __array_ufunc__(
+        self, ufunc: typing.Any, method: str, *inputs: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any: ...
+    def __bool__(self) -> bool: ...
+    def __complex__(self, *args): ...
+    def __divmod__(self, *args): ...
+    def __eq__(self, other: typing.Any) -> typing.Any: ...
+    def __float__(self, *args): ...
+    def __floordiv__(self, other: typing.Any) -> typing.Any: ...
+    def __ge__(self, other: typing.Any) -> typing.Any: ...
+    def __gt__(self, other: typing.Any) -> typing.Any: ...
+    def __hash__(self) -> int: ...
+    def __index__(self, *args): ...
+    def __int__(self, *args): ...
+    def __le__(self, other: typing.Any) -> typing.Any: ...
+    def __lt__(self, other: typing.Any) -> typing.Any: ...
+    def __mod__(self, other: typing.Any) -> typing.Any: ...
+    def __mul__(self, other: typing.Any) -> typing.Any: ...
+    def __ne__(self, other: typing.Any) -> typing.Any: ...
+    def __neg__(self) -> typing.Any: ...
+    def __pos__(self): ...
+    def __pow__(self, other: typing.Any) -> typing.Any: ...
+    def __radd__(self, other: typing.Any) -> typing.Any: ...
+    def __rdivmod__(self, *args): ...
+    def __repr__(self) -> str: ...
+    def __rfloordiv__(self, other: typing.Any) -> typing.Any: ...
+    def __rmod__(self, other: typing.Any) -> typing.Any: ...
+    def __rmul__(self, other: typing.Any) -> typing.Any: ...
+    def __rpow__(self, other: typing.Any) -> typing.Any: ...
+    def __rsub__(self, other: typing.Any) -> typing.Any: ...
+    def __rtruediv__(self, other: typing.Any) -> typing.Any: ...
+    def __sub__(self, other: typing.Any) -> typing.Any: ...
+    def __truediv__(self, other: typing.Any) -> typing.Any: ...
+    def is_same(self, other: Size) -> bool:
+        """
+        Whether two sizes are one expression.
+        """
+    def plus(
+        self, other: typing.Any, factor: typing.SupportsInt | typing.SupportsIndex = 1
+    ) -> typing.Any:
+        """
+        The sum with `factor` times an int or a Size.
+        """
+    def times(self, factor: typing.SupportsInt | typing.SupportsIndex) -> typing.Any: ...
+    @property
+    def high(self) -> int:
+        """
+        The greatest value.
+        """
+    @property
+    def is_traced(self) -> bool:
+        """
+        Whether it belongs to a trace, and not to a graph that is built node by node.
+        """
+    @property
+    def low(self) -> int:
+        """
+        The least value.
+        """
+    @property
+    def names(self) -> list[str]:
+        """
+        The names of the Dims that it depends on.
         """
 
 def alu_ops() -> list:

@@ -25,7 +25,6 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.backends import calibration
-from rune_jit.tracing.sizes import next_prime
 
 __all__ = [
     "Builder",
@@ -194,12 +193,11 @@ class Builder:
             for i, result in enumerate(results)
         ]
 
-    def size(self, name: str, low: int, high: int) -> tuple[Value, int]:
+    def size(self, name: str, low: int, high: int) -> tuple[Value, Any]:
         """A size from `low` to `high`, elements, that is known when the program runs: its value, a
-        0-d int64, and the number that stands for it in shapes (a prime not below `high`, which the
-        size may reach). It can be the first dimension of arguments and results."""
-        bound = next_prime(high)
-        return self.node("define_var", {"name": name, "min": low, "max": bound}), bound
+        0-d int64, and what stands for it in shapes (its name, in texts)."""
+        value = self.node("define_var", {"name": name, "min": low, "max": high})
+        return value, self._core.size(value.number)
 
     def _add(self, operation: str, operands: list[int], dtype: Any, shape: Sequence[int]) -> Value:
         number = self._core.add(operation, operands, dtype, list(shape))
@@ -254,6 +252,6 @@ class Kernel:
 
     def run(self, *memories: Any, **values: int) -> list[Any]:
         """Runs on one 1-d array for each of its memories (`define_global`), and values of its
-        variables (none may have the size of a memory as its `max`); what the writable ones hold
+        variables; what the writable ones hold
         afterwards, as new arrays. Raises what `Program.run` raises."""
         return self._executable.run(memories, values)

@@ -81,6 +81,8 @@ class Program:
     exact: set[int] = field(default_factory=set)  # values with the same bits everywhere
     # Exact values of which also zeros' signs are.
     signed_zeros: set[int] = field(default_factory=set)
+    # Inputs' axes with rune_jit.Dims.
+    dynamic: dict[int, dict[int, Any]] = field(default_factory=dict)
 
     @property
     def observed(self) -> list[int]:
@@ -131,6 +133,7 @@ class Program:
                 text += f"v{i}: {array!r}\n"
                 continue
             text += f"v{i}: {array.dtype}{list(array.shape)} {self.layouts[i]}"
+            text += f" {self.dynamic[i]}" if i in self.dynamic else ""
             text += f" {array.tolist()}\n" if array.size <= 24 else "\n"
         return text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from runner import MODES, Refused, report  # which needs tests/ itself
+from runner import DEVICES, MODES, Refused, report  # which needs tests/ itself
 
 
 def main() -> int:
@@ -20,6 +20,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1, help="how many seeds from there on")
     parser.add_argument("--mode", choices=MODES, action="append", help="default: all")
     parser.add_argument("--most-steps", type=int, default=14)
+    parser.add_argument(
+        "--dynamic",
+        type=int,
+        nargs="*",
+        choices=(1, 2, 3),
+        help="with so many dynamic sizes (default: each seed its number of them)",
+    )
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after")
     parser.add_argument("--all", action="store_true", help="print failures of equal text, too")
     parser.add_argument("--ir", action="store_true", help="print the graph and the kernels, too")
@@ -31,9 +38,12 @@ def main() -> int:
     for seed in range(options.seed, options.seed + options.count):
         if time.time() - start > options.seconds:
             break
-        for mode in options.mode or MODES:
+        dynamic = options.dynamic
+        if dynamic is not None:
+            dynamic = (dynamic or (1, 2, 3))[seed % len(dynamic or (1, 2, 3))]
+        for mode in options.mode or (MODES if dynamic is None else DEVICES):
             try:
-                text = report(seed, mode, options.most_steps)
+                text = report(seed, mode, options.most_steps, dynamic or 0)
             except Refused as error:
                 refused[str(error).splitlines()[0][:100]] += 1
                 continue

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from dynamic import with_dynamic_axes, with_other_sizes
 from expectation import Expectation
 from generator import generate
 from guarded import PLACEMENTS, guarded
@@ -64,12 +65,22 @@ def run(program: Program, mode: str) -> Iterator[tuple[Program, list[Any]]]:
     if mode == "cpu-interpreted":
         yield program, _run_cpu_kernels(program)
         return
-    jitted = rune_jit.jit(program.function(), device=mode, fallback="error")
+    jitted = jit(program, mode, fallback="error")
     at_end, at_start = PLACEMENTS
     yield program, _call(program, jitted, at_end)
-    if mode == "cpu":
+    other: Program | None = None
+    if program.dynamic:
+        other = with_other_sizes(program, len(program.steps))
+    elif mode == "cpu":
         other = program.with_other_data() or program
+    if other:
         yield other, _call(other, jitted, at_start)
+
+
+def jit(program: Program, device: str, **options: Any) -> Any:
+    """The program as a compiled function, with its dynamic axes."""
+    dynamic = {f"v{i}": axes for i, axes in program.dynamic.items() if i in program.inputs}
+    return rune_jit.jit(program.function(), device=device, dynamic=dynamic or None, **options)
 
 
 def _call(program: Program, function: Any, placement: str) -> list[Any]:
@@ -150,6 +161,9 @@ def failure(program: Program, mode: str) -> str | None:
     except rune_jit.DTypeError as error:
         return None if _needs_float64(program, mode, error) else f"DTypeError: {error}"
     except (rune_jit.UnsupportedOpError, TypeError) as error:
+        refused = (rune_jit.UnsupportedOpError, rune_jit.ConcretizationError)
+        if program.dynamic and isinstance(error, refused):
+            raise Refused(str(error)) from error
         if any(reason in str(error) for reason in _REFUSED):
             raise Refused(str(error)) from error
         return f"{type(error).__name__}: {error}"
@@ -186,10 +200,15 @@ def _named(function: Any, name: str) -> Any:
     return types.FunctionType(function.__code__.replace(co_name=name), function.__globals__)
 
 
-def report(seed: int, mode: str, most_steps: int = 14) -> str | None:
-    """None if the program of the seed runs; otherwise what goes wrong with a small part of it, its
-    inputs, graph, schedule and kernels. Raises Refused."""
+def report(seed: int, mode: str, most_steps: int = 14, dynamic: int = 0) -> str | None:
+    """None if the program of the seed runs, with so many dynamic sizes; otherwise what goes wrong
+    with a small part of it, its inputs, graph, schedule and kernels. Raises Refused."""
     program = generate(seed, most_steps)
+    if dynamic:
+        sized = with_dynamic_axes(program, seed, dynamic)
+        if sized is None:
+            raise Refused("the inputs have no size that can be dynamic")
+        program = sized
     problem = _named(failure, f"seed_{seed}_on_{mode}")(program, mode)
     if problem is None:
         return None
@@ -197,17 +216,17 @@ def report(seed: int, mode: str, most_steps: int = 14) -> str | None:
     text = f"seed {seed} on {mode}: {problem}\n{program.describe()}"
     device = "cpu" if mode == "cpu-interpreted" else mode
     try:
-        lowered = rune_jit.jit(program.function(), device=device).lower(*program.arguments())
+        lowered = jit(program, device).lower(*program.arguments())
         text += "\n".join([lowered.graph, lowered.schedule, *lowered.kernels])
     except Exception as error:
         text += f"\n(lowering: {type(error).__name__}: {error})"
     return text
 
 
-def check(seed: int, mode: str, most_steps: int = 14) -> None:
+def check(seed: int, mode: str, most_steps: int = 14, dynamic: int = 0) -> None:
     """Raises AssertionError with the report of a program that goes wrong."""
     try:
-        text = report(seed, mode, most_steps)
+        text = report(seed, mode, most_steps, dynamic)
     except Refused:
         return
     assert text is None, text

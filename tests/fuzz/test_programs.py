@@ -33,6 +33,12 @@ def test_programs(mode: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", DEVICES)
+def test_programs_with_dynamic_sizes(mode: str, full: bool) -> None:
+    for seed in range(2000 if full else 150):
+        check(seed, mode, dynamic=1 + seed % 3)
+
+
+@pytest.mark.parametrize("mode", DEVICES)
 def test_long_programs(mode: str, full: bool) -> None:
     for seed in range(1_000_000, 1_000_000 + (400 if full else 20)):
         check(seed, mode, most_steps=60)

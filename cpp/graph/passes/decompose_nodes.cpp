@@ -9,7 +9,6 @@
 #include "graph/passes/decompose_nodes_rules.h"
 #include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/shards.h"
-#include "graph/symbolic_sizes.h"
 #include "graph/text.h"
 
 namespace rune::graph {
@@ -84,7 +83,7 @@ class Decomposer {
       user_error(ErrorKind::Unsupported, "custom: cannot compile ", custom.op_name, " for ", target,
                  " (it has no source for ", target, ")\nhint: give it one as the attribute \"",
                  target, "\", or a reference");
-    if (num_elements(node.shape()) == 0) return b_.full(Scalar::zero(node.dtype()), node.shape());
+    if (max_elements(node.shape()) == 0) return b_.full(Scalar::zero(node.dtype()), node.shape());
     return called(Host_Callback{custom.op_name, *call, 0}, in, type);
   }
 
@@ -110,8 +109,8 @@ class Decomposer {
   Value looked_up(const Node& node, const std::vector<Value>& in) {
     const Shape& source = b_.shape(in[0]);
     const auto* gather = node.as<Gather>();
-    if ((gather ? source[gather->axis] : num_elements(source)) > 0) return keep(node, in);
-    if (num_elements(node.shape()) > 0 && in.size() < 3)
+    if (gather ? source[gather->axis] != 0 : max_elements(source) != 0) return keep(node, in);
+    if (max_elements(node.shape()) > 0 && in.size() < 3)
       user_error(ErrorKind::Index, name_of(node.kind()), ": cannot take elements ",
                  shape_text(node.shape()), " from ", shape_text(source),
                  " (the source has no elements)");
@@ -257,7 +256,6 @@ class Decomposer {
 }  // namespace
 
 Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages) {
-  check_symbolic_sizes(graph);
   const Graph live = eliminate_dead_code(graph);
   return Decomposer(live, device, languages).run();
 }

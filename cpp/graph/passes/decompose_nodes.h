@@ -36,7 +36,7 @@ namespace rune::graph {
 //
 // `languages` are those of the device (Capabilities::languages).
 //
-// Throws what check_symbolic_sizes throws; UserError(Unsupported) for a Custom with neither a
+// Throws UserError(Unsupported) for a Custom with neither a
 // source in one of the languages nor a reference, a value on a device of another kind and a write
 // through Expand or View; UserError(Value) for a Custom whose operands have other shapes than its
 // result, for a call with two lists of operands and for a Buffer that is read before it is fully

@@ -14,29 +14,31 @@ bool leads_to_place(const Node& node) {
   return is_movement(node.kind()) || node.kind() == NodeKind::Assign;
 }
 
-Pairs whole(const Shape& shape) {
-  Pairs box;
-  for (const int64_t size : shape) box.push_back({0, size});
+DimPairs whole(const Shape& shape) {
+  DimPairs box;
+  for (const Dim& size : shape) box.push_back({0, size});
   return box;
 }
 
 // How much an operand of `shape` extends beyond the box on either side of each axis.
-Pairs around(const Pairs& box, const Shape& shape) {
-  Pairs widths;
+DimPairs around(const DimPairs& box, const Shape& shape) {
+  DimPairs widths;
   for (size_t i = 0; i < shape.size(); ++i)
     widths.push_back({box[i].first, shape[i] - box[i].second});
   return widths;
 }
 
+// A Buffer's size is constant, and so are those of what it is seen through.
 int64_t flatten(const Ints& index, const Shape& shape) {
   int64_t position = 0;
-  for (size_t i = 0; i < shape.size(); ++i) position = position * shape[i] + index[i];
+  for (size_t i = 0; i < shape.size(); ++i) position = position * shape[i].constant() + index[i];
   return position;
 }
 
 Ints unflatten(int64_t position, const Shape& shape) {
   Ints index(shape.size());
-  for (size_t i = shape.size(); i-- > 0; position /= shape[i]) index[i] = position % shape[i];
+  for (size_t i = shape.size(); i-- > 0; position /= shape[i].constant())
+    index[i] = position % shape[i].constant();
   return index;
 }
 
@@ -48,13 +50,13 @@ bool move_index(const Node& node, const Shape& from, Ints& index) {
     const Ints outer = index;
     for (size_t i = 0; i < outer.size(); ++i) index[permute->axes[i]] = outer[i];
   } else if (const auto* flip = node.as<Flip>()) {
-    for (const int64_t axis : flip->axes) index[axis] = from[axis] - 1 - index[axis];
+    for (const int64_t axis : flip->axes) index[axis] = from[axis].constant() - 1 - index[axis];
   } else if (const auto* shrink = node.as<Shrink>()) {
-    for (size_t i = 0; i < index.size(); ++i) index[i] += shrink->limits[i].first;
+    for (size_t i = 0; i < index.size(); ++i) index[i] += shrink->limits[i].first.constant();
   } else if (const auto* pad = node.as<Pad>()) {
     for (size_t i = 0; i < index.size(); ++i) {
-      index[i] -= pad->widths[i].first;
-      if (index[i] < 0 || index[i] >= from[i]) return false;
+      index[i] -= pad->widths[i].first.constant();
+      if (index[i] < 0 || index[i] >= from[i].constant()) return false;
     }
   } else if (const auto* view = node.as<Buffer_View>()) {
     index[0] += view->offset;
@@ -93,7 +95,7 @@ void Places::undefined(uint32_t buffer) const {
 
 Value Places::make_buffer(uint32_t id) {
   const Node& node = graph_.nodes[id];
-  const int64_t count = num_elements(node.shape());
+  const int64_t count = max_elements(node.shape());
   const Value zeros = b_.full(Scalar::zero(node.dtype()), node.shape());
   places_[id] = {zeros, count > 0, std::vector<bool>(count)};
   return zeros;
@@ -128,13 +130,13 @@ std::optional<Places::Write> Places::collect(const Node& node, const std::vector
   const Shape& shape = node.shape();
   std::optional<Write> write;
   for (size_t i = 0; i < values.size(); ++i) {
-    const Pairs& box = node.as<Assign>()->boxes[i];
+    const DimPairs& box = node.as<Assign>()->boxes[i];
     if (box.empty() || box == whole(shape)) {
       write = Write{values[i], std::nullopt};
       continue;
     }
-    if (num_elements(b_.shape(values[i])) == 0) continue;
-    const Pairs widths = around(box, shape);
+    if (max_elements(b_.shape(values[i])) == 0) continue;
+    const DimPairs widths = around(box, shape);
     const Value inside = b_.full(Scalar::of(DType::Bool, true), b_.shape(values[i]));
     const Value value = b_.pad(values[i], widths), mask = b_.pad(inside, widths);
     if (!write) {
@@ -154,7 +156,7 @@ void Places::move_down(const Node& through, Write& write) {
     write.value = move(write.value);
     if (write.mask) write.mask = move(*write.mask);
   };
-  const auto pad = [&](const Pairs& widths) {
+  const auto pad = [&](const DimPairs& widths) {
     const bool none = std::all_of(widths.begin(), widths.end(),
                                   [](const auto& w) { return w.first == 0 && w.second == 0; });
     if (none) return;
@@ -172,7 +174,7 @@ void Places::move_down(const Node& through, Write& write) {
   } else if (const auto* shrink = through.as<Shrink>()) {
     pad(around(shrink->limits, from));
   } else if (const auto* padding = through.as<Pad>()) {
-    Pairs limits;  // what is written to padding is lost
+    DimPairs limits;  // what is written to padding is lost
     for (size_t i = 0; i < from.size(); ++i)
       limits.push_back({padding->widths[i].first, padding->widths[i].first + from[i]});
     both([&](Value x) { return b_.shrink(x, limits); });
@@ -186,14 +188,14 @@ void Places::move_down(const Node& through, Write& write) {
 
 void Places::mark_assigned(Place& place, const Node& node, const std::vector<uint32_t>& path) {
   const Shape& target = node.shape();
-  for (const Pairs& given : node.as<Assign>()->boxes) {
-    const Pairs box = given.empty() ? whole(target) : given;
+  for (const DimPairs& given : node.as<Assign>()->boxes) {
+    const DimPairs box = given.empty() ? whole(target) : given;
     Shape sizes;
     for (const auto& [low, high] : box) sizes.push_back(high - low);
-    const int64_t count = num_elements(sizes);
+    const int64_t count = max_elements(sizes);
     for (int64_t i = 0; i < count; ++i) {
       Ints index = unflatten(i, sizes);
-      for (size_t d = 0; d < index.size(); ++d) index[d] += box[d].first;
+      for (size_t d = 0; d < index.size(); ++d) index[d] += box[d].first.constant();
       bool inside = true;
       for (size_t k = 0; inside && k + 1 < path.size(); ++k)
         inside = move_index(graph_.nodes[path[k]], graph_.nodes[path[k + 1]].shape(), index);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace rune::graph {
 
@@ -11,8 +12,8 @@ namespace {
 constexpr size_t kMaxRuns = 4;
 
 Value slice(Builder& b, Value x, int64_t axis, int64_t low, int64_t high) {
-  Pairs limits;
-  for (const int64_t size : b.shape(x)) limits.push_back({0, size});
+  DimPairs limits;
+  for (const Dim& size : b.shape(x)) limits.push_back({0, size});
   limits[axis] = {low, high};
   return b.shrink(x, std::move(limits));
 }
@@ -92,18 +93,19 @@ Value decompose_scatter(Builder& b, const Scatter& scatter, Value target, Value 
                         Value updates) {
   const Shape shape = b.shape(target);
   const Shape& all = b.shape(indices);
-  if (num_elements(shape) == 0 || num_elements(all) == 0) return target;
+  if (max_elements(shape) == 0 || max_elements(all) == 0) return target;
   const auto own = all.begin() + scatter.batch_rank();
   Shape flat(all.begin(), own), rows = shape;
-  flat.push_back(num_elements(Shape(own, all.end())));
+  flat.push_back(std::accumulate(
+      own, all.end(), Dim(1), [](const Dim& x, const Dim& y) { return product("scatter", x, y); }));
   rows[scatter.axis] = flat.back();
   return b.add(scatter, {target, b.reshape(indices, flat), b.reshape(updates, rows)});
 }
 
 Value decompose_scan(Builder& b, const Scan& scan, const std::vector<Value>& in) {
   const Shape shape = b.shape(in[0]);
-  if (num_elements(shape) == 0) return b.full(Scalar::zero(b.dtype(in[0])), shape);
-  if (shape[scan.axis] > 1) return b.add(scan, in);
+  if (max_elements(shape) == 0) return b.full(Scalar::zero(b.dtype(in[0])), shape);
+  if (shape[scan.axis] != 1) return b.add(scan, in);
   return in.size() == 1 ? in[0] : b.alu(alu_of(scan.op), {in[1], in[0]});
 }
 

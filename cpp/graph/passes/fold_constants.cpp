@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/rewrite.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -54,7 +53,7 @@ Value fold_elementwise(Rewriter& out, const Node& node) {
   }
   if (!any_vector) return out.full((*function)(operands), node.shape());
   Vconst result;
-  for (int64_t i = 0; i < node.shape()[0]; ++i) {
+  for (int64_t i = 0; i < node.shape()[0].constant(); ++i) {
     for (size_t k = 0; k < operands.size(); ++k)
       if (vectors[k]) operands[k] = vectors[k]->values[i];
     result.values.push_back((*function)(operands));
@@ -70,16 +69,16 @@ Value fold_cat(Rewriter& out, const Node& node) {
   return out.full(*first, node.shape());
 }
 
-Value fold_reduce(Rewriter& out, const Node& node, const std::vector<SymVar>& vars) {
+Value fold_reduce(Rewriter& out, const Node& node) {
   const auto* reduce = node.as<Reduce_Axis>();
   if (!reduce) return {};
   const auto value = out.splat(node.inputs[0]);
   if (!value) return {};
   int64_t count = 1;
   for (const int64_t axis : reduce->axes) {
-    const int64_t size = out.shape(node.inputs[0])[axis];
-    if (symbolic_size(vars, size)) return {};
-    count *= size;
+    const Dim& size = out.shape(node.inputs[0])[axis];
+    if (!size.is_constant()) return {};
+    count *= size.constant();
   }
   if (count == 0) return out.full(identity(reduce->op, node.dtype()), node.shape());
   switch (reduce->op) {
@@ -94,10 +93,9 @@ Value fold_reduce(Rewriter& out, const Node& node, const std::vector<SymVar>& va
   RUNE_UNREACHABLE();
 }
 
-Value fold(Rewriter& out, const Node& node, const std::vector<SymVar>& vars) {
-  for (const auto rule : {fold_elementwise, fold_cat})
+Value fold(Rewriter& out, const Node& node) {
+  for (const auto rule : {fold_elementwise, fold_cat, fold_reduce})
     if (const Value v = rule(out, node); v.valid()) return v;
-  if (const Value v = fold_reduce(out, node, vars); v.valid()) return v;
   return out.moved_splat(node);
 }
 
@@ -105,13 +103,11 @@ Value fold(Rewriter& out, const Node& node, const std::vector<SymVar>& vars) {
 
 Graph fold_constants(const Graph& graph) {
   const std::vector<bool> written = written_storage(graph);
-  const std::vector<SymVar> vars = graph.symbolic_vars();
   return eliminate_dead_code(
       rewrite(graph, [&](Rewriter& out, uint32_t id, const Node& old, std::vector<Value> inputs) {
         Node node = out.make(old.payload, std::move(inputs), old.meta);
         if (!written[id] || is_movement(node.kind()))
-          if (const Value v = fold(out, node, vars); v.valid() && out[v].meta == node.meta)
-            return v;
+          if (const Value v = fold(out, node); v.valid() && out[v].meta == node.meta) return v;
         return out.append(std::move(node));
       }));
 }

@@ -7,8 +7,8 @@ Value copy_node(Builder& builder, const Node& node, std::vector<Value> inputs) {
 }
 
 Value slice_axis(Builder& builder, Value x, int64_t axis, int64_t low, int64_t high) {
-  Pairs limits;
-  for (const int64_t size : builder.shape(x)) limits.push_back({0, size});
+  DimPairs limits;
+  for (const Dim& size : builder.shape(x)) limits.push_back({0, size});
   limits[axis] = {low, high};
   return builder.shrink(x, std::move(limits));
 }

@@ -12,9 +12,9 @@ namespace {
 
 bool reduces_nothing(const Graph& graph, const Node& node) {
   const bool reduces = node.kind() == NodeKind::Reduce_Axis || node.kind() == NodeKind::Contract;
-  if (!reduces || num_elements(node.shape()) == 0) return false;
+  if (!reduces || max_elements(node.shape()) == 0) return false;
   return std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+                     [&](Value v) { return max_elements(graph[v].shape()) == 0; });
 }
 
 bool multiplies_with_itself(const Node& node) {

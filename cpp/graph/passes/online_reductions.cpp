@@ -8,7 +8,6 @@
 
 #include "graph/parallel_work.h"
 #include "graph/passes/graph_rewrite.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -91,8 +90,7 @@ struct Part {
 
 class OnlineReductions {
  public:
-  OnlineReductions(const Graph& graph, const Capabilities& caps)
-      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()) {
+  OnlineReductions(const Graph& graph, const Capabilities& caps) : graph_(graph), caps_(caps) {
     const DependentFinder finder(graph_);
     for (uint32_t id = 0; id < graph_.size(); ++id)
       if (const auto dependent = finder.find(graph_.nodes[id]); dependent && split_of(id)) {
@@ -129,12 +127,15 @@ class OnlineReductions {
     const Node& node = graph_.nodes[id];
     const Shape& from = graph_[node.inputs[0]].shape();
     int64_t bytes = size_of(node.dtype());
-    for (const int64_t axis : node.as<Reduce_Axis>()->axes) bytes *= from[axis];
-    const int64_t size = from[split_axis(node)];
+    for (const int64_t axis : node.as<Reduce_Axis>()->axes) {
+      if (!from[axis].is_constant()) return std::nullopt;
+      bytes *= from[axis].constant();
+    }
+    const int64_t size = from[split_axis(node)].constant();
     const bool grid = caps_.model == ExecutionModel::Grid;
     const bool splits =
         grid ? leaves_device_idle(from, node.shape(), caps_) : bytes > caps_.l2_bytes;
-    if (!splits || symbolic_size(vars_, size)) return std::nullopt;
+    if (!splits) return std::nullopt;
     const int64_t wanted = grid ? 2 * parts_of_grid(caps_)
                                 : std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes,
                                                     kPartsPerCore * caps_.num_cores);
@@ -155,7 +156,7 @@ class OnlineReductions {
     const int64_t axis = reduce.axes[0];
     Shape shape = builder.shape(x);
     shape.insert(shape.begin() + axis, parts);
-    shape[axis + 1] /= parts;
+    shape[axis + 1] = shape[axis + 1].constant() / parts;
     const Value split = builder.reshape(x, shape);
     return {split, builder.reduce(reduce.op, split, inner_axes(reduce))};
   }
@@ -175,7 +176,7 @@ class OnlineReductions {
   static Value first(Builder& builder, const Node& node, Value x, int64_t count,
                      std::vector<Part>& parts) {
     const auto& reduce = *node.as<Reduce_Axis>();
-    const int64_t axis = split_axis(node), size = builder.shape(x)[axis];
+    const int64_t axis = split_axis(node), size = builder.shape(x)[axis].constant();
     const int64_t main = size - size % count;
     parts.push_back(part_of(builder, slice_axis(builder, x, axis, 0, main), reduce, count));
     if (main < size)
@@ -231,7 +232,8 @@ class OnlineReductions {
 
   static Value full_count(Builder& builder, const Part& part) {
     const Shape shape = builder.shape(part.first);
-    const int64_t count = num_elements(builder.shape(part.x)) / num_elements(shape);
+    // The reduced sizes are constant; others are the same in both.
+    const int64_t count = max_elements(builder.shape(part.x)) / max_elements(shape);
     return builder.full(Scalar::of(builder.dtype(part.first), static_cast<double>(count)), shape);
   }
 
@@ -260,7 +262,6 @@ class OnlineReductions {
 
   const Graph& graph_;
   const Capabilities& caps_;
-  const std::vector<SymVar> vars_;
   std::map<uint32_t, Dependent> dependents_;     // by the second reduction
   std::map<uint32_t, std::vector<Part>> parts_;  // by the first reduction
 };

@@ -73,7 +73,7 @@ Value Rewriter::full_of(Value root, const Shape& shape) {
 bool Rewriter::is_canonical_splat(const Node& node) const {
   const Node& operand = graph_[node.inputs[0]];
   const auto ones = [](const Shape& shape) {
-    return std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; });
+    return std::all_of(shape.begin(), shape.end(), [](const Dim& size) { return size == 1; });
   };
   if (node.as<Reshape>())
     return operand.as<Const_Scalar>() && !node.shape().empty() && ones(node.shape());

@@ -35,15 +35,15 @@ Ints merged_permutation(const Ints& inner, const Ints& outer) {
   return axes;
 }
 
-Pairs merged_limits(const Pairs& inner, const Pairs& outer) {
-  Pairs limits;
+DimPairs merged_limits(const DimPairs& inner, const DimPairs& outer) {
+  DimPairs limits;
   for (size_t i = 0; i < inner.size(); ++i)
     limits.emplace_back(inner[i].first + outer[i].first, inner[i].first + outer[i].second);
   return limits;
 }
 
-Pairs merged_widths(const Pairs& inner, const Pairs& outer) {
-  Pairs widths;
+DimPairs merged_widths(const DimPairs& inner, const DimPairs& outer) {
+  DimPairs widths;
   for (size_t i = 0; i < inner.size(); ++i)
     widths.emplace_back(inner[i].first + outer[i].first, inner[i].second + outer[i].second);
   return widths;
@@ -67,7 +67,7 @@ ShapeTracker merged_trackers(const ShapeTracker& inner, const ShapeTracker& oute
 bool is_identity_view(const ShapeTracker& tracker, const Shape& shape) {
   if (tracker.views.size() != 1) return false;
   const rune::View& view = tracker.views[0];
-  return view.shape == shape && view.offset == 0 && !view.mask &&
+  return to_shape(view.shape) == shape && view.offset == 0 && !view.mask &&
          view.strides == contiguous_strides(shape);
 }
 
@@ -144,7 +144,7 @@ Value movement_of_constant(Simplifier& s, const Node& node) {
 Value flip_of_one(Simplifier& s, const Node& node) {
   Ints axes;
   for (const int64_t axis : node.as<Flip>()->axes)
-    if (node.shape()[axis] > 1) axes.push_back(axis);
+    if (node.shape()[axis].bound() > 1) axes.push_back(axis);
   if (axes.size() == node.as<Flip>()->axes.size()) return {};
   return s.emit(Flip{axes}, {node.inputs[0]});
 }
@@ -195,7 +195,9 @@ Value cat_parts(Simplifier& s, const Node& node) {
 
 Value gep_of_all(Simplifier& s, const Node& node) {
   const Ints& lanes = node.as<Gep>()->indices;
-  Ints all(s.shape(node.inputs[0]).back());
+  const Dim& size = s.shape(node.inputs[0]).back();
+  if (!size.is_constant()) return {};
+  Ints all(size.constant());
   std::iota(all.begin(), all.end(), int64_t{0});
   return lanes == all ? node.inputs[0] : Value{};
 }

@@ -44,8 +44,8 @@ bool lie_alike(const Builder& b, const Transfers& transfers, const Shards& x, co
 }
 
 Value slice(Builder& b, Value x, int64_t axis, int64_t low, int64_t high) {
-  Pairs limits;
-  for (const int64_t size : b.shape(x)) limits.push_back({0, size});
+  DimPairs limits;
+  for (const Dim& size : b.shape(x)) limits.push_back({0, size});
   limits[axis] = {low, high};
   return b.shrink(x, std::move(limits));
 }
@@ -58,7 +58,7 @@ Shards elementwise(Builder& b, Transfers& transfers, const Node& node, const Sha
   int64_t start = 0;
   for (size_t i = 0; i < model.parts.size(); ++i) {
     const std::string device = transfers.device_of(model.parts[i]);
-    const int64_t length = model.axis ? b.shape(model.parts[i])[*model.axis] : 0;
+    const int64_t length = model.axis ? b.shape(model.parts[i])[*model.axis].constant() : 0;
     std::vector<Value> inputs;
     for (size_t k = 0; k < operands.size(); ++k) {
       Value part = operands[k] ? operands[k]->parts[i] : whole(k);

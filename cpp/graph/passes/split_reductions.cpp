@@ -6,7 +6,6 @@
 
 #include "graph/parallel_work.h"
 #include "graph/passes/graph_rewrite.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -26,32 +25,34 @@ constexpr int64_t kStreamedRowBytes = 4096;
 // A reduction of long rows element by element, in memory that no cache holds, goes by strips of
 // rows: down a column each row costs a miss that nothing foresees.
 std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& reduce, DType dtype,
-                                       const Capabilities& caps, const std::vector<SymVar>& vars) {
+                                       const Capabilities& caps) {
   if (caps.model != ExecutionModel::Cores || reduce.axes.size() != 1) return std::nullopt;
-  const int64_t axis = reduce.axes[0], rows = from[axis];
+  const int64_t axis = reduce.axes[0];
+  if (!from[axis].is_constant()) return std::nullopt;
+  const int64_t rows = from[axis].constant();
   const int64_t row_bytes =
-      num_elements(Shape(from.begin() + axis + 1, from.end())) * size_of(dtype);
+      max_elements(Shape(from.begin() + axis + 1, from.end())) * size_of(dtype);
   if (row_bytes < kStreamedRowBytes || rows < 8 * kStreamedRows ||
-      num_elements(from) * size_of(dtype) <= caps.last_level_bytes || symbolic_size(vars, rows))
+      max_elements(from) * size_of(dtype) <= caps.last_level_bytes)
     return std::nullopt;
   return Split{axis, rows / kStreamedRows};
 }
 
 std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
-                                  const Capabilities& caps, const std::vector<SymVar>& vars) {
+                                  const Capabilities& caps) {
   if (!leaves_device_idle(from, to, caps)) return std::nullopt;
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? 4 * caps.num_cores : 2 * caps.num_cores;
   const int64_t wanted = grid ? parts_of_grid(caps) : 8 * caps.num_cores;
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
-    if (from[axis] >= 2 * wanted && !symbolic_size(vars, from[axis]))
-      return Split{axis, divisor_near(from[axis], wanted).value_or(wanted)};
+    if (from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
+      return Split{axis, divisor_near(from[axis].constant(), wanted).value_or(wanted)};
   const int64_t longest =
       *std::max_element(reduce.axes.begin(), reduce.axes.end(),
-                        [&](int64_t a, int64_t b) { return from[a] < from[b]; });
-  if (from[longest] < busy || symbolic_size(vars, from[longest])) return std::nullopt;
-  return Split{longest, from[longest]};
+                        [&](int64_t a, int64_t b) { return from[a].bound() < from[b].bound(); });
+  if (!from[longest].is_constant() || from[longest].constant() < busy) return std::nullopt;
+  return Split{longest, from[longest].constant()};
 }
 
 // Reduces x (its `axis` long parts * rest) by parts along the axis: to partial results, then those;
@@ -61,7 +62,7 @@ Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, cons
   const Shape from = builder.shape(x);
   Shape shape = from;
   shape[split.axis] = split.parts;
-  shape.insert(shape.begin() + split.axis + 1, from[split.axis] / split.parts);
+  shape.insert(shape.begin() + split.axis + 1, from[split.axis].constant() / split.parts);
   Ints axes;
   for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
   const Value parts = builder.reshape(x, shape);
@@ -81,7 +82,7 @@ Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, cons
 class ReductionSplitter {
  public:
   ReductionSplitter(const Graph& graph, const Capabilities& caps)
-      : graph_(graph), caps_(caps), vars_(graph.symbolic_vars()), splits_(graph.size()) {
+      : graph_(graph), caps_(caps), splits_(graph.size()) {
     for (uint32_t id = 0; id < graph.size(); ++id) splits_[id] = choose(graph.nodes[id]);
     atomic_ = are_atomic();
   }
@@ -107,8 +108,8 @@ class ReductionSplitter {
     const auto* reduce = node.as<Reduce_Axis>();
     if (!reduce) return std::nullopt;
     const Shape& from = graph_[node.inputs[0]].shape();
-    const auto split = choose_split(from, *reduce, node.shape(), caps_, vars_);
-    return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_, vars_);
+    const auto split = choose_split(from, *reduce, node.shape(), caps_);
+    return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_);
   }
 
   // Whether the parts are combined by atomic operations: all of them, so that reductions of one
@@ -131,7 +132,7 @@ class ReductionSplitter {
   }
 
   Value reduce(Builder& builder, const Reduce_Axis& reduce, Value x, const Split& split) const {
-    const int64_t size = builder.shape(x)[split.axis], main = size - size % split.parts;
+    const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.parts;
     const Value head = main < size ? slice_axis(builder, x, split.axis, 0, main) : x;
     const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
     if (main == size) return total;
@@ -141,7 +142,6 @@ class ReductionSplitter {
 
   const Graph& graph_;
   const Capabilities& caps_;
-  const std::vector<SymVar> vars_;
   std::vector<std::optional<Split>> splits_;  // by node
   bool atomic_ = false;
 };

@@ -5,7 +5,6 @@
 
 #include "alu/eval.h"
 #include "graph/passes/graph_rewrite.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -16,10 +15,11 @@ constexpr int64_t kLongScan = 1 << 15;
 
 // Into how many blocks of equal length a scan is best split, and how many elements are left over.
 std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, const Capabilities& caps) {
-  const int64_t length = shape[axis], lines = num_elements(shape) / length;
+  if (!shape[axis].is_constant()) return std::nullopt;
+  const int64_t length = shape[axis].constant(), lines = max_elements(shape) / length;
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t busy = grid ? caps.num_cores * caps.simd_width : 2 * caps.num_cores;
-  if (num_elements(shape) < kLongScan || lines >= busy) return std::nullopt;
+  if (max_elements(shape) < kLongScan || lines >= busy) return std::nullopt;
   // A core interleaves a few blocks; threads want short ones, but the scan of blocks is serial,
   // too.
   const int64_t wanted = grid ? std::min<int64_t>(4 * busy, 1024) : 8 * caps.num_cores;
@@ -32,7 +32,7 @@ Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan,
   const Shape whole = builder.shape(x);
   Shape shape = whole;
   shape[scan.axis] = parts;
-  shape.insert(shape.begin() + scan.axis + 1, whole[scan.axis] / parts);
+  shape.insert(shape.begin() + scan.axis + 1, whole[scan.axis].constant() / parts);
   const Value blocks = builder.reshape(x, shape);
   const Value before = slice_axis(builder, blocks, scan.axis, 0, parts - 1);
   const Value totals = builder.reduce(scan.op, before, {scan.axis + 1});
@@ -49,13 +49,11 @@ Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan,
 Graph split_scans(Graph graph, const Capabilities& caps) {
   if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scan; }))
     return graph;
-  const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* scan = node.as<Scan>();
     const auto parts = scan ? choose_blocks(node.shape(), scan->axis, caps) : std::nullopt;
-    if (!parts || symbolic_size(vars, node.shape()[scan->axis]))
-      return copy_node(builder, node, std::move(inputs));
-    const int64_t size = node.shape()[scan->axis], main = size - size % *parts;
+    if (!parts) return copy_node(builder, node, std::move(inputs));
+    const int64_t size = node.shape()[scan->axis].constant(), main = size - size % *parts;
     const Value initial = inputs.size() == 2 ? inputs[1] : Value{};
     const auto part = [&](Value x, int64_t low, int64_t high) {
       return slice_axis(builder, x, scan->axis, low, high);

@@ -6,7 +6,6 @@
 #include "alu/eval.h"
 #include "graph/parallel_work.h"
 #include "graph/passes/graph_rewrite.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::graph {
 
@@ -17,17 +16,19 @@ constexpr int64_t kLongScatter = 1 << 15;
 // Copies of the target that are combined in one expression.
 constexpr int64_t kMostCopies = 128;
 
-// Into how many copies of the target, if any, `count` updates along its axis are best spread.
-std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter, int64_t count,
-                                     DType dtype, const Capabilities& caps) {
+// Into how many copies of the target, if any, so many updates along its axis are best spread.
+std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter,
+                                     const Dim& updates, DType dtype, const Capabilities& caps) {
+  if (!updates.is_constant() || !is_constant(target)) return std::nullopt;
   const bool grid = caps.model == ExecutionModel::Grid;
-  const int64_t lines = num_elements(target) / target[scatter.axis];
+  const int64_t count = updates.constant(), size = target[scatter.axis].constant();
+  const int64_t lines = max_elements(target) / size;
   const int64_t parallel = grid ? lines : lines / caps.lanes(dtype);
   if (scatter.mode == ScatterMode::Set || updates_atomically(scatter, dtype, caps) ||
       caps.num_cores < 2 || parallel >= caps.num_cores || count * lines < kLongScatter)
     return std::nullopt;
   // Copies are filled and read once, whole vectors at a time.
-  const int64_t most = std::min(kMostCopies, count / (2 * target[scatter.axis]));
+  const int64_t most = std::min(kMostCopies, count / (2 * size));
   for (int64_t wanted = 8 * caps.num_cores; wanted >= caps.num_cores; wanted /= 2)
     if (wanted <= most) return std::min(divisor_near(count, wanted).value_or(wanted), most);
   return std::nullopt;
@@ -39,7 +40,7 @@ Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, 
                         Value updates, int64_t parts) {
   const ReduceOp op = *reduce_op(scatter.mode);
   const Shape shape = builder.shape(target);
-  const int64_t count = builder.shape(indices)[0];
+  const int64_t count = builder.shape(indices)[0].constant();
   Shape split = builder.shape(updates), copies = shape;
   split[scatter.axis] = parts;
   split.insert(split.begin() + scatter.axis + 1, count / parts);
@@ -63,17 +64,13 @@ Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, 
 Graph split_scatters(Graph graph, const Capabilities& caps) {
   if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scatter; }))
     return graph;
-  const std::vector<SymVar> vars = graph.symbolic_vars();
   return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
     const auto* scatter = node.as<Scatter>();
     if (!scatter || scatter->batch) return copy_node(builder, node, std::move(inputs));
-    const int64_t count = builder.shape(inputs[1])[0];
-    const auto copies = choose_copies(node.shape(), *scatter, count, node.dtype(), caps);
-    const auto is_symbolic = [&](int64_t size) { return symbolic_size(vars, size); };
-    if (!copies || is_symbolic(count) ||
-        std::any_of(node.shape().begin(), node.shape().end(), is_symbolic))
-      return copy_node(builder, node, std::move(inputs));
-    const int64_t main = count - count % *copies;
+    const Dim& updates = builder.shape(inputs[1])[0];
+    const auto copies = choose_copies(node.shape(), *scatter, updates, node.dtype(), caps);
+    if (!copies) return copy_node(builder, node, std::move(inputs));
+    const int64_t count = updates.constant(), main = count - count % *copies;
     struct Updates {
       Value indices, values;
     };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/symbolic_sizes.h"
 
 namespace rune::lower {
 
@@ -11,16 +10,18 @@ using sym::Expr;
 using sym::Mask;
 
 IndexEmitter::IndexEmitter(Launch& launch, int lanes)
-    : builder_(launch.builder), vars_(launch.vars), dtype_(launch.index_dtype), lanes_(lanes) {
+    : builder_(launch.builder), graph_(launch.graph), dtype_(launch.index_dtype), lanes_(lanes) {
   if (lanes_ > 1) {
     std::vector<Scalar> numbers;
     for (int i = 0; i < lanes_; ++i) numbers.push_back(Scalar::of(dtype_, i));
     lane_numbers_ = builder_.vconst(std::move(numbers));
   }
   // All kernels take all variables, in the graph's order, and then the launch's own.
-  for (const std::vector<SymVar>& vars : {launch.vars, launch.arguments})
-    for (const SymVar& var : vars)
-      symbols_[var.name] = bind(builder_.define_var(var, dtype_), {var.min_val, var.max_val});
+  for (const SymVar& var : launch.vars)
+    variables_[schedule::kFirstSizeVariable + graph_.definition(var).id] =
+        builder_.define_var(var, dtype_);
+  for (const SymVar& var : launch.arguments)
+    arguments_[var.name] = bind(builder_.define_var(var, dtype_), {var.min_val, var.max_val});
 }
 
 Expr IndexEmitter::lane(int64_t used) const {
@@ -125,32 +126,27 @@ Var IndexEmitter::where(Var condition, Var value, Var other) {
                                      builder_.splat(other, lanes)});
 }
 
-Expr IndexEmitter::extent_of(int64_t size) const {
-  const SymVar* var = graph::symbolic_size(vars_, size);
-  return var ? symbol(*var) : Expr(size);
-}
-
 // What lies outside is brought inside, so that no memory but the source's is read; raising
 // IndexError for it is the front end's part.
-Expr IndexEmitter::wrapped_position(Var index, int64_t extent) {
+Expr IndexEmitter::wrapped_position(Var index, const Dim& along) {
   const int lanes = builder_.type(index).lanes;
   const auto number = [&](const Expr& e) { return builder_.splat(emit(e), lanes); };
-  const Expr size = extent_of(extent);
+  const Expr size = this->size(along);
   index = builder_.cast(index, dtype_);
   const Var negative = builder_.alu(AluOp::Cmplt, {index, number(0)});
   index = where(negative, builder_.alu(AluOp::Add, {index, number(size)}), index);
   index =
       builder_.alu(AluOp::Max, {builder_.alu(AluOp::Min, {index, number(size - 1)}), number(0)});
-  return bind(index, {0, extent - 1});
+  return bind(index, {0, along.bound() - 1});
 }
 
-IndexEmitter::Position IndexEmitter::checked_position(Var index, int64_t extent) {
+IndexEmitter::Position IndexEmitter::checked_position(Var index, const Dim& along) {
   const DType from = builder_.type(index).dtype;
   RUNE_CHECK(builder_.type(index).lanes == 1, "a vector of positions");
   // A uint64 beyond int64, and a uint32 beyond int32, is negative here and no position.
   const DType dtype = size_of(from) == 8 ? DType::Int64 : dtype_;
   const auto number = [&](int64_t n) { return builder_.constant(Scalar::of(dtype, n)); };
-  const Var size = builder_.cast(emit(extent_of(extent)), dtype);
+  const Var size = builder_.cast(emit(this->size(along)), dtype);
   Var at = builder_.cast(index, dtype);
   if (is_signed(from)) {
     const Var wrapped = builder_.alu(AluOp::Add, {at, size});
@@ -160,7 +156,7 @@ IndexEmitter::Position IndexEmitter::checked_position(Var index, int64_t extent)
   const DType no_sign = size_of(dtype) == 8 ? DType::Uint64 : DType::Uint32;
   const Var valid =
       builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign), builder_.cast(size, no_sign)});
-  return {position(at, extent), valid};
+  return {position(at, along), valid};
 }
 
 }  // namespace rune::lower

@@ -7,6 +7,7 @@
 
 #include "lower/passes/lane_expressions.h"
 #include "lower/passes/launch.h"
+#include "schedule/indexing/indexing.h"
 
 namespace rune::lower {
 
@@ -18,11 +19,10 @@ class IndexEmitter {
 
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
-  // The value of a symbolic variable or of an argument of the launch.
-  sym::Expr symbol(const SymVar& var) const { return symbols_.at(var.name); }
-  // The extent of an axis of this size, which may be symbolic.
-  sym::Expr extent_of(int64_t size) const;
-  bool has_symbols() const { return !vars_.empty(); }
+  // The value of an argument of the launch.
+  sym::Expr argument(const SymVar& var) const { return arguments_.at(var.name); }
+  // The value of a size, which may be symbolic.
+  sym::Expr size(const Dim& dim) const { return schedule::size_expr(graph_, dim); }
   // A variable for an expression that is at least 0 and less than `count`, though its own bounds
   // may be wider.
   sym::Expr emit_and_bind(const sym::Expr& expr, int64_t count) {
@@ -45,16 +45,16 @@ class IndexEmitter {
 
   // An index that is data as a position along an axis. Negative ones count from the end; one that
   // is out of range even so becomes the nearest position in it.
-  sym::Expr wrapped_position(Var index, int64_t extent);
+  sym::Expr wrapped_position(Var index, const Dim& along);
   // The same of a scalar index; `valid` says whether it is in range.
   struct Position {
     sym::Expr position;
     Var valid;
   };
-  Position checked_position(Var index, int64_t extent);
+  Position checked_position(Var index, const Dim& along);
   // An index that is data, known to be in range.
-  sym::Expr position(Var index, int64_t extent) {
-    return bind(builder_.cast(index, dtype_), {0, extent - 1});
+  sym::Expr position(Var index, const Dim& along) {
+    return bind(builder_.cast(index, dtype_), {0, along.bound() - 1});
   }
 
  private:
@@ -63,11 +63,11 @@ class IndexEmitter {
   Var both(Var a, Var b);
 
   ScopedBuilder& builder_;
-  const std::vector<SymVar>& vars_;  // the graph's
+  const schedule::Graph& graph_;
   const DType dtype_;
   const int lanes_;
   Var lane_numbers_;
-  std::map<std::string, sym::Expr> symbols_;
+  std::map<std::string, sym::Expr> arguments_;
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
   uint32_t next_vector_variable_ = kFirstVectorVariable;

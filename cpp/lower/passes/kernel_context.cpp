@@ -21,15 +21,15 @@ KernelContext::KernelContext(Launch& launch, const schedule::Kernel& kernel)
 
 Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,
                               const std::vector<Expr>& axes) const {
-  return sym::unflatten_index(schedule::value_position(stage, value, axes),
-                              graph[value.value].shape());
+  return schedule::unflatten_index(schedule::value_position(stage, value, axes),
+                                   graph[value.value].shape());
 }
 
 Index KernelContext::kept_index(const schedule::StageValue& kept,
                                 const std::vector<Expr>& axes) const {
   Expr position;
   for (size_t i = 0; i < axes.size(); ++i) position = position + axes[i] * kept.strides[i];
-  return sym::unflatten_index(position, graph[kept.value].shape());
+  return schedule::unflatten_index(position, graph[kept.value].shape());
 }
 
 void KernelContext::keep_points(const schedule::Stage& stage, const Index& origin,

@@ -13,7 +13,7 @@ DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kerne
   if (caps.model == ExecutionModel::Cores) return DType::Int64;
   // Less what the last workgroups reach beyond the end.
   constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 20);
-  const auto is_large = [&](schedule::Value v) { return num_elements(graph[v].shape()) > kNarrow; };
+  const auto is_large = [&](schedule::Value v) { return max_elements(graph[v].shape()) > kNarrow; };
   // Of what is computed and not stored, too, positions are counted.
   const std::vector<schedule::Value> arguments = kernel_arguments(kernel);
   const bool wide = std::any_of(arguments.begin(), arguments.end(), is_large) ||

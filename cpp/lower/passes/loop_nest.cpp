@@ -21,7 +21,7 @@ bool LoopNest::is_thread(int64_t axis) const {
 }
 
 Expr LoopNest::size_of_axis(int64_t axis) {
-  return is_symbolic(axis) ? index_.symbol(*iter_.axes[axis].sym) : Expr(extent(axis));
+  return index_.size(iter_.axes[axis].size);
 }
 
 bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
@@ -71,7 +71,7 @@ void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, c
     builder_.close_range();
     if (width == 1) return;
     const Var done = builder_.alu(AluOp::Max, {steps, index_.constant(0)});
-    start = from + index_.bind(done, {0, last / width}) * width;
+    start = from + index_.bind(done, {0, (last + 1) / width}) * width;
   }
   const Var j = builder_.open_range(index_.emit(floordiv(end - start + (lanes - 1), lanes)), true);
   const Var position = index_.emit(start + index_.bind(j, {0, width / lanes}) * lanes);

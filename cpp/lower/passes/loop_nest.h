@@ -39,7 +39,7 @@ class LoopNest {
   bool is_vector(int64_t axis) const;
   bool is_thread(int64_t axis) const;
   // Whether the axis's size is known only when the program runs.
-  bool is_symbolic(int64_t axis) const { return iter_.axes[axis].sym.has_value(); }
+  bool is_symbolic(int64_t axis) const { return iter_.axes[axis].is_symbolic(); }
   sym::Expr size_of_axis(int64_t axis);
   int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? index_.lanes() : 1; }
 

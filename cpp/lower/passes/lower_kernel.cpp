@@ -78,7 +78,7 @@ class KernelLowerer {
  private:
   // Each thread of the grid computes one point of the linearised block axes.
   void deal_to_threads(const Point& start) {
-    Shape sizes;
+    Ints sizes;
     int64_t total = 1;
     for (const int64_t axis : mapping_.block)
       sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
@@ -106,7 +106,7 @@ class KernelLowerer {
 
   // Which tile of each block axis this workgroup has.
   std::vector<Expr> block_tiles() {
-    Shape counts;
+    Ints counts;
     int64_t total = 1;
     for (const int64_t axis : mapping_.block) {
       const int64_t tile = kernel_.workgroup_tile(axis);

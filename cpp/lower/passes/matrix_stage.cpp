@@ -137,8 +137,8 @@ Access MatrixStage::operand(const Stage& stage, size_t side, const Position& pos
   axes[plan_.rows] = axes[plan_.columns] = Expr(0);
   axes[plan_.axis(side)] = position.at;
   axes[plan_.reduced] = reduced.at;
-  const Index inner = sym::unflatten_index(schedule::inner_position(stage, value, axes),
-                                           schedule::reduced_shape(graph_, value.value));
+  const Index inner = schedule::unflatten_index(schedule::inner_position(stage, value, axes),
+                                                schedule::reduced_shape(graph_, value.value));
   Access access = schedule::reduction_accesses(
       graph_, value.value, context_.index_of(stage, value, axes), inner)[plan_.operand(side)];
   access.value = multiplied_operand(graph_, access.value, plan_);

@@ -56,7 +56,7 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
   for (const Shift& shift : launch.shifts) {
     const int64_t stride = contiguous_strides(graph_[shift.input].shape())[shift.axis];
     Expr& total = shifts[shift.input.id];
-    total = total + index.symbol(launch.arguments[shift.argument]) * stride;
+    total = total + index.argument(launch.arguments[shift.argument]) * stride;
   }
   int64_t number = 0;
   for (const Value v : kernel_arguments(launch.kernel)) {
@@ -64,7 +64,7 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
     for (const Value output : launch.kernel.outputs) writable |= output == v;
     Location& location = arguments_[v.id];
     location.memory = builder_.define_global(graph_[v].dtype(), number++,
-                                             num_elements(graph_[v].shape()), writable);
+                                             max_elements(graph_[v].shape()), writable);
     location.shift = shifts[v.id];
   }
   for (const Value input : kernel.inputs) arguments_[input.id].is_input = true;
@@ -87,7 +87,7 @@ const Location* MemoryEmitter::find(Value v) const {
 
 Expr MemoryEmitter::position_of(const Location& location, const Access& access) const {
   if (location.layout) return scratch_position(*location.layout, location.origin, access.index);
-  return sym::flatten_index(access.index, graph_[access.value].shape()) + location.shift;
+  return schedule::flatten_index(access.index, graph_[access.value].shape()) + location.shift;
 }
 
 Var MemoryEmitter::load(const Access& access) {
@@ -188,9 +188,10 @@ Var MemoryEmitter::load_strided(Var memory, const Expr& position, int64_t stride
 }
 
 bool MemoryEmitter::is_in_runs(Value v, const Expr& position, int64_t run) const {
-  if (index_.has_symbols()) return false;
+  // An argument has no room for more than its size at a run.
+  if (!is_constant(graph_[v].shape())) return false;
   const Expr start = position - mod(Expr(position.constant()), run);
-  return num_elements(graph_[v].shape()) % run == 0 && start.known_divisor() % run == 0;
+  return max_elements(graph_[v].shape()) % run == 0 && start.known_divisor() % run == 0;
 }
 
 Var MemoryEmitter::load_interleaved(Var memory, const Expr& position, int64_t stride) {
@@ -229,7 +230,7 @@ MemoryEmitter::Place MemoryEmitter::place_of(const Expr& position, Var valid) {
 void MemoryEmitter::store(Value v, const Element& element, bool nontemporal) {
   const Location& location = arguments_.at(v.id);
   if (!location.layout) return store_to(location.memory, element, nontemporal);
-  const Index index = sym::unflatten_index(element.position, graph_[v].shape());
+  const Index index = schedule::unflatten_index(element.position, graph_[v].shape());
   const Expr position = scratch_position(*location.layout, location.origin, index);
   store_to(location.memory, {position, element.value, element.mask}, false);
 }

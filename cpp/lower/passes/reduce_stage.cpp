@@ -157,7 +157,7 @@ class ReduceStage : Lowering {
         Mask mask = sum.point->mask;
         mask.require(point.mask);
         const Value v = sum.value->value;
-        const Index reduced = sym::unflatten_index(
+        const Index reduced = schedule::unflatten_index(
             schedule::inner_position(stage_, *sum.value, axes), schedule::reduced_shape(graph_, v));
         for (Access& access : schedule::reduction_accesses(
                  graph_, v, context_.index_of(stage_, *sum.value, axes), reduced)) {

@@ -47,7 +47,7 @@ class SequentialStage : Lowering {
     const StageValue& value = stage_.values[0];
     const graph::Node& node = graph_[value.value];
     const auto& scatter = *node.as<graph::Scatter>();
-    const int64_t size = node.shape()[scatter.axis];
+    const Dim& size = node.shape()[scatter.axis];
     const int64_t stride = contiguous_strides(node.shape())[scatter.axis];
     const auto operand = [&](size_t i) {
       return [&, i](const Index& index, const Point& point) {

@@ -74,7 +74,7 @@ Var ValueEmitter::compute(const Access& access) {
     case Evaluation::Select: return compute_select(access);
     case Evaluation::Constant: return builder_.constant(node.as<graph::Const_Scalar>()->value);
     case Evaluation::Variable:
-      return builder_.cast(index_.emit(index_.symbol(node.as<graph::Define_Var>()->var)),
+      return builder_.cast(index_.emit(index_.size(Dim(node.as<graph::Define_Var>()->var))),
                            node.dtype());
     case Evaluation::Reduction: return compute_reduction(access);
     case Evaluation::Mask: {
@@ -153,7 +153,7 @@ void ValueEmitter::define(Value reduction, const Expr& position, Var result) {
 Var ValueEmitter::compute_reduction(const Access& access) {
   const auto known = reduced_.find(access.value.id);
   if (known != reduced_.end()) {
-    const Expr position = sym::flatten_index(access.index, graph_[access.value].shape());
+    const Expr position = schedule::flatten_index(access.index, graph_[access.value].shape());
     for (const auto& [at, value] : known->second)
       if (at == position) return value;
   }
@@ -171,10 +171,9 @@ Var ValueEmitter::fold_in_place(const Access& access) {
       builder_.acc(builder_.constant(identity(op, node.dtype()), by_lane ? index_.lanes() : 1));
   const Shape sizes = schedule::reduced_shape(graph_, access.value);
   Index inner;
-  for (const int64_t size : sizes) {
-    const Expr extent = index_.extent_of(size);
-    const Var i = builder_.open_range(index_.emit(extent), !extent.is_constant());
-    inner.push_back(index_.bind(i, {0, size - 1}));
+  for (const Dim& size : sizes) {
+    const Var i = builder_.open_range(index_.emit(index_.size(size)), !size.is_constant());
+    inner.push_back(index_.bind(i, {0, size.bound() - 1}));
   }
   std::vector<Access> operands =
       schedule::reduction_accesses(graph_, access.value, access.index, inner);
@@ -216,7 +215,8 @@ void ValueEmitter::prefetch_gathered(const Access& access, int64_t ahead) {
   later.back() = later.back() + ahead;
   Access place = schedule::gathered_accesses(graph_, access.value, later, Expr(0)).front();
   place.mask.require(access.mask);
-  place.mask.require_between(later.back(), 0, graph_[access.value].shape().back());
+  place.mask.require_nonnegative(index_.size(graph_[access.value].shape().back()) - 1 -
+                                 later.back());
   const Expr position =
       index_.position(evaluate_one(place), schedule::gathered_extent(graph_, access.value));
   memory_.prefetch(schedule::gathered_accesses(graph_, access.value, later, position).back());

@@ -31,11 +31,11 @@ std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
   std::vector<Seed> seeds;
   for (const StageValue& value : stage.values) {
     Seed seed{value.value,
-              sym::unflatten_index(value_position(stage, value, axes), graph[value.value].shape()),
+              unflatten_index(value_position(stage, value, axes), graph[value.value].shape()),
               {}};
     if (stage.kind == StageKind::Reduce || stage.kind == StageKind::Scatter)
-      seed.inner = sym::unflatten_index(inner_position(stage, value, axes),
-                                        reduced_shape(graph, value.value));
+      seed.inner =
+          unflatten_index(inner_position(stage, value, axes), reduced_shape(graph, value.value));
     seeds.push_back(std::move(seed));
   }
   return seeds;
@@ -58,11 +58,10 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
       const bool is_stored_reduction =
           stage.kind == StageKind::Map && evaluation_of(graph[seed.value]) == Evaluation::Reduction;
       if (stage.kind != StageKind::Reduce) {
-        MemoryAccess access{
-            seed.value, sym::flatten_index(seed.index, graph[seed.value].shape()), {}};
+        MemoryAccess access{seed.value, flatten_index(seed.index, graph[seed.value].shape()), {}};
         access.stage = s;
         if (stage.kind == StageKind::Scatter && !begun.count(seed.value.id)) {
-          access.repeats = num_elements(reduced_shape(graph, seed.value));
+          access.repeats = max_elements(reduced_shape(graph, seed.value));
           result.push_back(access);
         } else if (is_stored_reduction && is_input(seed.value)) {
           result.push_back(access);
@@ -81,7 +80,7 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
       }
       for (const Demand& demand : demands)
         result.push_back(
-            {v, sym::flatten_index(demand.index, graph[v].shape()), demand.mask, false, s, 1});
+            {v, flatten_index(demand.index, graph[v].shape()), demand.mask, false, s, 1});
       return true;
     });
     for (MemoryAccess& access : result) {

@@ -140,7 +140,7 @@ class OperationCounter {
         } else {
           const bool folded = evaluation_of(graph_.nodes[id]) == Evaluation::Reduction;
           const double repeats =
-              folded ? static_cast<double>(num_elements(reduced_shape(graph_, Value{id}))) : 1;
+              folded ? static_cast<double>(max_elements(reduced_shape(graph_, Value{id}))) : 1;
           add(nest, Value{id}, variables, repeats);
         }
       }
@@ -178,7 +178,7 @@ class OperationCounter {
   void add_load(const LoopNest& nest, const Walk& walked, Value v, const Demand& demand,
                 bool scratch) {
     const DType dtype = graph_[v].dtype();
-    const sym::Expr position = sym::flatten_index(demand.index, graph_[v].shape());
+    const sym::Expr position = flatten_index(demand.index, graph_[v].shape());
     const double each = scratch ? 1 : access_operations(caps_, kernel_, position, dtype, walked);
     add_accesses(dtype, nest.elements(walked.variables_of({position}), dtype) * each);
   }
@@ -187,7 +187,7 @@ class OperationCounter {
     const DType dtype = graph_[seed.value].dtype();
     const Walk nothing;
     const LoopNest nest(caps_, kernel_, stage, nothing);
-    const sym::Expr position = sym::flatten_index(seed.index, graph_[seed.value].shape());
+    const sym::Expr position = flatten_index(seed.index, graph_[seed.value].shape());
     Variables variables = nothing.variables_of({position});
     for (const int64_t axis : stage.axes) variables.insert(static_cast<uint32_t>(axis));
     const double each = is_scratch(stage, seed.value)
@@ -225,7 +225,7 @@ int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
   int64_t bytes = 0;
   for (const auto& [id, points] : touched) {
     const graph::Node& node = graph.nodes[id];
-    const double elements = std::min(points, static_cast<double>(num_elements(node.shape())));
+    const double elements = std::min(points, static_cast<double>(max_elements(node.shape())));
     bytes += static_cast<int64_t>(elements) * size_of(node.dtype());
   }
   return bytes;

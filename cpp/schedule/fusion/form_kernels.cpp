@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "graph/symbolic_sizes.h"
 #include "schedule/analysis/accesses.h"
 
 namespace rune::schedule {
@@ -61,7 +60,7 @@ class Former {
   Kernel run_beginning() {
     Stage stage;
     const Shape& shape = graph_[cluster_.values.front()].shape();
-    for (const int64_t size : shape) add_axis("o", size);
+    for (const Dim& size : shape) add_axis("o", size);
     for (const Value v : cluster_.values) stage.values.push_back({v, contiguous_strides(shape)});
     kernel_.mutable_stages() = {std::move(stage)};
     return finish();
@@ -77,14 +76,9 @@ class Former {
 
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
 
-  int64_t add_axis(const char* prefix, int64_t size) {
+  int64_t add_axis(const char* prefix, const Dim& size) {
     const auto position = static_cast<int64_t>(kernel_.iter.axes.size());
-    Axis axis{prefix + std::to_string(position), size, std::nullopt};
-    if (const SymVar* var = graph::symbolic_size(fusion_.vars, size)) {
-      axis.sym = *var;
-      axis.size.reset();
-    }
-    kernel_.iter.axes.push_back(std::move(axis));
+    kernel_.iter.axes.push_back({prefix + std::to_string(position), size});
     return position;
   }
 
@@ -115,24 +109,26 @@ class Former {
 
   // Reductions of one level over equal sub-shapes share a stage.
   void add_reduce_stages() {
-    std::map<std::pair<int, Shape>, std::vector<Value>> groups;
+    std::map<int, std::map<Shape, std::vector<Value>, ShapeOrder>> levels;
     for (const Value v : cluster_.values)
-      if (reduces(v)) groups[{level(v), reduced_shape(graph_, v)}].push_back(v);
-    for (const auto& [key, values] : groups) {
-      Stage stage;
-      stage.kind = StageKind::Reduce;
-      const Shape& sizes = key.second;
-      const Ints strides = contiguous_strides(sizes);
-      for (const Value v : values) stage.values.push_back(outer_value(v));
-      for (size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] == 1) continue;
-        const int64_t axis = add_axis("r", sizes[i]);
-        stage.axes.push_back(axis);
-        for (StageValue& value : stage.values) set_stride(value, axis, strides[i]);
-        if (cluster_.axis_of_groups == i) axis_of_groups_ = axis;
-      }
-      kernel_.mutable_stages().push_back(std::move(stage));
+      if (reduces(v)) levels[level(v)][reduced_shape(graph_, v)].push_back(v);
+    for (const auto& [level, groups] : levels)
+      for (const auto& [sizes, values] : groups) add_reduce_stage(sizes, values);
+  }
+
+  void add_reduce_stage(const Shape& sizes, const std::vector<Value>& values) {
+    Stage stage;
+    stage.kind = StageKind::Reduce;
+    const Ints strides = contiguous_strides(sizes);
+    for (const Value v : values) stage.values.push_back(outer_value(v));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == 1) continue;
+      const int64_t axis = add_axis("r", sizes[i]);
+      stage.axes.push_back(axis);
+      for (StageValue& value : stage.values) set_stride(value, axis, strides[i]);
+      if (cluster_.axis_of_groups == i) axis_of_groups_ = axis;
     }
+    kernel_.mutable_stages().push_back(std::move(stage));
   }
 
   void add_beginning_stage(Value v) {
@@ -159,14 +155,14 @@ class Former {
 
   // Stored values over equal inner axes share a stage.
   void add_map_stages() {
-    std::map<Shape, std::vector<Value>> groups;
+    std::map<Shape, std::vector<Value>, ShapeOrder> groups;
     for (const Value v : cluster_.values) {
       if (!fusion_.is_stored[v.id] || is_sequential(graph_[v])) continue;
       groups[reduces(v) ? Shape{} : inner_shape(v)].push_back(v);
     }
     for (const auto& [sizes, values] : groups) {
       Stage stage;
-      for (const int64_t size : sizes) stage.axes.push_back(add_axis("i", size));
+      for (const Dim& size : sizes) stage.axes.push_back(add_axis("i", size));
       for (const Value v : values) {
         StageValue value = outer_value(v);
         const Ints strides = contiguous_strides(graph_[v].shape());
@@ -195,13 +191,13 @@ class Former {
     return fusion_.uses.is_materialized(v.id) && !in_cluster_.count(v);
   }
 
-  // Axis `a` runs around axis `b`; one axis over both does if every position moves along a as along
-  // size(b) steps of b.
+  // Axis `a` runs around axis `b`, of constant size; one axis over both does if every position
+  // moves along a as along size(b) steps of b.
   bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
     if (a < cluster_.num_fixed || a == axis_of_groups_ || b == axis_of_groups_ ||
-        kernel_.iter.axes[a].sym || kernel_.iter.axes[b].sym)
+        kernel_.iter.axes[b].is_symbolic())
       return false;
-    const int64_t size = kernel_.iter.axes[b].extent();
+    const int64_t size = kernel_.iter.axes[b].size.constant();
     for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values)
         if (value.strides[a] != value.strides[b] * size) return false;
@@ -220,7 +216,7 @@ class Former {
 
   void collapse(int64_t a, int64_t b) {
     std::vector<Axis>& axes = kernel_.iter.axes;
-    axes[b].size = axes[a].extent() * axes[b].extent();
+    axes[b].size = axes[a].size * axes[b].size.constant();
     axes.erase(axes.begin() + a);
     for (Stage& stage : kernel_.mutable_stages()) {
       for (StageValue& value : stage.values) value.strides.erase(value.strides.begin() + a);

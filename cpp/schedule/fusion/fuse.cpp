@@ -39,8 +39,7 @@ class Fuser {
     std::vector<bool> is_stored = find_stored(outputs);
     std::vector<Cluster> clusters;
     for (const int c : topological_order()) clusters.push_back(std::move(clusters_[c]));
-    return {std::move(clusters), std::move(uses_), std::move(is_stored), std::move(opportunities_),
-            graph_.symbolic_vars()};
+    return {std::move(clusters), std::move(uses_), std::move(is_stored), std::move(opportunities_)};
   }
 
  private:
@@ -90,7 +89,7 @@ class Fuser {
       cluster.axis_of_groups = axis_of_groups(reduced_shape(graph_, v), caps_);
     if (uses_.is_by_parts(v.id)) cluster.parts = cat_parts(graph_, v);
     AxisMap& axes = cluster.axes[v.id];
-    for (const int64_t size : shape) {
+    for (const Dim& size : shape) {
       axes.push_back(size == 1 ? kNone : static_cast<int>(cluster.outer.size()));
       if (size != 1) cluster.outer.push_back(size);
     }
@@ -102,7 +101,8 @@ class Fuser {
   // updates; a kernel of its own spreads that better if it is the larger part.
   bool stores_beginning(Value v) const {
     return graph_[v].as<graph::Scatter>() && caps_.model == ExecutionModel::Cores &&
-           graph_[v].shape()[sequential_axis(graph_[v])] <= reduced_shape(graph_, v)[0];
+           graph_[v].shape()[sequential_axis(graph_[v])].bound() <=
+               reduced_shape(graph_, v)[0].bound();
   }
 
   // All values are maps over exactly the outer axes.
@@ -139,7 +139,7 @@ class Fuser {
                     : p || c ? FusionType::Mixed
                              : FusionType::Elementwise;
     o.taken = refusal.empty();
-    o.memory_saved = 2 * num_elements(graph_[producer].shape()) * size_of(graph_[producer].dtype());
+    o.memory_saved = 2 * max_elements(graph_[producer].shape()) * size_of(graph_[producer].dtype());
     o.benefit_score = store_ns(caps_, static_cast<double>(o.memory_saved / 2));
     o.reason = o.taken ? "each point of the consumer needs one element" : refusal;
     opportunities_.push_back(std::move(o));
@@ -220,9 +220,9 @@ class Fuser {
 
   // Merging makes b's points that share a's outer point run one after the other.
   bool loses_parallelism(const Cluster& a, const Cluster& b) const {
-    const double elements = static_cast<double>(num_elements(b.outer));
+    const double elements = static_cast<double>(max_elements(b.outer));
     if (elements < kSmallKernelElements) return false;
-    return num_elements(a.outer) < 2 * caps_.num_cores;
+    return max_elements(a.outer) < 2 * caps_.num_cores;
   }
 
   // Whether some third cluster needs `a` and is needed by `b`.
@@ -254,7 +254,7 @@ class Fuser {
 
   // Clusters over the same outer axes that read the same data at the same indices run as one.
   void merge_siblings() {
-    std::map<Shape, std::deque<Sibling>> by_outer;  // the last ones
+    std::map<Shape, std::deque<Sibling>, ShapeOrder> by_outer;  // the last ones
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       if (clusters_[c].values.empty()) continue;
       std::deque<Sibling>& siblings = by_outer[clusters_[c].outer];

@@ -32,7 +32,6 @@ struct Fusion {
   Uses uses;
   std::vector<bool> is_stored;  // by node: materialized, in a buffer that other kernels read
   std::vector<FusionOpportunity> opportunities;
-  std::vector<SymVar> vars;  // the graph's
 };
 
 // `outputs` must be stored. Begins with one kernel for each reduction and each stored value;

@@ -31,7 +31,7 @@ const char* kind_of(const Graph& graph, const Kernel& kernel) {
 
 bool is_empty(const Graph& graph, const Cluster& cluster) {
   return std::all_of(cluster.values.begin(), cluster.values.end(),
-                     [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+                     [&](Value v) { return max_elements(graph[v].shape()) == 0; });
 }
 
 void check_supported(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
@@ -74,7 +74,7 @@ void add_callback(Schedule& schedule, const Cluster& cluster) {
   const auto* called = node.as<graph::Host_Callback>();
   Host_Callback callback{called->name, called->call, node.inputs, {}};
   for (const Value v : cluster.values)
-    if (num_elements(graph[v].shape()) > 0) callback.outputs.push_back(v);
+    if (max_elements(graph[v].shape()) > 0) callback.outputs.push_back(v);
   schedule.items.push_back({std::move(callback)});
 }
 
@@ -91,7 +91,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
     if (node.kind() == graph::NodeKind::Sink)
       for (const Value v : node.inputs)
         if (is_computed(graph[v])) outputs.push_back(v);
-  std::erase_if(outputs, [&](Value v) { return num_elements(graph[v].shape()) == 0; });
+  std::erase_if(outputs, [&](Value v) { return max_elements(graph[v].shape()) == 0; });
   Fusion fusion = fuse(graph, outputs, caps);
   std::map<size_t, Kernel> grouped;  // by the group's last cluster
   std::set<size_t> in_groups;

@@ -102,7 +102,7 @@ class Materializer {
       operations[id] = operations_now(id, operations);
       if (uses_.is_materialized(id) || above_[id] != kSeveral || operations[id] < kCostlyOperations)
         continue;
-      const double elements = static_cast<double>(num_elements(node.shape()));
+      const double elements = static_cast<double>(max_elements(node.shape()));
       const double recompute = operations_ns(caps_, elements * operations[id], node.dtype());
       if (recompute > boundary_ns(node, false)) uses_.materialize(id);
     }
@@ -117,7 +117,7 @@ class Materializer {
       for (const Value v : {scatter.inputs[1], scatter.inputs[2]}) {
         const graph::Node& node = graph_[v];
         if (evaluation_of(node) == Evaluation::Memory || uses_.is_materialized(v.id)) continue;
-        const double operations = static_cast<double>(num_elements(node.shape())) *
+        const double operations = static_cast<double>(max_elements(node.shape())) *
                                   operations_[v.id] * (caps_.lanes(node.dtype()) - 1);
         if (operations_ns(caps_, operations, node.dtype()) > boundary_ns(node, false))
           uses_.materialize(v.id);
@@ -152,7 +152,7 @@ class Materializer {
     for (const uint32_t id : stored_by_cost_) reuse[id];
     for (uint32_t user = 0; user < graph_.size(); ++user) {
       if (!uses_.is_materialized(user)) continue;
-      const Shape extents = uses_.loop_extents(Value{user});
+      const Ints extents = uses_.loop_extents(Value{user});
       for (const Use& use : uses_.of(user)) {
         const auto it = reuse.find(use.value.id);
         if (it == reuse.end()) continue;
@@ -176,7 +176,7 @@ class Materializer {
       const auto it = reuse.find(id);
       if (it == reuse.end() || !uses_.is_materialized(id) || !it->second.may_drop) continue;
       const graph::Node& node = graph_.nodes[id];
-      const double again = it->second.evaluations - static_cast<double>(num_elements(node.shape()));
+      const double again = it->second.evaluations - static_cast<double>(max_elements(node.shape()));
       const bool fits = std::all_of(
           it->second.users.begin(), it->second.users.end(),
           [&](uint32_t user) { return uses_.num_nodes(user) + uses_.num_nodes(id) <= kMostNodes; });
@@ -204,7 +204,7 @@ class Materializer {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       const graph::Node& node = graph_.nodes[id];
       operations[id] = operations_now(id, operations);
-      const double elements = static_cast<double>(num_elements(node.shape()));
+      const double elements = static_cast<double>(max_elements(node.shape()));
       if (uses_.is_materialized(id) || operations[id] == 0 || uses_.evaluated(id) <= elements)
         continue;
       const double recompute =
@@ -216,7 +216,7 @@ class Materializer {
   // Storing all elements for another kernel. Of the last level, which other programs share, nothing
   // is expected.
   double boundary_ns(const graph::Node& node, bool may_be_cached) const {
-    const double bytes = static_cast<double>(num_elements(node.shape())) *
+    const double bytes = static_cast<double>(max_elements(node.shape())) *
                          static_cast<double>(size_of(node.dtype()));
     const bool cached = may_be_cached && bytes <= static_cast<double>(caps_.l2_bytes);
     return cached ? store_ns(caps_, bytes)
@@ -252,7 +252,7 @@ class Materializer {
   bool is_moved(Value v) const {
     const uint32_t from = moved_[v.id];
     return from < kSeveral && from != v.id &&
-           num_elements(graph_.nodes[from].shape()) < 2 * num_elements(graph_[v].shape());
+           max_elements(graph_.nodes[from].shape()) < 2 * max_elements(graph_[v].shape());
   }
 
   // Whether gathers, each from a value made of the one before it, ask for it all too often.
@@ -267,7 +267,7 @@ class Materializer {
     const double operations = operations_[v.id];
     if (operations == 0 || is_moved(v)) return false;
     const graph::Node& node = graph_[v];
-    const double elements = static_cast<double>(num_elements(node.shape()));
+    const double elements = static_cast<double>(max_elements(node.shape()));
     double total = 0;
     for (const Demand& demand : reached.demands)
       total += evaluations(demand, reached.extents, moves_only(node));

@@ -77,7 +77,7 @@ class TileGrouper {
       const graph::Node& node = graph_[v];
       const Evaluation evaluation = evaluation_of(node);
       if (is_sequential(node) || evaluation == Evaluation::Called ||
-          evaluation == Evaluation::Moved || num_elements(node.shape()) == 0)
+          evaluation == Evaluation::Moved || max_elements(node.shape()) == 0)
         return false;
     }
     return true;
@@ -195,7 +195,7 @@ class TileGrouper {
 
   int64_t extent(const CommonAxis& axis) const {
     const auto& [c, outer] = *axis.begin();
-    return fusion_.clusters[c].outer[outer];
+    return fusion_.clusters[c].outer[outer].constant();
   }
 
   // Tiles are of the longest axis that belongs to one operand of each contraction; false if there
@@ -269,7 +269,7 @@ class TileGrouper {
       if (it == consumers_.end()) return;
       if (std::all_of(it->second.begin(), it->second.end(), [&](size_t c) { return is_in(a, c); }))
         return;
-      const double elements = static_cast<double>(num_elements(graph_[v].shape()));
+      const double elements = static_cast<double>(max_elements(graph_[v].shape()));
       ns += store_ns(caps_, elements * size_of(graph_[v].dtype()));
     });
     return ns;

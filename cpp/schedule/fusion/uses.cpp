@@ -13,13 +13,11 @@ using graph::Value;
 
 namespace {
 
-// The greatest variable of an expression, or -1.
+// The greatest variable of an expression that is no size, or -1.
 int64_t last_variable(const sym::Expr& expr) {
   int64_t last = -1;
-  for (const sym::Expr::Term& term : expr.terms())
-    last = std::max(last, term.atom->kind == sym::Atom::Kind::Variable
-                              ? int64_t{term.atom->variable}
-                              : last_variable(term.atom->inner));
+  for (const uint32_t variable : expr.variables())
+    if (!is_size_variable(variable)) last = variable;
   return last;
 }
 
@@ -42,7 +40,7 @@ int64_t admitted(const sym::Mask& mask, uint32_t variable, int64_t extent) {
 
 }  // namespace
 
-double evaluations(const Demand& demand, const Shape& extents, bool where_masked) {
+double evaluations(const Demand& demand, const Ints& extents, bool where_masked) {
   int64_t deepest = -1;
   for (const sym::Expr& expr : demand.index) deepest = std::max(deepest, last_variable(expr));
   if (deepest >= static_cast<int64_t>(extents.size())) return 0;
@@ -114,11 +112,11 @@ void Uses::visit(Value v, const std::function<bool(const Reached&)>& materialize
   if (by_parts_[v.id]) {
     const int64_t axis = node.as<graph::Cat>()->axis;
     for (const CatPart& part : cat_parts(graph_, v)) {
-      Shape extents = node.shape();
-      extents[axis] = part.size;
-      Seed seed{v, variable_index(extents, 0), {}};
+      Shape sizes = node.shape();
+      sizes[axis] = part.size;
+      Seed seed{v, variable_index(sizes, 0), {}};
       seed.index[axis] = seed.index[axis] + part.start;
-      follow(v, {std::move(seed)}, extents, materialize, uses);
+      follow(v, {std::move(seed)}, bounds_of(sizes), materialize, uses);
     }
   } else {
     follow(v, seeds_of(v), loop_extents(v), materialize, uses);
@@ -128,7 +126,7 @@ void Uses::visit(Value v, const std::function<bool(const Reached&)>& materialize
   for (auto& [id, demands] : uses) uses_[v.id].push_back({Value{id}, std::move(demands)});
 }
 
-void Uses::follow(Value v, const std::vector<Seed>& seeds, const Shape& extents,
+void Uses::follow(Value v, const std::vector<Seed>& seeds, const Ints& extents,
                   const std::function<bool(const Reached&)>& materialize, Demands& uses) {
   int64_t num_computed = 0;
   Walk walked = walk(graph_, seeds, [&](Value w, const std::vector<Demand>& demands) {
@@ -151,14 +149,14 @@ void Uses::follow(Value v, const std::vector<Seed>& seeds, const Shape& extents,
   }
 }
 
-Shape Uses::loop_extents(Value v) const {
+Ints Uses::loop_extents(Value v) const {
   const graph::Node& node = graph_[v];
   const Evaluation evaluation = evaluation_of(node);
-  Shape extents = node.shape();
+  Ints extents = bounds_of(node.shape());
   if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Scattered) return extents;
   // A scatter computes each element of its beginning and of its updates once.
   if (evaluation == Evaluation::Scattered) extents[sequential_axis(node)] = 1;
-  const Shape inner = reduced_shape(graph_, v);
+  const Ints inner = bounds_of(reduced_shape(graph_, v));
   extents.insert(extents.end(), inner.begin(), inner.end());
   return extents;
 }

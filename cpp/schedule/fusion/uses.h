@@ -19,7 +19,7 @@ struct Use {
 // How often loops of these extents compute a demand: a value is computed once per point of the
 // loops down to the innermost one that its index depends on; with `where_masked`, only of those
 // where its mask holds. What is inside a fused reduction, once per element, counts 0.
-double evaluations(const Demand& demand, const Shape& extents, bool where_masked);
+double evaluations(const Demand& demand, const Ints& extents, bool where_masked);
 
 // Follows what is materialized, a value at a time, down to the materialized values and memory that
 // it is computed from. The rest is computed in the kernels of what needs it.
@@ -32,7 +32,7 @@ class Uses {
   struct Reached {
     graph::Value value;
     const std::vector<Demand>& demands;
-    const Shape& extents;  // of the loops of the value that needs it
+    const Ints& extents;   // of the loops of the value that needs it
     int64_t num_computed;  // nodes computed for that one so far
   };
   // Finds the uses again of all that has changed, users before operands. `materialize` is asked
@@ -55,7 +55,7 @@ class Uses {
   // How many times all materialized values together compute an element of the node.
   double evaluated(uint32_t id) const { return evaluated_[id]; }
   // Extents of the loops that compute a materialized value, those that it reduces last.
-  Shape loop_extents(graph::Value v) const;
+  Ints loop_extents(graph::Value v) const;
 
  private:
   // A value that is computed for a materialized one, and how often.
@@ -68,7 +68,7 @@ class Uses {
   bool is_outdated(uint32_t id) const;
   void forget(uint32_t id);
   void visit(graph::Value v, const std::function<bool(const Reached&)>& materialize);
-  void follow(graph::Value v, const std::vector<Seed>& seeds, const Shape& extents,
+  void follow(graph::Value v, const std::vector<Seed>& seeds, const Ints& extents,
               const std::function<bool(const Reached&)>& materialize, Demands& uses);
   std::vector<Seed> seeds_of(graph::Value v) const;
 

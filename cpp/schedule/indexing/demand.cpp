@@ -11,7 +11,7 @@ Index variable_index(const Shape& shape, uint32_t first) {
   Index index;
   for (size_t i = 0; i < shape.size(); ++i)
     index.push_back(sym::Expr::variable(first + static_cast<uint32_t>(i),
-                                        {0, std::max<int64_t>(shape[i] - 1, 0)}));
+                                        {0, std::max<int64_t>(shape[i].bound() - 1, 0)}));
   return index;
 }
 
@@ -54,7 +54,7 @@ class Walker {
       for (const Demand& demand : known->second) copies += demand.copies;
     for (size_t i = 0; i < shape.size(); ++i) {
       copies_[next_variable_] = copies;
-      result.inner_extents[next_variable_++] = shape[i];
+      result.inner_extents[next_variable_++] = shape[i].bound();
     }
     return index;
   }
@@ -90,6 +90,7 @@ std::set<uint32_t> Walk::variables_of(const Index& index) const {
   std::set<uint32_t> result;
   for (const sym::Expr& expr : index)
     for (const uint32_t variable : expr.variables()) {
+      if (is_size_variable(variable)) continue;
       const auto data = positions.find(variable);
       if (data == positions.end())
         result.insert(variable);

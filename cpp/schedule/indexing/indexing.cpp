@@ -69,29 +69,41 @@ Evaluation evaluation_of(const Node& node) {
              ": cannot schedule this node (no lowering to a kernel exists)");
 }
 
+Expr size_expr(const Graph& graph, const Dim& size) {
+  Expr result(size.offset());
+  for (const Dim::Term& term : size.terms()) {
+    const uint32_t id = kFirstSizeVariable + graph.definition(term.var).id;
+    result = result + Expr::variable(id, {term.var.min_val, term.var.max_val}) * term.coefficient;
+  }
+  return result;
+}
+
+Expr flatten_index(const Index& index, const Shape& shape) {
+  return sym::flatten_index(index, bounds_of(shape));
+}
+
+Index unflatten_index(const Expr& position, const Shape& shape) {
+  return sym::unflatten_index(position, bounds_of(shape));
+}
+
 namespace {
 
 Index reshape_index(const Index& index, const Shape& from, const Shape& to) {
-  return sym::unflatten_index(sym::flatten_index(index, from), to);
-}
-
-Access cat_access(const Graph& graph, Value part, const Index& index, size_t axis, int64_t start) {
-  Access access{part, index, {}};
-  const int64_t size = graph[part].shape()[axis];
-  access.mask.require_between(index[axis], start, start + size);
-  access.index[axis] = index[axis] - Expr(start);
-  return access;
+  return unflatten_index(flatten_index(index, from), to);
 }
 
 std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Index& index) {
   const auto axis = static_cast<size_t>(node.as<graph::Cat>()->axis);
   std::vector<Access> result;
-  const sym::Bounds wanted = index[axis].bounds();
-  int64_t start = 0;
+  Dim start = 0;
   for (const Value part : node.inputs) {
-    const int64_t end = start + graph[part].shape()[axis];
-    if (start <= wanted.high && wanted.low < end)
-      result.push_back(cat_access(graph, part, index, axis, start));
+    const Dim end = start + graph[part].shape()[axis];
+    Access access{part, index, {}};
+    access.index[axis] = index[axis] - size_expr(graph, start);
+    if (start != 0) access.mask.require_nonnegative(access.index[axis]);
+    if (end != node.shape()[axis])
+      access.mask.require_nonnegative(size_expr(graph, end) - 1 - index[axis]);
+    if (!access.mask.is_false()) result.push_back(std::move(access));
     start = end;
   }
   return result;
@@ -138,25 +150,28 @@ Access forward_access(const Graph& graph, const Node& node, const Index& index) 
         if (from[i] == 1) access.index[i] = Expr(0);
       break;
     case NodeKind::Pad: {
-      const graph::Pairs& widths = node.as<graph::Pad>()->widths;
+      const graph::DimPairs& widths = node.as<graph::Pad>()->widths;
       for (size_t i = 0; i < from.size(); ++i) {
-        access.index[i] = index[i] - Expr(widths[i].first);
-        access.mask.require_between(access.index[i], 0, from[i]);
+        access.index[i] = index[i] - size_expr(graph, widths[i].first);
+        if (widths[i].first != 0) access.mask.require_nonnegative(access.index[i]);
+        if (widths[i].second != 0)
+          access.mask.require_nonnegative(size_expr(graph, from[i]) - 1 - access.index[i]);
       }
       break;
     }
     case NodeKind::Shrink: {
-      const graph::Pairs& limits = node.as<graph::Shrink>()->limits;
-      for (size_t i = 0; i < from.size(); ++i) access.index[i] = index[i] + Expr(limits[i].first);
+      const graph::DimPairs& limits = node.as<graph::Shrink>()->limits;
+      for (size_t i = 0; i < from.size(); ++i)
+        access.index[i] = index[i] + size_expr(graph, limits[i].first);
       break;
     }
     case NodeKind::Flip:
       for (const int64_t axis : node.as<graph::Flip>()->axes)
-        access.index[axis] = Expr(from[axis] - 1) - index[axis];
+        access.index[axis] = size_expr(graph, from[axis]) - 1 - index[axis];
       break;
     case NodeKind::View: {
       const Expr position = tracker_position(node.as<graph::View>()->tracker, index, access.mask);
-      access.index = sym::unflatten_index(position, from);
+      access.index = unflatten_index(position, from);
       break;
     }
     case NodeKind::Buffer_View:
@@ -224,7 +239,7 @@ std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& 
   if (!gather) {
     std::vector<Access> result;
     for (size_t i = 1; i < node.inputs.size(); ++i) result.push_back({node.inputs[i], index, {}});
-    result.push_back({source, sym::unflatten_index(position, graph[source].shape()), {}});
+    result.push_back({source, unflatten_index(position, graph[source].shape()), {}});
     return result;
   }
   const size_t indices_rank = graph[node.inputs[1]].shape().size();
@@ -236,11 +251,11 @@ std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& 
   return {{node.inputs[1], Index(first, last), {}}, {source, std::move(at), {}}};
 }
 
-int64_t gathered_extent(const Graph& graph, Value v) {
+Dim gathered_extent(const Graph& graph, Value v) {
   const Node& node = graph[v];
   const Shape& shape = graph[node.inputs[0]].shape();
   const auto* gather = node.as<graph::Gather>();
-  return gather ? shape[gather->axis] : num_elements(shape);
+  return gather ? shape[gather->axis] : Dim(max_elements(shape));
 }
 
 std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index& index,
@@ -249,7 +264,7 @@ std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index&
   const auto& scatter = *node.as<graph::Scatter>();
   const Shape& indices = graph[node.inputs[1]].shape();
   const int64_t batch = scatter.batch_rank();
-  const Index own = sym::unflatten_index(number, Shape(indices.begin() + batch, indices.end()));
+  const Index own = unflatten_index(number, Shape(indices.begin() + batch, indices.end()));
   Index at(index.begin(), index.begin() + batch), update = index;
   at.insert(at.end(), own.begin(), own.end());
   const auto axis = update.erase(update.begin() + scatter.axis);
@@ -284,7 +299,10 @@ Shape reduced_shape(const Graph& graph, Value v) {
   const Node& node = graph[v];
   if (const auto* scatter = node.as<graph::Scatter>()) {
     const Shape& indices = graph[node.inputs[1]].shape();
-    return {num_elements(Shape(indices.begin() + scatter->batch_rank(), indices.end()))};
+    Dim count = 1;
+    for (size_t i = scatter->batch_rank(); i < indices.size(); ++i)
+      count = product("scatter", count, indices[i]);
+    return {count};
   }
   const Shape& from = graph[node.inputs[0]].shape();
   Shape result;

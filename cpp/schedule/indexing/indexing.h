@@ -11,6 +11,19 @@ namespace rune::schedule {
 
 using Index = std::vector<sym::Expr>;
 
+// The variable of index expressions that stands for a symbolic size: its Define_Var's id from here
+// on.
+inline constexpr uint32_t kFirstSizeVariable = 1u << 30;
+inline bool is_size_variable(uint32_t variable) {
+  return variable >= kFirstSizeVariable && variable < 2 * kFirstSizeVariable;
+}
+// A size as an index expression.
+sym::Expr size_expr(const graph::Graph& graph, const Dim& size);
+
+// sym::flatten_index and sym::unflatten_index in memory with room for the sizes' bounds.
+sym::Expr flatten_index(const Index& index, const Shape& shape);
+Index unflatten_index(const sym::Expr& position, const Shape& shape);
+
 // An element of an operand that is needed where the mask holds. Elsewhere the node's value does not
 // depend on this operand, and the index may be out of range.
 struct Access {
@@ -53,7 +66,7 @@ std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v,
                                       const sym::Expr& position);
 // The number of positions that the node may read: the source's size along its axis, or its whole
 // size.
-int64_t gathered_extent(const graph::Graph& graph, graph::Value v);
+Dim gathered_extent(const graph::Graph& graph, graph::Value v);
 
 // What update number `number` of a Scatter reads for the element at `index`: its position along the
 // scattered axis, and the update. The index's coordinate along that axis does not matter.

@@ -204,7 +204,7 @@ class CoreMapper {
   // a stride; nothing if there is none, or if what is read stays in cache: no more than a tile, or
   // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
-    const int64_t points = num_elements(s_.graph[s_.kernel.outputs.front()].shape());
+    const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
     if (s_.around || s_.has_inner_axes() || vec.empty() ||
         points <= kTransposeTile * kTransposeTile)
       return std::nullopt;

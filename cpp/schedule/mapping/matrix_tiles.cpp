@@ -63,14 +63,14 @@ class MatrixMapper {
     for (size_t s = 1; s < stages.size(); ++s)
       if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
     for (const Axis& axis : kernel_.iter.axes)
-      if (axis.sym) return false;
+      if (axis.is_symbolic()) return false;
     if (graph_[first.values[0].value].kind() != graph::NodeKind::Contract) return false;
     plan_.reduced = first.axes[0];
     const std::vector<Seed> seeds = stage_seeds(graph_, first, axis_variables(kernel_.iter));
     const std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
     for (size_t i = 0; i < 2; ++i) {
       values_[i] = accesses[i].value;
-      positions_[i] = sym::flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
+      positions_[i] = flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
     }
     return true;
   }

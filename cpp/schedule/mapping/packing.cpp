@@ -69,7 +69,7 @@ class Packer {
     for (size_t s = 1; s < stages.size(); ++s)
       if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
     for (const Axis& axis : kernel_.iter.axes)
-      if (axis.sym) return false;
+      if (axis.is_symbolic()) return false;
     const graph::Node& node = graph_[stages[0].values[0].value];
     if (node.kind() != graph::NodeKind::Contract) return false;
     const std::set<DType> dtypes{DType::Float32, DType::Float64, DType::Int32, DType::Int64};
@@ -79,8 +79,7 @@ class Packer {
     std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
     for (int i = 0; i < 2; ++i) {
       operands_[i].value = accesses[i].value;
-      operands_[i].position =
-          sym::flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
+      operands_[i].position = flatten_index(accesses[i].index, graph_[accesses[i].value].shape());
       operands_[i].index = std::move(accesses[i].index);
     }
     return true;
@@ -241,7 +240,7 @@ class Packer {
   void keep(const Operand& operand, int64_t depth, int64_t lanes) {
     IterSpace& iter = kernel_.iter;
     const auto own = static_cast<int64_t>(iter.axes.size());
-    iter.axes.push_back({"p" + std::to_string(own), extent(reduced_), std::nullopt});
+    iter.axes.push_back({"p" + std::to_string(own), extent(reduced_)});
     iter.tiles.push_back({lanes});
     iter.mapping.serial.push_back(own);
     if (lanes > 1) iter.mapping.vec.push_back(own);
@@ -266,7 +265,7 @@ class Packer {
     Scratch info;
     info.value = operand.value;
     info.elements = elements;
-    const Shape& shape = graph_[operand.value].shape();
+    const Ints shape = bounds_of(graph_[operand.value].shape());
     for (size_t d = 0; d < weights.size(); ++d) {
       const auto [axis, factor] = weights[d];
       const bool in_tile = axis == operand.axis;

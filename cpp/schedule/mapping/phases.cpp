@@ -57,7 +57,7 @@ class PhaseMapper {
   }
 
   int64_t row_elements(Value v) const {
-    int64_t elements = num_elements(graph_[v].shape());
+    int64_t elements = max_elements(graph_[v].shape());
     for (int64_t axis = 0; axis < num_axes(); ++axis) elements /= extent(axis);
     return elements;
   }
@@ -72,7 +72,7 @@ class PhaseMapper {
 
   // Rows along the tiled axis, each row-major.
   Scratch scratch(Value v) const {
-    Scratch info{v, graph_[v].shape(), contiguous_strides(graph_[v].shape())};
+    Scratch info{v, bounds_of(graph_[v].shape()), contiguous_strides(graph_[v].shape())};
     const int64_t row = row_stride(v);
     const int64_t rows = kernel_.iter.tiles[tiled_].back();
     const Ints& along = kernel_.stored(v)->strides;

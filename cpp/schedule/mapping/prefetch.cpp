@@ -52,7 +52,7 @@ void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) 
     const graph::Node& node = graph[v];
     if (evaluation_of(node) != Evaluation::Gathered || !gathers_elements(graph, v)) continue;
     const Shape& shape = node.shape();
-    if (shape.empty() || shape.back() < 2 * kElementsAhead) continue;
+    if (shape.empty() || shape.back().bound() < 2 * kElementsAhead) continue;
     const Value source = node.inputs[0];
     if (!is_input(kernel, source) || bytes_of(graph, source) <= caps.last_level_bytes) continue;
     if (!stored(graph, kernel, node.inputs[1])) continue;

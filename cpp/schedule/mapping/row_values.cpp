@@ -43,7 +43,7 @@ class RowKeeper {
   std::optional<Row> row_of(Value v, const Demand& demand) const {
     if (!demand.mask.is_true()) return std::nullopt;
     Row row{demand.index, {}};
-    const sym::Expr position = sym::flatten_index(demand.index, graph_[v].shape());
+    const sym::Expr position = flatten_index(demand.index, graph_[v].shape());
     for (size_t i = 0; i < axes_.size(); ++i) {
       const auto along = position.coefficient_of(static_cast<uint32_t>(i));
       if (!along) return std::nullopt;
@@ -128,8 +128,8 @@ class RowKeeper {
 
   // The row of an outer point: the dimensions along which the stage's own axes run, row-major.
   std::optional<Scratch> scratch(Value v, const Row& row, const Stage& stage) const {
-    const Shape& shape = graph_[v].shape();
-    Scratch info{v, Shape(shape.size(), 1), Ints(shape.size(), 0)};
+    const Ints shape = bounds_of(graph_[v].shape());
+    Scratch info{v, Ints(shape.size(), 1), Ints(shape.size(), 0)};
     int64_t elements = 1, own = 1;
     for (size_t d = shape.size(); d-- > 0;) {
       size_t inner = 0;
@@ -142,7 +142,7 @@ class RowKeeper {
       elements *= shape[d];
     }
     for (const int64_t axis : stage.axes) {
-      if (kernel_.iter.axes[axis].sym) return std::nullopt;
+      if (kernel_.iter.axes[axis].is_symbolic()) return std::nullopt;
       own *= kernel_.iter.axes[axis].extent();
     }
     info.elements = elements;

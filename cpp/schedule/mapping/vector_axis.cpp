@@ -53,7 +53,7 @@ bool VectorAxis::decides_places(int64_t axis) const {
   const int64_t batch = node.as<graph::Scatter>()->batch_rank();
   const Shape& shape = node.shape();
   return batch > 0 && target.strides[axis] * extent(axis) >
-                          num_elements(Shape(shape.begin() + batch, shape.end()));
+                          max_elements(Shape(shape.begin() + batch, shape.end()));
 }
 
 // Whether a value has one element for each outer point, beside stages that have more to do there.
@@ -62,7 +62,7 @@ bool VectorAxis::is_by_outer_point(Value v) const {
   int64_t points = 1;
   for (const int64_t axis : outer_) points *= extent(axis);
   return evaluation_of(graph_[v]) != Evaluation::Reduction &&
-         num_elements(graph_[v].shape()) <= points;
+         max_elements(graph_[v].shape()) <= points;
 }
 
 // As many lanes as a register holds of the widest dtype, but for what is computed at outer points
@@ -134,7 +134,7 @@ std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
       !interleaves(*stride, lanes_))
     return std::nullopt;
   for (int64_t axis = 0; axis < static_cast<int64_t>(kernel_.iter.axes.size()); ++axis)
-    if (!kernel_.iter.axes[axis].sym && extent(axis) == *stride &&
+    if (!kernel_.iter.axes[axis].is_symbolic() && extent(axis) == *stride &&
         access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1)
       return axis;
   return std::nullopt;

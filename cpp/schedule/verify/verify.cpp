@@ -94,9 +94,9 @@ class Verifier {
       }
     }
     for (const auto& [v, elements] : stored_)
-      if (elements != num_elements(graph_[v].shape()))
+      if (elements != max_elements(graph_[v].shape()))
         report("the parts of ", text(v), " that kernels store have ", elements, " elements of ",
-               num_elements(graph_[v].shape()));
+               max_elements(graph_[v].shape()));
   }
 
   void check_outputs() {
@@ -107,7 +107,7 @@ class Verifier {
       const Value v = schedule_.outputs[i];
       if (v.id >= graph_.size()) {
         report("output ", i, " is ", text(v), ", which does not exist");
-      } else if (!writers_.count(v) && num_elements(graph_[v].shape()) > 0) {
+      } else if (!writers_.count(v) && max_elements(graph_[v].shape()) > 0) {
         report("output ", i, ": nothing writes ", text(v));
       }
     }

@@ -88,13 +88,18 @@ class KernelVerifier : KernelChecks {
 
   // Axes, mapping, tiles.
 
+  bool contains_variable(const SymVar& var) const {
+    const std::vector<SymVar> vars = graph_.symbolic_vars();
+    return std::find(vars.begin(), vars.end(), var) != vars.end();
+  }
+
   void check_axes() {
     for (int64_t i = 0; i < num_axes(); ++i) {
       const Axis& axis = iter_.axes[i];
-      if (!axis.size && !axis.sym) {
-        report(axis_text(i), " has no size");
-        continue;
-      }
+      for (const Dim::Term& term : axis.size.terms())
+        if (!contains_variable(term.var))
+          report(axis_text(i), " has the size ", axis.size, ", but the graph declares no ",
+                 term.var.name, " with these bounds");
       if (axis.extent() < 1) report(axis_text(i), " has size ", axis.extent());
     }
   }

@@ -127,10 +127,7 @@ class StageVerifier : KernelChecks {
 
   void check_coverage(size_t s, const StageValue& value, const Ints& axes, int64_t count,
                       const char* what, std::vector<Step> steps = {}) {
-    for (const int64_t axis : axes) {
-      if (!iter_.axes[axis].size) return;  // symbolic sizes are known when the program runs
-      steps.push_back({value.strides[axis], extent(axis)});
-    }
+    for (const int64_t axis : axes) steps.push_back({value.strides[axis], extent(axis)});
     const std::string wrong = coverage(std::move(steps), count);
     if (!wrong.empty())
       report("stage ", s, ": the ", what, "strides ", text::to_text(value.strides), " of ",
@@ -170,8 +167,8 @@ class StageVerifier : KernelChecks {
     if (stage.kind == StageKind::Map || scans) {
       Ints axes = outer_;
       axes.insert(axes.end(), stage.axes.begin(), stage.axes.end());
-      if (value.offset) return check_part(s, value, axes, num_elements(node.shape()));
-      check_coverage(s, value, axes, num_elements(node.shape()), "");
+      if (value.offset) return check_part(s, value, axes, max_elements(node.shape()));
+      check_coverage(s, value, axes, max_elements(node.shape()), "");
       const int64_t along = scans ? contiguous_strides(node.shape())[sequential_axis(node)] : 0;
       if (scans && (stage.axes.size() != 1 || value.strides[stage.axes[0]] != along))
         report("stage ", s, " must run along the scanned axis, of stride ", along);
@@ -179,15 +176,16 @@ class StageVerifier : KernelChecks {
     }
     if (scatters) {
       const int64_t axis = sequential_axis(node);
-      check_coverage(s, value, outer_, num_elements(node.shape()), "outer ",
-                     {{contiguous_strides(node.shape())[axis], node.shape()[axis]}});
-      check_coverage(s, value, stage.axes, reduced_shape(graph_, value.value)[0], "inner ");
+      check_coverage(s, value, outer_, max_elements(node.shape()), "outer ",
+                     {{contiguous_strides(node.shape())[axis], node.shape()[axis].bound()}});
+      check_coverage(s, value, stage.axes, max_elements(reduced_shape(graph_, value.value)),
+                     "inner ");
       return;
     }
     if (!reduces)
       return report("stage ", s, " reduces ", text(value.value), ", which is no reduction");
-    check_coverage(s, value, outer_, num_elements(node.shape()), "outer ");
-    check_coverage(s, value, stage.axes, num_elements(reduced_shape(graph_, value.value)),
+    check_coverage(s, value, outer_, max_elements(node.shape()), "outer ");
+    check_coverage(s, value, stage.axes, max_elements(reduced_shape(graph_, value.value)),
                    "inner ");
   }
 

@@ -287,11 +287,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         names = input_names(call, traced.input_leaves)
         names += [f"captured array {i}" for i in range(len(traced.captured))]
         calibration.ensure()
-        try:
-            return _core.lower(traced.graph, device, names, traced.functions)
-        except UnsupportedOpError as error:
-            traced.sizes.refuse(error)
-            raise
+        return _core.lower(traced.graph, device, names, traced.functions)
 
     def _bind(self, call: Call, traced: Traced, executable: Any) -> Any:
         outputs, device = traced.outputs, None

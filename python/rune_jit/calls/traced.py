@@ -18,7 +18,7 @@ from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import user_site_of
-from rune_jit.tracing.sizes import Size, TracedSizes
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
@@ -37,7 +37,6 @@ class Traced(NamedTuple):
     contiguous: list[int]  # inputs that must be
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
-    sizes: TracedSizes
 
 
 def trace_call(
@@ -57,7 +56,7 @@ def trace_call(
     # Arrays that the function names are traced ones first. If their values are needed they are
     # part of the state that each call checks.
     for captured_are_traced in (True, False):
-        trace = Trace(name, captured_are_traced, call.leaves, call.sizes, guesses)
+        trace = Trace(name, captured_are_traced, call.sizes, guesses)
         watch = Watch(fn)
         trace.rebind = Rebinder(trace, watch)
         try:
@@ -110,13 +109,11 @@ def _trace_once(
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]
-            trace.sizes.refuse(error)
             raise
         except Exception as error:
             if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
                 raise error.__cause__ from None
-            trace.sizes.refuse(error)
             raise
         finally:
             trace.rebind.finish()
@@ -175,7 +172,6 @@ def _finish(
         contiguous,
         trace.functions,
         checks,
-        trace.sizes,
     )
 
 

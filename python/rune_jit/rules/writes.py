@@ -9,7 +9,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import broadcast_shapes, same_shape, same_size
+from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
 from rune_jit.tracing.storage import refuse_write_to_numpy
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -48,7 +48,7 @@ def converted(
     if not shape and kept:
         raise ValueError("setting an array element with a sequence.")
     if not broadcasts(kept, shape):
-        raise ValueError(message.format(shape_text(given), shape_text(shape)))
+        raise mismatch(message.format(shape_text(given), shape_text(shape)), given, shape)
     if operand.weak is not None:
         operand = trace.builder.full([], operand, dtype)  # checked to fit
     else:
@@ -136,18 +136,22 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
     if not broadcasts(tuple(value.shape), out.shape):
-        raise ValueError(
+        raise mismatch(
             f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
-            f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}"
+            f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}",
+            value.shape,
+            out.shape,
         )
     new = trace.builder.astype(value, out.dtype)
     new = trace.builder.broadcast_to(new, list(out.shape))
     if where is not True:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if not same_shape(new.shape, out.shape):
-            raise ValueError(
+            raise mismatch(
                 f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't"
-                f" match the broadcast shape {shape_text(tuple(new.shape))}"
+                f" match the broadcast shape {shape_text(tuple(new.shape))}",
+                new.shape,
+                out.shape,
             )
     write(out, new)
 
@@ -162,9 +166,11 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
         raise TypeError("return arrays must be of ArrayType")
     value = trace.array(result)
     if not same_shape(value.shape, out.shape):
-        raise ValueError(
+        raise mismatch(
             f"{name}: cannot write a result of shape {shape_text(tuple(value.shape))} to an out="
-            f" array of shape {shape_text(out.shape)}"
+            f" array of shape {shape_text(out.shape)}",
+            value.shape,
+            out.shape,
         )
     check_casting(value.dtype, out.dtype, casting)
     write(out, trace.builder.astype(value, out.dtype))

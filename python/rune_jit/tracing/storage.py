@@ -36,7 +36,7 @@ class Step(NamedTuple):
     def of_array(self, array: np.ndarray) -> np.ndarray:
         """The view of a NumPy array; a reshape must be possible without a copy."""
         if self.kind == "index":
-            return array[tuple(self.argument)]  # type: ignore[no-any-return]
+            return array[tuple(map(_with_bounds, self.argument))]  # type: ignore[no-any-return]
         if self.kind == "transpose":
             return array.transpose(self.argument)
         if self.kind == "reshape":
@@ -208,6 +208,13 @@ class Storage:
         """The shape of the whole array."""
         known = self.array if self.array is not None else self.captured
         return tuple(known.shape if known is not None else self.value.shape)
+
+
+def _with_bounds(item: Any) -> Any:
+    """A basic index item with numbers in the place of Sizes."""
+    if not isinstance(item, slice):
+        return item
+    return slice(*with_bounds((item.start, item.stop, item.step)))
 
 
 def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:

@@ -26,7 +26,7 @@ class Trace:
     """A graph under construction for one call signature of one function.
 
     `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
-    it sees the arrays themselves. `leaves` are those of the arguments, `sizes` their dynamic axes.
+    it sees the arrays themselves. `sizes` are the dynamic axes of the arguments.
     `guesses`: no assumption about the data of calls like this one has proved wrong so far.
     """
 
@@ -34,7 +34,6 @@ class Trace:
         self,
         name: str,
         captured_are_traced: bool = True,
-        leaves: Sequence[Any] = (),
         sizes: Sequence[AxisSize] = (),
         guesses: bool = True,
     ) -> None:
@@ -57,7 +56,7 @@ class Trace:
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
-        self.sizes = TracedSizes(self.builder, leaves, sizes)
+        self.sizes = TracedSizes(self.builder, sizes)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -136,7 +135,7 @@ class Trace:
             yield pair, "assumed"
         for value, axis, size in self.builder.checks:
             if isinstance(size, Size):
-                now = self.builder.astype(self.sizes.value(size), np.dtype(np.uint64))
+                now = self.builder.astype(self.builder.size_value(size), np.dtype(np.uint64))
                 yield self.builder.stack([value, now], 0), "index", axis, None
             else:
                 yield value, "index", axis, size
@@ -199,7 +198,7 @@ class Trace:
         if isinstance(x, Tracer):
             return x._value_in(self)
         if kind is Size:
-            return self.sizes.value(x)
+            return self.builder.size_value(x)
         if isinstance(x, np.ndarray):
             if type(x) is not np.ndarray:
                 raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")

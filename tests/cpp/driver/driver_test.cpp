@@ -127,8 +127,8 @@ std::vector<Tensor> run(const graph::Graph& graph, const std::string& device,
   const auto executable = compile(lowered, device);
   std::vector<Tensor> outputs;
   for (const graph::Value v : graph.outputs) {
-    outputs.push_back({graph[v].shape(), {}});
-    outputs.back().data.resize(num_elements(graph[v].shape()), 0x5a5a);
+    outputs.push_back({constants_of(graph[v].shape()), {}});
+    outputs.back().data.resize(max_elements(graph[v].shape()), 0x5a5a);
   }
   std::vector<void*> in, out;
   for (Tensor& tensor : inputs) in.push_back(tensor.data.data());

@@ -23,7 +23,7 @@ void fill(T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     value = "a";
   } else if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>) {
-  } else if constexpr (std::is_integral_v<T>) {
+  } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, Dim>) {
     value = 3;
   } else if constexpr (std::is_same_v<T, Scalar>) {
     value = Scalar::of(DType::Float32, 0.0);
@@ -56,6 +56,9 @@ std::vector<T> variations(const T& value) {
     all = {static_cast<T>(static_cast<int>(value) + 1)};
   } else if constexpr (std::is_integral_v<T>) {
     all = {static_cast<T>(value + 1), static_cast<T>(-value), value + (T{1} << 40)};
+  } else if constexpr (std::is_same_v<T, Dim>) {
+    const Dim n(SymVar{"n", 1, 3}), m(SymVar{"m", 1, 3});
+    all = {value + 1, value + (int64_t{1} << 40), n, m, n * 2, n + 1, n + m};
   } else if constexpr (std::is_same_v<T, Scalar>) {
     all = {Scalar::of(DType::Float32, -0.0), Scalar::of(DType::Float32, 1.0),
            Scalar::of(DType::Int32, 0), Scalar::of(DType::Float64, 0.0)};

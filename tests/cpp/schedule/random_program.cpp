@@ -29,15 +29,15 @@ Value RandomProgram::pick() {
 }
 
 void RandomProgram::add_input() {
-  Shape shape;
+  Ints shape;
   const int64_t rank = below(4);
   for (int64_t i = 0; i < rank; ++i) shape.push_back(1 + below(5));
-  pool_.push_back(builder_.placeholder(DType::Int64, shape));
+  pool_.push_back(builder_.placeholder(DType::Int64, to_shape(shape)));
   inputs_.push_back(arange(shape, static_cast<int64_t>(100 * inputs_.size()) + 1));
 }
 
 Value RandomProgram::view(Value x) {
-  const int64_t count = num_elements(builder_.shape(x));
+  const int64_t count = max_elements(builder_.shape(x));
   ShapeTracker tracker;
   int64_t available = count;
   for (int64_t level = chance(50) ? 2 : 1; level-- > 0;) {
@@ -77,7 +77,7 @@ void RandomProgram::add_movement() {
   Value y = x;
   switch (below(8)) {
     case 0: {
-      const std::vector<Shape> options = factorisations(num_elements(shape));
+      const std::vector<Shape> options = factorisations(max_elements(shape));
       y = builder_.reshape(x, options[below(static_cast<int64_t>(options.size()))]);
       break;
     }
@@ -90,20 +90,20 @@ void RandomProgram::add_movement() {
     }
     case 2: {
       Shape wide = shape;
-      for (int64_t& size : wide)
-        if (size == 1 && num_elements(wide) <= kMaxElements / 4) size = 1 + below(4);
+      for (Dim& size : wide)
+        if (size == 1 && max_elements(wide) <= kMaxElements / 4) size = 1 + below(4);
       y = builder_.expand(x, wide);
       break;
     }
     case 3: {
-      graph::Pairs widths;
+      graph::DimPairs widths;
       for (int64_t i = 0; i < rank; ++i) widths.push_back({below(3), below(3)});
-      if (num_elements(shape) <= kMaxElements / 8) y = builder_.pad(x, widths);
+      if (max_elements(shape) <= kMaxElements / 8) y = builder_.pad(x, widths);
       break;
     }
     case 4: {
-      graph::Pairs limits;
-      for (const int64_t size : shape) {
+      graph::DimPairs limits;
+      for (const int64_t size : constants_of(shape)) {
         const int64_t low = below(size);
         limits.push_back({low, low + 1 + below(size - low)});
       }
@@ -118,7 +118,7 @@ void RandomProgram::add_movement() {
       break;
     }
     case 6: {
-      if (rank == 0 || num_elements(shape) > kMaxElements / 2) break;
+      if (rank == 0 || max_elements(shape) > kMaxElements / 2) break;
       const int64_t axis = below(rank);
       std::vector<Value> parts{x};
       for (const Value v : pool_) {
@@ -126,7 +126,7 @@ void RandomProgram::add_movement() {
         if (other.size() != shape.size()) continue;
         other[axis] = shape[axis];
         if (other == shape && parts.size() < 3 &&
-            num_elements(builder_.shape(v)) <= kMaxElements / 4)
+            max_elements(builder_.shape(v)) <= kMaxElements / 4)
           parts.push_back(v);
       }
       if (parts.size() == 1) parts.push_back(x);
@@ -141,7 +141,7 @@ void RandomProgram::add_movement() {
 
 Value RandomProgram::fit(Value x, const Shape& shape) {
   if (builder_.shape(x) == shape) return x;
-  const int64_t have = num_elements(builder_.shape(x)), want = num_elements(shape);
+  const int64_t have = max_elements(builder_.shape(x)), want = max_elements(shape);
   if (have == want) return builder_.reshape(x, shape);
   Value flat = builder_.reshape(x, {have});
   if (have > want) flat = builder_.shrink(flat, {{have - want, have}});
@@ -182,7 +182,7 @@ void RandomProgram::add_contraction() {
   const Value x = pick();
   const Shape shape = builder_.shape(x);
   if (shape.size() < 2) return;
-  const int64_t k = shape.back();
+  const int64_t k = shape.back().constant();
   const bool batched = shape.size() == 3;
   const Value y = fit(pick(), batched ? Shape{shape[0], k, 3} : Shape{k, 4});
   pool_.push_back(batched ? builder_.contract(x, y, {{2, 1}}, {{0, 0}})

@@ -44,7 +44,7 @@ AluOp op_of(const graph::Node& node) {
   return node.as<graph::Unary>()->op;
 }
 
-int64_t position_of(const Ints& index, const Shape& shape) {
+int64_t position_of(const Ints& index, const Ints& shape) {
   int64_t position = 0;
   for (size_t d = 0; d < shape.size(); ++d) position = position * shape[d] + index[d];
   return position;
@@ -59,8 +59,8 @@ class GraphEvaluator {
 
   std::vector<Tensor> run() {
     for (const graph::Node& node : graph_.nodes) {
-      Tensor result{node.shape(), {}};
-      for_each_index(node.shape(),
+      Tensor result{constants_of(node.shape()), {}};
+      for_each_index(result.shape,
                      [&](const Ints& index) { result.data.push_back(element(node, index)); });
       values_.push_back(std::move(result));
     }
@@ -78,9 +78,10 @@ class GraphEvaluator {
     const Value x = node.inputs.empty() ? Value{} : node.inputs[0];
     Ints at = index;
     if (const auto* n = node.as<Placeholder>())
-      return inputs_[n->index].data[position_of(index, node.shape())];
+      return inputs_[n->index].data[position_of(index, constants_of(node.shape()))];
     if (const auto* n = node.as<Const_Scalar>()) return n->value.as_int64();
-    if (node.as<Reshape>()) return values_[x.id].data.at(position_of(index, node.shape()));
+    if (node.as<Reshape>())
+      return values_[x.id].data.at(position_of(index, constants_of(node.shape())));
     if (node.as<Contiguous>()) return read(x, index);
     if (const auto* n = node.as<Permute>()) {
       for (size_t i = 0; i < at.size(); ++i) at[n->axes[i]] = index[i];
@@ -92,23 +93,23 @@ class GraphEvaluator {
     }
     if (const auto* n = node.as<Pad>()) {
       for (size_t i = 0; i < at.size(); ++i) {
-        at[i] -= n->widths[i].first;
-        if (at[i] < 0 || at[i] >= graph_[x].shape()[i]) return 0;
+        at[i] -= n->widths[i].first.constant();
+        if (at[i] < 0 || at[i] >= graph_[x].shape()[i].constant()) return 0;
       }
       return read(x, at);
     }
     if (const auto* n = node.as<Shrink>()) {
-      for (size_t i = 0; i < at.size(); ++i) at[i] += n->limits[i].first;
+      for (size_t i = 0; i < at.size(); ++i) at[i] += n->limits[i].first.constant();
       return read(x, at);
     }
     if (const auto* n = node.as<Flip>()) {
-      for (const int64_t axis : n->axes) at[axis] = node.shape()[axis] - 1 - index[axis];
+      for (const int64_t axis : n->axes) at[axis] = node.shape()[axis].constant() - 1 - index[axis];
       return read(x, at);
     }
     if (const auto* n = node.as<graph::View>()) return view_element(n->tracker, x, index);
     if (const auto* n = node.as<Cat>()) {
       for (const Value part : node.inputs) {
-        const int64_t size = graph_[part].shape()[n->axis];
+        const int64_t size = graph_[part].shape()[n->axis].constant();
         if (at[n->axis] < size) return read(part, at);
         at[n->axis] -= size;
       }
@@ -139,8 +140,8 @@ class GraphEvaluator {
   }
 
   int64_t reduce_element(const graph::Reduce_Axis& n, Value x, Ints index) const {
-    Shape sizes;
-    for (const int64_t axis : n.axes) sizes.push_back(graph_[x].shape()[axis]);
+    Ints sizes;
+    for (const int64_t axis : n.axes) sizes.push_back(graph_[x].shape()[axis].constant());
     int64_t total = identity_of(n.op);
     for_each_index(sizes, [&](const Ints& inner) {
       for (size_t i = 0; i < inner.size(); ++i) index[n.axes[i]] = inner[i];
@@ -158,8 +159,8 @@ class GraphEvaluator {
     for (const auto& [i, j] : n.contract) at_a[i] = at_b[j] = 0;
     for (int64_t& i : at_a) i = i < 0 ? index[next++] : i;
     for (int64_t& i : at_b) i = i < 0 ? index[next++] : i;
-    Shape sizes;
-    for (const auto& [i, j] : n.contract) sizes.push_back(graph_[a].shape()[i]);
+    Ints sizes;
+    for (const auto& [i, j] : n.contract) sizes.push_back(graph_[a].shape()[i].constant());
     int64_t total = 0;
     for_each_index(sizes, [&](const Ints& inner) {
       for (size_t k = 0; k < inner.size(); ++k)
@@ -193,7 +194,8 @@ class ScheduleRunner {
   std::vector<Tensor> run() {
     for (const ScheduleItem& item : schedule_.items) run_kernel(*item.kernel());
     std::vector<Tensor> outputs;
-    for (const Value v : schedule_.outputs) outputs.push_back({graph_[v].shape(), memory_[v.id]});
+    for (const Value v : schedule_.outputs)
+      outputs.push_back({constants_of(graph_[v].shape()), memory_[v.id]});
     return outputs;
   }
 
@@ -216,7 +218,7 @@ class ScheduleRunner {
       if (offset)
         offsets_[v.id] = *offset;
       else
-        memory_[v.id].assign(num_elements(graph_[v].shape()), kGarbage);
+        memory_[v.id].assign(max_elements(graph_[v].shape()), kGarbage);
     }
     const Ints outer = outer_axes(kernel);
     for_each_point(outer, Ints(kernel.iter.axes.size(), 0), [&](const Ints& point) {
@@ -227,7 +229,7 @@ class ScheduleRunner {
 
   template <class F>
   void for_each_point(const Ints& axes, Ints point, F&& f) {
-    Shape sizes;
+    Ints sizes;
     for (const int64_t axis : axes) sizes.push_back(kernel_->iter.axes[axis].extent());
     for_each_index(sizes, [&](const Ints& index) {
       for (size_t i = 0; i < axes.size(); ++i) point[axes[i]] = index[i];
@@ -242,13 +244,13 @@ class ScheduleRunner {
       const std::vector<sym::Expr> axes = constants(point);
       for (const StageValue& value : stage.values) {
         const int64_t position = value_position(stage, value, axes).constant();
-        const Index index = sym::unflatten_index(sym::Expr(position), graph_[value.value].shape());
+        const Index index = unflatten_index(sym::Expr(position), graph_[value.value].shape());
         if (stage.kind == StageKind::Map) {
           ASSERT_TRUE(stored_.insert({value.value.id, position}).second) << "stored twice";
           cell(value.value, position) = element(value.value, index);
         } else {
-          const Index inner = sym::unflatten_index(inner_position(stage, value, axes),
-                                                   reduced_shape(graph_, value.value));
+          const Index inner = unflatten_index(inner_position(stage, value, axes),
+                                              reduced_shape(graph_, value.value));
           fold(reductions_, value.value, position, index, inner);
         }
       }
@@ -280,8 +282,8 @@ class ScheduleRunner {
 
   int64_t element(Value v, const Index& index) {
     const graph::Node& node = graph_[v];
-    const int64_t position = sym::flatten_index(index, node.shape()).constant();
-    EXPECT_LT(position, num_elements(node.shape()));
+    const int64_t position = flatten_index(index, node.shape()).constant();
+    EXPECT_LT(position, max_elements(node.shape()));
     EXPECT_GE(position, 0);
     const auto reduction = reductions_.find(v.id);
     if (reduction != reductions_.end()) {
@@ -303,7 +305,7 @@ class ScheduleRunner {
 
   int64_t inline_reduction(Value v, int64_t position, const Index& index) {
     std::map<uint32_t, Running> running;
-    for_each_index(reduced_shape(graph_, v),
+    for_each_index(constants_of(reduced_shape(graph_, v)),
                    [&](const Ints& inner) { fold(running, v, position, index, constants(inner)); });
     return running.at(v.id).total;
   }
@@ -321,7 +323,7 @@ class ScheduleRunner {
 
 }  // namespace
 
-Tensor arange(const Shape& shape, int64_t start) {
+Tensor arange(const Ints& shape, int64_t start) {
   Tensor result{shape, {}};
   for (int64_t i = 0; i < num_elements(shape); ++i)
     result.data.push_back((i + start) % 2 ? -(i + start) : i + start);

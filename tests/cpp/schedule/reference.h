@@ -10,13 +10,13 @@
 namespace rune::schedule {
 
 struct Tensor {
-  Shape shape;
+  Ints shape;
   std::vector<int64_t> data;
   bool operator==(const Tensor&) const = default;
 };
 
 // Distinct values from `start` on, in both signs.
-Tensor arange(const Shape& shape, int64_t start);
+Tensor arange(const Ints& shape, int64_t start);
 
 // Every node's value, by id. `inputs` are the arguments by number.
 std::vector<Tensor> evaluate_graph(const graph::Graph& graph, const std::vector<Tensor>& inputs);
@@ -27,7 +27,7 @@ std::vector<Tensor> run_schedule(const Schedule& schedule, const std::vector<Ten
 
 // Calls f(index) for every index of the shape, in row-major order.
 template <class F>
-void for_each_index(const Shape& shape, F&& f) {
+void for_each_index(const Ints& shape, F&& f) {
   for (const int64_t size : shape)
     if (size == 0) return;
   Ints index(shape.size(), 0);

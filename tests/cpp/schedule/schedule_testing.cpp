@@ -116,7 +116,7 @@ Value scalar_like(Builder& b, double value, Value like) {
 
 Value mean(Builder& b, Value x, Ints axes) {
   double count = 1;
-  for (const int64_t axis : axes) count *= static_cast<double>(b.shape(x)[axis]);
+  for (const int64_t axis : axes) count *= static_cast<double>(b.shape(x)[axis].constant());
   const Value sum = b.reduce(ReduceOp::Add, x, std::move(axes));
   return b.alu(AluOp::Mul, {sum, scalar_like(b, 1 / count, sum)});
 }

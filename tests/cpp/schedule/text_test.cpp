@@ -11,14 +11,15 @@ namespace {
 Schedule everything() {
   Schedule s;
   s.graph = graph::parse(
-      "graph { %0 = placeholder index=0 : f32[4] %1 = unary neg %0 : f32[4] return %1 }");
+      "graph { %0 = placeholder index=0 : f32[4] %1 = unary neg %0 : f32[4] "
+      "%2 = define_var {name=\"n\" min=1 max=9} : i64[] return %1 }");
   Kernel k;
   k.name = "with \"quotes\"\n";
   k.device = "metal";
   k.ops = {Value{1}};
   k.inputs = {Value{0}, Value{0}};
   k.outputs = {Value{1}};
-  k.iter.axes = {{"o0", 4, std::nullopt}, {"r1", std::nullopt, SymVar{"n", 1, 9}}};
+  k.iter.axes = {{"o0", 4}, {"r1", Dim(SymVar{"n", 1, 9}) * 2 - 1}};
   k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32};
   k.iter.tiles = {{4, 2}, {}};
   Scratch scratch{Value{0}, {4}, {1}, 0};
@@ -71,7 +72,7 @@ TEST(ScheduleText, EachDecisionHasALine) {
            "  item 0 kernel {\n",
            "    inputs=[%0,%0]\n",
            "    axis name=\"o0\" size=4\n",
-           "    axis name=\"r1\" sym={name=\"n\" min=1 max=9}\n",
+           "    axis name=\"r1\" size=2*n-1\n",
            "    mapping block=[0] thread=[1] vec=[0] serial=[0] lanes=4 threads=32\n",
            "    tiles=[[4,2],[]]\n",
            "    scratch %0 shape=[4] strides=[1] run_axis=0 run=4 elements=16\n",

@@ -82,8 +82,6 @@ void expect_violation(Schedule schedule, const Case& c) {
 }
 
 const Case kKernelCases[] = {
-    {"no size", [](Schedule& s) { kernel(s, 0).iter.axes[0].size.reset(); },
-     "axis 0 (`o0`) has no size"},
     {"size 0", [](Schedule& s) { kernel(s, 0).iter.axes[0].size = 0; }, "has size 0"},
     {"mapped nowhere", [](Schedule& s) { kernel(s, 0).iter.mapping = {}; }, "is mapped nowhere"},
     {"listed twice", [](Schedule& s) { kernel(s, 0).iter.mapping.serial.push_back(0); },
@@ -172,8 +170,17 @@ const Case kKernelCases[] = {
      "has no values"},
     {"number of strides", [](Schedule& s) { stages(s, 0)[1].values[0].strides.pop_back(); },
      "2 strides for 3 axes"},
-    {"strides leave", [](Schedule& s) { *kernel(s, 0).iter.axes[0].size *= 2; }, "leave the value"},
-    {"strides reach too little", [](Schedule& s) { *kernel(s, 0).iter.axes[0].size /= 2; },
+    {"strides leave",
+     [](Schedule& s) {
+       Dim& size = kernel(s, 0).iter.axes[0].size;
+       size = size * 2;
+     },
+     "leave the value"},
+    {"strides reach too little",
+     [](Schedule& s) {
+       Dim& size = kernel(s, 0).iter.axes[0].size;
+       size = size.constant() / 2;
+     },
      "reach only 1536 of 3072"},
     {"strides leave gaps", [](Schedule& s) { stages(s, 0)[1].values[0].strides[0] *= 2; },
      "leave gaps"},
@@ -245,6 +252,16 @@ const Case kPhaseCases[] = {
 
 TEST(VerifySchedule, Phases) {
   for (const Case& c : kPhaseCases) expect_violation(phases(), c);
+}
+
+// Its text could not be read back.
+TEST(VerifySchedule, SizesAreInTermsOfDeclaredVariables) {
+  Schedule s = three_kernels();
+  kernel(s, 0).iter.axes[0].size = Dim(SymVar{"k", 1, 48});
+  const std::vector<std::string> violations = verify(s);
+  EXPECT_TRUE(std::any_of(violations.begin(), violations.end(), [](const std::string& violation) {
+    return violation.find("but the graph declares no k") != std::string::npos;
+  }));
 }
 
 TEST(VerifySchedule, Kernels) {

@@ -117,7 +117,7 @@ TEST(Shapes, Sizes) {
   EXPECT_EQ(contiguous_strides({2, 3, 5}), (Ints{15, 5, 1}));
   EXPECT_EQ(contiguous_strides({2, 0, 5}), (Ints{5, 5, 1}));
   EXPECT_EQ(contiguous_strides({}), Ints{});
-  EXPECT_EQ(shape_text({}), "[]");
+  EXPECT_EQ(shape_text(Shape{}), "[]");
 }
 
 TEST(Shapes, Broadcast) {

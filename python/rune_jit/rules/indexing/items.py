@@ -10,7 +10,7 @@ import numpy as np
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.rules.coercions import as_index, make_view
 from rune_jit.rules.known import plain
-from rune_jit.tracing.sizes import same_size
+from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
@@ -51,15 +51,20 @@ def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
     return parts
 
 
+def _slice_bound(bound: Any) -> Any:
+    """A bound of a slice as the builder takes it: None, a Size or an int of 64 bits."""
+    if bound is None or isinstance(bound, Size):
+        return bound
+    most = np.iinfo(np.int64).max  # slices end where arrays do, however far they reach
+    return max(-most, min(as_index(bound), most))
+
+
 def _index_item(trace: Trace, item: Any) -> list[Any]:
     """What the builder takes for one item of an index expression."""
     if item is None or item is Ellipsis:
         return [item]
     if isinstance(item, slice):
-        bounds = (None if b is None else as_index(b) for b in (item.start, item.stop, item.step))
-        # Slices end where arrays do, however far they reach.
-        most = np.iinfo(np.int64).max
-        return [slice(*(None if b is None else max(-most, min(b, most)) for b in bounds))]
+        return [slice(*map(_slice_bound, (item.start, item.stop, item.step)))]
     if isinstance(item, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
     if isinstance(item, numbers.Integral):
@@ -143,9 +148,11 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> 
         )
     for i, (have, want) in enumerate(zip(mask, shape[axis:], strict=False)):
         if not same_size(have, want):
-            raise IndexError(
+            raise mismatch(
                 f"boolean index did not match indexed array along axis {axis + i}; size of axis is"
-                f" {want} but size of corresponding boolean axis is {have}"
+                f" {want} but size of corresponding boolean axis is {have}",
+                [have, want],
+                error=IndexError,
             )
 
 
