@@ -9,7 +9,7 @@ namespace rune {
 namespace {
 
 [[noreturn]] void overflow() {
-  user_error(ErrorKind::Value, "shape: cannot hold a size of more than 2^63");
+  user_error(ErrorKind::Value, "shape: cannot hold an axis of more than 2^63 elements");
 }
 
 int64_t plus(int64_t a, int64_t b) {
