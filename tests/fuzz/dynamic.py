@@ -18,7 +18,7 @@ from rune_jit import Dim
 # Sizes along which axes are split, tiled and shared by cores.
 _LONG = (5000, 8192, 8209, 20000, 65537)
 _MOST_LONG = 70000  # elements of an input with a long axis
-_MOST_BOUND = 1 << 22  # elements of an input with the largest sizes
+_MOST_BOUND = 1 << 22  # elements of an array with the largest sizes
 
 
 def with_dynamic_axes(program: Program, seed: int, names: int) -> Program | None:
@@ -39,7 +39,10 @@ def with_dynamic_axes(program: Program, seed: int, names: int) -> Program | None
     for number, axis, size in _axes(program):
         if size in dims and (every or rng.random() < 0.7):
             dynamic.setdefault(number, {})[axis] = dims[size]
-    for number, axes in dynamic.items():  # memory is for the largest sizes
+    # Memory is for the largest sizes: of inputs, and of a value that has all dynamic axes.
+    if math.prod(_most(dim, n) for n, dim in dims.items()) > _MOST_BOUND:
+        return None
+    for number, axes in dynamic.items():
         shape = program.inputs[number].shape
         most = math.prod(_most(axes[i], n) if i in axes else n for i, n in enumerate(shape))
         if most > _MOST_BOUND:
