@@ -66,7 +66,7 @@ def with_other_sizes(program: Program, seed: int) -> Program | None:
             size = sizes.setdefault(dim.name, rng.choice([low, most, rng.randint(low, most)]))
             inputs[number] = _resized(inputs[number], axis, size)
     layouts = {i: "C" if i in program.dynamic else x for i, x in program.layouts.items()}
-    return _if_numpy_runs(replace(program, inputs=inputs, layouts=layouts))
+    return _if_numpy_runs(_noisier(replace(program, inputs=inputs, layouts=layouts), 3))
 
 
 def _axes(program: Program) -> list[tuple[int, int, int]]:
@@ -109,7 +109,14 @@ def _with_long_axis(program: Program, rng: random.Random) -> Program | None:
         if math.prod(inputs[number].shape) // n * long > _MOST_LONG:
             return None
         inputs[number] = _resized(inputs[number], axis, long)
-    return _if_numpy_runs(replace(program, inputs=inputs, layouts=dict.fromkeys(inputs, "C")))
+    longer = replace(program, inputs=inputs, layouts=dict.fromkeys(inputs, "C"))
+    return _if_numpy_runs(_noisier(longer, long / size))
+
+
+def _noisier(program: Program, factor: float) -> Program:
+    """The program with the noise of sums that are so many times as long as its steps say."""
+    steps = [replace(s, noise=s.noise and f"{factor} * ({s.noise})") for s in program.steps]
+    return replace(program, steps=steps)
 
 
 def _if_numpy_runs(program: Program) -> Program | None:

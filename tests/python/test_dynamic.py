@@ -464,6 +464,7 @@ def test_wrong_options() -> None:
         (lambda x: np.zeros(x.shape[0] // 2), ConcretizationError),
         (lambda x: x if x.shape[0] - 1 else -x, DynamicSizeError),
         (lambda x: float(x.shape[0]), DynamicSizeError),
+        (lambda x: np.array(x.shape[0], copy=True) * x, DynamicSizeError),
         (lambda x: np.eye(x.shape[0]), DynamicSizeError),
         (lambda x: x[::-2], UnsupportedOpError),
         (lambda x: x[5:], UnsupportedOpError),

@@ -47,7 +47,7 @@ def _refuse(size: Any, what: str) -> NoReturn:
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
-    return lambda self, *args: _refuse(self, what)
+    return lambda self, *args, **options: _refuse(self, what)
 
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
