@@ -262,7 +262,7 @@ def test_bounds_that_equal_other_sizes(device: str) -> None:
             w.sum(0),
             x.sum() + y.sum(),
             np.pad(x, (0, 64)),
-            np.arange(64) + w[0],
+            np.arange(64, dtype=np.float32) + w[0],
             x[:, None] + w[0],
             np.outer(y, x).sum(1),
         )
@@ -297,7 +297,7 @@ def test_dynamic_axes_in_any_order(device: str) -> None:
             np.pad(z, [(1, 0), (0, 2)]).sum(),
             np.zeros((3, m, 2, n)).shape,
             np.moveaxis(y, 1, 2).reshape(m, 3 * n),
-            z.reshape(n, m, 1) * np.ones(5),
+            z.reshape(n, m, 1) * np.ones(5, np.float32),
             y[:, 1],
             np.cumsum(y, 2),
             y.max((0, 2)),
@@ -307,7 +307,7 @@ def test_dynamic_axes_in_any_order(device: str) -> None:
 
     for n, m in ((3, 5), (5, 3), (1, 1), (40, 2), (2, 40), (7, 7)):
         rng = np.random.default_rng(n)
-        x, y, z = (rng.random(s) for s in ((4, n), (m, 3, n), (n, m)))
+        x, y, z = (rng.random(s, np.float32) for s in ((4, n), (m, 3, n), (n, m)))
         same(f(x, y, z), f.__wrapped__(x, y, z), f"n={n} m={m}")
     assert f.cache_info().misses == 1
 
