@@ -139,6 +139,8 @@ def peer_table(rows: list[Row]) -> list[list[str]]:
 
 GROUPS = {
     "graph passes": (
+        "functionalize",
+        "place_on_devices",
         "decompose_nodes",
         "fold_constants",
         "simplify",
@@ -147,9 +149,10 @@ GROUPS = {
         "split_scans",
         "split_scatters",
         "form_online_reductions",
-        "nest_long_cats",
-        "materialize_outputs",
         "split_reductions",
+        "nest_long_cats",
+        "simplify_divided",
+        "materialize_outputs",
     ),
     "schedule": ("fuse", "find_dependencies", "analyze", "map_to_machine", "plan_memory"),
     "lower": (

@@ -7,12 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
-#include "graph/passes/decompose_nodes.h"
-#include "graph/passes/eliminate_common_subexpressions.h"
-#include "graph/passes/eliminate_dead_code.h"
-#include "graph/passes/fold_constants.h"
 #include "graph/passes/passes.h"
-#include "graph/passes/simplify.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "lower/passes/decompose.h"
@@ -45,49 +40,75 @@ void for_each_body(State& s) {
   }
 }
 
-constexpr Stage kGraph = Stage::Graph, kSchedule = Stage::Schedule, kLowered = Stage::Lowered;
+constexpr Stage kSource = Stage::Source, kCore = Stage::Core, kSchedule = Stage::Schedule,
+                kLowered = Stage::Lowered;
 
-// Nodes that no kernel computes go first: what they become is made of nodes that the other passes
-// know, and Assign is told by the order of the nodes, which those passes need not keep.
+// A graph pass that needs to know nothing but the graph.
+template <graph::Graph (*pass)(const graph::Graph&)>
+void on_graph(State& s) {
+  s.graph = pass(s.graph);
+}
+
+// One that divides work between the parts of the device, which takes more nodes.
+template <graph::Graph (*pass)(graph::Graph, const Capabilities&)>
+void divide(State& s) {
+  const size_t before = s.graph.size();
+  s.graph = pass(std::move(s.graph), *s.capabilities);
+  s.is_divided |= s.graph.size() != before;
+}
+
+// Sweeps of large graphs take as long as the other passes: again only if there may be new work.
+void simplify_divided(State& s) {
+  if (!s.is_divided) return;
+  s.graph = graph::eliminate_common_subexpressions(graph::simplify(s.graph));
+  s.graph = graph::eliminate_dead_code(s.graph);
+}
+
+// The device that the program runs on.
+const std::string& device_of(const State& s) {
+  return s.device.empty() ? s.capabilities->name : s.device;
+}
+
+// Source nodes become core nodes first. Writes go before all else, since they are told by the order
+// of the nodes, which no later pass need keep; then values go to their devices, since the rules of
+// decompose_nodes combine values of one device.
 //
 // What users wrote, made smaller: constants first, since they make rules apply, and sharing last,
-// since rules make equal nodes.
+// since rules make equal nodes. The passes that split work build nodes that rules apply to and that
+// equal each other, so this is done again where they did, except for constants: they make no
+// operation on constants alone. A long Cat nested in Cats gives the rules nothing to do.
 //
-// Outputs get buffers of their own before long reductions are split, because a split reduction that
-// is an output ends in a reshape; and after scans are, because theirs is as long as the output.
+// Outputs get buffers of their own last: sharing would merge them again.
+//
 // Everything about a kernel's cost is known once it is formed; the mapping uses it, and memory is
 // planned when no kernel can change any more.
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too. Kernels
 // share their code last, since the other passes may treat constants apart.
 constexpr Pass kPipeline[] = {
-    {"decompose_nodes", kGraph, kGraph,
+    {"functionalize", kSource, kSource,
+     [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},
+    {"place_on_devices", kSource, kSource,
+     [](State& s) { s.graph = graph::place_on_devices(std::move(s.graph), device_of(s)); }},
+    {"decompose_nodes", kSource, kCore,
      [](State& s) {
-       const Capabilities& caps = *s.capabilities;
-       const std::string& device = s.device.empty() ? caps.name : s.device;
-       s.graph = graph::decompose_nodes(s.graph, device, caps.languages);
+       s.graph = graph::decompose_nodes(s.graph, device_of(s), s.capabilities->languages);
      }},
-    {"fold_constants", kGraph, kGraph, [](State& s) { s.graph = graph::fold_constants(s.graph); }},
-    {"simplify", kGraph, kGraph, [](State& s) { s.graph = graph::simplify(s.graph); }},
-    {"eliminate_common_subexpressions", kGraph, kGraph,
-     [](State& s) { s.graph = graph::eliminate_common_subexpressions(s.graph); }},
-    {"eliminate_dead_code", kGraph, kGraph,
-     [](State& s) { s.graph = graph::eliminate_dead_code(s.graph); }},
-    {"split_scans", kGraph, kGraph,
-     [](State& s) { s.graph = graph::split_scans(std::move(s.graph), *s.capabilities); }},
-    {"split_scatters", kGraph, kGraph,
-     [](State& s) { s.graph = graph::split_scatters(std::move(s.graph), *s.capabilities); }},
-    {"form_online_reductions", kGraph, kGraph,
-     [](State& s) {
-       s.graph = graph::form_online_reductions(std::move(s.graph), *s.capabilities);
-     }},
-    {"nest_long_cats", kGraph, kGraph,
+    {"fold_constants", kCore, kCore, on_graph<graph::fold_constants>},
+    {"simplify", kCore, kCore, on_graph<graph::simplify>},
+    {"eliminate_common_subexpressions", kCore, kCore,
+     on_graph<graph::eliminate_common_subexpressions>},
+    {"eliminate_dead_code", kCore, kCore, on_graph<graph::eliminate_dead_code>},
+    {"split_scans", kCore, kCore, divide<graph::split_scans>},
+    {"split_scatters", kCore, kCore, divide<graph::split_scatters>},
+    {"form_online_reductions", kCore, kCore, divide<graph::form_online_reductions>},
+    {"split_reductions", kCore, kCore, divide<graph::split_reductions>},
+    {"nest_long_cats", kCore, kCore,
      [](State& s) { s.graph = graph::nest_long_cats(std::move(s.graph)); }},
-    {"materialize_outputs", kGraph, kGraph,
+    {"simplify_divided", kCore, kCore, simplify_divided},
+    {"materialize_outputs", kCore, kCore,
      [](State& s) { s.graph = graph::materialize_outputs(std::move(s.graph)); }},
-    {"split_reductions", kGraph, kGraph,
-     [](State& s) { s.graph = graph::split_reductions(std::move(s.graph), *s.capabilities); }},
-    {"fuse", kGraph, kSchedule,
+    {"fuse", kCore, kSchedule,
      [](State& s) { s.schedule = schedule::fuse_kernels(std::move(s.graph), *s.capabilities); }},
     {"find_dependencies", kSchedule, kSchedule,
      [](State& s) { s.schedule = schedule::find_dependencies(std::move(s.schedule)); }},
@@ -112,10 +133,14 @@ constexpr Pass kPipeline[] = {
      [](State& s) { lower::parameterize_constants(s.kernels); }},
 };
 
+bool is_graph(Stage stage) {
+  return stage == Stage::Source || stage == Stage::Core;
+}
+
 // A schedule obeys its verifier once its last pass has run; the other IRs do at all times.
 bool ends_stage(const Pass& pass) {
   const Pass* next = &pass + 1;
-  return next == std::end(kPipeline) || next->to != pass.to;
+  return next == std::end(kPipeline) || (next->to != pass.to && !is_graph(next->to));
 }
 
 void check(const Pass& pass, const State& state) {
@@ -126,6 +151,15 @@ void check(const Pass& pass, const State& state) {
   throw InternalError(concat("internal error: the IR is invalid after the pass `", pass.name,
                              "`:", all, "\n", print(state),
                              "hint: this is a bug of rune_jit, please report it"));
+}
+
+// A text does not say which dialect its graph is in: it may start at core passes if it is core.
+void start_at_core(const Pass& pass, State& state) {
+  const std::vector<std::string> violations = graph::verify(state.graph, graph::Dialect::Core);
+  if (!violations.empty())
+    user_error(ErrorKind::Value, pass.name, ": cannot run before decompose_nodes (",
+               violations.front(), ")");
+  state.stage = Stage::Core;
 }
 
 }  // namespace
@@ -144,6 +178,7 @@ const Pass& find_pass(const std::string& name) {
 }
 
 void run_pass(const Pass& pass, State& state) {
+  if (state.stage == Stage::Source && pass.from == Stage::Core) start_at_core(pass, state);
   RUNE_CHECK(state.stage == pass.from, pass.name, " runs on another IR");
   const auto start = std::chrono::steady_clock::now();
   pass.run(state);
@@ -170,7 +205,8 @@ void run_pipeline(State& state, const std::string& stop_after) {
 
 std::string print(const State& state) {
   switch (state.stage) {
-    case Stage::Graph: return graph::print(state.graph);
+    case Stage::Source:
+    case Stage::Core: return graph::print(state.graph);
     case Stage::Schedule: return schedule::print(state.schedule);
     case Stage::Lowered: {
       std::string text;
@@ -183,7 +219,8 @@ std::string print(const State& state) {
 
 std::vector<std::string> verify(const State& state) {
   switch (state.stage) {
-    case Stage::Graph: return graph::verify(state.graph);
+    case Stage::Source: return graph::verify(state.graph);
+    case Stage::Core: return graph::verify(state.graph, graph::Dialect::Core);
     case Stage::Schedule: return schedule::verify(state.schedule);
     case Stage::Lowered: {
       std::vector<std::string> all;

@@ -12,15 +12,17 @@
 
 namespace rune::driver {
 
-// Which IR a program is in. Passes take it from one to the next.
-enum class Stage : uint8_t { Graph, Schedule, Lowered };
+// Which IR a program is in: a graph in one of its two dialects, a schedule or lowered kernels.
+// Passes take it from one to the next.
+enum class Stage : uint8_t { Source, Core, Schedule, Lowered };
 
 // A program on its way. The fields of stages that it has not reached are empty.
 struct State {
   const Capabilities* capabilities = nullptr;
   std::string device;  // where the program runs; empty: the target's first device
-  Stage stage = Stage::Graph;
+  Stage stage = Stage::Source;
   graph::Graph graph;
+  bool is_divided = false;  // whether a pass has divided work of the graph
   schedule::Schedule schedule;
   std::vector<lower::Kernel> kernels;
 };

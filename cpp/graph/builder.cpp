@@ -8,13 +8,14 @@
 
 namespace rune::graph {
 
-Builder::Builder(Graph graph) : graph_(std::move(graph)) {
-  for (const Node& node : graph_.nodes)
-    if (const auto* placeholder = node.as<Placeholder>())
-      num_placeholders_ = std::max(num_placeholders_, placeholder->index + 1);
+Builder::Builder(Graph graph) {
+  std::vector<Node> nodes = std::move(graph.nodes);
+  graph_.outputs = std::move(graph.outputs);
+  reserve(nodes.size());
+  for (Node& node : nodes) append(std::move(node));
 }
 
-Value Builder::add(Payload payload, std::vector<Value> inputs, const Metadata& declared) {
+Node Builder::make(Payload payload, std::vector<Value> inputs, const Metadata& declared) const {
   std::vector<const Metadata*> operands;
   operands.reserve(inputs.size());
   for (const Value v : inputs) {
@@ -23,13 +24,34 @@ Value Builder::add(Payload payload, std::vector<Value> inputs, const Metadata& d
   }
   Node node;
   node.meta = infer(payload, operands, declared);
-  if (const auto* placeholder = std::get_if<Placeholder>(&payload))
-    num_placeholders_ = std::max(num_placeholders_, placeholder->index + 1);
   node.payload = std::move(payload);
   node.inputs = std::move(inputs);
   node.location = location_;
+  return node;
+}
+
+Value Builder::append(Node node) {
+  const Value v{static_cast<uint32_t>(graph_.size())};
+  Value root;
+  switch (node.kind()) {
+    case NodeKind::Const_Scalar: root = v; break;
+    case NodeKind::Reshape:
+    case NodeKind::Permute:
+    case NodeKind::Expand:
+    case NodeKind::Shrink:
+    case NodeKind::Flip: root = splat_root(node.inputs[0]); break;
+    default: break;  // all others make new values
+  }
+  if (const auto* placeholder = node.as<Placeholder>())
+    num_placeholders_ = std::max(num_placeholders_, placeholder->index + 1);
+  splat_roots_.push_back(root);
   graph_.nodes.push_back(std::move(node));
-  return {static_cast<uint32_t>(graph_.size() - 1)};
+  return v;
+}
+
+std::optional<Scalar> Builder::splat(Value v) const {
+  const Value root = splat_root(v);
+  return root.valid() ? std::optional((*this)[root].as<Const_Scalar>()->value) : std::nullopt;
 }
 
 Value Builder::placeholder(DType dtype, Shape shape) {
@@ -40,8 +62,9 @@ Value Builder::constant(Scalar value) {
   return add(Const_Scalar{value}, {});
 }
 
-Value Builder::full(Scalar value, const Shape& shape) {
-  return expand(reshape(constant(value), Shape(shape.size(), 1)), shape);
+Value Builder::full(Value root, Shape shape) {
+  const Value one = reshape(root, Shape(shape.size(), 1));
+  return expand(one, std::move(shape));
 }
 
 Value Builder::alu(AluOp op, std::vector<Value> operands) {
@@ -75,6 +98,13 @@ Value Builder::shrink(Value x, DimPairs limits) {
   DimPairs whole;
   for (const Dim& size : shape(x)) whole.emplace_back(0, size);
   return limits == whole ? x : add(Shrink{std::move(limits)}, {x});
+}
+
+Value Builder::slice(Value x, int64_t axis, Dim low, Dim high) {
+  DimPairs limits;
+  for (const Dim& size : shape(x)) limits.emplace_back(0, size);
+  limits[axis] = {std::move(low), std::move(high)};
+  return shrink(x, std::move(limits));
 }
 
 Value Builder::flip(Value x, Ints axes) {

@@ -1,6 +1,7 @@
 // Builds graphs: appends a node, infers its metadata, asserts its operands.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "graph/node.h"
@@ -13,16 +14,29 @@ class Builder {
   // Continues a graph.
   explicit Builder(Graph graph);
 
-  // Appends a node. `declared` is needed for Buffer, Placeholder, Custom and Host_Callback.
-  // Throws UserError as `infer` does, InternalError for an operand that does not exist.
-  Value add(Payload payload, std::vector<Value> inputs, const Metadata& declared = {});
+  // A node with inferred metadata that is not part of the graph yet. `declared` is needed for
+  // Buffer, Placeholder, Custom and Host_Callback. Throws UserError as `infer` does, InternalError
+  // for an operand that does not exist.
+  Node make(Payload payload, std::vector<Value> inputs, const Metadata& declared = {}) const;
+  // Appends a node whose metadata belongs to its operands.
+  Value append(Node node);
+  // Makes and appends a node.
+  Value add(Payload payload, std::vector<Value> inputs, const Metadata& declared = {}) {
+    return append(make(std::move(payload), std::move(inputs), declared));
+  }
+  // Appends `node` with other operands, from which its metadata is inferred again.
+  Value copy(const Node& node, std::vector<Value> inputs) {
+    return add(node.payload, std::move(inputs), node.meta);
+  }
 
   // The helpers below build one node each, or none where the node would change nothing (a Reshape
   // to the same shape, a Cast to the same dtype ...).
   Value placeholder(DType dtype, Shape shape);
   Value constant(Scalar value);
-  // A scalar constant expanded to a shape.
-  Value full(Scalar value, const Shape& shape);
+  // A constant of a shape in its one form: Const_Scalar, then a Reshape to sizes 1, then an Expand,
+  // each only if needed. `root` is a Const_Scalar.
+  Value full(Scalar value, Shape shape) { return full(constant(value), std::move(shape)); }
+  Value full(Value root, Shape shape);
   // Operands of one shape and dtype.
   Value alu(AluOp op, std::vector<Value> operands);
   Value reshape(Value x, Shape shape);
@@ -30,6 +44,8 @@ class Builder {
   Value expand(Value x, Shape shape);
   Value pad(Value x, DimPairs widths);
   Value shrink(Value x, DimPairs limits);
+  // Elements `low` to `high` - 1 along an axis.
+  Value slice(Value x, int64_t axis, Dim low, Dim high);
   Value flip(Value x, Ints axes);
   Value reduce(ReduceOp op, Value x, Ints axes);
   Value scan(ReduceOp op, Value x, int64_t axis);
@@ -43,6 +59,13 @@ class Builder {
   const Shape& shape(Value v) const { return graph_.nodes[v.id].meta.shape; }
   DType dtype(Value v) const { return graph_.nodes[v.id].meta.dtype; }
   size_t size() const { return graph_.size(); }
+  void reserve(size_t nodes) { graph_.nodes.reserve(nodes); }
+
+  // The Const_Scalar whose value all elements of `v` have, if `v` is one or the movement of one;
+  // else no value.
+  Value splat_root(Value v) const { return splat_roots_[v.id]; }
+  // Its value.
+  std::optional<Scalar> splat(Value v) const;
 
   // Recorded in the nodes added from now on.
   void set_location(std::string location) { location_ = std::move(location); }
@@ -53,6 +76,7 @@ class Builder {
 
  private:
   Graph graph_;
+  std::vector<Value> splat_roots_;  // by node
   int64_t num_placeholders_ = 0;
   std::string location_;
 };

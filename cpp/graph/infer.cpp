@@ -145,13 +145,9 @@ Metadata infer_alu(AluOp op, const Operands& in) {
   return result(dtype, in.shape(0));
 }
 
-Metadata infer_node(const Binop& node, const Operands& in) {
-  return infer_alu(node.op, in);
-}
-Metadata infer_node(const Unary& node, const Operands& in) {
-  return infer_alu(node.op, in);
-}
-Metadata infer_node(const Ternary& node, const Operands& in) {
+template <class Kind>
+  requires(std::is_same_v<decltype(Kind::op), AluOp>)  // Unary, Binop, Ternary
+Metadata infer_node(const Kind& node, const Operands& in) {
   return infer_alu(node.op, in);
 }
 
@@ -213,16 +209,10 @@ Metadata same_as_operand(const Operands& in) {
   return result(in.dtype(0), in.shape(0));
 }
 
-Metadata infer_node(const Contiguous&, const Operands& in) {
-  return same_as_operand(in);
-}
-Metadata infer_node(const Detach&, const Operands& in) {
-  return same_as_operand(in);
-}
-Metadata infer_node(const Contiguous_Backward&, const Operands& in) {
-  return same_as_operand(in);
-}
-Metadata infer_node(const Fuse&, const Operands& in) {
+template <class Kind>
+  requires(std::is_same_v<Kind, Contiguous> || std::is_same_v<Kind, Detach> ||
+           std::is_same_v<Kind, Contiguous_Backward> || std::is_same_v<Kind, Fuse>)
+Metadata infer_node(const Kind&, const Operands& in) {
   return same_as_operand(in);
 }
 
@@ -421,7 +411,7 @@ bool has_own_device(NodeKind kind) {
 
 void check_count(const char* op, NodeKind kind, size_t count) {
   static constexpr int kLimits[][2] = {
-#define RUNE_NODE(Name, text, least, most) {least, most},
+#define RUNE_NODE(Name, text, least, most, dialect) {least, most},
       RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
   };

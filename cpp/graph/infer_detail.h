@@ -58,7 +58,7 @@ Metadata infer_node(const Shrink& node, const Operands& in);
 Metadata infer_node(const Flip& node, const Operands& in);
 Metadata infer_node(const Valid& node, const Operands& in);
 Metadata infer_node(const Index& node, const Operands& in);
-Metadata infer_node(const Gep& node, const Operands& in);
+Metadata infer_node(const Shuffle& node, const Operands& in);
 Metadata infer_node(const Vectorize& node, const Operands& in);
 Metadata infer_node(const Cat& node, const Operands& in);
 Metadata infer_node(const Gather& node, const Operands& in);

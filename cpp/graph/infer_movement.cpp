@@ -181,17 +181,18 @@ Metadata infer_node(const Index&, const Operands& in) {
   return result(in.dtype(0), in.shape(1));
 }
 
-Metadata infer_node(const Gep& node, const Operands& in) {
+Metadata infer_node(const Shuffle& node, const Operands& in) {
   Shape shape = in.shape(0);
   if (shape.empty())
     user_error(ErrorKind::Value,
-               "gep: cannot take lanes of [] (number of dimensions: 0, at least 1 "
+               "shuffle: cannot take lanes of [] (number of dimensions: 0, at least 1 "
                "is needed)");
   for (const int64_t lane : node.indices)
     if (lane < 0 || !always_at_most(Dim(lane) + 1, shape.back()))
       user_error(shape.back().is_constant() ? ErrorKind::Index : ErrorKind::Unsupported,
-                 "gep: cannot take lanes ", text::to_text(node.indices), " of ", shape_text(shape),
-                 " (dimension ", shape.size() - 1, ": ", lane, " of ", shape.back(), ")");
+                 "shuffle: cannot take lanes ", text::to_text(node.indices), " of ",
+                 shape_text(shape), " (dimension ", shape.size() - 1, ": ", lane, " of ",
+                 shape.back(), ")");
   shape.back() = static_cast<int64_t>(node.indices.size());
   return result(in.dtype(0), std::move(shape));
 }

@@ -8,12 +8,21 @@ namespace rune::graph {
 
 const char* name_of(NodeKind kind) {
   static constexpr const char* kNames[] = {
-#define RUNE_NODE(Name, text, least, most) text,
+#define RUNE_NODE(Name, text, ...) text,
       RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
   };
   static_assert(std::size(kNames) == kNumNodeKinds);
   return kNames[static_cast<int>(kind)];
+}
+
+Dialect dialect_of_kind(NodeKind kind) {
+  static constexpr Dialect kDialects[] = {
+#define RUNE_NODE(Name, text, least, most, dialect) Dialect::dialect,
+      RUNE_GRAPH_NODES(RUNE_NODE)
+#undef RUNE_NODE
+  };
+  return kDialects[static_cast<int>(kind)];
 }
 
 const char* name_of(ScatterMode mode) {

@@ -41,33 +41,30 @@ struct CustomAttr {
   bool operator==(const CustomAttr& other) const;
 };
 
-#define RUNE_NODE_EMPTY(Name)                     \
-  struct Name {                                   \
-    bool operator==(const Name&) const = default; \
-    template <class F>                            \
-    void fields(F&&) {}                           \
+// What each kind of node has: equality, and its attributes by the names of the text.
+#define RUNE_FIELDS(Name, ...)                  \
+  bool operator==(const Name&) const = default; \
+  template <class F>                            \
+  void fields([[maybe_unused]] F&& f) {         \
+    __VA_ARGS__;                                \
+  }
+
+#define RUNE_NODE_EMPTY(Name) \
+  struct Name {               \
+    RUNE_FIELDS(Name, )       \
   };
 
-#define RUNE_NODE_1(Name, T1, m1, k1)             \
-  struct Name {                                   \
-    T1 m1{};                                      \
-    bool operator==(const Name&) const = default; \
-    template <class F>                            \
-    void fields(F&& f) {                          \
-      f(k1, m1);                                  \
-    }                                             \
+#define RUNE_NODE_1(Name, T1, m1, k1) \
+  struct Name {                       \
+    T1 m1{};                          \
+    RUNE_FIELDS(Name, f(k1, m1))      \
   };
 
 #define RUNE_NODE_2(Name, T1, m1, k1, T2, m2, k2) \
   struct Name {                                   \
     T1 m1{};                                      \
     T2 m2{};                                      \
-    bool operator==(const Name&) const = default; \
-    template <class F>                            \
-    void fields(F&& f) {                          \
-      f(k1, m1);                                  \
-      f(k2, m2);                                  \
-    }                                             \
+    RUNE_FIELDS(Name, f(k1, m1), f(k2, m2))       \
   };
 
 // Memory.
@@ -112,19 +109,13 @@ RUNE_NODE_1(Valid, ShapeTracker, tracker, "")
 // Operands (in, idx[, valid]): in.ravel()[idx], 0 where valid is false. The shape is idx's.
 RUNE_NODE_EMPTY(Index)
 // Elements `indices` of the last axis (a vector's lanes).
-RUNE_NODE_1(Gep, Ints, indices, "indices")
+RUNE_NODE_1(Shuffle, Ints, indices, "indices")
 // Stacks operands of one shape along a new last axis.
 RUNE_NODE_EMPTY(Vectorize)
 // Operands (a[m,k], b[k,n], c[m,n]): a @ b + c.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
-  bool operator==(const Wmma&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("m", m);
-    f("n", n);
-    f("k", k);
-  }
+  RUNE_FIELDS(Wmma, f("m", m), f("n", n), f("k", k))
 };
 
 RUNE_NODE_1(Cast, DType, target, "")
@@ -147,29 +138,25 @@ RUNE_NODE_EMPTY(Detach)
 RUNE_NODE_EMPTY(Contiguous_Backward)
 // No value: orders its operands before the end of the program.
 RUNE_NODE_EMPTY(Sink)
-// Operand 0, computed by a kernel of its own whose inputs are the other operands.
+// Operand 0, stored: a kernel ends here. The other fields and operands are for readers.
 struct Kernel {
   std::string name;
   int64_t local_dims = 0;
   int64_t upcasted = 0;
   bool dont_use_locals = false;
-  bool operator==(const Kernel&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("local_dims", local_dims);
-    f("upcasted", upcasted);
-    f("dont_use_locals", dont_use_locals);
-  }
+  RUNE_FIELDS(Kernel, f("name", name), f("local_dims", local_dims), f("upcasted", upcasted),
+              f("dont_use_locals", dont_use_locals))
 };
 // A 0-d int64 that no other node equals: keeps nodes apart that would otherwise be merged.
 RUNE_NODE_1(Unique, int64_t, id, "id")
 RUNE_NODE_1(Device, std::string, name, "name")
 // One array made of shards on several devices: split along `axis`, or copies if there is none.
 RUNE_NODE_2(Multi, std::optional<int64_t>, axis, "axis", std::vector<bool>, real, "real")
-// The operand, computed in its consumer's kernel.
+// The operand, which the user would compute in its consumer's kernel: a hint without effect, since
+// costs decide what is stored.
 RUNE_NODE_EMPTY(Fuse)
-// The operand, with the loop over its last axis unrolled.
+// The operand, along whose last axis the user would unroll: a hint without effect, since the
+// mapping decides what is unrolled.
 RUNE_NODE_1(Unroll, int64_t, factor, "factor")
 // Operands (a, b): sums products over the axis pairs `contract`, pairing the axes of `batch`. The
 // result's axes are: batch, the rest of a, the rest of b.
@@ -187,13 +174,7 @@ struct Scatter {
   ScatterMode mode{};
   int64_t axis = 0;
   std::optional<int64_t> batch = std::nullopt;
-  bool operator==(const Scatter&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", mode);
-    f("axis", axis);
-    f("batch", batch);
-  }
+  RUNE_FIELDS(Scatter, f("", mode), f("axis", axis), f("batch", batch))
   int64_t batch_rank() const { return batch.value_or(0); }
 };
 // An operation given by the user, element by element: operands have the result's shape, its dtype
@@ -207,68 +188,67 @@ struct Host_Callback {
   std::string name;
   int64_t call = 0;
   int64_t result = 0;
-  bool operator==(const Host_Callback&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", name);
-    f("call", call);
-    f("result", result);
-  }
+  RUNE_FIELDS(Host_Callback, f("", name), f("call", call), f("result", result))
 };
 RUNE_NODE_EMPTY(Noop)
 
+#undef RUNE_FIELDS
 #undef RUNE_NODE_EMPTY
 #undef RUNE_NODE_1
 #undef RUNE_NODE_2
 
-// RUNE_NODE(Kind, text, fewest operands, most operands; -1: any number)
-#define RUNE_GRAPH_NODES(RUNE_NODE)                           \
-  RUNE_NODE(Buffer, "buffer", 0, 0)                           \
-  RUNE_NODE(Buffer_View, "buffer_view", 1, 1)                 \
-  RUNE_NODE(Placeholder, "placeholder", 0, 0)                 \
-  RUNE_NODE(Const_Scalar, "const_scalar", 0, 0)               \
-  RUNE_NODE(Vconst, "vconst", 0, 0)                           \
-  RUNE_NODE(Binop, "binop", 2, 2)                             \
-  RUNE_NODE(Unary, "unary", 1, 1)                             \
-  RUNE_NODE(Ternary, "ternary", 3, 3)                         \
-  RUNE_NODE(View, "view", 1, 1)                               \
-  RUNE_NODE(Reshape, "reshape", 1, 1)                         \
-  RUNE_NODE(Permute, "permute", 1, 1)                         \
-  RUNE_NODE(Expand, "expand", 1, 1)                           \
-  RUNE_NODE(Pad, "pad", 1, 1)                                 \
-  RUNE_NODE(Shrink, "shrink", 1, 1)                           \
-  RUNE_NODE(Flip, "flip", 1, 1)                               \
-  RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1)                 \
-  RUNE_NODE(Scan, "scan", 1, 2)                               \
-  RUNE_NODE(Valid, "valid", 1, 1)                             \
-  RUNE_NODE(Index, "index", 2, 3)                             \
-  RUNE_NODE(Gep, "gep", 1, 1)                                 \
-  RUNE_NODE(Vectorize, "vectorize", 1, -1)                    \
-  RUNE_NODE(Wmma, "wmma", 3, 3)                               \
-  RUNE_NODE(Cast, "cast", 1, 1)                               \
-  RUNE_NODE(Bitcast, "bitcast", 1, 1)                         \
-  RUNE_NODE(Contiguous, "contiguous", 1, 1)                   \
-  RUNE_NODE(Copy, "copy", 1, 1)                               \
-  RUNE_NODE(Assign, "assign", 2, -1)                          \
-  RUNE_NODE(Define_Var, "define_var", 0, 0)                   \
-  RUNE_NODE(Bind, "bind", 1, 1)                               \
-  RUNE_NODE(Detach, "detach", 1, 1)                           \
-  RUNE_NODE(Contiguous_Backward, "contiguous_backward", 1, 1) \
-  RUNE_NODE(Sink, "sink", 0, -1)                              \
-  RUNE_NODE(Kernel, "kernel", 1, -1)                          \
-  RUNE_NODE(Unique, "unique", 0, 0)                           \
-  RUNE_NODE(Device, "device", 0, 0)                           \
-  RUNE_NODE(Multi, "multi", 1, -1)                            \
-  RUNE_NODE(Fuse, "fuse", 1, 1)                               \
-  RUNE_NODE(Unroll, "unroll", 1, 1)                           \
-  RUNE_NODE(Contract, "contract", 2, 2)                       \
-  RUNE_NODE(Cat, "cat", 1, -1)                                \
-  RUNE_NODE(Threefry, "threefry", 2, 2)                       \
-  RUNE_NODE(Gather, "gather", 2, 2)                           \
-  RUNE_NODE(Scatter, "scatter", 3, 3)                         \
-  RUNE_NODE(Custom, "custom", 0, -1)                          \
-  RUNE_NODE(Host_Callback, "host_callback", 0, -1)            \
-  RUNE_NODE(Noop, "noop", 0, 1)
+// Source nodes are what users and the front end may write; decompose_nodes turns them into core
+// nodes, and no later pass knows them.
+enum class Dialect : uint8_t { Source, Core };
+
+// RUNE_NODE(Kind, text, fewest operands, most operands (-1: any number), dialect)
+#define RUNE_GRAPH_NODES(RUNE_NODE)                                   \
+  RUNE_NODE(Buffer, "buffer", 0, 0, Source)                           \
+  RUNE_NODE(Buffer_View, "buffer_view", 1, 1, Source)                 \
+  RUNE_NODE(Placeholder, "placeholder", 0, 0, Core)                   \
+  RUNE_NODE(Const_Scalar, "const_scalar", 0, 0, Core)                 \
+  RUNE_NODE(Vconst, "vconst", 0, 0, Core)                             \
+  RUNE_NODE(Binop, "binop", 2, 2, Core)                               \
+  RUNE_NODE(Unary, "unary", 1, 1, Core)                               \
+  RUNE_NODE(Ternary, "ternary", 3, 3, Core)                           \
+  RUNE_NODE(View, "view", 1, 1, Core)                                 \
+  RUNE_NODE(Reshape, "reshape", 1, 1, Core)                           \
+  RUNE_NODE(Permute, "permute", 1, 1, Core)                           \
+  RUNE_NODE(Expand, "expand", 1, 1, Core)                             \
+  RUNE_NODE(Pad, "pad", 1, 1, Core)                                   \
+  RUNE_NODE(Shrink, "shrink", 1, 1, Core)                             \
+  RUNE_NODE(Flip, "flip", 1, 1, Core)                                 \
+  RUNE_NODE(Reduce_Axis, "reduce_axis", 1, 1, Core)                   \
+  RUNE_NODE(Scan, "scan", 1, 2, Core)                                 \
+  RUNE_NODE(Valid, "valid", 1, 1, Source)                             \
+  RUNE_NODE(Index, "index", 2, 3, Source)                             \
+  RUNE_NODE(Shuffle, "shuffle", 1, 1, Source)                         \
+  RUNE_NODE(Vectorize, "vectorize", 1, -1, Source)                    \
+  RUNE_NODE(Wmma, "wmma", 3, 3, Source)                               \
+  RUNE_NODE(Cast, "cast", 1, 1, Core)                                 \
+  RUNE_NODE(Bitcast, "bitcast", 1, 1, Core)                           \
+  RUNE_NODE(Contiguous, "contiguous", 1, 1, Core)                     \
+  RUNE_NODE(Copy, "copy", 1, 1, Core)                                 \
+  RUNE_NODE(Assign, "assign", 2, -1, Source)                          \
+  RUNE_NODE(Define_Var, "define_var", 0, 0, Core)                     \
+  RUNE_NODE(Bind, "bind", 1, 1, Source)                               \
+  RUNE_NODE(Detach, "detach", 1, 1, Source)                           \
+  RUNE_NODE(Contiguous_Backward, "contiguous_backward", 1, 1, Source) \
+  RUNE_NODE(Sink, "sink", 0, -1, Core)                                \
+  RUNE_NODE(Kernel, "kernel", 1, -1, Source)                          \
+  RUNE_NODE(Unique, "unique", 0, 0, Source)                           \
+  RUNE_NODE(Device, "device", 0, 0, Source)                           \
+  RUNE_NODE(Multi, "multi", 1, -1, Source)                            \
+  RUNE_NODE(Fuse, "fuse", 1, 1, Source)                               \
+  RUNE_NODE(Unroll, "unroll", 1, 1, Source)                           \
+  RUNE_NODE(Contract, "contract", 2, 2, Core)                         \
+  RUNE_NODE(Cat, "cat", 1, -1, Core)                                  \
+  RUNE_NODE(Threefry, "threefry", 2, 2, Source)                       \
+  RUNE_NODE(Gather, "gather", 2, 2, Core)                             \
+  RUNE_NODE(Scatter, "scatter", 3, 3, Core)                           \
+  RUNE_NODE(Custom, "custom", 0, -1, Core)                            \
+  RUNE_NODE(Host_Callback, "host_callback", 0, -1, Core)              \
+  RUNE_NODE(Noop, "noop", 0, 1, Source)
 
 // The text attribute of this key; null if there is none.
 const std::string* custom_source(const Custom& custom, const std::string& key);
@@ -276,7 +256,7 @@ std::optional<int64_t> custom_reference(const Custom& custom);
 
 // The kinds, in the order of Payload's alternatives.
 enum class NodeKind : uint8_t {
-#define RUNE_NODE(Name, text, least, most) Name,
+#define RUNE_NODE(Name, ...) Name,
   RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
 };
@@ -287,7 +267,7 @@ using Variant = std::variant<Kinds...>;
 }
 // clang-format off
 using Payload = detail::Variant<void
-#define RUNE_NODE(Name, text, least, most) , Name
+#define RUNE_NODE(Name, ...) , Name
   RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
 >;
@@ -295,6 +275,21 @@ using Payload = detail::Variant<void
 inline constexpr int kNumNodeKinds = std::variant_size_v<Payload>;
 
 const char* name_of(NodeKind kind);
+
+template <class Kind>
+inline constexpr Dialect dialect_of = Dialect::Source;
+#define RUNE_NODE(Name, text, least, most, dialect) \
+  template <>                                       \
+  inline constexpr Dialect dialect_of<Name> = Dialect::dialect;
+RUNE_GRAPH_NODES(RUNE_NODE)
+#undef RUNE_NODE
+Dialect dialect_of_kind(NodeKind kind);
+
+// `case` labels of all source kinds, for a switch of a pass that only core nodes reach.
+#define RUNE_SOURCE_CASES RUNE_GRAPH_NODES(RUNE_CASE_OF_NODE)
+#define RUNE_CASE_OF_NODE(Name, text, least, most, dialect) RUNE_CASE_OF_##dialect(Name)
+#define RUNE_CASE_OF_Source(Name) case ::rune::graph::NodeKind::Name:
+#define RUNE_CASE_OF_Core(Name)
 
 // What is known of a value.
 struct Metadata {

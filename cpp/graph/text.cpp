@@ -65,7 +65,7 @@ Payload parse_operation(Lexer& lexer) {
     Payload (*parse)(Lexer&);
   };
   static constexpr Row kRows[] = {
-#define RUNE_NODE(Name, text, least, most) {text, parse_attributes<Name>},
+#define RUNE_NODE(Name, text, ...) {text, parse_attributes<Name>},
       RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
   };

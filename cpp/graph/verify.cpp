@@ -32,11 +32,12 @@ void for_each_dim(const std::pair<Dim, Dim>& pair, const F& f) {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph) {}
+  Verifier(const Graph& graph, Dialect dialect) : graph_(graph), dialect_(dialect) {}
 
   std::vector<std::string> run() {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       current_ = id;
+      check_dialect();
       if (check_operands()) check_metadata();
       check_names();
       check_sizes();
@@ -55,6 +56,11 @@ class Verifier {
   template <class... Args>
   void report(const Args&... args) {
     violations_.push_back(concat(args..., ", in `", print_node(graph_, {current_}), "`"));
+  }
+
+  void check_dialect() {
+    if (dialect_ == Dialect::Core && dialect_of_kind(node().kind()) == Dialect::Source)
+      report(name_of(node().kind()), " is a source node, which a core graph cannot have");
   }
 
   bool check_operands() {
@@ -140,6 +146,7 @@ class Verifier {
   }
 
   const Graph& graph_;
+  const Dialect dialect_;
   uint32_t current_ = 0;
   std::vector<std::string> violations_;
   std::set<int64_t> unique_ids_;
@@ -148,8 +155,8 @@ class Verifier {
 
 }  // namespace
 
-std::vector<std::string> verify(const Graph& graph) {
-  return Verifier(graph).run();
+std::vector<std::string> verify(const Graph& graph, Dialect dialect) {
+  return Verifier(graph, dialect).run();
 }
 
 }  // namespace rune::graph

@@ -110,7 +110,7 @@ void process(const std::string& text, const Arguments& arguments) {
     if (!violations.empty()) user_error(ErrorKind::Parse, "verify: the IR is invalid:", all);
   }
   if (arguments.explain) {
-    if (state.stage != driver::Stage::Graph)
+    if (state.stage != driver::Stage::Source)
       user_error(ErrorKind::Value, "rune-opt: cannot explain what is not a graph");
     std::cout << driver::explain(driver::lower(state.graph, arguments.target));
     return;

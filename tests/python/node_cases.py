@@ -251,7 +251,7 @@ def case_vectorize_stack(g: Graph) -> Expected:
     ]
 
 
-def case_gep_lanes(g: Graph) -> Expected:
+def case_shuffle_lanes(g: Graph) -> Expected:
     x = sample((3, 9))
     v = g.input(x)
     lists = [
@@ -264,8 +264,8 @@ def case_gep_lanes(g: Graph) -> Expected:
         [0, 0, 1, 0],
     ]
     return [
-        (g.node("gep", v, indices=lanes), x[:, lanes]) for lanes in [*lists, list(range(9))]
-    ] + [(g.node("gep", v, indices=[]), x[:, :0])]
+        (g.node("shuffle", v, indices=lanes), x[:, lanes]) for lanes in [*lists, list(range(9))]
+    ] + [(g.node("shuffle", v, indices=[]), x[:, :0])]
 
 
 def case_noop_identities(g: Graph) -> Expected:
@@ -598,7 +598,7 @@ def case_scan_fused(g: Graph) -> Expected:
 
 
 def case_scatter_out_of_range(g: Graph) -> Expected:
-    """Writes nothing, as the header of decompose_nodes says."""
+    """Writes nothing, as the contract of functionalize says."""
     target = sample((4,), np.int32)
     updates = np.array([1, 2, 3, 4], np.int32)
     big = np.array([2**64 - 1, 2, 2**63, 4], np.uint64)

@@ -1,10 +1,9 @@
-#include "graph/passes/fold_constants.h"
+#include "graph/passes/passes.h"
 
 #include <algorithm>
 
 #include "alu/eval.h"
 #include "base/error.h"
-#include "graph/passes/eliminate_dead_code.h"
 #include "graph/passes/rewrite.h"
 
 namespace rune::graph {
@@ -37,78 +36,76 @@ std::optional<Elementwise> elementwise(const Node& node) {
   return std::nullopt;
 }
 
-Value fold_elementwise(Rewriter& out, const Node& node) {
+Value fold_elementwise(Builder& b, const Node& node) {
   const auto function = elementwise(node);
   if (!function) return {};
   std::vector<const Vconst*> vectors;
   std::vector<Scalar> operands;
   bool any_vector = false;
   for (const Value v : node.inputs) {
-    const auto* vector = out[v].as<Vconst>();
-    const auto splat = out.splat(v);
+    const auto* vector = b[v].as<Vconst>();
+    const auto splat = b.splat(v);
     if (!vector && !splat) return {};
     any_vector |= vector != nullptr;
     vectors.push_back(vector);
     operands.push_back(splat.value_or(Scalar()));
   }
-  if (!any_vector) return out.full((*function)(operands), node.shape());
+  if (!any_vector) return b.full((*function)(operands), node.shape());
   Vconst result;
   for (int64_t i = 0; i < node.shape()[0].constant(); ++i) {
     for (size_t k = 0; k < operands.size(); ++k)
       if (vectors[k]) operands[k] = vectors[k]->values[i];
     result.values.push_back((*function)(operands));
   }
-  return out.append(out.make(std::move(result), {}));
+  return b.add(std::move(result), {});
 }
 
-Value fold_cat(Rewriter& out, const Node& node) {
+Value fold_cat(Builder& b, const Node& node) {
   if (!node.as<Cat>()) return {};
-  const auto first = out.splat(node.inputs[0]);
+  const auto first = b.splat(node.inputs[0]);
   for (const Value v : node.inputs)
-    if (!first || out.splat(v) != first) return {};
-  return out.full(*first, node.shape());
+    if (!first || b.splat(v) != first) return {};
+  return b.full(*first, node.shape());
 }
 
-Value fold_reduce(Rewriter& out, const Node& node) {
+Value fold_reduce(Builder& b, const Node& node) {
   const auto* reduce = node.as<Reduce_Axis>();
   if (!reduce) return {};
-  const auto value = out.splat(node.inputs[0]);
+  const auto value = b.splat(node.inputs[0]);
   if (!value) return {};
   int64_t count = 1;
   for (const int64_t axis : reduce->axes) {
-    const Dim& size = out.shape(node.inputs[0])[axis];
+    const Dim& size = b.shape(node.inputs[0])[axis];
     if (!size.is_constant()) return {};
     count *= size.constant();
   }
-  if (count == 0) return out.full(identity(reduce->op, node.dtype()), node.shape());
+  if (count == 0) return b.full(identity(reduce->op, node.dtype()), node.shape());
   switch (reduce->op) {
     case ReduceOp::Max:
-    case ReduceOp::Min: return out.full(*value, node.shape());
+    case ReduceOp::Min: return b.full(*value, node.shape());
     case ReduceOp::Add:
       if (is_float(node.dtype())) return {};
-      return out.full(Scalar::of(node.dtype(), value->as_uint64() * static_cast<uint64_t>(count)),
-                      node.shape());
+      return b.full(Scalar::of(node.dtype(), value->as_uint64() * static_cast<uint64_t>(count)),
+                    node.shape());
     case ReduceOp::Prod: return {};
   }
   RUNE_UNREACHABLE();
 }
 
-Value fold(Rewriter& out, const Node& node) {
-  for (const auto rule : {fold_elementwise, fold_cat, fold_reduce})
-    if (const Value v = rule(out, node); v.valid()) return v;
-  return out.moved_splat(node);
+Value fold(Builder& b, const Node& node) {
+  for (const auto rule : {fold_elementwise, fold_cat, fold_reduce, moved_splat})
+    if (const Value v = rule(b, node); v.valid()) return v;
+  return {};
 }
 
 }  // namespace
 
 Graph fold_constants(const Graph& graph) {
-  const std::vector<bool> written = written_storage(graph);
   return eliminate_dead_code(
-      rewrite(graph, [&](Rewriter& out, uint32_t id, const Node& old, std::vector<Value> inputs) {
-        Node node = out.make(old.payload, std::move(inputs), old.meta);
-        if (!written[id] || is_movement(node.kind()))
-          if (const Value v = fold(out, node); v.valid() && out[v].meta == node.meta) return v;
-        return out.append(std::move(node));
+      rewrite(graph, [&](Builder& b, uint32_t, const Node& old, std::vector<Value> inputs) {
+        Node node = b.make(old.payload, std::move(inputs), old.meta);
+        const Value v = fold(b, node);
+        return v.valid() && b[v].meta == node.meta ? v : b.append(std::move(node));
       }));
 }
 

@@ -1,52 +1,37 @@
-#include "graph/passes/passes.h"
-
-#include <algorithm>
 #include <set>
 
-#include "alu/eval.h"
-#include "graph/passes/graph_rewrite.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
 namespace {
 
-bool reduces_nothing(const Graph& graph, const Node& node) {
-  const bool reduces = node.kind() == NodeKind::Reduce_Axis || node.kind() == NodeKind::Contract;
-  if (!reduces || max_elements(node.shape()) == 0) return false;
-  return std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [&](Value v) { return max_elements(graph[v].shape()) == 0; });
-}
-
 bool multiplies_with_itself(const Node& node) {
-  return node.kind() == NodeKind::Contract && node.inputs[0] == node.inputs[1];
+  return node.as<Contract>() && node.inputs[0] == node.inputs[1];
 }
 
-// What reads no element or calls the host becomes what kernels and callbacks can take, and the
-// operands of a contraction two values, of which each can be kept in its own layout.
-Graph prepare_operands(Graph graph) {
-  const auto is_concerned = [&](const Node& node) {
-    return node.kind() == NodeKind::Host_Callback || multiplies_with_itself(node) ||
-           reduces_nothing(graph, node);
-  };
-  if (!any_node(graph, is_concerned)) return graph;
-  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
-    if (node.kind() == NodeKind::Host_Callback)
-      for (Value& v : inputs)
-        if (builder[v].as<Const_Scalar>() || builder[v].as<Define_Var>()) v = builder.contiguous(v);
-    if (multiplies_with_itself(node))
-      inputs[1] = builder.add(Reshape{builder[inputs[1]].shape()}, {inputs[1]});
-    if (!reduces_nothing(graph, node)) return copy_node(builder, node, std::move(inputs));
-    const auto* reduce = node.as<Reduce_Axis>();
-    const ReduceOp op = reduce ? reduce->op : ReduceOp::Add;
-    return builder.full(identity(op, node.dtype()), node.shape());
-  });
+// Functions of the host read memory, and each operand of a contraction can be kept in a layout of
+// its own.
+Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inputs) {
+  if (node.as<Host_Callback>())
+    for (Value& v : inputs)
+      if (b[v].as<Const_Scalar>() || b[v].as<Define_Var>()) v = b.contiguous(v);
+  if (multiplies_with_itself(node)) inputs[1] = b.add(Reshape{b.shape(inputs[1])}, {inputs[1]});
+  return b.copy(node, std::move(inputs));
 }
 
 }  // namespace
 
 Graph materialize_outputs(Graph graph) {
+  if (any_node(graph, [](const Node& node) {
+        return node.as<Host_Callback>() || multiplies_with_itself(node);
+      }))
+    graph = rewrite(graph, [](Builder& b, uint32_t, const Node& node, std::vector<Value> inputs) {
+      return with_stored_operands(b, node, std::move(inputs));
+    });
+  Builder builder(std::move(graph));
   std::set<Value> taken;
-  Builder builder(prepare_operands(std::move(graph)));
   std::vector<Value> outputs;
   for (const Value v : builder.graph().outputs) {
     const Value stripped = strip_reshapes(builder.graph(), v);

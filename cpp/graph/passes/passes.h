@@ -1,10 +1,89 @@
-// The graph passes that divide work and give values memory, in the order in which they run.
+// The passes from graph to graph, in the order in which they run.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "graph/node.h"
 #include "types/capabilities.h"
 
 namespace rune::graph {
+
+// --- From source nodes to core nodes. `device` is the program's; "cpu" is "cpu:0".
+
+// Makes writes values: Assign and Buffer nodes become selections by masks.
+//
+// A Buffer, an argument or another value that an Assign writes, directly or through movement, is a
+// place: what comes after the Assign in the graph's order and reads the place or a movement of it
+// sees the written elements, what comes before does not, and outputs come last. The result of an
+// Assign is a value, which later writes do not change; as the target of an Assign it stands for its
+// place. An Assign that neither an output nor a Sink reaches writes nothing. Memory of arguments is
+// never written: the new contents are values.
+//
+// Throws what check_devices throws; UserError(Unsupported) for a write
+// through Expand or View; UserError(Value) for a Buffer that is read before it is fully assigned.
+Graph functionalize(const Graph& graph, const std::string& device);
+
+// Throws UserError(Unsupported) for a value on a device of another kind than the program's.
+void check_devices(const Graph& graph, const std::string& device);
+
+// Brings values to where they are used: a Copy stays where devices differ, and comes before a node
+// whose operands are on several, except for constants. Outputs, and the operands of user's
+// operations, end up on the program's device. A Multi of shards on several devices stays in shards
+// for elementwise nodes, reductions, Permute and Expand of it; else it is a Cat along its axis, or
+// its first real shard. Shards that are not real are zeros. To run after functionalize.
+Graph place_on_devices(Graph graph, const std::string& device);
+
+// Makes all nodes core nodes, by one rule a kind:
+//   Threefry             Threefry2x32-20 as 32-bit arithmetic on its two words
+//   Wmma                 Cast, Contract and a sum
+//   Shuffle              Shrink, Flip and Cat; a Gather if there are many runs of lanes
+//   Vectorize            Reshape and Cat
+//   Index                a Gather of the reshaped source, where the third operand is true
+//   Valid, Buffer_View   a View of true, a Shrink
+//   Bind, Unique         the constant
+//   Kernel               Contiguous
+//   Detach, Contiguous_Backward, Fuse, Unroll, Noop of an operand: the operand
+//   Device, Noop         as operands: the array of no elements that they infer; so is a Sink, which
+//                        stays beside
+// and makes core nodes simpler:
+//   Custom               the same with the source for this target only; without one, a call to its
+//                        reference. `languages` are those of the target (Capabilities::languages)
+//   Scatter              the same with indices of one dimension; nothing where it does nothing
+//   Scan                 the same; of one element, or none, arithmetic
+//   Gather               of a source without elements: no elements
+// To run after place_on_devices. Throws UserError(Unsupported) for a Custom with neither a source
+// in one of the languages nor a reference; UserError(Value) for a Custom whose operands have other
+// shapes than its result and for a call with two lists of operands; UserError(Index) for a Gather
+// of elements from none.
+using Languages = std::vector<std::string>;
+Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages);
+
+// --- Less to compute. These and all later passes take core nodes only.
+
+// Computes what does not depend on arguments, by the reference evaluation of alu/eval.h:
+// elementwise operations, Cast and Bitcast of constants of one value, which become such a constant
+// (Builder::full), and those of Vconst, which become a Vconst; movement of a constant of one value,
+// and a Cat of equal ones; of reductions of such a constant Max, Min, and the sum of integers.
+// Nodes that nothing uses afterwards are dropped. Linear.
+Graph fold_constants(const Graph& graph);
+
+// Applies algebraic rules until none applies, then drops nodes that nothing uses. Every rule is
+// exact: equal bits for NaN, infinities, -0.0 and integers that wrap (of NaN, only that it is one);
+// sums and products may be reordered across reductions only. The rules are listed in rules_*.cpp
+// by the kind of their root. Near-linear: each sweep is, and a graph takes a few.
+Graph simplify(const Graph& graph);
+
+// Makes nodes with the same payload, operands and metadata one node: the first of them. Operands of
+// commutative operations count as equal in either order. Never merged: Custom, Sink. Linear.
+Graph eliminate_common_subexpressions(const Graph& graph);
+
+// Drops the nodes that neither an output nor a Sink reaches, and renumbers the rest in order.
+// Placeholders stay, since they are the program's arguments. A write whose Assign is not reached is
+// dropped too: what must happen has to be an output or an operand of a Sink. Linear.
+Graph eliminate_dead_code(const Graph& graph);
+
+// --- Work for the whole device.
 
 // Splits long scans with too few lines to keep the device busy into blocks along their axis: the
 // blocks' reductions, a scan of those, and scans of the blocks that begin with its values. A sum of
@@ -25,19 +104,21 @@ Graph split_scatters(Graph graph, const Capabilities& caps);
 // order of additions. On a device of many threads the parts are those of its workgroups.
 Graph form_online_reductions(Graph graph, const Capabilities& caps);
 
-// Makes a Cat of many operands a Cat of Cats.
-Graph nest_long_cats(Graph graph);
-
-// Gives every output a buffer of its own: an output that is an argument, a constant, or an earlier
-// output again becomes a copy; a reshape of a computed value is dropped, since the buffer is the
-// same. A reduction of no elements becomes its identity, and the operands of a contraction are two
-// values.
-Graph materialize_outputs(Graph graph);
-
 // Splits long reductions with too few results to keep the device busy into partial results, which
 // are stored, and a reduction of those (a second kernel), or where workgroups combine atomically,
 // into parts for these; on cores also those of long rows element by element, in strips of a few
 // rows that are read side by side.
 Graph split_reductions(Graph graph, const Capabilities& caps);
+
+// Makes a Cat of many operands a Cat of Cats.
+Graph nest_long_cats(Graph graph);
+
+// --- Memory.
+
+// Gives every output a buffer of its own: an output that is an argument, a constant, or an earlier
+// output again becomes a copy; a reshape of a computed value is dropped, since the buffer is the
+// same. Constants that functions of the host read are stored, and the operands of a contraction are
+// two values. Sharing of equal nodes would undo this.
+Graph materialize_outputs(Graph graph);
 
 }  // namespace rune::graph

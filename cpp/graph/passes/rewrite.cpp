@@ -1,9 +1,5 @@
 #include "graph/passes/rewrite.h"
 
-#include <algorithm>
-
-#include "graph/infer.h"
-
 namespace rune::graph {
 
 bool is_movement(NodeKind kind) {
@@ -12,89 +8,50 @@ bool is_movement(NodeKind kind) {
          kind == NodeKind::Flip || kind == NodeKind::Buffer_View;
 }
 
-std::vector<bool> written_storage(const Graph& graph) {
-  std::vector<bool> written(graph.size());
-  // Users come after their operands, so one walk backwards sees every user first.
-  for (size_t id = graph.size(); id-- > 0;) {
-    const Node& node = graph.nodes[id];
-    if (node.as<Assign>() || (written[id] && is_movement(node.kind())))
-      written[node.inputs[0].id] = true;
-  }
-  return written;
-}
+namespace {
 
-Node Rewriter::make(Payload payload, std::vector<Value> inputs, const Metadata& declared) const {
-  std::vector<const Metadata*> operands;
-  operands.reserve(inputs.size());
-  for (const Value v : inputs) operands.push_back(&graph_[v].meta);
-  Node node;
-  node.meta = infer(payload, operands, declared);
-  node.payload = std::move(payload);
-  node.inputs = std::move(inputs);
-  node.location = location_;
-  return node;
-}
-
-Value Rewriter::append(Node node) {
-  const Value v{static_cast<uint32_t>(graph_.size())};
-  Value root;
-  switch (node.kind()) {
-    case NodeKind::Const_Scalar: root = v; break;
-    case NodeKind::Reshape:
-    case NodeKind::Permute:
-    case NodeKind::Expand:
-    case NodeKind::Shrink:
-    case NodeKind::Flip: root = roots_[node.inputs[0].id]; break;
-    default: break;  // all others make new values
-  }
-  roots_.push_back(root);
-  graph_.nodes.push_back(std::move(node));
-  return v;
-}
-
-std::optional<Scalar> Rewriter::splat(Value v) const {
-  const Value root = roots_[v.id];
-  if (!root.valid()) return std::nullopt;
-  return graph_[root].as<Const_Scalar>()->value;
-}
-
-Value Rewriter::full(Scalar value, const Shape& shape) {
-  return full_of(append(make(Const_Scalar{value}, {})), shape);
-}
-
-Value Rewriter::full_of(Value root, const Shape& shape) {
-  const Shape ones(shape.size(), 1);
-  Value v = root;
-  if (!shape.empty()) v = append(make(Reshape{ones}, {v}));
-  if (shape != ones) v = append(make(Expand{shape}, {v}));
-  return v;
-}
-
-bool Rewriter::is_canonical_splat(const Node& node) const {
-  const Node& operand = graph_[node.inputs[0]];
+bool is_canonical_splat(const Builder& b, const Node& node) {
+  const Node& operand = b[node.inputs[0]];
   const auto ones = [](const Shape& shape) {
     return std::all_of(shape.begin(), shape.end(), [](const Dim& size) { return size == 1; });
   };
   if (node.as<Reshape>())
     return operand.as<Const_Scalar>() && !node.shape().empty() && ones(node.shape());
   return node.as<Expand>() && operand.as<Reshape>() && ones(operand.shape()) &&
-         graph_[operand.inputs[0]].as<Const_Scalar>() && !ones(node.shape());
+         b[operand.inputs[0]].as<Const_Scalar>() && !ones(node.shape());
 }
 
-Value Rewriter::moved_splat(const Node& node) {
-  if (!is_movement(node.kind()) || is_canonical_splat(node)) return {};
-  const Value root = roots_[node.inputs[0].id];
+}  // namespace
+
+Value moved_splat(Builder& b, const Node& node) {
+  if (!is_movement(node.kind()) || is_canonical_splat(b, node)) return {};
+  const Value root = b.splat_root(node.inputs[0]);
   if (!root.valid()) return {};
   bool inserts_zeros = node.as<Pad>();
   if (const auto* view = node.as<View>())
     for (const rune::View& v : view->tracker.views) inserts_zeros |= v.mask.has_value();
-  if (inserts_zeros && graph_[root].as<Const_Scalar>()->value.bits() != 0) return {};
-  return full_of(root, node.shape());
+  if (inserts_zeros && b[root].as<Const_Scalar>()->value.bits() != 0) return {};
+  return b.full(root, node.shape());
 }
 
-Graph Rewriter::take(std::vector<Value> outputs) {
-  graph_.outputs = std::move(outputs);
-  return std::move(graph_);
+Value strip_reshapes(const Graph& graph, Value v) {
+  while (graph[v].as<Reshape>()) v = graph[v].inputs[0];
+  return v;
+}
+
+Value split_axis(Builder& b, Value x, int64_t axis, int64_t parts) {
+  Shape shape = b.shape(x);
+  shape[axis] = shape[axis].constant() / parts;
+  shape.insert(shape.begin() + axis, parts);
+  return b.reshape(x, shape);
+}
+
+std::optional<int64_t> divisor_near(int64_t n, int64_t wanted) {
+  for (int64_t up = wanted, down = wanted - 1; up <= 4 * wanted; ++up, --down) {
+    if (n % up == 0) return up;
+    if (down >= wanted / 2 && down > 1 && n % down == 0) return down;
+  }
+  return std::nullopt;
 }
 
 }  // namespace rune::graph

@@ -6,7 +6,7 @@
 #include "alu/eval.h"
 #include "graph/passes/simplify_rules.h"
 
-namespace rune::graph::rules {
+namespace rune::graph {
 
 namespace {
 
@@ -64,8 +64,6 @@ std::optional<Scalar> absorber_of(AluOp op, DType dtype) {
   if (op == AluOp::Min) return Scalar::lowest(dtype);
   return std::nullopt;
 }
-
-}  // namespace
 
 Value constant_to_the_right(Simplifier& s, const Node& node) {
   const AluOp op = node.as<Binop>()->op;
@@ -270,4 +268,38 @@ Value mulacc_of_constant(Simplifier& s, const Node& node) {
   return is_integer(dtype) && is(s.splat(b), Scalar::zero(dtype)) ? c : Value{};
 }
 
-}  // namespace rune::graph::rules
+}  // namespace
+
+// x is any operand and c a constant of one value.
+std::vector<RulesOfKind> elementwise_rules() {
+  return {{NodeKind::Binop,
+           {
+               constant_to_the_right,  // c + x -> x + c
+               right_identity,         // x * 1 -> x
+               right_absorber,         // x & 0 -> 0
+               known_result,           // x ** 0 -> 1
+               equal_operands,         // x - x -> 0
+               power_to_product,       // x ** 2 -> x * x
+               quotient_to_product,    // x / 4.0 -> x * 0.25
+               merge_constants,        // (x + c) + d -> x + (c + d)
+               subtraction,            // x - c -> x + -c, integers
+               comparison_with_bool,   // x != true -> not x
+           }},
+          {NodeKind::Unary,
+           {
+               involution,         // neg neg x -> x
+               projection,         // abs abs x -> abs x
+               abs_of_neg,         // abs neg x -> abs x
+               not_of_comparison,  // not (x == y) -> x != y
+           }},
+          {NodeKind::Ternary,
+           {
+               where_chosen,        // where(c, x, x) -> x
+               where_not,           // where(not c, x, y) -> where(c, y, x)
+               where_of_bools,      // where(c, true, false) -> c
+               where_nested,        // where(c, where(c, x, y), z) -> where(c, x, z)
+               mulacc_of_constant,  // x * 1 + y -> x + y
+           }}};
+}
+
+}  // namespace rune::graph

@@ -1,10 +1,10 @@
 // Rules whose root is a conversion, a movement, a reduction, or a mark.
 #include <algorithm>
-#include <numeric>
 
+#include "alu/eval.h"
 #include "graph/passes/simplify_rules.h"
 
-namespace rune::graph::rules {
+namespace rune::graph {
 
 namespace {
 
@@ -84,17 +84,14 @@ std::optional<Payload> merged(const Node& inner, const Node& outer) {
   if (const auto* n = outer.as<Flip>()) return Flip{merged_flips(inner.as<Flip>()->axes, n->axes)};
   if (const auto* n = outer.as<View>())
     return View{merged_trackers(inner.as<View>()->tracker, n->tracker)};
-  if (const auto* n = outer.as<Buffer_View>())
-    return Buffer_View{n->size, inner.as<Buffer_View>()->offset + n->offset};
   return std::nullopt;
 }
-
-}  // namespace
 
 Value cast_same(Simplifier& s, const Node& node) {
   return s[node.inputs[0]].dtype() == node.dtype() ? node.inputs[0] : Value{};
 }
 
+// i8 -> i32 -> f64 to i8 -> f64.
 Value cast_chain(Simplifier& s, const Node& node) {
   const Node& inner = s[node.inputs[0]];
   if (!inner.as<Cast>()) return {};
@@ -116,12 +113,12 @@ Value bitcast_chain(Simplifier& s, const Node& node) {
   return s.emit(Bitcast{node.dtype()}, {inner.inputs[0]});
 }
 
+// A Reshape to the same shape.
 Value identity_movement(Simplifier& s, const Node& node) {
   const Value x = node.inputs[0];
   const Shape& shape = s.shape(x);
   bool same = false;
-  if (node.as<Reshape>() || node.as<Expand>() || node.as<Shrink>() || node.as<Pad>() ||
-      node.as<Buffer_View>())
+  if (node.as<Reshape>() || node.as<Expand>() || node.as<Shrink>() || node.as<Pad>())
     same = node.shape() == shape;  // equal sizes leave no other elements to choose or add
   if (const auto* n = node.as<Permute>()) same = std::is_sorted(n->axes.begin(), n->axes.end());
   if (const auto* n = node.as<Flip>()) same = n->axes.empty();
@@ -129,6 +126,7 @@ Value identity_movement(Simplifier& s, const Node& node) {
   return same ? x : Value{};
 }
 
+// A Permute of a Permute.
 Value merge_movement(Simplifier& s, const Node& node) {
   const Node& inner = s[node.inputs[0]];
   std::optional<Payload> payload = merged(inner, node);
@@ -138,9 +136,10 @@ Value merge_movement(Simplifier& s, const Node& node) {
 }
 
 Value movement_of_constant(Simplifier& s, const Node& node) {
-  return s.moved_splat(node);
+  return moved_splat(s.builder(), node);
 }
 
+// A Flip of axes of size 1.
 Value flip_of_one(Simplifier& s, const Node& node) {
   Ints axes;
   for (const int64_t axis : node.as<Flip>()->axes)
@@ -149,6 +148,15 @@ Value flip_of_one(Simplifier& s, const Node& node) {
   return s.emit(Flip{axes}, {node.inputs[0]});
 }
 
+// A reduction of no elements: the identity.
+Value reduce_of_none(Simplifier& s, const Node& node) {
+  const auto is_empty = [&](Value v) { return max_elements(s.shape(v)) == 0; };
+  if (std::none_of(node.inputs.begin(), node.inputs.end(), is_empty)) return {};
+  const auto* reduce = node.as<Reduce_Axis>();  // else a Contract
+  return s.full(identity(reduce ? reduce->op : ReduceOp::Add, node.dtype()), node.shape());
+}
+
+// A reduction of axes of size 1.
 Value reduce_of_one(Simplifier& s, const Node& node) {
   const auto* reduce = node.as<Reduce_Axis>();
   Ints axes;
@@ -159,7 +167,8 @@ Value reduce_of_one(Simplifier& s, const Node& node) {
   return s.emit(Reduce_Axis{reduce->op, axes}, {node.inputs[0]});
 }
 
-// Only where nothing else uses the inner reduction, which would else be computed twice.
+// A sum of a sum over other axes, where nothing else uses the inner one: else it would be computed
+// twice.
 Value merge_reduces(Simplifier& s, const Node& node) {
   const auto* outer = node.as<Reduce_Axis>();
   const auto* inner = s[node.inputs[0]].as<Reduce_Axis>();
@@ -170,19 +179,11 @@ Value merge_reduces(Simplifier& s, const Node& node) {
   return s.emit(Reduce_Axis{outer->op, std::move(axes)}, {s[node.inputs[0]].inputs[0]});
 }
 
-Value forward_operand(Simplifier&, const Node& node) {
-  return node.inputs.empty() ? Value{} : node.inputs[0];
-}
-
 Value contiguous_twice(Simplifier& s, const Node& node) {
   return s[node.inputs[0]].as<Contiguous>() ? node.inputs[0] : Value{};
 }
 
-Value copy_in_place(Simplifier& s, const Node& node) {
-  const bool same = s[node.inputs[0]].meta.device == node.meta.device;
-  return same && !node.as<Copy>()->clone ? node.inputs[0] : Value{};
-}
-
+// A Cat of one part, or of empty parts.
 Value cat_parts(Simplifier& s, const Node& node) {
   const auto* cat = node.as<Cat>();
   std::vector<Value> parts;
@@ -193,13 +194,23 @@ Value cat_parts(Simplifier& s, const Node& node) {
   return parts.size() == node.inputs.size() ? Value{} : s.emit(Cat{cat->axis}, std::move(parts));
 }
 
-Value gep_of_all(Simplifier& s, const Node& node) {
-  const Ints& lanes = node.as<Gep>()->indices;
-  const Dim& size = s.shape(node.inputs[0]).back();
-  if (!size.is_constant()) return {};
-  Ints all(size.constant());
-  std::iota(all.begin(), all.end(), int64_t{0});
-  return lanes == all ? node.inputs[0] : Value{};
+}  // namespace
+
+std::vector<RulesOfKind> structure_rules() {
+  const std::vector<Rule> movement = {identity_movement, movement_of_constant, merge_movement};
+  return {{NodeKind::Cast, {cast_same, cast_chain}},
+          {NodeKind::Bitcast, {cast_same, bitcast_chain}},
+          {NodeKind::View, movement},
+          {NodeKind::Reshape, movement},
+          {NodeKind::Permute, movement},
+          {NodeKind::Expand, movement},
+          {NodeKind::Pad, movement},
+          {NodeKind::Shrink, movement},
+          {NodeKind::Flip, {identity_movement, movement_of_constant, flip_of_one, merge_movement}},
+          {NodeKind::Contract, {reduce_of_none}},
+          {NodeKind::Reduce_Axis, {reduce_of_none, reduce_of_one, merge_reduces}},
+          {NodeKind::Contiguous, {contiguous_twice}},
+          {NodeKind::Cat, {cat_parts}}};
 }
 
-}  // namespace rune::graph::rules
+}  // namespace rune::graph

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "graph/parallel_work.h"
-#include "graph/passes/graph_rewrite.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
@@ -59,13 +59,11 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
 // or where the parts' workgroups combine atomically, at once.
 Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split,
                       bool atomic) {
-  const Shape from = builder.shape(x);
-  Shape shape = from;
-  shape[split.axis] = split.parts;
-  shape.insert(shape.begin() + split.axis + 1, from[split.axis].constant() / split.parts);
+  Shape result = builder.shape(x);
+  for (const int64_t axis : reduce.axes) result[axis] = 1;
   Ints axes;
   for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
-  const Value parts = builder.reshape(x, shape);
+  const Value parts = split_axis(builder, x, split.axis, split.parts);
   Value total;
   if (atomic) {
     axes.insert(std::lower_bound(axes.begin(), axes.end(), split.axis), split.axis);
@@ -74,8 +72,6 @@ Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, cons
     const Value stored = builder.add(Contiguous{}, {builder.reduce(reduce.op, parts, axes)});
     total = builder.reduce(reduce.op, stored, {split.axis});
   }
-  Shape result = from;
-  for (const int64_t axis : reduce.axes) result[axis] = 1;
   return builder.reshape(total, result);
 }
 
@@ -92,15 +88,11 @@ class ReductionSplitter {
   }
 
   Graph run() const {
-    uint32_t id = 0;
-    Graph result = rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> in) {
-      const auto& split = splits_[id++];
-      if (!split) return copy_node(builder, node, std::move(in));
-      return reduce(builder, *node.as<Reduce_Axis>(), in[0], *split);
-    });
-    for (Value& v : result.outputs)
-      if (atomic_) v = strip_reshapes(result, v);
-    return result;
+    return rewrite(graph_,
+                   [&](Builder& builder, uint32_t id, const Node& node, std::vector<Value> in) {
+                     if (!splits_[id]) return builder.copy(node, std::move(in));
+                     return reduce(builder, *node.as<Reduce_Axis>(), in[0], *splits_[id]);
+                   });
   }
 
  private:
@@ -112,12 +104,16 @@ class ReductionSplitter {
     return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_);
   }
 
-  // Whether the parts are combined by atomic operations: all of them, so that reductions of one
-  // array share a kernel; and outputs, since what is computed from the results joins the kernel
-  // that combines stored ones.
+  // Whether the parts are combined by atomic operations. All reductions are or none, so that those
+  // of one array share a kernel; and only outputs are, or what alone is reshaped to one, since what
+  // is computed from results joins the kernel that combines stored parts.
   bool are_atomic() const {
     const std::vector<uint32_t> uses = count_uses(graph_);
-    const std::set<Value> outputs(graph_.outputs.begin(), graph_.outputs.end());
+    std::set<Value> outputs;
+    for (Value v : graph_.outputs) {
+      while (uses[v.id] == 1 && graph_[v].as<Reshape>()) v = graph_[v].inputs[0];
+      outputs.insert(v);
+    }
     bool any = false;
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       if (!splits_[id] || uses[id] == 0) continue;
@@ -133,10 +129,10 @@ class ReductionSplitter {
 
   Value reduce(Builder& builder, const Reduce_Axis& reduce, Value x, const Split& split) const {
     const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.parts;
-    const Value head = main < size ? slice_axis(builder, x, split.axis, 0, main) : x;
+    const Value head = main < size ? builder.slice(x, split.axis, 0, main) : x;
     const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
     if (main == size) return total;
-    const Value tail = slice_axis(builder, x, split.axis, main, size);
+    const Value tail = builder.slice(x, split.axis, main, size);
     return builder.alu(alu_of(reduce.op), {total, builder.reduce(reduce.op, tail, reduce.axes)});
   }
 

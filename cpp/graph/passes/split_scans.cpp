@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "alu/eval.h"
-#include "graph/passes/graph_rewrite.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
@@ -30,11 +30,8 @@ std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, const Cap
 // Scans x, whose axis is long parts * block, from `initial` on if it is valid.
 Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan, int64_t parts) {
   const Shape whole = builder.shape(x);
-  Shape shape = whole;
-  shape[scan.axis] = parts;
-  shape.insert(shape.begin() + scan.axis + 1, whole[scan.axis].constant() / parts);
-  const Value blocks = builder.reshape(x, shape);
-  const Value before = slice_axis(builder, blocks, scan.axis, 0, parts - 1);
+  const Value blocks = split_axis(builder, x, scan.axis, parts);
+  const Value before = builder.slice(blocks, scan.axis, 0, parts - 1);
   const Value totals = builder.reduce(scan.op, before, {scan.axis + 1});
   Shape one = builder.shape(totals);
   one[scan.axis] = 1;
@@ -49,14 +46,15 @@ Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan,
 Graph split_scans(Graph graph, const Capabilities& caps) {
   if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scan; }))
     return graph;
-  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
+  return rewrite(graph, [&](Builder& builder, uint32_t, const Node& node,
+                            std::vector<Value> inputs) {
     const auto* scan = node.as<Scan>();
     const auto parts = scan ? choose_blocks(node.shape(), scan->axis, caps) : std::nullopt;
-    if (!parts) return copy_node(builder, node, std::move(inputs));
+    if (!parts) return builder.copy(node, std::move(inputs));
     const int64_t size = node.shape()[scan->axis].constant(), main = size - size % *parts;
     const Value initial = inputs.size() == 2 ? inputs[1] : Value{};
     const auto part = [&](Value x, int64_t low, int64_t high) {
-      return slice_axis(builder, x, scan->axis, low, high);
+      return builder.slice(x, scan->axis, low, high);
     };
     const Value head = scan_in_blocks(builder, part(inputs[0], 0, main), initial, *scan, *parts);
     if (main == size) return head;

@@ -5,7 +5,7 @@
 
 #include "alu/eval.h"
 #include "graph/parallel_work.h"
-#include "graph/passes/graph_rewrite.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
@@ -40,20 +40,18 @@ Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, 
                         Value updates, int64_t parts) {
   const ReduceOp op = *reduce_op(scatter.mode);
   const Shape shape = builder.shape(target);
-  const int64_t count = builder.shape(indices)[0].constant();
-  Shape split = builder.shape(updates), copies = shape;
-  split[scatter.axis] = parts;
-  split.insert(split.begin() + scatter.axis + 1, count / parts);
+  Shape copies = shape;
   copies.insert(copies.begin(), parts);
+  const Value split = split_axis(builder, updates, scatter.axis, parts);
   Ints parts_first{scatter.axis};
-  for (int64_t i = 0; i < static_cast<int64_t>(split.size()); ++i)
+  for (int64_t i = 0; i < static_cast<int64_t>(builder.shape(split).size()); ++i)
     if (i != scatter.axis) parts_first.push_back(i);
-  const Value own = builder.add(Scatter{scatter.mode, scatter.axis + 1, 1},
-                                {builder.full(neutral(op, builder.dtype(target)), copies),
-                                 builder.reshape(indices, {parts, count / parts}),
-                                 builder.permute(builder.reshape(updates, split), parts_first)});
+  const Value own =
+      builder.add(Scatter{scatter.mode, scatter.axis + 1, 1},
+                  {builder.full(neutral(op, builder.dtype(target)), copies),
+                   split_axis(builder, indices, 0, parts), builder.permute(split, parts_first)});
   for (int64_t i = 0; i < parts; ++i) {
-    const Value part = builder.reshape(slice_axis(builder, own, 0, i, i + 1), shape);
+    const Value part = builder.reshape(builder.slice(own, 0, i, i + 1), shape);
     target = builder.alu(alu_of(op), {target, part});
   }
   return target;
@@ -64,28 +62,29 @@ Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, 
 Graph split_scatters(Graph graph, const Capabilities& caps) {
   if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Scatter; }))
     return graph;
-  return rebuild(graph, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
-    const auto* scatter = node.as<Scatter>();
-    if (!scatter || scatter->batch) return copy_node(builder, node, std::move(inputs));
-    const Dim& updates = builder.shape(inputs[1])[0];
-    const auto copies = choose_copies(node.shape(), *scatter, updates, node.dtype(), caps);
-    if (!copies) return copy_node(builder, node, std::move(inputs));
-    const int64_t count = updates.constant(), main = count - count % *copies;
-    struct Updates {
-      Value indices, values;
-    };
-    const auto part = [&](int64_t low, int64_t high) {
-      if (low == 0 && high == count) return Updates{inputs[1], inputs[2]};
-      const Value indices = slice_axis(builder, inputs[1], 0, low, high);
-      return Updates{indices, slice_axis(builder, inputs[2], scatter->axis, low, high)};
-    };
-    const Updates most = part(0, main);
-    const Value head =
-        scatter_in_copies(builder, *scatter, inputs[0], most.indices, most.values, *copies);
-    if (main == count) return head;
-    const Updates rest = part(main, count);
-    return builder.add(*scatter, {head, rest.indices, rest.values});
-  });
+  return rewrite(
+      graph, [&](Builder& builder, uint32_t, const Node& node, std::vector<Value> inputs) {
+        const auto* scatter = node.as<Scatter>();
+        if (!scatter || scatter->batch) return builder.copy(node, std::move(inputs));
+        const Dim& updates = builder.shape(inputs[1])[0];
+        const auto copies = choose_copies(node.shape(), *scatter, updates, node.dtype(), caps);
+        if (!copies) return builder.copy(node, std::move(inputs));
+        const int64_t count = updates.constant(), main = count - count % *copies;
+        struct Updates {
+          Value indices, values;
+        };
+        const auto part = [&](int64_t low, int64_t high) {
+          if (low == 0 && high == count) return Updates{inputs[1], inputs[2]};
+          const Value indices = builder.slice(inputs[1], 0, low, high);
+          return Updates{indices, builder.slice(inputs[2], scatter->axis, low, high)};
+        };
+        const Updates most = part(0, main);
+        const Value head =
+            scatter_in_copies(builder, *scatter, inputs[0], most.indices, most.values, *copies);
+        if (main == count) return head;
+        const Updates rest = part(main, count);
+        return builder.add(*scatter, {head, rest.indices, rest.values});
+      });
 }
 
 }  // namespace rune::graph

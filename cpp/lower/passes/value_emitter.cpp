@@ -77,11 +77,6 @@ Var ValueEmitter::compute(const Access& access) {
       return builder_.cast(index_.emit(index_.size(Dim(node.as<graph::Define_Var>()->var))),
                            node.dtype());
     case Evaluation::Reduction: return compute_reduction(access);
-    case Evaluation::Mask: {
-      const Var inside =
-          index_.emit(schedule::tracker_mask(node.as<graph::Valid>()->tracker, access.index));
-      return inside.valid() ? inside : builder_.constant(Scalar::of(DType::Bool, true));
-    }
     case Evaluation::Gathered: return compute_gathered(access);
     case Evaluation::Scattered:  // its beginning
       return known_value({node.inputs[0], access.index, access.mask});

@@ -20,21 +20,14 @@ namespace {
 std::vector<bool> required(const Graph& graph, const std::vector<Value>& outputs,
                            const std::vector<bool>& by_parts) {
   std::vector<bool> result(graph.size(), false);
-  std::vector<bool> is_inline(graph.size(), false);
-  for (const graph::Node& node : graph.nodes)
-    if (node.kind() == NodeKind::Fuse) is_inline[node.inputs[0].id] = true;
   for (uint32_t id = 0; id < graph.size(); ++id) {
     const NodeKind kind = graph.nodes[id].kind();
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
-    result[id] = (reduces && !is_inline[id]) || kind == NodeKind::Contiguous ||
-                 kind == NodeKind::Copy || kind == NodeKind::Kernel ||
+    result[id] = reduces || kind == NodeKind::Contiguous || kind == NodeKind::Copy ||
                  kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]) || by_parts[id];
-    if (kind == NodeKind::Host_Callback)
+    if (kind == NodeKind::Host_Callback || kind == NodeKind::Copy)
       for (const Value v : graph.nodes[id].inputs) result[v.id] = true;
   }
-  for (const graph::Node& node : graph.nodes)
-    if (node.kind() == NodeKind::Copy && evaluation_of(node) == Evaluation::Moved)
-      result[node.inputs[0].id] = true;
   for (const Value v : outputs) result[v.id] = true;
   return result;
 }

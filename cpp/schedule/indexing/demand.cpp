@@ -117,7 +117,6 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
     case Evaluation::Variable:
     case Evaluation::Moved:
     case Evaluation::Memory:
-    case Evaluation::Mask:
     case Evaluation::Called: break;
   }
   return {};

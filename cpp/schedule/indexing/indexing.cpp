@@ -28,45 +28,22 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Shrink:
     case NodeKind::Flip:
     case NodeKind::View:
-    case NodeKind::Buffer_View:
-    case NodeKind::Contiguous:
-    case NodeKind::Detach:
-    case NodeKind::Contiguous_Backward:
-    case NodeKind::Fuse:
-    case NodeKind::Unroll:
-    case NodeKind::Kernel: return Evaluation::Forward;
-    case NodeKind::Copy:
-      return node.as<graph::Copy>()->device.empty() ? Evaluation::Forward : Evaluation::Moved;
-    case NodeKind::Noop:
-      if (!node.inputs.empty()) return Evaluation::Forward;
-      break;
-    case NodeKind::Cat:
-    case NodeKind::Vectorize: return Evaluation::Select;
+    case NodeKind::Contiguous: return Evaluation::Forward;
+    case NodeKind::Copy: return Evaluation::Moved;
+    case NodeKind::Cat: return Evaluation::Select;
     case NodeKind::Const_Scalar: return Evaluation::Constant;
     case NodeKind::Define_Var: return Evaluation::Variable;
     case NodeKind::Reduce_Axis:
     case NodeKind::Contract: return Evaluation::Reduction;
     case NodeKind::Placeholder:
     case NodeKind::Vconst: return Evaluation::Memory;
-    case NodeKind::Valid: return Evaluation::Mask;
-    case NodeKind::Index:
     case NodeKind::Gather: return Evaluation::Gathered;
     case NodeKind::Scatter: return Evaluation::Scattered;
     case NodeKind::Scan: return Evaluation::Scanned;
     case NodeKind::Host_Callback: return Evaluation::Called;
-    case NodeKind::Buffer:
-    case NodeKind::Gep:
-    case NodeKind::Wmma:
-    case NodeKind::Assign:
-    case NodeKind::Bind:
-    case NodeKind::Sink:
-    case NodeKind::Unique:
-    case NodeKind::Device:
-    case NodeKind::Multi:
-    case NodeKind::Threefry: break;
+    case NodeKind::Sink: RUNE_SOURCE_CASES break;
   }
-  user_error(ErrorKind::Unsupported, graph::name_of(node.kind()),
-             ": cannot schedule this node (no lowering to a kernel exists)");
+  RUNE_UNREACHABLE(graph::name_of(node.kind()), " has no element");
 }
 
 Expr size_expr(const Graph& graph, const Dim& size) {
@@ -105,16 +82,6 @@ std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Ind
       access.mask.require_nonnegative(size_expr(graph, end) - 1 - index[axis]);
     if (!access.mask.is_false()) result.push_back(std::move(access));
     start = end;
-  }
-  return result;
-}
-
-std::vector<Access> vectorize_accesses(const Node& node, const Index& index) {
-  std::vector<Access> result;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    Access access{node.inputs[i], {index.begin(), index.end() - 1}, {}};
-    access.mask.require_between(index.back(), static_cast<int64_t>(i), static_cast<int64_t>(i) + 1);
-    result.push_back(std::move(access));
   }
   return result;
 }
@@ -174,9 +141,6 @@ Access forward_access(const Graph& graph, const Node& node, const Index& index) 
       access.index = unflatten_index(position, from);
       break;
     }
-    case NodeKind::Buffer_View:
-      access.index[0] = index[0] + Expr(node.as<graph::Buffer_View>()->offset);
-      break;
     default: break;  // the operand as it is
   }
   return access;
@@ -187,7 +151,6 @@ Access forward_access(const Graph& graph, const Node& node, const Index& index) 
 std::vector<Access> operand_accesses(const Graph& graph, Value v, const Index& index) {
   const Node& node = graph[v];
   if (node.kind() == NodeKind::Cat) return cat_accesses(graph, node, index);
-  if (node.kind() == NodeKind::Vectorize) return vectorize_accesses(node, index);
   std::vector<Access> result;
   result.reserve(node.inputs.size());
   if (evaluation_of(node) == Evaluation::Forward) {
@@ -234,28 +197,18 @@ std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index&
 std::vector<Access> gathered_accesses(const Graph& graph, Value v, const Index& index,
                                       const Expr& position) {
   const Node& node = graph[v];
-  const Value source = node.inputs[0];
-  const auto* gather = node.as<graph::Gather>();
-  if (!gather) {
-    std::vector<Access> result;
-    for (size_t i = 1; i < node.inputs.size(); ++i) result.push_back({node.inputs[i], index, {}});
-    result.push_back({source, unflatten_index(position, graph[source].shape()), {}});
-    return result;
-  }
   const size_t indices_rank = graph[node.inputs[1]].shape().size();
-  const auto first = index.begin() + gather->axis;
+  const auto first = index.begin() + node.as<graph::Gather>()->axis;
   const auto last = first + static_cast<int64_t>(indices_rank);
   Index at(index.begin(), first);
   at.push_back(position);
   at.insert(at.end(), last, index.end());
-  return {{node.inputs[1], Index(first, last), {}}, {source, std::move(at), {}}};
+  return {{node.inputs[1], Index(first, last), {}}, {node.inputs[0], std::move(at), {}}};
 }
 
 Dim gathered_extent(const Graph& graph, Value v) {
   const Node& node = graph[v];
-  const Shape& shape = graph[node.inputs[0]].shape();
-  const auto* gather = node.as<graph::Gather>();
-  return gather ? shape[gather->axis] : Dim(max_elements(shape));
+  return graph[node.inputs[0]].shape()[node.as<graph::Gather>()->axis];
 }
 
 std::vector<Access> scattered_accesses(const Graph& graph, Value v, const Index& index,
@@ -313,12 +266,6 @@ Shape reduced_shape(const Graph& graph, Value v) {
       result.push_back(from[pair.first]);
   }
   return result;
-}
-
-Mask tracker_mask(const ShapeTracker& tracker, const Index& index) {
-  Mask mask;
-  tracker_position(tracker, index, mask);
-  return mask;
 }
 
 }  // namespace rune::schedule

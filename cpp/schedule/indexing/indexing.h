@@ -39,18 +39,17 @@ enum class Evaluation : uint8_t {
   Select,     // the operand whose mask holds; exactly one does
   Constant,   // no operands
   Variable,   // given when the program runs: Define_Var
-  Reduction,  // a fold over many elements of the operands: Reduce_Axis, Contract, Wmma
-  Gathered,   // an element whose position is data: Gather, Index
+  Reduction,  // a fold over many elements of the operands: Reduce_Axis, Contract
+  Gathered,   // an element whose position is data: Gather
   Scattered,  // in a buffer that begins as the first operand; a stage then writes the updates:
               // Scatter
   Scanned,    // in a buffer that a stage fills in order: Scan
   Moved,      // in a buffer that a transfer fills: a Copy to another device
   Memory,     // lives in a buffer: Placeholder, Vconst
-  Mask,       // 1 where the tracker's mask holds, else 0: Valid
   Called,     // in a buffer that a function of the host fills: Host_Callback
 };
 
-// Throws UserError(Unsupported) that names the kind of a node that no kernel can compute.
+// Throws InternalError for a Sink, which has no elements, and for source nodes.
 Evaluation evaluation_of(const graph::Node& node);
 
 // The elements of its operands, in order, that an Alu, Forward or Select node reads at `index`.
@@ -60,12 +59,11 @@ std::vector<Access> operand_accesses(const graph::Graph& graph, graph::Value v, 
 // `index`, at the point `inner` of the reduced axes.
 std::vector<Access> reduction_accesses(const graph::Graph& graph, graph::Value v,
                                        const Index& index, const Index& inner);
-// The elements that a Gather or Index reads: first those that give the position (and, for an Index,
-// whether it is valid), last the source's element at `position`, the loaded and wrapped index.
+// The elements that a Gather reads: the one that gives the position, and the source's element at
+// `position`, the loaded and wrapped index.
 std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v, const Index& index,
                                       const sym::Expr& position);
-// The number of positions that the node may read: the source's size along its axis, or its whole
-// size.
+// The number of positions that a Gather may read: the source's size along its axis.
 Dim gathered_extent(const graph::Graph& graph, graph::Value v);
 
 // What update number `number` of a Scatter reads for the element at `index`: its position along the
@@ -85,8 +83,5 @@ Shape reduced_shape(const graph::Graph& graph, graph::Value v);
 
 // The operation by which a Reduce_Axis or Contract combines elements.
 ReduceOp reduction_op(const graph::Node& node);
-
-// The condition under which the tracker's mask holds at `index`.
-sym::Mask tracker_mask(const ShapeTracker& tracker, const Index& index);
 
 }  // namespace rune::schedule

@@ -43,8 +43,8 @@ std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
 // Whether neighbours of the gather's last dimension are elements from anywhere.
 bool gathers_elements(const Graph& graph, Value v) {
   const graph::Node& node = graph[v];
-  const auto* gather = node.as<graph::Gather>();
-  return !gather || gather->axis + 1 == static_cast<int64_t>(graph[node.inputs[0]].shape().size());
+  const auto rank = static_cast<int64_t>(graph[node.inputs[0]].shape().size());
+  return node.as<graph::Gather>()->axis + 1 == rank;
 }
 
 void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) {

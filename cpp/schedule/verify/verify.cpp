@@ -27,7 +27,7 @@ class Verifier {
   explicit Verifier(const Schedule& schedule) : schedule_(schedule), graph_(schedule.graph) {}
 
   std::vector<std::string> run() {
-    violations_ = graph::verify(graph_);
+    violations_ = graph::verify(graph_, graph::Dialect::Core);
     if (!violations_.empty()) return std::move(violations_);
     for (const ScheduleItem& item : schedule_.items) accesses_.push_back(accesses_of(item));
     check_items();

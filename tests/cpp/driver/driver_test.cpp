@@ -39,7 +39,7 @@ constexpr const char* kGraph = R"(graph {
 
 TEST(Pipeline, PassesFollowEachOther) {
   std::set<std::string> names;
-  Stage stage = Stage::Graph;
+  Stage stage = Stage::Source;
   for (const Pass& pass : pipeline()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
     EXPECT_EQ(pass.from, stage) << pass.name;
@@ -56,11 +56,11 @@ TEST(Pipeline, PassesFollowEachOther) {
 TEST(Pipeline, StopsAfterAPassAndGoesOn) {
   const Capabilities& caps = find_target("interpreter").capabilities();
   State state = parse(kGraph, caps);
-  EXPECT_EQ(state.stage, Stage::Graph);
+  EXPECT_EQ(state.stage, Stage::Source);
   EXPECT_TRUE(verify(state).empty());
   EXPECT_EQ(print(state), kGraph);
   run_pipeline(state, "simplify");
-  EXPECT_EQ(state.stage, Stage::Graph);
+  EXPECT_EQ(state.stage, Stage::Core);
   EXPECT_NE(print(state).find("binop add %0 %0"), std::string::npos) << print(state);
   // The text of a schedule is a program to go on with, to the same kernels.
   run_pipeline(state, "plan_memory");

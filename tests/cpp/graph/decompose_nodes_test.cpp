@@ -1,33 +1,18 @@
-#include "graph/passes/decompose_nodes.h"
-
 #include "graph_testing.h"
 
 namespace rune::graph {
 namespace {
 
-// The kinds of a program that the scheduler cannot place.
-bool is_decomposed(NodeKind kind) {
-  return kind == NodeKind::Buffer || kind == NodeKind::Gep || kind == NodeKind::Wmma ||
-         kind == NodeKind::Assign || kind == NodeKind::Define_Var || kind == NodeKind::Bind ||
-         kind == NodeKind::Unique || kind == NodeKind::Device || kind == NodeKind::Multi ||
-         kind == NodeKind::Threefry || kind == NodeKind::Custom || kind == NodeKind::Detach ||
-         kind == NodeKind::Contiguous_Backward || kind == NodeKind::Noop;
-}
-
 Graph run(const std::string& body, const std::string& device = "cpu") {
   const Graph graph = parse("graph {" + body + "}");
   EXPECT_EQ(verify(graph), std::vector<std::string>{}) << body;
-  const Graph result = decompose_nodes(graph, device, {});
-  expect_valid(result);
+  const Graph result = to_core(graph, device);
   EXPECT_EQ(result.outputs.size(), graph.outputs.size());
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     EXPECT_EQ(result[result.outputs[i]].dtype(), graph[graph.outputs[i]].dtype());
     EXPECT_EQ(result[result.outputs[i]].shape(), graph[graph.outputs[i]].shape());
   }
-  for (const Node& node : result.nodes) {
-    EXPECT_FALSE(is_decomposed(node.kind())) << name_of(node.kind());
-    EXPECT_FALSE(node.meta.device) << *node.meta.device;
-  }
+  for (const Node& node : result.nodes) EXPECT_FALSE(node.meta.device) << *node.meta.device;
   return result;
 }
 
@@ -35,38 +20,16 @@ void expect_result(const std::string& before, const std::string& after) {
   EXPECT_EQ(print(run(before)), print(parse("graph {" + after + "}")));
 }
 
-// The graph of every kind, without what is an error by itself and on one device.
-TEST(DecomposeNodes, LeavesOnlyKindsThatKernelsCompute) {
-  const Graph source = every_kind();
-  EXPECT_NE(error_of([&] { decompose_nodes(source, "metal", {}); }).find("cannot place a value on"),
+TEST(DecomposeNodes, LeavesCoreNodes) {
+  EXPECT_NE(error_of([&] { to_core(every_kind(), "metal"); }).find("cannot place a value on"),
             std::string::npos);
-  Graph graph = source;
-  std::vector<bool> unusable(graph.size());
-  for (uint32_t id = 0; id < graph.size(); ++id) {
-    Node& node = graph.nodes[id];
-    const NodeKind kind = node.kind();
-    // The buffer is written only in part, and the device has another name.
-    unusable[id] = kind == NodeKind::Custom || kind == NodeKind::Define_Var ||
-                   kind == NodeKind::Buffer || kind == NodeKind::Device || kind == NodeKind::Sink;
-    for (const Value v : node.inputs)
-      if (kind != NodeKind::Bind) unusable[id] = unusable[id] || unusable[v.id];
-    if (kind == NodeKind::Sink) {
-      node.payload = Noop{};
-      node.inputs.clear();
-    }
-    if (!unusable[id]) graph.outputs.push_back({id});
-  }
-  EXPECT_GT(graph.outputs.size(), 50u);
-  const Graph result = decompose_nodes(graph, "cpu", {});
-  expect_valid(result);
-  EXPECT_EQ(result.outputs.size(), graph.outputs.size());
-  for (const Node& node : result.nodes) EXPECT_FALSE(is_decomposed(node.kind()));
+  EXPECT_GT(every_core_kind().outputs.size(), 50u);
 }
 
 TEST(DecomposeNodes, KeepsElementwiseGraphs) {
   const std::string body =
-      "%0 = placeholder index=0 : f32[4] %1 = unary neg %0 : f32[4] %2 = fuse %1 : f32[4] return "
-      "%2";
+      "%0 = placeholder index=0 : f32[4] %1 = unary neg %0 : f32[4] %2 = contiguous %1 : f32[4] "
+      "return %2";
   expect_result(body, body);
 }
 
@@ -102,12 +65,28 @@ TEST(DecomposeNodes, BindAndUniqueAreConstants) {
       "%0 = const_scalar i64(7) : i64[] %1 = const_scalar i64(3) : i64[] return %0 %1");
 }
 
-TEST(DecomposeNodes, GepTakesRunsOfLanes) {
+TEST(DecomposeNodes, ShuffleTakesRunsOfLanes) {
   expect_result(
-      "%0 = placeholder index=0 : f32[2,8] %1 = gep indices=[3,2,1,6,7] %0 : f32[2,5] return %1",
+      "%0 = placeholder index=0 : f32[2,8] %1 = shuffle indices=[3,2,1,6,7] %0 : f32[2,5] return "
+      "%1",
       "%0 = placeholder index=0 : f32[2,8] %1 = shrink limits=[(0,2),(1,4)] %0 : f32[2,3]"
       "%2 = flip axes=[1] %1 : f32[2,3] %3 = shrink limits=[(0,2),(6,8)] %0 : f32[2,2]"
       "%4 = cat axis=1 %2 %3 : f32[2,5] return %4");
+}
+
+TEST(DecomposeNodes, VectorizeIsACat) {
+  expect_result(
+      "%0 = placeholder index=0 : f32[4] %1 = vectorize %0 %0 : f32[4,2] return %1",
+      "%0 = placeholder index=0 : f32[4] %1 = reshape shape=[4,1] %0 : f32[4,1]"
+      "%2 = reshape shape=[4,1] %0 : f32[4,1] %3 = cat axis=1 %1 %2 : f32[4,2] return %3");
+}
+
+TEST(DecomposeNodes, IndexIsAGather) {
+  expect_result(
+      "%0 = placeholder index=0 : f32[2,3] %1 = placeholder index=1 : i32[4]"
+      "%2 = index %0 %1 : f32[4] return %2",
+      "%0 = placeholder index=0 : f32[2,3] %1 = placeholder index=1 : i32[4]"
+      "%2 = reshape shape=[6] %0 : f32[6] %3 = gather axis=0 %2 %1 : f32[4] return %3");
 }
 
 TEST(DecomposeNodes, ThreefryIsLinearInItsRounds) {
@@ -127,7 +106,7 @@ TEST(DecomposeNodes, DeviceNamesOfTheProgram) {
   EXPECT_NE(error_of([&] { run(body, "metal"); }).find("cannot place a value on cpu "),
             std::string::npos);
   // For another device of the kind, nothing is to be done there.
-  const Graph moved = decompose_nodes(parse("graph {" + body + "}"), "cpu:1", {});
+  const Graph moved = to_core(parse("graph {" + body + "}"), "cpu:1");
   EXPECT_FALSE(moved[moved.outputs[0]].meta.device);
 }
 

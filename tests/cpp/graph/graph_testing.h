@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
+#include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 
@@ -14,6 +15,12 @@ namespace rune::graph {
 
 // A valid graph that holds every kind of node at least once.
 Graph every_kind();
+
+// The core nodes of a program of `device`, checked to be valid.
+Graph to_core(const Graph& graph, const std::string& device = "cpu");
+
+// Core nodes of every kind that every_kind leads to; each is an output.
+Graph every_core_kind();
 
 // The message of the UserError that `action` throws, or "no error".
 template <class F>

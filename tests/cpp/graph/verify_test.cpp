@@ -79,6 +79,16 @@ TEST(GraphVerify, ReportsUniqueIdsUsedTwice) {
             Violations{"unique id 1 is used twice, in `%3 = unique id=1 : i64[]`"});
 }
 
+TEST(GraphVerify, ReportsSourceNodesOfACoreGraph) {
+  const Graph graph = parse(
+      "graph { %0 = placeholder index=0 : f32[2] %1 = detach %0 : f32[2] "
+      "%2 = unary neg %1 : f32[2] return %2 }");
+  EXPECT_EQ(verify(graph), Violations{});
+  EXPECT_EQ(verify(graph, Dialect::Core),
+            Violations{"detach is a source node, which a core graph cannot have, in "
+                       "`%1 = detach %0 : f32[2]`"});
+}
+
 TEST(GraphVerify, ReportsAllViolations) {
   EXPECT_EQ(check("%2 = binop add %0 %1 : i8[3] %3 = unary neg %0 : f32[1]").size(), 3u);
 }

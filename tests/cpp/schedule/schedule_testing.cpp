@@ -58,7 +58,7 @@ void expect_valid(const Schedule& schedule) {
 }
 
 Schedule schedule_graph(const graph::Graph& graph, const Capabilities& caps) {
-  Schedule schedule = fuse_kernels(split_reductions(materialize_outputs(graph), caps), caps);
+  Schedule schedule = fuse_kernels(materialize_outputs(split_reductions(graph, caps)), caps);
   schedule = analyze_items(find_dependencies(std::move(schedule)), caps);
   schedule = plan_memory(map_to_machine(std::move(schedule), caps));
   expect_valid(schedule);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "graph/parallel_work.h"
-#include "graph/passes/graph_rewrite.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
@@ -102,21 +102,18 @@ class OnlineReductions {
   bool changes_nothing() const { return dependents_.empty(); }
 
   Graph run() {
-    uint32_t id = 0;
-    std::vector<Value> map;
-    return rebuild(graph_, [&](Builder& builder, const Node& node, std::vector<Value> inputs) {
-      const uint32_t own = id++;
-      Value result;
-      if (const auto it = dependents_.find(own); it != dependents_.end()) {
-        result = second(builder, node, it->second, map[it->second.centre.id]);
-      } else if (const auto parts = parts_.find(own); parts != parts_.end()) {
-        result = first(builder, node, inputs[0], *split_of(own), parts->second);
-      } else {
-        result = copy_node(builder, node, std::move(inputs));
-      }
-      map.push_back(result);
-      return result;
-    });
+    std::vector<Value> map(graph_.size());
+    return rewrite(graph_,
+                   [&](Builder& builder, uint32_t id, const Node& node, std::vector<Value> inputs) {
+                     if (const auto it = dependents_.find(id); it != dependents_.end()) {
+                       map[id] = second(builder, node, it->second, map[it->second.centre.id]);
+                     } else if (const auto parts = parts_.find(id); parts != parts_.end()) {
+                       map[id] = first(builder, node, inputs[0], *split_of(id), parts->second);
+                     } else {
+                       map[id] = builder.copy(node, std::move(inputs));
+                     }
+                     return map[id];
+                   });
   }
 
  private:
@@ -131,7 +128,7 @@ class OnlineReductions {
       if (!from[axis].is_constant()) return std::nullopt;
       bytes *= from[axis].constant();
     }
-    const int64_t size = from[split_axis(node)].constant();
+    const int64_t size = from[axis_of(node)].constant();
     const bool grid = caps_.model == ExecutionModel::Grid;
     const bool splits =
         grid ? leaves_device_idle(from, node.shape(), caps_) : bytes > caps_.l2_bytes;
@@ -143,7 +140,7 @@ class OnlineReductions {
     return divisor_near(size, wanted).value_or(wanted);
   }
 
-  static int64_t split_axis(const Node& node) { return node.as<Reduce_Axis>()->axes[0]; }
+  static int64_t axis_of(const Node& node) { return node.as<Reduce_Axis>()->axes[0]; }
 
   // Axes of a part over which it is reduced.
   static Ints inner_axes(const Reduce_Axis& reduce) {
@@ -153,11 +150,7 @@ class OnlineReductions {
   }
 
   static Part part_of(Builder& builder, Value x, const Reduce_Axis& reduce, int64_t parts) {
-    const int64_t axis = reduce.axes[0];
-    Shape shape = builder.shape(x);
-    shape.insert(shape.begin() + axis, parts);
-    shape[axis + 1] = shape[axis + 1].constant() / parts;
-    const Value split = builder.reshape(x, shape);
+    const Value split = split_axis(builder, x, reduce.axes[0], parts);
     return {split, builder.reduce(reduce.op, split, inner_axes(reduce))};
   }
 
@@ -166,7 +159,7 @@ class OnlineReductions {
                        const std::vector<Value>& results) {
     Value total;
     for (const Value v : results) {
-      const Value one = builder.reshape(builder.reduce(op, v, {split_axis(node)}), node.shape());
+      const Value one = builder.reshape(builder.reduce(op, v, {axis_of(node)}), node.shape());
       total = total.valid() ? builder.alu(alu_of(op), {total, one}) : one;
     }
     return total;
@@ -176,11 +169,11 @@ class OnlineReductions {
   static Value first(Builder& builder, const Node& node, Value x, int64_t count,
                      std::vector<Part>& parts) {
     const auto& reduce = *node.as<Reduce_Axis>();
-    const int64_t axis = split_axis(node), size = builder.shape(x)[axis].constant();
+    const int64_t axis = axis_of(node), size = builder.shape(x)[axis].constant();
     const int64_t main = size - size % count;
-    parts.push_back(part_of(builder, slice_axis(builder, x, axis, 0, main), reduce, count));
+    parts.push_back(part_of(builder, builder.slice(x, axis, 0, main), reduce, count));
     if (main < size)
-      parts.push_back(part_of(builder, slice_axis(builder, x, axis, main, size), reduce, 1));
+      parts.push_back(part_of(builder, builder.slice(x, axis, main, size), reduce, 1));
     std::vector<Value> results;
     for (const Part& part : parts) results.push_back(part.first);
     return combine(builder, node, reduce.op, results);
