@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from inputs import MOST_ELEMENTS
-from programs import Program
+from programs import Program, Step
 
 from rune_jit import Dim
 
@@ -120,10 +120,16 @@ def _noisier(program: Program, factor: float) -> Program:
 
 
 def _if_numpy_runs(program: Program) -> Program | None:
+    """The program if NumPy runs it and no value is so large that running it takes long."""
+    most = max(4 * MOST_ELEMENTS, 2 * _MOST_LONG)
+
+    def check_size(step: Step, values: dict[str, Any], before: Any) -> None:
+        if np.size(values[f"v{step.target}"]) > most:
+            raise MemoryError(step.line)
+
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            values = program.execute()
+            program.execute(check_size)
     except Exception:  # a shape in the program's text, an index out of range ...
         return None
-    most = max(np.size(x) for i, x in values.items() if i[0] == "v")
-    return program if most <= max(4 * MOST_ELEMENTS, 2 * _MOST_LONG) else None
+    return program
