@@ -169,6 +169,10 @@ def failure(program: Program, mode: str) -> str | None:
         return f"{type(error).__name__}: {error}"
     except Refused:
         raise
+    except MemoryError as error:
+        if program.dynamic:  # memory is for the largest sizes, which no array here need have
+            raise Refused("its largest sizes do not fit in memory") from error
+        return f"MemoryError: {error}"
     except Exception as error:  # every other exception is a failure: NumPy ran the program
         return f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
     return None
