@@ -141,7 +141,7 @@ Programs distinct_programs(const Lowered& lowered, const Devices& devices, int d
   std::map<const void*, size_t> known;
   size_t next = 0;
   for (size_t item = 0; item < lowered.schedule.items.size(); ++item) {
-    const schedule::Kernel* kernel = lowered.schedule.items[item].kernel();
+    const schedule::Kernel* kernel = lowered.schedule.kernel_of(lowered.schedule.items[item]);
     if (!kernel) continue;
     const size_t number = next++;
     if (devices.number_of(kernel->device) != device) continue;
@@ -295,12 +295,12 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
       executable->steps.emplace_back(synchronization_step(*wait, devices));
       continue;
     }
-    const schedule::Kernel* kernel = item.kernel();
+    const schedule::Launch& launched = *item.launch();
     runtime::Launch launch;
     launch.vars = lowered.kernels[next].arguments;
     launch.program = programs[next++];
-    const int number = devices.number_of(kernel->device);
-    for (const schedule::Value v : lower::kernel_arguments(*kernel))
+    const int number = devices.number_of(lowered.schedule.kernel_of(item)->device);
+    for (const schedule::Value v : lower::kernel_arguments(launched.inputs, launched.outputs))
       launch.arguments.push_back(slots.at(v, number));
     executable->steps.emplace_back(std::move(launch));
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/text.h"
+#include "schedule/structure.h"
 
 namespace rune::driver {
 
@@ -40,8 +41,8 @@ class Explanation {
   }
 
  private:
-  static std::string name(const ScheduleItem& item) {
-    if (const Kernel* kernel = item.kernel()) return kernel->name;
+  std::string name(size_t number, const ScheduleItem& item) const {
+    if (item.launch()) return schedule_.launch_name(number);
     if (const auto* callback = item.callback()) return "host callback " + callback->name;
     if (const auto* transfer = item.transfer())
       return concat("transfer of %", transfer->src.id, " from ", transfer->src_device, " to ",
@@ -50,7 +51,7 @@ class Explanation {
   }
 
   void add_item(size_t number, const ScheduleItem& item) {
-    out_ << "  item " << number << ": " << name(item);
+    out_ << "  item " << number << ": " << name(number, item);
     const schedule::ItemAnalysis& a = schedule_.analysis.at(number);
     out_ << '\n';
     for (const schedule::Dependency* d : waits_for_[static_cast<int64_t>(number)]) {
@@ -66,7 +67,8 @@ class Explanation {
       for (const graph::Value v : reads) add_buffer("reads", v);
       for (const graph::Value v : writes) add_buffer("writes", v);
     }
-    if (const Kernel* kernel = item.kernel()) add_kernel(*kernel, a);
+    if (const auto* launch = item.launch())
+      add_kernel(schedule::instantiate(schedule_.kernels[launch->kernel], *launch), a);
   }
 
   template <class Sizes>

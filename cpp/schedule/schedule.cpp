@@ -158,10 +158,14 @@ const Stage* sequential_stage(const Kernel& kernel) {
 }
 
 ItemAccesses accesses_of(const ScheduleItem& item) {
-  if (const Kernel* kernel = item.kernel()) return {kernel->inputs, kernel->outputs};
+  if (const Launch* launch = item.launch()) return {launch->inputs, launch->outputs};
   if (const Host_Callback* callback = item.callback()) return {callback->inputs, callback->outputs};
   if (const Memory_Transfer* transfer = item.transfer()) return {{transfer->src}, {transfer->dst}};
   return {};
+}
+
+std::string Schedule::launch_name(size_t item) const {
+  return concat(kernel_of(items[item])->name, "_", item);
 }
 
 }  // namespace rune::schedule

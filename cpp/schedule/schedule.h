@@ -236,11 +236,12 @@ struct MatrixTiled {
   }
 };
 
+// What launches of equal structure run. A kernel names the values of its first launch.
 struct Kernel {
   using Body = std::variant<Staged, Phased, MatrixTiled>;
 
-  std::string name;
-  std::string device;      // of the launch; phases have none
+  std::string name;        // what it does, or which phase it is
+  std::string device;      // of its launches; phases have none
   std::vector<Value> ops;  // the graph's nodes that this kernel computes, ascending
   std::vector<Value> inputs, outputs;
   IterSpace iter;
@@ -304,6 +305,25 @@ const Stage* sequential_stage(const Kernel& kernel);
 
 // Items.
 
+// Runs a kernel with values of its own: `ops`, `inputs` and `outputs` stand for the kernel's, by
+// position. Launches of one kernel may read different parts of their inputs: `origins` has, by
+// input, the least index by axis of what the launch reads, if it reads that through Shrink nodes on
+// the input alone; else nothing.
+struct Launch {
+  int64_t kernel = 0;  // position in Schedule::kernels
+  std::vector<Value> ops, inputs, outputs;
+  std::vector<Ints> origins;
+  bool operator==(const Launch&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("kernel", kernel);
+    f("ops", ops);
+    f("inputs", inputs);
+    f("outputs", outputs);
+    f("origins", origins);
+  }
+};
+
 // Copies a value, whose buffer is on another device.
 struct Memory_Transfer {
   Value src, dst;
@@ -346,10 +366,9 @@ struct Host_Callback {
 
 // Items are numbered by position, and run in this order.
 struct ScheduleItem {
-  std::variant<Kernel, Memory_Transfer, Synchronization, Host_Callback> operation;
+  std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback> operation;
   bool operator==(const ScheduleItem&) const = default;
-  const Kernel* kernel() const { return std::get_if<Kernel>(&operation); }
-  Kernel* kernel() { return std::get_if<Kernel>(&operation); }
+  const Launch* launch() const { return std::get_if<Launch>(&operation); }
   const Memory_Transfer* transfer() const { return std::get_if<Memory_Transfer>(&operation); }
   const Synchronization* synchronization() const {
     return std::get_if<Synchronization>(&operation);
@@ -425,6 +444,7 @@ struct ItemAnalysis {
 
 struct Schedule {
   Graph graph;
+  std::vector<Kernel> kernels;  // in the order of their first launches
   std::vector<ScheduleItem> items;
   // By output of the graph: the value whose buffer holds it, row-major.
   std::vector<Value> outputs;
@@ -436,6 +456,13 @@ struct Schedule {
   int64_t arena_bytes = 0;             // temporaries
   int64_t total_memory_usage = 0;      // peak bytes: inputs, outputs and temporaries
   int64_t estimated_runtime_ns = 0;    // along the critical path
+
+  // The kernel that an item launches; null of other items.
+  const Kernel* kernel_of(const ScheduleItem& item) const {
+    return item.launch() ? &kernels[item.launch()->kernel] : nullptr;
+  }
+  // The name of a launch, which no other has.
+  std::string launch_name(size_t item) const;
 };
 
 }  // namespace rune::schedule

@@ -1,6 +1,7 @@
 #include "schedule/structure.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "graph/field_hash.h"
@@ -160,7 +161,6 @@ bool StructureTable::computes_alike(size_t op, const Entry& a, const Entry& b) c
 
 size_t StructureTable::add(const Kernel& kernel) {
   Entry entry{kernel.ops, kernel, KernelValues(kernel), origins_of(graph_, kernel)};
-  entry.kernel.name.clear();
   ValueVisitor([&](Value& v) {
     v.id = static_cast<uint32_t>(entry.values.number_of(v));
   }).visit(entry.kernel);
@@ -173,13 +173,17 @@ size_t StructureTable::add(const Kernel& kernel) {
   return entries_.size() - 1;
 }
 
-Kernel with_values_of(const Kernel& kernel, Kernel like) {
-  const KernelValues from(like);
-  const std::vector<Value> to = KernelValues(kernel).by_number();
-  RUNE_CHECK(from.size() == to.size(), "kernels differ in structure");
-  ValueVisitor([&](Value& v) { v = to.at(from.number_of(v)); }).visit(like);
-  like.name = kernel.name;
-  return like;
+Kernel instantiate(Kernel kernel, const Launch& launch) {
+  std::map<Value, Value> launched;
+  const auto match = [&](const std::vector<Value>& from, const std::vector<Value>& to) {
+    RUNE_CHECK(from.size() == to.size(), "a launch of `", kernel.name, "` has other values");
+    for (size_t i = 0; i < from.size(); ++i) launched[from[i]] = to[i];
+  };
+  match(kernel.ops, launch.ops);
+  match(kernel.inputs, launch.inputs);
+  match(kernel.outputs, launch.outputs);
+  ValueVisitor([&](Value& v) { v = launched.at(v); }).visit(kernel);
+  return kernel;
 }
 
 }  // namespace rune::schedule

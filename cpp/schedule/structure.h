@@ -10,8 +10,7 @@
 
 namespace rune::schedule {
 
-// For each input of the kernel, the least index by axis that it reads, if it reads the input only
-// through Shrink nodes on it; otherwise nothing.
+// By input: the least index, by axis, of what the kernel reads of it (see Launch::origins).
 std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel);
 
 // Numbers the values of a kernel: those that it computes, in order, then those that it reads, in
@@ -28,14 +27,14 @@ class KernelValues {
   std::vector<std::pair<Value, size_t>> by_id_;
 };
 
-// Numbers kernels by structure, from 0 on in the order of their first appearance. Two kernels have
-// the same number if they differ only in their names, the values that they compute and read, the
-// places of buffers, and the origins of their inputs (origins_of).
+// Finds kernels of equal structure: those that differ in nothing but which values they are about,
+// what their inputs are computed from, and where their inputs' parts begin.
 class StructureTable {
  public:
   // The kernels' graph must outlive the table.
   explicit StructureTable(const Graph& graph) : graph_(graph) {}
 
+  // The number of the first kernel of this structure, counted from 0 in order of appearance.
   size_t add(const Kernel& kernel);
 
  private:
@@ -54,8 +53,7 @@ class StructureTable {
   std::unordered_multimap<uint64_t, size_t> known_;  // by hash
 };
 
-// Copies `like`'s mapping to `kernel`, replacing each value by its counterpart. Both must have had
-// the same structure before mapping.
-Kernel with_values_of(const Kernel& kernel, Kernel like);
+// The kernel with the launch's values. Ops, inputs and outputs must correspond.
+Kernel instantiate(Kernel kernel, const Launch& launch);
 
 }  // namespace rune::schedule

@@ -177,7 +177,7 @@ class LineParser {
 
 // The kinds of items, in the order of the operation's alternatives.
 using Operation = decltype(ScheduleItem::operation);
-constexpr std::string_view kKinds[] = {"kernel", "transfer", "synchronization", "callback"};
+constexpr std::string_view kKinds[] = {"launch", "transfer", "synchronization", "callback"};
 static_assert(std::size(kKinds) == std::variant_size_v<Operation>);
 
 void print_item(std::string& out, size_t number, const ScheduleItem& item) {
@@ -240,6 +240,7 @@ std::string indented(const std::string& text) {
 
 std::string print(const Schedule& schedule) {
   std::string out = "schedule {\n" + indented(graph::print(schedule.graph));
+  LinePrinter(out, 2)("kernels", schedule.kernels);
   for (size_t i = 0; i < schedule.items.size(); ++i) print_item(out, i, schedule.items[i]);
   plan_fields(schedule, LinePrinter(out, 2));
   return out + "}\n";
@@ -251,6 +252,7 @@ Schedule parse(std::string_view source) {
   lexer.expect_ident("schedule");
   lexer.expect("{");
   schedule.graph = graph::parse(lexer);
+  LineParser{lexer}("kernels", schedule.kernels);
   while (lexer.lookahead_ident() == "item")
     schedule.items.push_back(parse_item(lexer, schedule.items.size()));
   plan_fields(schedule, LineParser(lexer));
@@ -260,11 +262,11 @@ Schedule parse(std::string_view source) {
 }
 
 bool equal(const Schedule& a, const Schedule& b) {
-  return graph::equal(a.graph, b.graph) && a.items == b.items && a.outputs == b.outputs &&
-         a.dependencies == b.dependencies && a.allocations == b.allocations &&
-         a.fusion_opportunities == b.fusion_opportunities && a.analysis == b.analysis &&
-         a.critical_path == b.critical_path && a.arena_bytes == b.arena_bytes &&
-         a.total_memory_usage == b.total_memory_usage &&
+  return graph::equal(a.graph, b.graph) && a.kernels == b.kernels && a.items == b.items &&
+         a.outputs == b.outputs && a.dependencies == b.dependencies &&
+         a.allocations == b.allocations && a.fusion_opportunities == b.fusion_opportunities &&
+         a.analysis == b.analysis && a.critical_path == b.critical_path &&
+         a.arena_bytes == b.arena_bytes && a.total_memory_usage == b.total_memory_usage &&
          a.estimated_runtime_ns == b.estimated_runtime_ns;
 }
 

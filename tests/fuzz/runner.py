@@ -127,7 +127,7 @@ def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:
             memory[value] = np.empty(0, _NUMPY[dtype])
     for value, index in re.findall(r"(%\d+) = placeholder index=(\d+)", schedule):
         memory[value] = np.ascontiguousarray(inputs[int(index)]).ravel()
-    items = re.split(r"\n  item \d+ kernel ", schedule)[1:]
+    items = re.split(r"\n  item \d+ launch ", schedule)[1:]
     assert len(items) == len(lowered.kernels)
     for item, kernel in zip(items, lowered.kernels, strict=True):
         arguments: dict[str, np.ndarray] = {}  # one for what is read and written

@@ -147,4 +147,4 @@ def test_every_kind_of_item(device: str) -> None:
     expected = (np.sort(np.abs(x), 0) * np.abs(x)).sum(0, keepdims=True)
     program = run(g, [(ordered, np.sort(np.abs(x), 0)), (total, expected)], device)
     kinds = re.findall(r"item \d+ (\w+)", program.lowered.schedule)
-    assert set(kinds) == {"kernel", "transfer", "synchronization", "callback"}
+    assert set(kinds) == {"launch", "transfer", "synchronization", "callback"}

@@ -89,7 +89,7 @@ def test_phases(name: str) -> None:
     schedule = str(compiled.lower(*arguments).schedule)
     if phases:
         assert schedule.count("phase {") == phases
-        assert len(re.findall(r"item \d+ kernel", schedule)) == 1
+        assert len(re.findall(r"item \d+ launch", schedule)) == 1
     with np.errstate(invalid="ignore"):
         expected = function(*(a.astype(np.float64) for a in arguments))
     actual = compiled(*arguments)

@@ -15,7 +15,7 @@ DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kerne
   constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 20);
   const auto is_large = [&](schedule::Value v) { return max_elements(graph[v].shape()) > kNarrow; };
   // Of what is computed and not stored, too, positions are counted.
-  const std::vector<schedule::Value> arguments = kernel_arguments(kernel);
+  const std::vector<schedule::Value> arguments = kernel_arguments(kernel.inputs, kernel.outputs);
   const bool wide = std::any_of(arguments.begin(), arguments.end(), is_large) ||
                     std::any_of(kernel.ops.begin(), kernel.ops.end(), is_large);
   return wide ? DType::Int64 : DType::Int32;

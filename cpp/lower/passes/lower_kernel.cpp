@@ -22,9 +22,10 @@ using schedule::StageValue;
 using sym::Expr;
 using sym::Mask;
 
-std::vector<Value> kernel_arguments(const schedule::Kernel& kernel) {
-  std::vector<Value> arguments = kernel.inputs;
-  for (const Value v : kernel.outputs)
+std::vector<Value> kernel_arguments(const std::vector<Value>& inputs,
+                                    const std::vector<Value>& outputs) {
+  std::vector<Value> arguments = inputs;
+  for (const Value v : outputs)
     if (std::find(arguments.begin(), arguments.end(), v) == arguments.end()) arguments.push_back(v);
   return arguments;
 }
@@ -324,63 +325,68 @@ class KernelLowerer {
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
 
-// Kernels of one structure, in order, lowered once.
-class Alike {
+// The launches of a kernel, which is lowered once for all of them.
+class Launches {
  public:
-  void add(size_t number, const schedule::Kernel& kernel, std::vector<Ints> origins) {
-    members_.push_back({number, &kernel, std::move(origins)});
+  // `item`: the launch's position in the schedule; `number`: its position among all launches.
+  void add(size_t item, size_t number, const std::vector<Ints>& origins) {
+    members_.push_back({item, number, &origins});
   }
 
-  void lower(const schedule::Graph& graph, const std::vector<SymVar>& vars,
+  void lower(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
              const Capabilities& caps, std::vector<Kernel>& result) const {
-    const schedule::Kernel& first = *members_[0].kernel;
-    Launch launch(graph, first, vars, caps);
+    const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
+    Launch launch(schedule.graph, kernel, vars, caps);
     std::vector<Ints> steps;  // by argument and member
-    for (size_t i = 0; i < first.inputs.size(); ++i)
-      for (size_t axis = 0; axis < members_[0].origins[i].size(); ++axis) {
+    for (size_t i = 0; i < kernel.inputs.size(); ++i)
+      for (size_t axis = 0; axis < (*members_[0].origins)[i].size(); ++axis) {
         const Ints from_first = steps_of(i, axis);
         if (std::all_of(from_first.begin(), from_first.end(), [](int64_t n) { return n == 0; }))
           continue;
         const auto known = std::find(steps.begin(), steps.end(), from_first);
-        launch.shifts.push_back({first.inputs[i], static_cast<int64_t>(axis),
+        launch.shifts.push_back({kernel.inputs[i], static_cast<int64_t>(axis),
                                  static_cast<size_t>(known - steps.begin())});
         if (known == steps.end()) steps.push_back(from_first);
       }
-    if (steps.size() > kMostIntegerArguments) return lower_by_origin(graph, vars, caps, result);
+    if (steps.size() > kMostIntegerArguments)
+      return lower_by_origin(schedule, kernel, caps, result);
     for (const Ints& step : steps) {
       const auto [low, high] = std::minmax_element(step.begin(), step.end());
       launch.arguments.push_back({concat("launch.", launch.arguments.size()), *low, *high});
     }
-    const Kernel lowered = KernelLowerer(launch, first).run();
+    const Kernel lowered = KernelLowerer(launch, kernel).run();
     for (size_t m = 0; m < members_.size(); ++m) {
-      Kernel& kernel = result[members_[m].number];
-      kernel = lowered;
-      kernel.name = members_[m].kernel->name;
-      for (const Ints& step : steps) kernel.arguments.push_back(step[m]);
+      Kernel& own = result[members_[m].number];
+      own = lowered;
+      own.name = schedule.launch_name(members_[m].item);
+      for (const Ints& step : steps) own.arguments.push_back(step[m]);
     }
   }
 
  private:
   struct Member {
-    size_t number;  // among all kernels
-    const schedule::Kernel* kernel;
-    std::vector<Ints> origins;
+    size_t item, number;
+    const std::vector<Ints>* origins;
   };
 
   // How much further along the axis than the first each member's origin is.
   Ints steps_of(size_t input, size_t axis) const {
     Ints steps;
     for (const Member& member : members_)
-      steps.push_back(member.origins[input][axis] - members_[0].origins[input][axis]);
+      steps.push_back((*member.origins)[input][axis] - (*members_[0].origins)[input][axis]);
     return steps;
   }
 
-  void lower_by_origin(const schedule::Graph& graph, const std::vector<SymVar>& vars,
+  // One body for each set of origins.
+  void lower_by_origin(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
                        const Capabilities& caps, std::vector<Kernel>& result) const {
-    std::map<std::vector<Ints>, Alike> parts;
+    std::map<std::vector<Ints>, Launches> parts;
     for (const Member& member : members_)
-      parts[member.origins].add(member.number, *member.kernel, member.origins);
-    for (const auto& [origins, part] : parts) part.lower(graph, vars, caps, result);
+      parts[*member.origins].add(member.item, member.number, *member.origins);
+    for (const auto& [origins, part] : parts) {
+      const auto* first = schedule.items[part.members_[0].item].launch();
+      part.lower(schedule, schedule::instantiate(kernel, *first), caps, result);
+    }
   }
 
   std::vector<Member> members_;
@@ -389,18 +395,14 @@ class Alike {
 }  // namespace
 
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
-  const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
-  schedule::StructureTable structures(schedule.graph);
-  std::vector<Alike> alike;  // by structure
-  size_t kernels = 0;
-  for (const auto& item : schedule.items)
-    if (const schedule::Kernel* kernel = item.kernel()) {
-      const size_t structure = structures.add(*kernel);
-      if (structure == alike.size()) alike.emplace_back();
-      alike[structure].add(kernels++, *kernel, schedule::origins_of(schedule.graph, *kernel));
-    }
-  std::vector<Kernel> result(kernels);
-  for (const Alike& kernels_alike : alike) kernels_alike.lower(schedule.graph, vars, caps, result);
+  std::vector<Launches> launches(schedule.kernels.size());
+  size_t count = 0;
+  for (size_t i = 0; i < schedule.items.size(); ++i)
+    if (const schedule::Launch* launch = schedule.items[i].launch())
+      launches[launch->kernel].add(i, count++, launch->origins);
+  std::vector<Kernel> result(count);
+  for (size_t k = 0; k < launches.size(); ++k)
+    launches[k].lower(schedule, schedule.kernels[k], caps, result);
   return result;
 }
 

@@ -9,14 +9,14 @@
 
 namespace rune::lower {
 
-// Lowers the kernels of a schedule, in the order of its items. The globals are kernel.inputs in
-// order, followed by the outputs that are not inputs. Kernels of equal structure
-// (schedule/structure.h) are lowered once and share their body; the offset at which each of them
-// reads an input is an argument of its launch. The result may contain all scalar operations of
-// alu.def; `decompose` removes those that the target lacks.
+// Lowers the kernels of a schedule, in item order. Global `i` is kernel.inputs[i], then the outputs
+// that are not inputs. Launches of one kernel share their body; how much further along an input
+// each of them reads is an argument of its launch. All scalar operations of alu.def may occur;
+// `decompose` removes those that the target lacks.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
 
-// The values whose buffers are a lowered kernel's globals, by index.
-std::vector<schedule::Value> kernel_arguments(const schedule::Kernel& kernel);
+// The values behind a lowered kernel's globals, by index, given its inputs and outputs.
+std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,
+                                              const std::vector<schedule::Value>& outputs);
 
 }  // namespace rune::lower

@@ -59,7 +59,7 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
     total = total + index.argument(launch.arguments[shift.argument]) * stride;
   }
   int64_t number = 0;
-  for (const Value v : kernel_arguments(launch.kernel)) {
+  for (const Value v : kernel_arguments(launch.kernel.inputs, launch.kernel.outputs)) {
     bool writable = false;
     for (const Value output : launch.kernel.outputs) writable |= output == v;
     Location& location = arguments_[v.id];

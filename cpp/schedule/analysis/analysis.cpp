@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "schedule/analysis/cost.h"
-#include "schedule/structure.h"
 
 namespace rune::schedule {
 
@@ -357,13 +356,12 @@ void find_critical_path(Schedule& schedule) {
 
 Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
   schedule.analysis.clear();
-  StructureTable structures(schedule.graph);
-  std::vector<ItemAnalysis> known;  // by structure
+  std::vector<ItemAnalysis> of_kernels;
+  for (const Kernel& kernel : schedule.kernels)
+    of_kernels.push_back(analyze(schedule.graph, caps, kernel));
   for (const ScheduleItem& item : schedule.items) {
-    if (const Kernel* kernel = item.kernel()) {
-      const size_t structure = structures.add(*kernel);
-      if (structure == known.size()) known.push_back(analyze(schedule.graph, caps, *kernel));
-      schedule.analysis.push_back(known[structure]);
+    if (const Launch* launch = item.launch()) {
+      schedule.analysis.push_back(of_kernels[launch->kernel]);
     } else if (item.synchronization()) {
       schedule.analysis.emplace_back();
     } else {

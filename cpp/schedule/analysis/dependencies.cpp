@@ -15,7 +15,7 @@ void add_synchronizations(Schedule& schedule) {
     const Synchronization* wait = items[to].synchronization();
     if (!wait) continue;
     for (int64_t from = 0; from < to; ++from) {
-      const Kernel* kernel = items[from].kernel();
+      const Kernel* kernel = schedule.kernel_of(items[from]);
       if (kernel && std::count(wait->devices.begin(), wait->devices.end(), kernel->device))
         schedule.dependencies.push_back({from, to, {}});
     }
@@ -35,9 +35,10 @@ Schedule find_dependencies(Schedule schedule) {
       for (const int64_t writer : writers[v]) from[writer].insert(v);
     for (const auto& [producer, values] : from)
       schedule.dependencies.push_back({producer, to, {values.begin(), values.end()}});
-    for (const Value v : writes) {
-      if (!item.kernel() || !item.kernel()->part_stored(v)) writers[v].clear();
-      writers[v].push_back(to);
+    const Kernel* kernel = schedule.kernel_of(item);
+    for (size_t i = 0; i < writes.size(); ++i) {
+      if (!kernel || !kernel->part_stored(kernel->outputs[i])) writers[writes[i]].clear();
+      writers[writes[i]].push_back(to);
     }
   }
   add_synchronizations(schedule);

@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "schedule/fusion/form_kernels.h"
 #include "schedule/fusion/tile_fusion.h"
+#include "schedule/structure.h"
 
 namespace rune::schedule {
 
 namespace {
 
-// The first part of a kernel's name: what it does.
+// What the kernel does, which is its name.
 const char* kind_of(const Graph& graph, const Kernel& kernel) {
   const auto has_stage = [&](StageKind kind) {
     return std::any_of(kernel.stages().begin(), kernel.stages().end(),
@@ -63,8 +64,8 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   const graph::Node& node = schedule.graph[v];
   const Value from = node.inputs[0];
   const std::string source = schedule.graph[from].meta.device.value_or(caps.name);
-  schedule.items.push_back({Synchronization{{source}}});
-  schedule.items.push_back({Memory_Transfer{from, v, source, *node.meta.device}});
+  schedule.items.emplace_back().operation = Synchronization{{source}};
+  schedule.items.emplace_back().operation = Memory_Transfer{from, v, source, *node.meta.device};
 }
 
 // Functions of the host run beside the program's own device, where their operands are.
@@ -75,7 +76,7 @@ void add_callback(Schedule& schedule, const Cluster& cluster) {
   Host_Callback callback{called->name, called->call, node.inputs, {}};
   for (const Value v : cluster.values)
     if (max_elements(graph[v].shape()) > 0) callback.outputs.push_back(v);
-  schedule.items.push_back({std::move(callback)});
+  schedule.items.emplace_back().operation = std::move(callback);
 }
 
 }  // namespace
@@ -93,6 +94,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
         if (is_computed(graph[v])) outputs.push_back(v);
   std::erase_if(outputs, [&](Value v) { return max_elements(graph[v].shape()) == 0; });
   Fusion fusion = fuse(graph, outputs, caps);
+  StructureTable structures(graph);
   std::map<size_t, Kernel> grouped;  // by the group's last cluster
   std::set<size_t> in_groups;
   for (TileGroup& group : group_by_tiles(graph, outputs, caps, fusion)) {
@@ -117,10 +119,14 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
       kernels = form_kernels(graph, cluster, fusion);
     }
     for (Kernel& kernel : kernels) {
-      kernel.name = concat(kind_of(graph, kernel), "_", schedule.items.size());
+      kernel.name = kind_of(graph, kernel);
       check_supported(graph, kernel, caps);
       kernel.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
-      schedule.items.emplace_back().operation = std::move(kernel);
+      const size_t number = structures.add(kernel);
+      schedule.items.emplace_back().operation =
+          Launch{static_cast<int64_t>(number), kernel.ops, kernel.inputs, kernel.outputs,
+                 origins_of(graph, kernel)};
+      if (number == schedule.kernels.size()) schedule.kernels.push_back(std::move(kernel));
     }
   }
   schedule.fusion_opportunities = std::move(fusion.opportunities);

@@ -10,7 +10,6 @@
 #include "schedule/mapping/phases.h"
 #include "schedule/mapping/prefetch.h"
 #include "schedule/mapping/row_values.h"
-#include "schedule/structure.h"
 
 namespace rune::schedule {
 
@@ -167,18 +166,13 @@ bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& aroun
 }
 
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps) {
-  StructureTable structures(schedule.graph);
-  std::vector<const Kernel*> mapped;  // by structure
+  std::vector<bool> is_mapped(schedule.kernels.size(), false);
   for (size_t i = 0; i < schedule.items.size(); ++i) {
-    Kernel* kernel = schedule.items[i].kernel();
-    if (!kernel) continue;
-    const size_t structure = structures.add(*kernel);
-    if (structure < mapped.size()) {
-      *kernel = with_values_of(*kernel, *mapped[structure]);
-      continue;
-    }
-    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[i].work_ns), *kernel);
-    mapped.push_back(kernel);
+    const Launch* launch = schedule.items[i].launch();
+    if (!launch || is_mapped[launch->kernel]) continue;
+    is_mapped[launch->kernel] = true;
+    map_axes(schedule.graph, caps, static_cast<double>(schedule.analysis[i].work_ns),
+             schedule.kernels[launch->kernel]);
   }
   return analyze_items(std::move(schedule), caps);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
+#include "schedule/structure.h"
 #include "schedule/verify/verify_kernel.h"
 
 namespace rune::schedule {
@@ -46,11 +47,12 @@ class Verifier {
 
  private:
   int64_t num_items() const { return static_cast<int64_t>(schedule_.items.size()); }
+  int64_t num_kernels() const { return static_cast<int64_t>(schedule_.kernels.size()); }
   bool is_item(int64_t id) const { return id >= 0 && id < num_items(); }
 
   std::string item_text(int64_t id) const {
-    const Kernel* kernel = schedule_.items[id].kernel();
-    return concat("item ", id, kernel ? " `" + kernel->name + "`" : "");
+    const bool launches = schedule_.items[id].launch() != nullptr;
+    return concat("item ", id, launches ? " `" + schedule_.launch_name(id) + "`" : "");
   }
 
   template <class... Args>
@@ -59,19 +61,46 @@ class Verifier {
   }
 
   void check_items() {
-    std::set<std::string> names;
+    for (size_t k = 0; k < schedule_.kernels.size(); ++k)
+      for (const std::string& violation : detail::verify_kernel(graph_, schedule_.kernels[k]))
+        report("kernel ", k, " `", schedule_.kernels[k].name, "`: ", violation);
     for (int64_t i = 0; i < num_items(); ++i) {
-      const ScheduleItem& item = schedule_.items[i];
+      const auto* launch = schedule_.items[i].launch();
+      if (launch && (launch->kernel < 0 || launch->kernel >= num_kernels())) {
+        report("item ", i, " launches kernel ", launch->kernel, ", but there are ", num_kernels());
+        continue;
+      }
       for (const auto* values : {&accesses_[i].reads, &accesses_[i].writes})
         for (const Value v : *values)
-          if (!item.kernel() && v.id >= graph_.size())
-            report(item_text(i), ": ", text(v), " does not exist");
-      const Kernel* kernel = item.kernel();
-      if (!kernel) continue;
-      if (!names.insert(kernel->name).second)
-        report(item_text(i), ": another kernel has this name");
-      for (const std::string& violation : detail::verify_kernel(graph_, *kernel))
-        report(item_text(i), ": ", violation);
+          if (v.id >= graph_.size()) report(item_text(i), ": ", text(v), " does not exist");
+    }
+    if (violations_.empty()) check_launches();
+  }
+
+  // Kernels differ in structure, and each launch is of its kernel's.
+  void check_launches() {
+    StructureTable structures(graph_);
+    for (size_t k = 0; k < schedule_.kernels.size(); ++k)
+      if (const size_t known = structures.add(schedule_.kernels[k]); known != k)
+        return report("kernel ", k, " is kernel ", known, " again");
+    for (int64_t i = 0; i < num_items(); ++i) {
+      const Launch* launch = schedule_.items[i].launch();
+      if (!launch) continue;
+      const Kernel& kernel = schedule_.kernels[launch->kernel];
+      if (launch->ops.size() != kernel.ops.size() ||
+          launch->inputs.size() != kernel.inputs.size() ||
+          launch->outputs.size() != kernel.outputs.size()) {
+        report(item_text(i), ": has ", launch->ops.size(), " ops, ", launch->inputs.size(),
+               " inputs and ", launch->outputs.size(), " outputs, but its kernel ",
+               kernel.ops.size(), ", ", kernel.inputs.size(), " and ", kernel.outputs.size());
+        continue;
+      }
+      const Kernel own = instantiate(kernel, *launch);
+      if (structures.add(own) != static_cast<size_t>(launch->kernel))
+        report(item_text(i), ": computes something else than its kernel");
+      else if (launch->origins != origins_of(graph_, own))
+        report(item_text(i), ": has the origins ", text::to_text(launch->origins),
+               ", but reads from ", text::to_text(origins_of(graph_, own)));
     }
   }
 
@@ -81,12 +110,14 @@ class Verifier {
       for (const Value v : accesses_[i].reads)
         if (!is_given(graph_[v]) && !writers_.count(v))
           report(item_text(i), ": reads ", text(v), " before an earlier item wrote it");
-      for (const Value v : accesses_[i].writes) {
+      for (size_t w = 0; w < accesses_[i].writes.size(); ++w) {
+        const Value v = accesses_[i].writes[w];
         Ints& writers = writers_[v];
         const std::vector<Value>& reads = accesses_[i].reads;
         const bool updates = std::find(reads.begin(), reads.end(), v) != reads.end();
-        const Kernel* kernel = schedule_.items[i].kernel();
-        const std::optional<int64_t> part = kernel ? kernel->part_stored(v) : std::nullopt;
+        const Kernel* kernel = schedule_.kernel_of(schedule_.items[i]);
+        const std::optional<int64_t> part =
+            kernel ? kernel->part_stored(kernel->outputs[w]) : std::nullopt;
         if (part) stored_[v] += *part;
         if (!writers.empty() && !updates && !part)
           report(item_text(i), ": writes ", text(v), ", which item ", writers.back(), " wrote");

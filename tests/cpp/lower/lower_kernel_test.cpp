@@ -14,6 +14,7 @@
 #include "schedule/fusion/fuse_kernels.h"
 #include "schedule/mapping/mapping.h"
 #include "schedule/memory/memory_plan.h"
+#include "schedule/structure.h"
 
 namespace rune::lower {
 namespace {
@@ -49,10 +50,14 @@ schedule::Schedule steps(const std::vector<int64_t>& rows) {
 std::vector<Kernel> each_alone(const schedule::Schedule& schedule) {
   std::vector<Kernel> kernels;
   for (const schedule::ScheduleItem& item : schedule.items) {
+    auto launch = *item.launch();
     schedule::Schedule alone;
     alone.graph = schedule.graph;
-    alone.items = {item};
+    alone.kernels = {schedule::instantiate(schedule.kernels[launch.kernel], launch)};
+    launch.kernel = 0;
+    alone.items = {{launch}};
     kernels.push_back(lower_schedule(alone, cores()).at(0));
+    kernels.back().name = schedule.launch_name(kernels.size() - 1);
   }
   return kernels;
 }

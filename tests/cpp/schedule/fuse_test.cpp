@@ -274,7 +274,7 @@ TEST_P(Fuse, ContiguousStoresItsOperand) {
   const Schedule s = run({b.alu(AluOp::Cos, {b.permute(stored, {1, 0})})});
   bool has_temporary = false;
   for (const ScheduleItem& item : s.items)
-    for (const Value v : item.kernel()->outputs)
+    for (const Value v : accesses_of(item).writes)
       has_temporary |= allocation_of(s, v).offset.has_value();
   // Either a kernel of its own, or none if the store is never read back.
   EXPECT_LE(s.items.size(), 2u);

@@ -10,11 +10,11 @@ namespace {
 
 class Map : public testing::Test {
  protected:
-  const Kernel& on_cores(std::vector<Value> outputs) {
+  Kernel on_cores(std::vector<Value> outputs) {
     schedule = schedule_of(b, std::move(outputs), cores());
     return kernel_at(schedule, 0);
   }
-  const Kernel& on_grid(std::vector<Value> outputs) {
+  Kernel on_grid(std::vector<Value> outputs) {
     schedule = schedule_of(b, std::move(outputs), grid());
     return kernel_at(schedule, 0);
   }
@@ -50,7 +50,7 @@ TEST_F(Map, ReshapeBetweenOperationsCostsNoAxis) {
 }
 
 TEST_F(Map, ReductionOverAdjacentAxesHasOneInnerAxis) {
-  const Kernel& k = on_cores({b.reduce(ReduceOp::Max, input(b, {4, 5, 6}), {1, 2})});
+  const Kernel k = on_cores({b.reduce(ReduceOp::Max, input(b, {4, 5, 6}), {1, 2})});
   EXPECT_EQ(axis_sizes(k), (Ints{4, 30}));
   EXPECT_EQ(reduced_axes(k), Ints{1});
   EXPECT_EQ(k.stages()[0].axes, Ints{1});
@@ -59,7 +59,7 @@ TEST_F(Map, ReductionOverAdjacentAxesHasOneInnerAxis) {
 // Vectors.
 
 TEST_F(Map, LanesRunAlongTheUnitStride) {
-  const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {1000})})});
+  const Kernel k = on_cores({b.alu(AluOp::Sin, {input(b, {1000})})});
   EXPECT_EQ(k.iter.mapping.vec, Ints{0});
   EXPECT_EQ(k.lanes(), 16);
   EXPECT_EQ(k.iter.tiles[0].back(), 16 * k.iter.unroll(0));
@@ -110,7 +110,7 @@ Value blur(Builder& b, int64_t rows) {
 }
 
 TEST_F(Map, RowsOfAStencilShareTheirLoads) {
-  const Kernel& k = on_cores({blur(b, 301)});
+  const Kernel k = on_cores({blur(b, 301)});
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
   EXPECT_EQ(k.iter.unroll(0), 4);
   EXPECT_EQ(k.iter.tiles[0].back(), 4);
@@ -131,7 +131,7 @@ TEST_F(Map, FewRowsStayApart) {
 }
 
 TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
-  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
+  const Kernel k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
   EXPECT_GT(k.iter.unroll(1), 1);
   EXPECT_EQ(reduced_axes(k), Ints{1});
@@ -139,25 +139,25 @@ TEST_F(Map, RowReductionRunsLanesAlongTheRow) {
 }
 
 TEST_F(Map, ColumnReductionRunsLanesAlongTheColumns) {
-  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {0})});
+  const Kernel k = on_cores({b.reduce(ReduceOp::Add, input(b, {300, 400}), {0})});
   EXPECT_EQ(axis_sizes(k), (Ints{400, 300}));
   EXPECT_EQ(k.iter.mapping.vec, Ints{0});
 }
 
 TEST_F(Map, TransposedCopyStoresInUnitStride) {
-  const Kernel& k = on_cores({b.permute(input(b, {64, 32}), {1, 0})});
+  const Kernel k = on_cores({b.permute(input(b, {64, 32}), {1, 0})});
   EXPECT_EQ(axis_sizes(k), (Ints{32, 64}));
   // Stores count more than loads.
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
 }
 
 TEST_F(Map, SoftmaxRunsLanesAlongEveryStage) {
-  const Kernel& k = on_cores({softmax(b, input(b, {100, 256}), 1)});
+  const Kernel k = on_cores({softmax(b, input(b, {100, 256}), 1)});
   EXPECT_EQ(k.iter.mapping.vec, (Ints{1, 2, 3}));
 }
 
 TEST_F(Map, AccumulatorsFillTheRegistersInAMatrixProduct) {
-  const Kernel& k = on_cores({b.contract(input(b, {128, 64}), input(b, {64, 224}), {{1, 0}}, {})});
+  const Kernel k = on_cores({b.contract(input(b, {128, 64}), input(b, {64, 224}), {{1, 0}}, {})});
   EXPECT_EQ(axis_sizes(k), (Ints{128, 224, 64}));
   EXPECT_TRUE(k.scratch.empty());
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
@@ -169,7 +169,7 @@ TEST_F(Map, AccumulatorsFillTheRegistersInAMatrixProduct) {
 }
 
 TEST_F(Map, LargeMatrixProductsRunFromScratchThatFitsTheCaches) {
-  const Kernel& k =
+  const Kernel k =
       on_cores({b.contract(input(b, {900, 700}), input(b, {700, 1100}), {{1, 0}}, {})});
   ASSERT_EQ(k.scratch.size(), 2u);
   const Ints& rows = k.iter.tiles[0];
@@ -183,7 +183,7 @@ TEST_F(Map, LargeMatrixProductsRunFromScratchThatFitsTheCaches) {
 // Cores.
 
 TEST_F(Map, SmallKernelsStayOnOneCore) {
-  const Kernel& k = on_cores({b.alu(AluOp::Add, {input(b, {1000}), input(b, {1000})})});
+  const Kernel k = on_cores({b.alu(AluOp::Add, {input(b, {1000}), input(b, {1000})})});
   EXPECT_TRUE(k.iter.mapping.block.empty());
   EXPECT_EQ(k.workgroups(), 1);
   EXPECT_EQ(schedule.analysis[0].occupancy, 0.5);
@@ -191,7 +191,7 @@ TEST_F(Map, SmallKernelsStayOnOneCore) {
 
 TEST_F(Map, LargeKernelsUseAllCores) {
   const int64_t n = 1 << 22;
-  const Kernel& k = on_cores({b.alu(AluOp::Sin, {input(b, {n})})});
+  const Kernel k = on_cores({b.alu(AluOp::Sin, {input(b, {n})})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
   EXPECT_GE(k.workgroups(), 2);
   EXPECT_LE(k.workgroups(), 16);
@@ -201,7 +201,7 @@ TEST_F(Map, LargeKernelsUseAllCores) {
 }
 
 TEST_F(Map, OutputsLargerThanTheCachesBypassThem) {
-  const Kernel& k = on_cores({b.alu(AluOp::Neg, {input(b, {8 << 20})})});
+  const Kernel k = on_cores({b.alu(AluOp::Neg, {input(b, {8 << 20})})});
   EXPECT_EQ(k.nontemporal, k.outputs);
   Builder small;
   const Schedule s =
@@ -210,7 +210,7 @@ TEST_F(Map, OutputsLargerThanTheCachesBypassThem) {
 }
 
 TEST_F(Map, LongSumsAreBlocked) {
-  const Kernel& k = on_cores({b.reduce(ReduceOp::Add, input(b, {4, 1 << 17}), {1})});
+  const Kernel k = on_cores({b.reduce(ReduceOp::Add, input(b, {4, 1 << 17}), {1})});
   ASSERT_EQ(k.iter.tiles[1].size(), 2u);
   EXPECT_EQ(k.iter.tiles[1][0], 64 * k.iter.tiles[1][1]);
   Builder other;
@@ -222,7 +222,7 @@ TEST_F(Map, LongSumsAreBlocked) {
 // Grids.
 
 TEST_F(Map, ElementwiseOperationsHaveAThreadAPoint) {
-  const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {1000})})});
+  const Kernel k = on_grid({b.alu(AluOp::Sin, {input(b, {1000})})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
   EXPECT_EQ(k.iter.mapping.thread, Ints{0});
   EXPECT_EQ(k.iter.mapping.threads, 256);
@@ -231,12 +231,12 @@ TEST_F(Map, ElementwiseOperationsHaveAThreadAPoint) {
 }
 
 TEST_F(Map, FewPointsHaveFewThreads) {
-  const Kernel& k = on_grid({b.alu(AluOp::Sin, {input(b, {40})})});
+  const Kernel k = on_grid({b.alu(AluOp::Sin, {input(b, {40})})});
   EXPECT_EQ(k.iter.mapping.threads, 64);
 }
 
 TEST_F(Map, RowReductionHasAGroupARow) {
-  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
+  const Kernel k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 400}), {1})});
   EXPECT_EQ(k.iter.mapping.block, Ints{0});
   EXPECT_EQ(k.iter.mapping.thread, Ints{1});
   EXPECT_EQ(k.workgroups(), 300);
@@ -246,20 +246,20 @@ TEST_F(Map, RowReductionHasAGroupARow) {
 }
 
 TEST_F(Map, ShortReductionsStayWithinAThread) {
-  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 10}), {1})});
+  const Kernel k = on_grid({b.reduce(ReduceOp::Add, input(b, {300, 10}), {1})});
   EXPECT_EQ(k.iter.mapping.thread, Ints{0});
   EXPECT_EQ(k.iter.mapping.serial, Ints{1});
   EXPECT_FALSE(k.combination());
 }
 
 TEST_F(Map, AShortReductionToOneNumberHasOneThread) {
-  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {10}), {0})});
+  const Kernel k = on_grid({b.reduce(ReduceOp::Add, input(b, {10}), {0})});
   EXPECT_EQ(k.iter.mapping.threads, 1);
   EXPECT_EQ(k.workgroups(), 1);
 }
 
 TEST_F(Map, SoftmaxSharesEveryStageAmongTheThreads) {
-  const Kernel& k = on_grid({softmax(b, input(b, {100, 128}), 1)});
+  const Kernel k = on_grid({softmax(b, input(b, {100, 128}), 1)});
   EXPECT_EQ(k.iter.mapping.thread, (Ints{1, 2, 3}));
   EXPECT_EQ(k.iter.mapping.threads, 128);
 }
@@ -273,7 +273,7 @@ TEST_F(Map, SharedMemoryDecidesThePanels) {
     caps.shared_memory_bytes = bytes;
     const Value x = input(b, {1024, 256}), y = input(b, {256, 1024});
     const Schedule s = schedule_of(b, {b.contract(x, y, {{1, 0}}, {})}, caps);
-    const Kernel& k = kernel_at(s, 0);
+    const Kernel k = kernel_at(s, 0);
     if (!k.matrix()) return Ints{};
     EXPECT_LE(panel_bytes(*k.matrix()), bytes);
     return Ints{k.matrix()->depth, k.matrix()->copies};
@@ -285,7 +285,7 @@ TEST_F(Map, SharedMemoryDecidesThePanels) {
 }
 
 TEST_F(Map, LongReductionsAreSplitOverTheGrid) {
-  const Kernel& k = on_grid({b.reduce(ReduceOp::Add, input(b, {1 << 20}), {0})});
+  const Kernel k = on_grid({b.reduce(ReduceOp::Add, input(b, {1 << 20}), {0})});
   EXPECT_EQ(schedule.items.size(), 2u);
   EXPECT_EQ(k.workgroups(), 64);
   EXPECT_EQ(kernel_at(schedule, 1).workgroups(), 1);

@@ -192,7 +192,7 @@ class ScheduleRunner {
   }
 
   std::vector<Tensor> run() {
-    for (const ScheduleItem& item : schedule_.items) run_kernel(*item.kernel());
+    for (size_t i = 0; i < schedule_.items.size(); ++i) run_kernel(kernel_at(schedule_, i));
     std::vector<Tensor> outputs;
     for (const Value v : schedule_.outputs)
       outputs.push_back({constants_of(graph_[v].shape()), memory_[v.id]});

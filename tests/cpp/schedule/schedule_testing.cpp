@@ -1,6 +1,7 @@
 #include "schedule_testing.h"
 
 #include "base/error.h"
+#include "schedule/structure.h"
 
 namespace rune::schedule {
 
@@ -71,8 +72,9 @@ Schedule schedule_of(const Builder& builder, std::vector<Value> outputs, const C
   return schedule_graph(graph, caps);
 }
 
-const Kernel& kernel_at(const Schedule& schedule, size_t item) {
-  return std::get<Kernel>(schedule.items.at(item).operation);
+Kernel kernel_at(const Schedule& schedule, size_t item) {
+  const auto& launch = std::get<Launch>(schedule.items.at(item).operation);
+  return instantiate(schedule.kernels.at(launch.kernel), launch);
 }
 
 const Allocation& allocation_of(const Schedule& schedule, Value v) {

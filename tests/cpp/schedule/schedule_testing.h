@@ -35,7 +35,8 @@ Schedule schedule_of(const Builder& builder, std::vector<Value> outputs, const C
 
 void expect_valid(const Schedule& schedule);
 
-const Kernel& kernel_at(const Schedule& schedule, size_t item);
+// The kernel that an item launches, with the launch's values.
+Kernel kernel_at(const Schedule& schedule, size_t item);
 // Fails if the plan has none of the value.
 const Allocation& allocation_of(const Schedule& schedule, Value v);
 // Sizes of the kernel's axes, in order.

@@ -8,11 +8,10 @@
 namespace rune::schedule {
 namespace {
 
-// Of each kernel, in order.
-std::vector<size_t> structures_of(const Schedule& schedule) {
-  StructureTable table(schedule.graph);
-  std::vector<size_t> result;
-  for (const ScheduleItem& item : schedule.items) result.push_back(table.add(*item.kernel()));
+// Which kernel each item launches, in order.
+Ints structures_of(const Schedule& schedule) {
+  Ints result;
+  for (const ScheduleItem& item : schedule.items) result.push_back(item.launch()->kernel);
   return result;
 }
 
@@ -37,9 +36,9 @@ graph::Graph steps(const std::vector<std::pair<int64_t, int64_t>>& rows) {
 TEST(Structure, OriginsOfInputsDoNotTellApart) {
   const Schedule schedule =
       schedule_graph(steps({{3, 5}, {9, 11}, {0, 2}, {0, 3}, {5, 3}}), cores());
-  const std::vector<size_t> structures = structures_of(schedule);
-  EXPECT_EQ(structures, (std::vector<size_t>{0, 0, 0, 1, 2}));
-  const std::vector<Ints> origins = origins_of(schedule.graph, kernel_at(schedule, 1));
+  const Ints structures = structures_of(schedule);
+  EXPECT_EQ(structures, (Ints{0, 0, 0, 1, 2}));
+  const std::vector<Ints>& origins = schedule.items[1].launch()->origins;
   EXPECT_EQ(std::count(origins.begin(), origins.end(), (Ints{9, 0})), 1);
   EXPECT_EQ(std::count(origins.begin(), origins.end(), Ints{}), 2);
 }
@@ -51,8 +50,8 @@ TEST(Structure, ConstantsAndOperationsTellApart) {
   for (const AluOp op : {AluOp::Add, AluOp::Max})
     for (const double c : {1.0, 2.0, 1.0})
       x = b.alu(op, {b.contract(x, w, {{1, 0}}, {}), scalar_like(b, c, x)});
-  const std::vector<size_t> structures = structures_of(schedule_of(b, {x}, cores()));
-  EXPECT_EQ(structures, (std::vector<size_t>{0, 1, 0, 2, 3, 2}));
+  const Ints structures = structures_of(schedule_of(b, {x}, cores()));
+  EXPECT_EQ(structures, (Ints{0, 1, 0, 2, 3, 2}));
 }
 
 TEST(Structure, InputsTellApart) {
@@ -60,8 +59,8 @@ TEST(Structure, InputsTellApart) {
   std::vector<Value> outputs;
   for (const DType dtype : {DType::Float16, DType::Bfloat16, DType::Float32, DType::Float16})
     outputs.push_back(b.alu(AluOp::Isnan, {b.placeholder(dtype, {64})}));
-  const std::vector<size_t> structures = structures_of(schedule_of(b, outputs, grid()));
-  EXPECT_EQ(structures, (std::vector<size_t>{0, 1, 2, 0}));
+  const Ints structures = structures_of(schedule_of(b, outputs, grid()));
+  EXPECT_EQ(structures, (Ints{0, 1, 2, 0}));
 }
 
 TEST(Structure, KernelsAreMappedAsEachWouldBeAlone) {
@@ -75,7 +74,9 @@ TEST(Structure, KernelsAreMappedAsEachWouldBeAlone) {
     for (size_t i = 0; i < formed.items.size(); ++i) {
       Schedule alone;
       alone.graph = formed.graph;
+      alone.kernels = {kernel_at(formed, i)};
       alone.items = {formed.items[i]};
+      std::get<Launch>(alone.items[0].operation).kernel = 0;
       alone = map(std::move(alone));
       EXPECT_EQ(kernel_at(alone, 0), kernel_at(mapped, i));
       EXPECT_EQ(alone.analysis[0], mapped.analysis[i]);

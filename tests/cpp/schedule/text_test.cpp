@@ -38,14 +38,13 @@ Schedule everything() {
   plan.tiles = {4, 2};
   plan.copies = 2;
   tiled.body = MatrixTiled{plan, {{StageKind::Map, {}, {}}}};
-  s.items = {{k},
-             {Kernel{}},
+  s.kernels = {k, Kernel{}, phased, tiled};
+  s.items = {{Launch{0, {Value{1}}, {Value{0}, Value{0}}, {Value{1}}, {{0}, {}}}},
+             {Launch{}},
              {Memory_Transfer{Value{0}, Value{1}, "cpu", "metal"}},
              {Synchronization{{"cpu", "metal"}}},
              {Synchronization{}},
-             {Host_Callback{"f", 2, {Value{0}, Value{0}}, {Value{1}}}},
-             {phased},
-             {tiled}};
+             {Host_Callback{"f", 2, {Value{0}, Value{0}}, {Value{1}}}}};
   s.outputs = {Value{1}};
   s.dependencies = {{0, 1, {Value{1}}}, {1, 2, {}}};
   s.allocations = {{Value{0}, 0, 3, 128}, {Value{1}, 1, 1, std::nullopt}};
@@ -69,7 +68,9 @@ TEST(ScheduleText, ReadsBackEveryField) {
 TEST(ScheduleText, EachDecisionHasALine) {
   const std::string text = print(everything());
   for (const char* line : {
-           "  item 0 kernel {\n",
+           "  kernel {\n",
+           "  item 0 launch {\n",
+           "    origins=[[0],[]]\n",
            "    inputs=[%0,%0]\n",
            "    axis name=\"o0\" size=4\n",
            "    axis name=\"r1\" size=2*n-1\n",

@@ -15,7 +15,11 @@ struct Case {
 };
 
 Kernel& kernel(Schedule& s, size_t item) {
-  return std::get<Kernel>(s.items[item].operation);
+  return s.kernels[s.items[item].launch()->kernel];
+}
+
+Launch& launch(Schedule& s, size_t item) {
+  return std::get<Launch>(s.items[item].operation);
 }
 
 std::vector<Stage>& stages(Schedule& s, size_t item) {
@@ -270,16 +274,19 @@ TEST(VerifySchedule, Kernels) {
 }
 
 const Case kScheduleCases[] = {
-    {"name", [](Schedule& s) { kernel(s, 1).name = kernel(s, 0).name; },
-     "another kernel has this name"},
+    {"kernel out of range", [](Schedule& s) { launch(s, 1).kernel = 7; },
+     "item 1 launches kernel 7, but there are 3"},
+    {"kernel again", [](Schedule& s) { s.kernels.push_back(s.kernels[1]); },
+     "kernel 3 is kernel 1 again"},
+    {"fewer ops", [](Schedule& s) { launch(s, 1).ops.pop_back(); }, "but its kernel"},
+    {"other inputs", [](Schedule& s) { std::swap(launch(s, 0).inputs[0], launch(s, 0).inputs[1]); },
+     "computes something else than its kernel"},
+    {"origins", [](Schedule& s) { launch(s, 0).origins[0] = {1, 1}; },
+     "`contract_0`: has the origins"},
     {"graph", [](Schedule& s) { s.graph.nodes[3].meta.shape = {7}; }, "%3"},
     {"order", [](Schedule& s) { std::swap(s.items[0].operation, s.items[1].operation); },
      "before an earlier item wrote it"},
-    {"written twice",
-     [](Schedule& s) {
-       s.items[2].operation = s.items[1].operation;
-       kernel(s, 2).name = "other";
-     },
+    {"written twice", [](Schedule& s) { s.items[2].operation = s.items[1].operation; },
      "which item 1 wrote"},
     {"output missing", [](Schedule& s) { s.outputs.clear(); },
      "there are 0 outputs, but the graph has 1"},
