@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import operator as op
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +13,6 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
-from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 NO_VALUE = np._NoValue
@@ -27,10 +25,6 @@ def refuse(what: str) -> NoReturn:
 def refuse_unless(condition: bool, what: str) -> None:
     if not condition:
         refuse(what)
-
-
-def make_tracer(trace: Trace, value: Any) -> Tracer:
-    return Tracer(trace, value)
 
 
 def traced(x: Any) -> Tracer:
@@ -112,21 +106,16 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
 def call_builder(name: str, *arguments: Any) -> Tracer:
     """The builder's method of this name on the first argument."""
     trace = require_trace()
-    return make_tracer(
-        trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:])
-    )
+    return Tracer(trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:]))
 
 
-def make_view(kind: str, argument: Any, a: Any, value: Callable[[Trace], Any]) -> Tracer:
-    """A view of a; `value` makes its value from a's now and checks the arguments."""
-    trace = require_trace()
-    if not isinstance(a, Tracer):
-        return make_tracer(trace, value(trace))
-    step = Step(kind, argument)
+def make_view(kind: str, argument: Any, a: Any) -> Tracer:
+    """A view of a; its step checks the argument."""
+    trace, step = require_trace(), Step(kind, argument)
+    if not isinstance(a, Tracer) or a._storage.scalar:
+        return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
     array = a._array()
     if array is not None:
         return a._view(step, step.of_array(array).shape)
-    if a._storage.scalar:
-        return Tracer(trace, value(trace), scalar=False)
-    now = value(trace)
+    now = step.of(trace.builder, trace.operand(a))
     return a._view(step, tuple(now.shape), now)

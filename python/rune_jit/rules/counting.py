@@ -9,7 +9,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.rules import host
-from rune_jit.rules.coercions import make_tracer, refuse_unless, traced
+from rune_jit.rules.coercions import refuse_unless, traced
 from rune_jit.rules.compositions import sorts_before
 from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.known import known, plain
@@ -27,14 +27,14 @@ def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
     target = builder.full([count], 0, dtype)
     index = trace.array(at)
     if index.ndim and 0 in index.shape:
-        return make_tracer(trace, target)
+        return Tracer(trace, target)
     if count < 2**31:  # places that a kernel stores take half the memory
         index = builder.astype(index, np.dtype(np.int32))
     builder.assume_range(index, 0, count - 1)
     what = builder.full(list(index.shape), 1, dtype)
     if weights is not None:
         what = builder.astype(trace.array(weights), dtype)
-    return make_tracer(trace, builder.scatter(target, [index], what, "add"))
+    return Tracer(trace, builder.scatter(target, [index], what, "add"))
 
 
 # Of numbers that are places themselves.

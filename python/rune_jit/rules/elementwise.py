@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import DataDependentShapeError
-from rune_jit.rules.coercions import NO_VALUE, as_index, is_float, make_tracer, refuse_unless
+from rune_jit.rules.coercions import NO_VALUE, as_index, is_float, refuse_unless
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
@@ -54,7 +54,7 @@ def _clip(
         if type(high) is int and high >= limits.max:
             high = None
     bounds = [None if bound is None else trace.operand(bound) for bound in (low, high)]
-    return make_tracer(trace, trace.builder.clip(value, *bounds))
+    return Tracer(trace, trace.builder.clip(value, *bounds))
 
 
 @implements(np.round, np.around)
@@ -90,7 +90,7 @@ def _imag(val: Any) -> Any:
 
 def _python_bool(x: Any) -> Tracer:
     trace = require_trace()
-    return make_tracer(trace, trace.builder.python_bool(trace.operand(x)))
+    return Tracer(trace, trace.builder.python_bool(trace.operand(x)))
 
 
 @implements(np.allclose)

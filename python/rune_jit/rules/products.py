@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.rules.coercions import as_ints, make_tracer, refuse, refuse_unless
+from rune_jit.rules.coercions import as_ints, refuse, refuse_unless
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -35,13 +35,13 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
     if right:
         y = trace.builder.expand_dims(trace.array(b), right)
     product = trace.builder.matmul(x, y)
-    return make_tracer(trace, trace.builder.squeeze(product, dropped) if dropped else product)
+    return Tracer(trace, trace.builder.squeeze(product, dropped) if dropped else product)
 
 
 def _product(name: str) -> Callable[..., Tracer]:
     def handler(a: Any, b: Any) -> Tracer:
         trace = require_trace()
-        return make_tracer(trace, getattr(trace.builder, name)(trace.operand(a), trace.operand(b)))
+        return Tracer(trace, getattr(trace.builder, name)(trace.operand(a), trace.operand(b)))
 
     return handler
 
@@ -126,7 +126,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
     if not contains_traced(operands):
         return run_known(np.einsum, (subscripts, *operands), {"optimize": optimize})
     trace = require_trace()
-    return make_tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
+    return Tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
 
 
 @implements(np.linalg.norm)

@@ -29,7 +29,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     ufuncs,
     writes,
 )
-from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_tracer
+from rune_jit.rules.coercions import as_laid_out, laid_out_as
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
@@ -73,7 +73,7 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
     try:
-        result = make_tracer(trace, trace.builder.operator(ufunc, values))
+        result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError:
         if all(type(v) in (bool, int, float) or v.weak for v in values):
             raise  # Python's own arithmetic
@@ -88,7 +88,7 @@ def _is_numpy_scalar(x: Any, value: Any) -> bool:
 def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
     """The operator takes square roots of NumPy's arrays, and calls pow for its scalars."""
     if type(exponent) is float and base.dtype.kind == "f":
-        exponent = make_tracer(trace, trace.builder.full([], exponent, base.dtype))
+        exponent = Tracer(trace, trace.builder.full([], exponent, base.dtype))
     return ufuncs.call(np.power, "__call__", (base, exponent), {})
 
 
@@ -123,7 +123,7 @@ def call_ufunc(
     for target, value in zip(out, values, strict=True):
         if target is not None:
             if ufunc.signature is not None:
-                writes.into(ufunc.__name__, target, make_tracer(trace, value))
+                writes.into(ufunc.__name__, target, Tracer(trace, value))
             else:
                 writes.ufunc_write(trace, target, value, where)
     written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))

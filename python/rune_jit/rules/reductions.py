@@ -14,7 +14,6 @@ from rune_jit.rules.coercions import (
     as_axis,
     as_flag,
     is_axis_of_scalar,
-    make_tracer,
 )
 from rune_jit.rules.statistics import degrees_removed, masked_mean, masked_variance
 from rune_jit.rules.table import FUNCTIONS, implements
@@ -51,13 +50,13 @@ def reduce_array(
         a = _of_initial(a, axes, initial)
     trace = require_trace()
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
-    result = make_tracer(trace, value)
+    result = Tracer(trace, value)
     if initial is NO_VALUE or initial is None:
         return result
     if name in ("any", "all"):
         initial = bool(initial)
     values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
-    return make_tracer(trace, values[0])
+    return Tracer(trace, values[0])
 
 
 def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
@@ -102,7 +101,7 @@ def _mean(
     if where is not NO_VALUE and where is not True:
         return masked_mean(a, axis, dtype, keepdims, where)  # type: ignore[no-any-return]
     trace = require_trace()
-    return make_tracer(
+    return Tracer(
         trace, trace.builder.mean(trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
     )
 
@@ -124,7 +123,7 @@ def _variance(
         variance = masked_variance(a, axis, dtype, ddof, keepdims, where, mean)
         return np.sqrt(variance) if root else variance  # type: ignore[no-any-return]
     trace = require_trace()
-    return make_tracer(
+    return Tracer(
         trace,
         trace.builder.variance(
             trace.operand(a), as_axes(axis), as_flag(keepdims), dtype, float(ddof), root
@@ -148,7 +147,7 @@ def _arg_reduce(largest: bool, a: Any, axis: Any = None, *, keepdims: Any = NO_V
     if along is None and value.ndim == 0:
         value, keepdims = trace.builder.reshape(value, [1]), False
     positions = _positions(trace, value.shape, along)
-    return make_tracer(
+    return Tracer(
         trace, trace.builder.arg_reduce(largest, value, along, as_flag(keepdims), positions)
     )
 

@@ -18,7 +18,6 @@ from rune_jit.rules.coercions import (
     as_shape,
     call_builder,
     is_axis_of_scalar,
-    make_tracer,
     make_view,
     refuse,
     refuse_unless,
@@ -27,38 +26,25 @@ from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import broadcast_shapes, same_shape, with_bounds
-from rune_jit.tracing.storage import Step, can_view, is_contiguous, is_viewed, permutation
-from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.storage import can_view, is_contiguous, is_viewed, permutation
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # Shapes.
 
 
-def _permuted(name: str, a: Any, *arguments: Any) -> Tracer:
-    """A view with other axes."""
-
-    def value(trace: Trace) -> Any:
-        return getattr(trace.builder, name)(trace.operand(a), *arguments)
-
-    is_traced = isinstance(a, Tracer) and a._storage.array is None
-    now = value(require_trace()) if is_traced else None  # checks the axes
-    axes = permutation(getattr(np, name), np.ndim(a), *arguments)
-    return make_view("transpose", axes, a, value if now is None else lambda trace: now)
+def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
+    """A view with the axes in the order of NumPy's function."""
+    return make_view("transpose", permutation(function, np.ndim(a), *arguments), a)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
     """a.reshape(shape): a view where NumPy makes one."""
-
-    def value(trace: Trace) -> Any:
-        return trace.builder.reshape(trace.operand(a), shape)
-
     if not isinstance(a, Tracer):
-        return make_tracer(require_trace(), value(require_trace()))
+        return call_builder("reshape", a, shape)
     if a._storage.array is not None:
-        now, wanted = None, np.empty(a.shape, bool).reshape(shape).shape
+        wanted = np.empty(a.shape, bool).reshape(shape).shape
     else:
-        now = value(require_trace())
-        wanted = tuple(now.shape)
+        wanted = call_builder("reshape", a, shape).shape
     if same_shape(wanted, a.shape):
         return a[...]
     base = a._storage
@@ -70,7 +56,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         result = a.copy().reshape(wanted)
         result._storage.reshaped.append(base)
         return result
-    return make_view("reshape", wanted, a, (lambda trace: now) if now is not None else value)
+    return make_view("reshape", wanted, a)
 
 
 def _c_order(order: Any, name: str) -> None:
@@ -105,56 +91,42 @@ def _ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
-    return _permuted("transpose", a, as_axes(axes))
+    return _permuted(np.transpose, a, as_axes(axes))
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def _matrix_transpose(x: Any, /) -> Tracer:
-    return _permuted("swapaxes", x, -1, -2)
+    return _permuted(np.swapaxes, x, -1, -2)
 
 
 @implements(np.swapaxes)
 def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
-    return _permuted("swapaxes", a, as_index(axis1), as_index(axis2))
-
-
-def _resized(name: str, a: Any, axes: list[int] | None) -> Tracer:
-    """A view with axes of size 1 more or less: one of any layout."""
-
-    def value(trace: Trace) -> Any:
-        return getattr(trace.builder, name)(trace.operand(a), axes)
-
-    if not isinstance(a, Tracer):
-        return make_tracer(require_trace(), value(require_trace()))
-    given = None if axes is None else tuple(axes)
-    function = getattr(np, name)
-    if a._storage.array is not None:
-        shape = function(np.broadcast_to(np.empty((), bool), a.shape), given).shape
-        return a._view(Step("reshape", shape), shape)
-    return make_view("reshape", tuple((now := value(require_trace())).shape), a, lambda trace: now)
+    return _permuted(np.swapaxes, a, as_index(axis1), as_index(axis2))
 
 
 @implements(np.expand_dims)
 def _expand_dims(a: Any, axis: Any) -> Tracer:
-    return _resized("expand_dims", a, as_ints(axis))
+    axes = as_ints(axis)
+    rank = np.ndim(a) + len(axes)
+    new = np.lib.array_utils.normalize_axis_tuple(axes, rank)
+    return make_view("index", [None if i in new else slice(None) for i in range(rank)], a)
 
 
 @implements(np.squeeze)
 def _squeeze(a: Any, axis: Any = None) -> Tracer:
+    shape = np.shape(a)
     if axis is None or is_axis_of_scalar(a, axis):
-        axis = tuple(i for i, n in enumerate(np.shape(a)) if n == 1)
-    return _resized("squeeze", a, as_axes(axis))
+        axis = [i for i, n in enumerate(shape) if n == 1]
+    gone = np.lib.array_utils.normalize_axis_tuple(as_ints(axis), len(shape))
+    if any(shape[i] != 1 for i in gone):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    items = [0 if i in gone else slice(None) for i in range(len(shape))]
+    return make_view("index", [*items, Ellipsis], a)
 
 
 @implements(np.broadcast_to)
 def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
-    wanted = as_shape(shape)
-    return make_view(
-        "broadcast_to",
-        wanted,
-        array,
-        lambda trace: trace.builder.broadcast_to(trace.operand(array), wanted),
-    )
+    return make_view("broadcast_to", as_shape(shape), array)
 
 
 @implements(np.broadcast_arrays)
@@ -184,9 +156,7 @@ def _size(a: Any, axis: Any = None) -> int:
 
 @implements(np.roll)
 def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
-    trace = require_trace()
-    value = trace.builder.roll(trace.operand(a), as_ints(shift), as_axes(axis))
-    return Tracer(trace, value, scalar=False)
+    return call_builder("roll", a, as_ints(shift), as_axes(axis))
 
 
 @implements(np.repeat)
@@ -225,9 +195,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         raise TypeError("`pad_width` must be of integral type.")
     trace = require_trace()
     pairs = [(int(before), int(after)) for before, after in widths]
-    return make_tracer(
-        trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill))
-    )
+    return Tracer(trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill)))
 
 
 @implements(np.linalg.diagonal)
@@ -237,13 +205,7 @@ def _matrix_diagonal(x: Any, /, *, offset: int = 0) -> Tracer:
 
 @implements(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
-    arguments = (as_index(offset), as_index(axis1), as_index(axis2))
-    return make_view(
-        "diagonal",
-        arguments,
-        a,
-        lambda trace: trace.builder.diagonal(trace.operand(a), *arguments),
-    )
+    return make_view("diagonal", (as_index(offset), as_index(axis1), as_index(axis2)), a)
 
 
 @implements(np.diag)
@@ -265,9 +227,8 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 @implements(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     refuse_unless(mode == "raise", f"take with mode={mode!r}")
-    trace = require_trace()
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
-    return make_tracer(trace, trace.builder.take(trace.operand(a), trace.array(indices), along))
+    return call_builder("take", a, require_trace().array(indices), along)
 
 
 # Arrays like another.

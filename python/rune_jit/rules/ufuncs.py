@@ -15,7 +15,6 @@ from rune_jit.rules.coercions import (
     as_index,
     as_laid_out,
     is_float,
-    make_tracer,
     refuse,
     refuse_unless,
 )
@@ -91,7 +90,7 @@ def _elementwise(
         return products.generalized(ufunc.__name__, *inputs)
     else:
         results = trace.builder.ufunc(ufunc.__name__, operands)
-    tracers = tuple(_masked(make_tracer(trace, value), where) for value in results)
+    tracers = tuple(_masked(Tracer(trace, value), where) for value in results)
     return tracers[0] if len(tracers) == 1 else tracers
 
 
@@ -163,7 +162,7 @@ def _reduce_ignoring_nan(
             " mask one has to specify 'initial'"
         )
     trace = require_trace()
-    x = make_tracer(trace, trace.array(a))
+    x = Tracer(trace, trace.array(a))
     if dtype is not None:
         x = x.astype(dtype)
     of_numbers: Any
@@ -192,7 +191,7 @@ _SCANS: dict[Any, str] = {
 def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tracer:
     if ufunc in _IGNORING_NAN and is_float(np.result_type(a)):
         of_numbers, neutral = _IGNORING_NAN[ufunc]
-        kept, missing = without_nan(make_tracer(require_trace(), require_trace().array(a)), neutral)
+        kept, missing = without_nan(Tracer(require_trace(), require_trace().array(a)), neutral)
         some = np.maximum.accumulate(np.logical_not(missing), axis=axis)
         best: Any = of_numbers.accumulate(kept, axis, dtype)
         return np.where(some, best, best.dtype.type(np.nan))  # type: ignore[no-any-return]
@@ -203,7 +202,7 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tr
     axis = np.lib.array_utils.normalize_axis_index(as_index(axis), value.ndim)
     value = trace.builder.astype(value, wanted)
     if 0 in value.shape:
-        return make_tracer(trace, value)
+        return Tracer(trace, value)
     kind = _SCANS[ufunc]
     if wanted.kind == "b":  # addition is or, multiplication is and
         kind = {"add": "max", "prod": "min"}.get(kind, kind)
@@ -214,7 +213,7 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
     trace = require_trace()
     x, y = trace.array(a), trace.array(b)
     left = trace.builder.reshape(x, [*x.shape, *([1] * y.ndim)])
-    return ufunc(make_tracer(trace, left), b, **kwargs)
+    return ufunc(Tracer(trace, left), b, **kwargs)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

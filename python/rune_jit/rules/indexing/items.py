@@ -126,7 +126,7 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
             axis += 1
     if elements and x._storage.array is not None:
         x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
-    view = make_view("index", known_items, x, lambda t: t.builder.index(t.operand(x), known_items))
+    view = make_view("index", known_items, x)
     for along, at in reversed(elements):
         step = Step("element", (along, at))
         now = step.of(trace.builder, view._value_in(trace))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules.coercions import laid_out_as, make_tracer
+from rune_jit.rules.coercions import laid_out_as
 from rune_jit.rules.indexing.items import basic_view, index_items, is_mask, items_of
 from rune_jit.rules.indexing.selection import Selection, masked_view, select
 from rune_jit.rules.indexing.write import scatter, write_where
@@ -37,13 +37,13 @@ def getitem(x: Tracer, index: Any) -> Any:
     if view is not None:
         if view.ndim or any(item is Ellipsis for item in items):
             return view
-        return make_tracer(trace, view._value_in(trace))  # an element: a scalar
+        return Tracer(trace, view._value_in(trace))  # an element: a scalar
     if any(is_mask(item) and contains_traced(item) for item in items):
         masked = masked_view(trace, x, items)
         if masked is not None and masked[2]:
             return select(trace, masked[0], masked[1])
     parts = index_items(trace, x, items)
-    result = make_tracer(trace, trace.builder.index(trace.operand(x), parts))
+    result = Tracer(trace, trace.builder.index(trace.operand(x), parts))
     # Index arrays behind slices: NumPy lays their axes out before the slices'.
     selects = [not isinstance(part, slice) for part in parts]
     result._storage.order_known = selects == sorted(selects, reverse=True)

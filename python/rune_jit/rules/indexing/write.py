@@ -11,7 +11,7 @@ import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, writes
-from rune_jit.rules.coercions import as_index, make_tracer
+from rune_jit.rules.coercions import as_index
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
 from rune_jit.rules.indexing.masks import WRONG_COUNT, rows_of
 from rune_jit.rules.indexing.selection import Selection
@@ -49,7 +49,7 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
         new = value.spread_over(trace, x, where, np.shape(mask))
     else:
         if isinstance(value, (list, tuple)):
-            value = make_tracer(trace, trace.array(value))
+            value = Tracer(trace, trace.array(value))
         rest = x.shape[np.ndim(mask) :]
         given = np.shape(value)
         while len(given) > len(rest) and same_size(given[0], 1):
@@ -154,7 +154,7 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
         value = trace.operand(np.int64(others[0]))
     if ufunc is np.subtract:
         value = trace.builder.ufunc("negative", [trace.builder.astype(value, x.dtype)])[0]
-    new = make_tracer(trace, trace.builder.astype(value, x.dtype))
+    new = Tracer(trace, trace.builder.astype(value, x.dtype))
     if x.dtype == bool:  # of numbers that compare as bools do
         numbers = x.astype(np.uint8)
         _scatter_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
@@ -199,7 +199,7 @@ def _repeated(trace: Trace, values: Any, size: int, dtype: Any) -> Any:
     given = flat.shape[0]
     if given != size:
         flat = trace.builder.take(flat, trace.constant(np.arange(size) % given), 0)
-    return writes.converted(trace, make_tracer(trace, flat), (size,), np.dtype(dtype))
+    return writes.converted(trace, Tracer(trace, flat), (size,), np.dtype(dtype))
 
 
 @implements(np.put)
@@ -259,7 +259,7 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if axis is None:
         if np.ndim(indices) != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
-        flat = make_tracer(trace, _flat(trace, x))
+        flat = Tracer(trace, _flat(trace, x))
         scatter(trace, flat, (indices,), values)
         _write_flat(trace, x, trace.operand(flat))
         return
@@ -283,7 +283,7 @@ def write_flat(x: Tracer, index: Any, value: Any) -> None:
     writes.refuse_itself("flat", x, value)
     if np.size(value) == 0:
         return
-    flat = make_tracer(trace, _flat(trace, x))
+    flat = Tracer(trace, _flat(trace, x))
     flat._storage.scalar = False
     if isinstance(index, slice):
         target = basic_view(trace, flat, (index,))
@@ -297,7 +297,7 @@ def write_flat(x: Tracer, index: Any, value: Any) -> None:
         at = np.flatnonzero(at) if at.dtype == bool else at
         if at.size:
             new = _repeated(trace, value, at.size, x.dtype)
-            flat[at] = make_tracer(trace, trace.builder.reshape(new, list(at.shape)))
+            flat[at] = Tracer(trace, trace.builder.reshape(new, list(at.shape)))
     _write_flat(trace, x, trace.operand(flat))
 
 
