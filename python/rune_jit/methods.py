@@ -3,6 +3,7 @@ and dtype, or call NumPy's function of the same name."""
 
 from __future__ import annotations
 
+import operator as op
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,37 @@ class ArrayMethods:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
+
+    # The elements.
+
+    def _values(self, what: str) -> np.ndarray:
+        """The elements, for a conversion of this name. Raises ConcretizationError where they are
+        known only when a program runs."""
+        raise NotImplementedError
+
+    def item(self, *args: Any) -> Any:
+        return self._values("item").item(*args)
+
+    def tolist(self) -> Any:
+        return self._values("tolist").tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._values("tobytes").tobytes(order)
+
+    def __bool__(self) -> bool:
+        return bool(self._values("bool"))
+
+    def __int__(self) -> int:
+        return int(self._values("int"))
+
+    def __float__(self) -> float:
+        return float(self._values("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._values("complex"))
+
+    def __index__(self) -> int:
+        return op.index(self._values("index"))
 
     # NumPy's functions, called in another way.
 

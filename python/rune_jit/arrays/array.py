@@ -7,7 +7,6 @@ of the trace."""
 
 from __future__ import annotations
 
-import operator as op
 from typing import Any
 
 import numpy as np
@@ -70,30 +69,6 @@ class Array(ArrayMethods, _core.ArrayBase):
         view = self._values("numpy.asarray")[...]
         view.flags.writeable = False
         return np.array(view, dtype, copy=copy)
-
-    def item(self, *args: Any) -> Any:
-        return self._values("item").item(*args)
-
-    def tolist(self) -> Any:
-        return self._values("tolist").tolist()
-
-    def tobytes(self, order: Any = "C") -> bytes:
-        return self._values("tobytes").tobytes(order)
-
-    def __bool__(self) -> bool:
-        return bool(self._values("bool"))
-
-    def __int__(self) -> int:
-        return int(self._values("int"))
-
-    def __float__(self) -> float:
-        return float(self._values("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._values("complex"))
-
-    def __index__(self) -> int:
-        return op.index(self._values("index"))
 
     def __repr__(self) -> str:
         return "Array" + np.array_repr(to_host(self)).removeprefix("array")

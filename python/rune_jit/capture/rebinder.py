@@ -13,8 +13,9 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
-from rune_jit.capture.shim import BY_FUNCTION, SHIM, ModuleView, vectorized
+from rune_jit.capture.shim import BY_FUNCTION, SHIM, ModuleView
 from rune_jit.errors import StateChangedError
+from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -142,7 +143,7 @@ class Rebinder:
             return self(value)
         if isinstance(value, np.vectorize):
             self._watch.look(value.pyfunc)
-            return vectorized(value)
+            return Vectorized(value)
         if isinstance(value, types.ModuleType):
             return self._view_of(value)
         if not self._trace.captured_are_traced:

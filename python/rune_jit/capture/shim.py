@@ -131,25 +131,8 @@ class _Joined:
 
 # Functions whose results are arrays of their own.
 _MADE = (
-    "linspace",
-    "logspace",
-    "geomspace",
-    "eye",
-    "identity",
-    "tri",
-    "copy",
-    "frombuffer",
-    "fromfunction",
-    "indices",
-    "meshgrid",
-    "diag",
-    "diagflat",
-    "vander",
-    "hanning",
-    "hamming",
-    "blackman",
-    "bartlett",
-    "kaiser",
+    "linspace logspace geomspace eye identity tri copy frombuffer fromfunction indices meshgrid"
+    " diag diagflat vander hanning hamming blackman bartlett kaiser"
 )
 
 
@@ -311,13 +294,8 @@ def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     return array
 
 
-def vectorized(function: np.vectorize) -> host.Vectorized:
-    """What stands for a numpy.vectorize."""
-    return host.Vectorized(function)
-
-
 def _vectorize(*args: Any, **kwargs: Any) -> Any:
-    return vectorized(np.vectorize(*args, **kwargs))
+    return host.Vectorized(np.vectorize(*args, **kwargs))
 
 
 REPLACED: dict[str, Any] = {
@@ -338,7 +316,7 @@ REPLACED: dict[str, Any] = {
     "ascontiguousarray": _ascontiguousarray,
     "arange": _arange,
     "broadcast_to": _broadcast_to,
-    **{name: _made(getattr(np, name)) for name in _MADE},
+    **{name: _made(getattr(np, name)) for name in _MADE.split()},
     "mgrid": _Grid(np.mgrid),
     "ogrid": _Grid(np.ogrid),
     "r_": _Joined(np.r_, columns=False),

@@ -17,7 +17,7 @@ from rune_jit.capture import shim
 from rune_jit.capture.guards import names_in
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse
-from rune_jit.rules.table import implements
+from rune_jit.rules.table import implements, named
 
 _copies: dict[int, Any] = {}  # by id of what they stand for: functions and modules of NumPy
 
@@ -77,15 +77,14 @@ _FUNCTIONS = (
         np,
         "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack"
         " corrcoef cov cross cumulative_prod cumulative_sum diff digitize dsplit dstack"
-        " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 isclose iscomplex isneginf"
-        " isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum polyval"
-        " rollaxis rot90 row_stack sinc split take_along_axis trapezoid tril triu unstack"
-        " unwrap vander vsplit vstack",
+        " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 isclose iscomplex"
+        " isneginf isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum"
+        " polyval rollaxis rot90 row_stack select sinc split stack"
+        " take_along_axis trapezoid tril triu unstack unwrap vander vsplit vstack",
     ),
     (np.linalg, "cross multi_dot"),
 )
 
 for _module, _names in _FUNCTIONS:
-    for _name in _names.split():
-        if hasattr(_module, _name):  # in this version of NumPy
-            implements(getattr(_module, _name))(_traced(getattr(_module, _name)))
+    for _function in named(_module, _names):
+        implements(_function)(_traced(_function))

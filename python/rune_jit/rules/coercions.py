@@ -103,10 +103,11 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     return result
 
 
-def call_builder(name: str, *arguments: Any) -> Tracer:
-    """The builder's method of this name on the first argument."""
+def call_builder(name: str, *arguments: Any, scalar: bool | None = None) -> Tracer:
+    """The builder's method of this name on the first argument; `scalar` is that of Tracer."""
     trace = require_trace()
-    return Tracer(trace, getattr(trace.builder, name)(trace.operand(arguments[0]), *arguments[1:]))
+    method = getattr(trace.builder, name)
+    return Tracer(trace, method(trace.operand(arguments[0]), *arguments[1:]), scalar=scalar)
 
 
 def make_view(kind: str, argument: Any, a: Any) -> Tracer:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules.coercions import (
     as_index,
     as_ints,
@@ -17,6 +16,7 @@ from rune_jit.rules.coercions import (
     refuse_unless,
     traced,
 )
+from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.known import plain
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -65,21 +65,23 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _known_condition(name: str, condition: Any) -> Any:
+    if contains_traced(condition) or isinstance(condition, _core.ArrayBase):
+        raise shape_depends_on_data(name, "write np.where(condition, x, 0)")
+    return np.asarray(plain(condition))
+
+
 @implements(np.compress)
 def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
-    condition = np.asarray(_known_condition("compress", condition))
+    condition = _known_condition("compress", condition)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     return np.take(a, np.flatnonzero(condition), axis=axis)
 
 
-def _known_condition(name: str, condition: Any) -> Any:
-    if contains_traced(condition) or isinstance(condition, _core.ArrayBase):
-        raise DataDependentShapeError(
-            f"{name}: cannot trace this call (the result's shape depends on data)\n"
-            "hint: write np.where(condition, x, 0)"
-        )
-    return plain(condition)
+@implements(np.extract)
+def _extract(condition: Any, arr: Any) -> Any:
+    return np.take(np.ravel(arr), np.flatnonzero(_known_condition("extract", condition)), 0)
 
 
 @implements(np.piecewise)
@@ -304,29 +306,3 @@ def _interp(
     result = np.where(x < xp[0], left, np.where(x > xp[-1], right, result))
     result = np.where(np.isnan(x), x, result)
     return result[()] if scalar else result
-
-
-@implements(np.extract)
-def _extract(condition: Any, arr: Any) -> Any:
-    condition = np.ravel(_known_condition("extract", condition))
-    return np.take(np.ravel(arr), np.flatnonzero(condition), 0)
-
-
-@implements(np.select)
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError("list of cases must be same length as list of conditions")
-    conditions = [traced(condition) for condition in condlist]
-    for i, condition in enumerate(conditions):
-        if condition.dtype != bool:
-            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    dtype = np.result_type(*choicelist, default)
-
-    def converted(x: Any) -> Any:
-        known = type(x) in (bool, int, float)
-        return np.asarray(x).astype(dtype)[()] if known else traced(x).astype(dtype)
-
-    result = converted(default)
-    for condition, choice in zip(conditions[::-1], choicelist[::-1], strict=True):
-        result = np.where(condition, converted(choice), result)
-    return result

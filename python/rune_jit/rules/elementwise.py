@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import DataDependentShapeError
-from rune_jit.rules.coercions import NO_VALUE, as_index, is_float, refuse_unless
+from rune_jit.rules.coercions import NO_VALUE, as_index, call_builder, is_float, refuse_unless
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
@@ -88,14 +88,9 @@ def _imag(val: Any) -> Any:
     return np.zeros_like(val)
 
 
-def _python_bool(x: Any) -> Tracer:
-    trace = require_trace()
-    return Tracer(trace, trace.builder.python_bool(trace.operand(x)))
-
-
 @implements(np.allclose)
 def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    return _python_bool(np.all(np.isclose(a, b, rtol, atol, equal_nan)))
+    return call_builder("python_bool", np.all(np.isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
@@ -105,7 +100,7 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     equal = np.equal(a1, a2)
     if equal_nan:
         equal = equal | (np.not_equal(a1, a1) & np.not_equal(a2, a2))
-    return _python_bool(np.all(equal))
+    return call_builder("python_bool", np.all(equal))
 
 
 @implements(np.array_equiv)
@@ -114,4 +109,4 @@ def _array_equiv(a1: Any, a2: Any) -> Any:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
     except ValueError:
         return False
-    return _python_bool(np.all(np.equal(a1, a2)))
+    return call_builder("python_bool", np.all(np.equal(a1, a2)))

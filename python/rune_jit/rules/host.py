@@ -16,7 +16,7 @@ from rune_jit import _core
 from rune_jit.errors import ConcretizationError, DataDependentShapeError, UnsupportedOpError
 from rune_jit.rules.coercions import traced
 from rune_jit.rules.known import plain, run_known
-from rune_jit.rules.table import ON_HOST, implements
+from rune_jit.rules.table import ON_HOST, implements, named
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
@@ -323,10 +323,7 @@ class Vectorized:
 
 
 for _module, _probe, _names in _FUNCTIONS:
-    for _name in _names.split():
-        if hasattr(_module, _name):  # in this version of NumPy
-            ON_HOST[getattr(_module, _name)] = _probe
+    ON_HOST.update(dict.fromkeys(named(_module, _names), _probe))
 for _alternative, _names in _DATA_DEPENDENT:
-    for _name in _names.split():
-        if hasattr(np, _name):
-            implements(getattr(np, _name))(_data_dependent(_name, _alternative))
+    for _function in named(np, _names):
+        implements(_function)(_data_dependent(_function.__name__, _alternative))

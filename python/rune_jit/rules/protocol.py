@@ -21,7 +21,6 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     counting,
     elementwise,
     host,
-    joins,
     products,
     reductions,
     shapes,
@@ -34,29 +33,22 @@ from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
-from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS
+from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
+# What a Python operator may take beside a tracer.
+_OPERANDS = (
+    *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase, list),
+    tuple,
+)
+
 
 def is_operand(x: Any) -> bool:
     """Whether a Python operator may take x beside a tracer."""
-    return isinstance(
-        x,
-        (
-            Tracer,
-            Size,
-            Selection,
-            numbers.Number,
-            np.ndarray,
-            np.generic,
-            _core.ArrayBase,
-            list,
-            tuple,
-        ),
-    )
+    return isinstance(x, _OPERANDS)
 
 
 # The two protocols and the operators.
@@ -137,9 +129,6 @@ def _as_arrays(result: Any) -> Any:
     return result
 
 
-# Arrays whose values are known while tracing: NumPy itself computes.
-
-
 def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
@@ -180,26 +169,15 @@ def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 _CASTING_OF_OUT = {
-    np.dot: "no",
-    np.argmax: "no",
-    np.argmin: "no",
-    np.mean: "unsafe",
-    np.std: "unsafe",
+    **dict.fromkeys((np.dot, np.argmax, np.argmin), "no"),
+    **dict.fromkeys((np.mean, np.std), "unsafe"),
 }
 
 # NumPy adds and multiplies in the dtype of the array for the result.
-_IN_DTYPE_OF_OUT = (
-    np.sum,
-    np.prod,
-    np.cumsum,
-    np.cumprod,
-    np.nansum,
-    np.nanprod,
-    np.nancumsum,
-    np.nancumprod,
-    np.nanmean,
-    np.cumulative_sum,
-    np.cumulative_prod,
+_IN_DTYPE_OF_OUT = named(
+    np,
+    "sum prod cumsum cumprod nansum nanprod nancumsum nancumprod nanmean cumulative_sum"
+    " cumulative_prod",
 )
 
 
@@ -216,9 +194,6 @@ def _position_of_out(func: Callable[..., Any]) -> int:
         if parameter.kind is parameter.VAR_POSITIONAL:
             break
     return sys.maxsize
-
-
-# Views.
 
 
 # What Tracer has of a numpy.ndarray beyond ArrayMethods.

@@ -13,6 +13,7 @@ from rune_jit.rules.coercions import (
     as_axes,
     as_axis,
     as_flag,
+    call_builder,
     is_axis_of_scalar,
 )
 from rune_jit.rules.statistics import degrees_removed, masked_mean, masked_variance
@@ -100,10 +101,7 @@ def _mean(
 ) -> Tracer:
     if where is not NO_VALUE and where is not True:
         return masked_mean(a, axis, dtype, keepdims, where)  # type: ignore[no-any-return]
-    trace = require_trace()
-    return Tracer(
-        trace, trace.builder.mean(trace.operand(a), as_axes(axis), as_flag(keepdims), dtype)
-    )
+    return call_builder("mean", a, as_axes(axis), as_flag(keepdims), dtype)
 
 
 def _variance(
@@ -122,13 +120,7 @@ def _variance(
     if mean is not NO_VALUE or not (where is NO_VALUE or where is True):
         variance = masked_variance(a, axis, dtype, ddof, keepdims, where, mean)
         return np.sqrt(variance) if root else variance  # type: ignore[no-any-return]
-    trace = require_trace()
-    return Tracer(
-        trace,
-        trace.builder.variance(
-            trace.operand(a), as_axes(axis), as_flag(keepdims), dtype, float(ddof), root
-        ),
-    )
+    return call_builder("variance", a, as_axes(axis), as_flag(keepdims), dtype, float(ddof), root)
 
 
 implements(np.var)(functools.partial(_variance, False))

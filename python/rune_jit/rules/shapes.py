@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules.coercions import (
     as_axes,
     as_axis,
@@ -22,6 +21,7 @@ from rune_jit.rules.coercions import (
     refuse,
     refuse_unless,
 )
+from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -91,7 +91,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
-    return _permuted(np.transpose, a, as_axes(axes))
+    axes = range(np.ndim(a))[::-1] if axes is None else as_ints(axes)
+    return make_view("transpose", tuple(axes), a)
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -156,16 +157,13 @@ def _size(a: Any, axis: Any = None) -> int:
 
 @implements(np.roll)
 def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
-    return call_builder("roll", a, as_ints(shift), as_axes(axis))
+    return call_builder("roll", a, as_ints(shift), as_axes(axis), scalar=False)
 
 
 @implements(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     if contains_traced(repeats):
-        raise DataDependentShapeError(
-            "repeat: cannot trace counts that are traced (the result's shape depends on data)\n"
-            "hint: pass them as static: jit(static_argnums=...)"
-        )
+        raise shape_depends_on_data("repeat")
     if not isinstance(repeats, numbers.Integral):
         a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
         taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
@@ -181,10 +179,7 @@ def _tile(A: Any, reps: Any) -> Tracer:
 @implements(np.pad)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
     if contains_traced(pad_width):
-        raise DataDependentShapeError(
-            "pad: cannot trace widths that are traced (the result's shape depends on data)\n"
-            "hint: pass them as static: jit(static_argnums=...)"
-        )
+        raise shape_depends_on_data("pad")
     refuse_unless(isinstance(mode, str), "pad with a function as mode")
     refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
     fill = kwargs.pop("constant_values", 0)
@@ -229,6 +224,16 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
     refuse_unless(mode == "raise", f"take with mode={mode!r}")
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
     return call_builder("take", a, require_trace().array(indices), along)
+
+
+@implements(np.concatenate, np.concat)
+def _concatenate(
+    arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind"
+) -> Tracer:
+    refuse_unless(casting == "same_kind", "concatenate with casting=")
+    trace = require_trace()
+    parts = [trace.array(x) for x in arrays]
+    return Tracer(trace, trace.builder.concatenate(parts, as_axis(axis), dtype))
 
 
 # Arrays like another.

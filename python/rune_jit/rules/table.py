@@ -13,6 +13,11 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 ON_HOST: dict[Any, Callable[..., Any]] = {}
 
 
+def named(module: Any, names: str) -> list[Any]:
+    """The functions of these names that this version of NumPy has in the module."""
+    return [getattr(module, name) for name in names.split() if hasattr(module, name)]
+
+
 def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the traced form of NumPy functions."""
 
@@ -32,41 +37,14 @@ def supported_functions() -> list[str]:
 # Functions that return views of their arguments, or one of them as it is.
 VIEWS = frozenset(
     [
-        np.reshape,
-        np.ravel,
-        np.transpose,
-        np.permute_dims,
-        np.matrix_transpose,
-        np.swapaxes,
-        np.moveaxis,
-        np.rollaxis,
-        np.expand_dims,
-        np.squeeze,
-        np.broadcast_to,
-        np.broadcast_arrays,
-        np.atleast_1d,
-        np.atleast_2d,
-        np.atleast_3d,
-        np.ix_,
-        np.einsum,
-        np.shape,
-        np.ndim,
-        np.size,
-        np.array_split,
-        np.split,
-        np.hsplit,
-        np.vsplit,
-        np.dsplit,
-        np.unstack,
-        np.flip,
-        np.fliplr,
-        np.flipud,
-        np.rot90,
-        np.diagonal,
-        np.real,
-        np.real_if_close,
+        *named(
+            np,
+            "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis"
+            " expand_dims squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d"
+            " ix_ einsum shape ndim size array_split split hsplit vsplit dsplit unstack flip"
+            " fliplr flipud rot90 diagonal real real_if_close",
+        ),
+        *named(np.linalg, "diagonal matrix_transpose"),
         np.lib.stride_tricks.sliding_window_view,
-        np.linalg.diagonal,
-        np.linalg.matrix_transpose,
     ]
 )

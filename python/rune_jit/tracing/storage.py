@@ -55,7 +55,8 @@ class Step(NamedTuple):
         if self.kind == "index":
             return builder.put(old, list(self.argument), part)
         if self.kind == "transpose":
-            return builder.transpose(part, [int(i) for i in np.argsort(self.argument)])
+            axes = [axis % old.ndim for axis in self.argument]
+            return builder.transpose(part, [axes.index(i) for i in range(old.ndim)])
         if self.kind == "reshape":
             return builder.reshape(part, list(old.shape))
         if self.kind == "diagonal":

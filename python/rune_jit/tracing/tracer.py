@@ -1,10 +1,8 @@
-"""Tracer: the array that a traced function computes with. It has a shape and a dtype but no values.
-(More than 500 lines: the methods and operators of one class.)"""
+"""Tracer: the array that a traced function computes with. It has shape and dtype but no values."""
 
 from __future__ import annotations
 
 import dis
-import operator as op
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -169,52 +167,21 @@ class Tracer(ArrayMethods):
             f" made at {self._site()})\n  at {filename}:{line}\nhint: {hint}"
         )
 
-    def _known(self, what: str, hint: str) -> np.ndarray:
+    def _values(self, what: str) -> np.ndarray:
         """The values; raises ConcretizationError if they are known only when the program runs."""
         array = self._array()
         if array is None:
             if what in _CONVERSIONS:
                 _refuse_store(3)
-            self._concretization(what, hint)
+            hint = f"return the array, and call {what}() on the result"
+            self._concretization(what, _HINTS.get(what, hint))
         return array
 
-    def __bool__(self) -> bool:
-        hint = "write np.where(condition, a, b) instead of if/and/or, or pass what decides as"
-        return bool(self._known("bool", hint + " static: jit(static_argnums=...)"))
-
-    def __float__(self) -> float:
-        hint = "keep it an array: x.astype(np.float64), or np functions instead of math's"
-        return float(self._known("float", hint))
-
-    def __complex__(self) -> complex:
-        return complex(self._known("complex", "complex numbers cannot be traced"))
-
-    def __int__(self) -> int:
-        hint = "keep it an array: x.astype(np.int64), or pass the number as static:"
-        return int(self._known("int", hint + " jit(static_argnums=...)"))
-
-    def __index__(self) -> int:
-        hint = "sizes, axes and loop bounds must be known while tracing: pass the argument as"
-        hint += " static with jit(static_argnums=...), or take it from x.shape"
-        return op.index(self._known("index", hint))
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        hint = "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead of"
-        hint += " np.float32(x), and the traced array itself instead of np.asarray(x)"
-        return np.array(self._known("numpy.asarray", hint), dtype)
+        return np.array(self._values("numpy.asarray"), dtype)
 
     def __hash__(self) -> int:
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
-
-    def item(self, *args: Any) -> Any:
-        return self._known("item", "return the array, and call item() on the result").item(*args)
-
-    def tolist(self) -> Any:
-        return self._known("tolist", "return the array, and call tolist() on the result").tolist()
-
-    def tobytes(self, order: Any = "C") -> bytes:
-        hint = "return the array, and call tobytes() on the result"
-        return self._known("tobytes", hint).tobytes(order)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(np.ndarray, name):
@@ -227,6 +194,20 @@ class Tracer(ArrayMethods):
 
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
+
+# By what asks for the values: what to write instead.
+_HINTS = {
+    "bool": "write np.where(condition, a, b) instead of if/and/or, or pass what decides as static:"
+    " jit(static_argnums=...)",
+    "float": "keep it an array: x.astype(np.float64), or np functions instead of math's",
+    "complex": "complex numbers cannot be traced",
+    "int": "keep it an array: x.astype(np.int64), or pass the number as static:"
+    " jit(static_argnums=...)",
+    "index": "sizes, axes and loop bounds must be known while tracing: pass the argument as static"
+    " with jit(static_argnums=...), or take it from x.shape",
+    "numpy.asarray": "use np.stack([...]) instead of np.array([...]), x.astype(np.float32) instead"
+    " of np.float32(x), and the traced array itself instead of np.asarray(x)",
+}
 
 # What NumPy calls when a traced array is assigned to an element of its own.
 _CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
