@@ -41,17 +41,19 @@ def degrees_removed(ddof: Any, correction: Any) -> Any:
     return correction
 
 
+def _mean(x: Any, mask: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    """The mean of the elements under a mask."""
+    total = np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims, where=mask)
+    return _quotient(total, _count(mask, x, axis, keepdims))
+
+
 def masked_mean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Any:
     """numpy.mean with where=."""
     a, keepdims = traced(a), as_flag(keepdims)
-    result = None
-    if dtype is None and a.dtype.kind in "biu":
-        dtype = np.float64
-    elif dtype is None and a.dtype == np.float16:
-        dtype, result = np.float32, np.float16
-    total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    mean = _quotient(total, _count(where, a, axis, keepdims))
-    return mean if result is None else mean.astype(result)
+    if dtype is None and a.dtype == np.float16:
+        return _mean(a, where, axis, np.float32, keepdims).astype(np.float16)
+    dtype = np.float64 if dtype is None and a.dtype.kind in "biu" else dtype
+    return _mean(a, where, axis, dtype, keepdims)
 
 
 def masked_variance(
@@ -63,8 +65,7 @@ def masked_variance(
         dtype = np.float64
     where = True if where is NO_VALUE else where
     if mean is NO_VALUE:
-        total = np.sum(a, axis=axis, dtype=dtype, keepdims=True, where=where)
-        mean = _quotient(total, _count(where, a, axis, True))
+        mean = _mean(a, where, axis, dtype, True)
     deviation = a - mean
     total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     return _quotient(total, np.maximum(_count(where, a, axis, keepdims) - ddof, 0))
@@ -79,12 +80,6 @@ def without_nan(x: Any, other: float, where: Any = True) -> tuple[Any, Any]:
     if where is not True:
         missing = np.logical_or(missing, np.logical_not(where))
     return np.where(missing, x.dtype.type(other), x), missing
-
-
-def _parts(a: Any, neutral: Any) -> tuple[Any, Any]:
-    """a with another value for NaN, and where it is NaN: None if its dtype has none."""
-    a = traced(a)
-    return without_nan(a, neutral) if a.dtype.kind == "f" else (a, None)
 
 
 def _nan_extreme(
@@ -102,8 +97,9 @@ def _nan_extreme(
 def _nan_arg(
     function: Any, worst: float, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
 ) -> Any:
-    a, missing = _parts(a, worst)
-    if missing is not None and a.size:
+    a = traced(a)
+    if a.dtype.kind == "f" and a.size:
+        a, missing = without_nan(a, worst)
         none_left = np.any(np.all(missing, axis=axis))
         trace = require_trace()
         trace.must_be_equal(trace.operand(none_left), False, "All-NaN slice encountered")
@@ -116,23 +112,25 @@ implements(np.nanargmin)(functools.partial(_nan_arg, np.argmin, np.inf))
 implements(np.nanargmax)(functools.partial(_nan_arg, np.argmax, -np.inf))
 
 
-def _check_inexact(dtype: Any) -> None:
+def _present(a: Any, dtype: Any, where: Any) -> Any:
+    """Which elements `where` selects that are not NaN; None if their dtype has no NaN. Raises
+    NumPy's TypeError if they cannot be added up as `dtype`."""
+    if a.dtype.kind != "f":
+        return None
     if dtype is not None and not issubclass(np.dtype(dtype).type, np.inexact):
         raise TypeError("If a is inexact, then dtype must be inexact")
+    return np.logical_not(np.isnan(a)) & (True if where is NO_VALUE else where)
 
 
 @implements(np.nanmean)
 def _nanmean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
 ) -> Any:
-    kept, missing = _parts(a, 0)
-    options = _given(where=where)
-    if missing is None:
-        return np.mean(kept, axis=axis, dtype=dtype, keepdims=as_flag(keepdims), **options)
-    _check_inexact(dtype)
-    total = np.sum(kept, axis=axis, dtype=dtype, keepdims=as_flag(keepdims), **options)
-    present = np.logical_not(missing) & options.get("where", True)
-    return _quotient(total, _count(present, present, axis, as_flag(keepdims)))
+    a, keepdims = traced(a), as_flag(keepdims)
+    present = _present(a, dtype, where)
+    if present is None:
+        return np.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))
+    return _mean(a, present, axis, dtype, keepdims)
 
 
 @implements(np.nanvar)
@@ -147,19 +145,16 @@ def _nanvar(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Any:
-    kept, missing = _parts(a, 0)
-    keepdims, options = as_flag(keepdims), _given(where=where)
-    if missing is None:
-        options |= _given(mean=mean, correction=correction)
-        return np.var(kept, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
-    _check_inexact(dtype)
+    a, keepdims = traced(a), as_flag(keepdims)
+    present = _present(a, dtype, where)
+    if present is None:
+        options = _given(where=where, mean=mean, correction=correction)
+        return np.var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
     ddof = degrees_removed(ddof, correction)
-    present = np.logical_not(missing) & options.get("where", True)
     if mean is NO_VALUE:
-        total = np.sum(kept, axis=axis, dtype=dtype, keepdims=True, **options)
-        mean = _quotient(total, _count(present, present, axis, True))
-    deviation = np.where(present, (kept - mean).astype(kept.dtype), kept.dtype.type(0))
-    total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims)
+        mean = _mean(a, present, axis, dtype, True)
+    deviation = (a - mean).astype(a.dtype)
+    total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims, where=present)
     freedom = _count(present, present, axis, keepdims) - ddof
     return np.where(freedom <= 0, total.dtype.type(np.nan), _quotient(total, freedom))[()]
 

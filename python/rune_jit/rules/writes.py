@@ -130,29 +130,28 @@ def _output(out: Any, name: str) -> Tracer:
     return out  # type: ignore[no-any-return]
 
 
+def _not_broadcastable(out: Any, common: Any, given: Any) -> Exception:
+    return mismatch(
+        f"non-broadcastable output operand with shape {shape_text(out)} doesn't match the broadcast"
+        f" shape {shape_text(common)}",
+        given,
+        out,
+    )
+
+
 def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     """Writes a result of the ufunc to out."""
     out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
     if not broadcasts(tuple(value.shape), out.shape):
-        raise mismatch(
-            f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't match"
-            f" the broadcast shape {shape_text(broadcast_shapes(value.shape, out.shape))}",
-            value.shape,
-            out.shape,
-        )
+        raise _not_broadcastable(out.shape, broadcast_shapes(value.shape, out.shape), value.shape)
     new = trace.builder.astype(value, out.dtype)
     new = trace.builder.broadcast_to(new, list(out.shape))
     if where is not True:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if not same_shape(new.shape, out.shape):
-            raise mismatch(
-                f"non-broadcastable output operand with shape {shape_text(out.shape)} doesn't"
-                f" match the broadcast shape {shape_text(tuple(new.shape))}",
-                new.shape,
-                out.shape,
-            )
+            raise _not_broadcastable(out.shape, tuple(new.shape), new.shape)
     write(out, new)
 
 

@@ -16,30 +16,30 @@ WRONG_COUNT = (
 )
 
 
-def rows_of(trace: Trace, x: Tracer, counts: Any, rows: Any) -> Any:
-    """For each element of a mask over x, of which these are the running counts, the row that
-    belongs to it if it is true."""
-    builder = trace.builder
-    at = builder.clip(builder.ufunc("subtract", [counts, 1])[0], 0, rows.shape[0] - 1)
-    builder.assume_range(at, 0, rows.shape[0] - 1)
-    return builder.reshape(builder.take(rows, at, 0), list(x.shape))
-
-
-def spread(trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any) -> Any:
-    """The value of an array like x whose elements under the mask are the first `count` rows, a
-    traced number. A call raises ValueError if there are not as many."""
+def spread(
+    trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any, message: str = WRONG_COUNT
+) -> Any:
+    """The value of an array like x whose elements under the mask are the first `count` rows, an
+    int or a traced number. A call raises ValueError if there are not as many; one traced row is
+    for all."""
     builder = trace.builder
     if math.prod(mask.shape) == 0 or rows.shape[0] == 0:
-        if rows.shape[0] == 0:
-            found = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
-            trace.must_be_equal(0, found, WRONG_COUNT)
+        found = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
+        if rows.shape[0] == 0 or isinstance(count, int):
+            trace.must_be_equal(0 if rows.shape[0] == 0 else count, found, message)
         return trace.operand(x)
     counts = builder.running_count(mask)
     found = builder.index(counts, [-1])
-    is_one = builder.ufunc("equal", [count, 1])[0]  # one element is for all
-    trace.must_be_equal(builder.where(is_one, found, count), found, WRONG_COUNT)
-    counts = builder.where(is_one, 1, counts)
-    return builder.astype(rows_of(trace, x, counts, rows), x.dtype)
+    if isinstance(count, int):
+        trace.must_be_equal(count, found, message)
+    else:
+        is_one = builder.ufunc("equal", [count, 1])[0]
+        trace.must_be_equal(builder.where(is_one, found, count), found, message)
+        counts = builder.where(is_one, 1, counts)
+    last = rows.shape[0] - 1
+    at = builder.clip(builder.ufunc("subtract", [counts, 1])[0], 0, last)
+    builder.assume_range(at, 0, last)
+    return builder.astype(builder.reshape(builder.take(rows, at, 0), list(x.shape)), x.dtype)
 
 
 def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:

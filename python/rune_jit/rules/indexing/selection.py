@@ -87,36 +87,15 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         trace = require_trace()
         x = self.full
         where = Tracer(trace, trace.builder.broadcast_to(self.where, list(x.shape)))
-        given = {} if dtype is None else {"dtype": dtype}
-        if name in ("sum", "prod"):
-            neutral = x.dtype.type(name == "prod")
-            return getattr(np, name)(np.where(where, x, neutral), **given)
-        if name in ("any", "all"):
-            return (
-                np.any(where & (x != 0))
-                if name == "any"
-                else np.all(np.logical_not(where) | (x != 0))
-            )
+        options: dict[str, Any] = {"where": where}
+        if dtype is not None:
+            options["dtype"] = dtype
         if name in ("max", "min"):
             ufunc = "maximum" if name == "max" else "minimum"
             message = f"zero-size array to reduction operation {ufunc} which has no identity"
             trace.must_be_equal(trace.operand(np.any(where)), True, message)
-            return getattr(np, name)(np.where(where, x, _extreme(x.dtype, name == "min")))
-        return self._moment(name, where, dtype)
-
-    def _moment(self, name: str, where: Tracer, dtype: Any) -> Any:
-        """mean, var or std."""
-        x = self.full
-        if dtype is not None:
-            raise self.refusal(f"{name} with dtype=")
-        result = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
-        x = x.astype(np.float32 if result == np.float16 else result)
-        zero = x.dtype.type(0)
-        count = np.sum(where).astype(x.dtype)
-        mean = np.sum(np.where(where, x, zero)) / count
-        if name != "mean":
-            mean = np.sum(np.where(where, (x - mean) ** 2, zero)) / count
-        return (np.sqrt(mean) if name == "std" else mean).astype(result)
+            options["initial"] = _extreme(x.dtype, name == "min")
+        return getattr(np, name)(x, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

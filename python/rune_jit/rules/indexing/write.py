@@ -3,7 +3,6 @@ built on them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, writes
 from rune_jit.rules.coercions import as_index
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
-from rune_jit.rules.indexing.masks import WRONG_COUNT, rows_of
+from rune_jit.rules.indexing.masks import WRONG_COUNT, spread
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import plain
 from rune_jit.rules.table import implements
@@ -66,7 +65,6 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
 def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
     """The value of an array like x whose elements under the mask are the rows of `value` in order.
     A call raises NumPy's ValueError if there are not as many."""
-    builder = trace.builder
     rest = x.shape[np.ndim(mask) :]
     given = np.shape(value)
     while len(given) > len(rest) + 1 and same_size(given[0], 1):
@@ -87,14 +85,7 @@ def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
             f" be broadcast to indexing result of shape ({{}},{wanted})"
         )
     rows = writes.converted(trace, value, (given[0], *rest), x.dtype)
-    count = given[0]
-    if math.prod(np.shape(mask)) == 0 or count == 0:
-        found = builder.reduce("sum", trace.array(mask), None, False, np.dtype(np.int64))
-        trace.must_be_equal(count, found, message)
-        return trace.operand(x)
-    counts = builder.running_count(trace.array(mask))
-    trace.must_be_equal(count, builder.index(counts, [-1]), message)
-    return rows_of(trace, x, counts, rows)
+    return spread(trace, x, trace.array(mask), rows, given[0], message)
 
 
 # ufunc.at.
