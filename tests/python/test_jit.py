@@ -207,6 +207,54 @@ def test_rebound_closure_cells_are_noticed(jit: Any) -> None:
     np.testing.assert_array_equal(g(X), X + 2)
 
 
+class Part:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+PARTS = {number: Part(float(number % 7)) for number in range(25_000)}
+BY_FUNCTION: dict[Any, float] = {}
+
+
+def test_large_containers_of_objects_are_watched(jit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = jit(lambda x: x * PARTS[3].factor)
+    np.testing.assert_array_equal(f(X), X * 3)
+    monkeypatch.setattr(PARTS[3], "factor", 4.0)
+    np.testing.assert_array_equal(f(X), X * 4)
+    monkeypatch.setitem(PARTS, 3, Part(5.0))
+    np.testing.assert_array_equal(f(X), X * 5)
+
+
+def test_functions_are_keys_of_dicts(jit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BY_FUNCTION, inspect.cleandoc, 1.0)
+    monkeypatch.setitem(BY_FUNCTION, double, 2.0)
+    f = jit(lambda x: double(x) * BY_FUNCTION[double])
+    np.testing.assert_array_equal(f(X), X * 4)
+    BY_FUNCTION[double] = 3.0
+    np.testing.assert_array_equal(f(X), X * 6)
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def test_a_class_keeps_its_identity_and_its_attributes() -> None:
+    """A trace cannot run against a copy of a class, so what it writes to one is taken back."""
+
+    class Counter:
+        calls = 0
+
+    @rune_jit.jit(fallback="silent")
+    def f(x: Any, counter: Any) -> Any:
+        Counter.calls += 1
+        return x + 1 if type(counter) is Counter and isinstance(counter, Counter) else x
+
+    counter = Counter()
+    for calls in range(1, 4):
+        np.testing.assert_array_equal(f(X, counter), X + 1)
+        assert Counter.calls == calls
+
+
 def test_methods(jit: Any) -> None:
     class Model:
         def __init__(self, w: Any) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import pickle
-import random
 import sys
 import sysconfig
 import types
@@ -27,7 +25,6 @@ from rune_jit.errors import StateChangedError, UnsupportedOpError
 # (kind, holder, name, value), as cpp/bindings/guards.h says.
 Guard = tuple[str, Any, Any, Any]
 
-_MOST_GUARDS = 20_000
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
 _MOST_HELD = 1000  # objects looked through for arrays
 _PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE
@@ -81,6 +78,8 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any]) -> bool:
     if id(x) in seen or depth == 0 or len(seen) > _MOST_HELD:
         return False
     seen[id(x)] = x
+    if type(x) is dict and any(isinstance(key, types.FunctionType) for key in x):
+        return True  # the trace has copies of functions, which it looks up
     held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
     return any(
         is_replaceable(item) or (_can_be_copied(item) and _holds_arrays(item, depth - 1, seen))
@@ -98,11 +97,14 @@ class Watch:
     def __init__(self, function: Any) -> None:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
-        self._containers: list[tuple[Any, Any]] = []  # with copies
-        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with their attributes
-        self._arrays: list[tuple[np.ndarray, np.ndarray]] = []  # with copies
+        # What the trace may change, as guards on all that it holds: arrays, containers (which may
+        # grow) and the attributes of objects (which may not; `name` is "attributes").
+        self._kept: list[Guard] = []
+        from rune_jit.capture import generators  # a process may trace nothing
+
+        self._random = generators
         self._generators: list[tuple[Any, Any]] = [
-            (source, _random_state(source)) for source in (None, random)
+            (source, generators.state_of(source)) for source in generators.GLOBAL
         ]
         self._names: set[str] = set()  # in the code of all functions met so far
         self._by_name: list[Callable[[set[str]], None]] = []  # take names that are new
@@ -118,11 +120,6 @@ class Watch:
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder."""
-        if len(self._guards) >= _MOST_GUARDS:
-            raise UnsupportedOpError(
-                "jit: cannot watch what the function reads through globals and attributes (more"
-                f" than {_MOST_GUARDS} values)\nhint: pass large containers as arguments"
-            )
         self._guards.setdefault((kind, id(holder), name), (kind, holder, name, value))
 
     def guard_item(self, holder: dict[str, Any], name: str, value: Any) -> None:
@@ -132,14 +129,12 @@ class Watch:
 
     def guard_content(self, x: Any) -> None:
         """Notes that the trace may read everything that a container holds."""
-        held: Any
+        copy: Any
+        kind, copy = "items", dict(x) if isinstance(x, dict) else list(x)
         if isinstance(x, (set, bytearray)):
-            held = x.copy()
-            self.guard("equal", x, None, held)
-        else:
-            held = dict(x) if isinstance(x, dict) else list(x)
-            self.guard("items", x, None, held)
-        self._containers.append((x, held))
+            kind, copy = "equal", x.copy()
+        self.guard(kind, x, None, copy)
+        self._kept.append((kind, x, None, copy))
 
     def guard_function(self, function: types.FunctionType) -> list[Any]:
         """Notes that the trace reads a function's code, its default arguments and the variables of
@@ -180,7 +175,7 @@ class Watch:
     def attributes(self, x: Any) -> dict[str, Any]:
         """The attributes of an object as they are now; the trace must not change them."""
         held = dict(vars(x))
-        self._objects.append((x, held))
+        self._kept.append(("items", vars(x), "attributes", held))
         return held
 
     # Looking through what is not copied.
@@ -193,7 +188,7 @@ class Watch:
             return
         self._seen[id(x)] = x
         if isinstance(x, np.ndarray):
-            self._arrays.append((x, x.copy()))
+            self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
             self._look_at_function(x)
         elif isinstance(x, types.MethodType):
@@ -207,8 +202,8 @@ class Watch:
                 self._look_at_names(vars(x))
         elif isinstance(x, type):
             self.look_at_class(x, x)
-        elif isinstance(x, (np.random.Generator, np.random.RandomState, random.Random)):
-            self._generators.append((x, _random_state(x)))
+        elif isinstance(x, self._random.KINDS):
+            self._generators.append((x, self._random.state_of(x)))
         elif isinstance(getattr(x, "__wrapped__", None), types.FunctionType):
             self.look(x.__wrapped__)
             self.look(getattr(x, "__self__", None))
@@ -307,8 +302,7 @@ class Watch:
                 if kind == "items":
                     for item in held.values() if isinstance(held, dict) else held:
                         self.look(item)
-        arrays: list[Guard] = [("content", array, None, copy) for array, copy in self._arrays]
-        return list(self._guards.values()) + arrays
+        return [*self._guards.values(), *(kept for kept in self._kept if kept[0] == "content")]
 
     def refuse_changes(self, function: str) -> None:
         """Raises UnsupportedOpError if something has changed that a call of the program would leave
@@ -317,19 +311,20 @@ class Watch:
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
         what = next((_change(*guard) for guard in changed if _change(*guard)), None)
-        for x, held in self._objects:
-            what = what or next((name for name in vars(x) if name not in held), None)
+        for _, held, is_object, before in self._kept:
+            if is_object:
+                what = what or next((name for name in held if name not in before), None)
         if what:
             raise StateChangedError(
                 f"{function}: cannot trace a function that changes {what} (a later call would not)"
                 "\nhint: return the new value"
             )
-        if any(_is_broken("content", array, None, copy) for array, copy in self._arrays):
+        if any(kept[0] == "content" and _is_broken(*kept) for kept in self._kept):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
             )
-        if any(_random_state(source) != state for source, state in self._generators):
+        if any(self._random.state_of(source) != state for source, state in self._generators):
             raise UnsupportedOpError(
                 f"{function}: cannot trace random numbers of NumPy or Python (each call would get"
                 " the same)\nhint: use rune_jit.random, or pass the numbers as an argument"
@@ -346,20 +341,18 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(holder, name, value)
-        for x, held in self._objects:
-            for name in vars(x).keys() - held.keys():
-                del vars(x)[name]
-        for container, copy in self._containers:
-            kind = "equal" if isinstance(container, (set, bytearray)) else "items"
-            if _is_broken(kind, container, None, copy):
-                container.clear()
-                is_sequence = isinstance(container, (list, deque, bytearray))
-                (container.extend if is_sequence else container.update)(copy)
-        for array, values in self._arrays:
-            if _is_broken("content", array, None, values):
-                array[...] = values
+        for kept in self._kept:
+            if not _is_broken(*kept):
+                continue
+            kind, held, _, before = kept
+            if kind == "content":
+                held[...] = before
+            else:
+                held.clear()
+                is_sequence = isinstance(held, (list, deque, bytearray))
+                (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
-            _set_random_state(source, state)
+            self._random.set_state(source, state)
 
 
 def _is_broken(*guard: Any) -> bool:
@@ -385,25 +378,3 @@ def _function_of(raw: Any) -> types.FunctionType | None:
         if not isinstance(raw, types.FunctionType):
             raw = getattr(raw, name, raw)
     return raw if isinstance(raw, types.FunctionType) else None
-
-
-def _random_state(source: Any) -> Any:
-    """The state of a generator, to be compared and set again; None is NumPy's global one."""
-    if isinstance(source, np.random.Generator):
-        return pickle.dumps(source.bit_generator.state)
-    if source is None or isinstance(source, np.random.RandomState):
-        state: Any = (np.random if source is None else source).get_state()
-        kind, keys, *rest = state
-        return (kind, keys.tobytes(), *rest)
-    return source.getstate()
-
-
-def _set_random_state(source: Any, state: Any) -> None:
-    if isinstance(source, np.random.Generator):
-        source.bit_generator.state = pickle.loads(state)
-    elif source is None or isinstance(source, np.random.RandomState):
-        kind, keys, *rest = state
-        target = np.random if source is None else source
-        target.set_state((kind, np.frombuffer(keys, np.uint32), *rest))
-    else:
-        source.setstate(state)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
-from rune_jit.capture.shim import BY_FUNCTION, SHIM, ModuleView
+from rune_jit.capture.shim import SHIM, ModuleView, replacements
 from rune_jit.errors import StateChangedError
 from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.trace import Trace
@@ -134,7 +134,7 @@ class Rebinder:
         return stand_in
 
     def _stand_in(self, value: Any) -> Any:
-        replacement = BY_FUNCTION.get(id(value))
+        replacement = replacements().get(id(value))
         if replacement is not None:
             return replacement
         if value is np:
@@ -168,13 +168,16 @@ class Rebinder:
             if type(holder) is list:
                 copy += map(self.inside, holder)
             else:
-                copy.update({name: self.inside(value) for name, value in holder.items()})
+                copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
             self._holders.append((copy, type(copy)(copy)))
         else:
             copy = object.__new__(type(holder))
             self._copies[id(holder)] = (holder, copy)
             self._copy_attributes(holder, copy)
         return copy
+
+    def _key(self, key: Any) -> Any:
+        return self(key) if isinstance(key, types.FunctionType) else key
 
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives a copy of an object its attributes and methods as the trace sees them."""

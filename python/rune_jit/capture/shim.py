@@ -329,7 +329,7 @@ class _Shim(types.ModuleType):
     """Stands for the numpy module inside a trace."""
 
     def __getattr__(self, name: str) -> Any:
-        return _RANDOM if name == "random" else getattr(np, name)
+        return _random() if name == "random" else getattr(np, name)
 
     def __dir__(self) -> list[str]:
         return dir(np)
@@ -355,21 +355,27 @@ def _refusing(function: Any, name: str) -> Callable[..., Any]:
 
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
-_IMPURE: dict[int, Callable[..., Any]] = {
-    id(function): _refusing(function, name)
-    for name, function in [
-        *((f"time.{name}", getattr(time, name)) for name in _CLOCKS),
-        *((f"time.{name}_ns", getattr(time, f"{name}_ns")) for name in _CLOCKS),
+
+
+@functools.cache
+def _impure() -> dict[int, Callable[..., Any]]:
+    """By id, what stands for functions whose results differ from call to call."""
+    names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
+    functions = [
+        *((f"time.{name}", getattr(time, name)) for name in names),
         ("threading.Thread", threading.Thread),
         ("os.urandom", os.urandom),
         ("input", input),
         ("numpy.random.default_rng", np.random.default_rng),
     ]
-}
-BY_FUNCTION = {
-    **{id(getattr(np, name)): function for name, function in REPLACED.items()},
-    **_IMPURE,
-}
+    return {id(function): _refusing(function, name) for name, function in functions}
+
+
+@functools.cache
+def replacements() -> dict[int, Any]:
+    """By id, what stands for a function inside a trace. (NumPy loads numpy.random now.)"""
+    by_id = {id(getattr(np, name)): function for name, function in REPLACED.items()}
+    return by_id | _impure()
 
 
 class ModuleView(types.ModuleType):
@@ -396,9 +402,12 @@ class ModuleView(types.ModuleType):
         return dir(self._module)
 
 
-def _random(name: str) -> Any:
-    value = getattr(np.random, name)
-    return _IMPURE.get(id(value), value)
+@functools.cache
+def _random() -> ModuleView:
+    """Stands for numpy.random."""
 
+    def read(name: str) -> Any:
+        value = getattr(np.random, name)
+        return _impure().get(id(value), value)
 
-_RANDOM = ModuleView(np.random, _random)
+    return ModuleView(np.random, read)

@@ -24,8 +24,8 @@ _copies: dict[int, Any] = {}  # by id of what they stand for: functions and modu
 
 def _inside(value: Any) -> Any:
     """What stands for a global of NumPy's code while it is traced."""
-    if value is np or id(value) in shim.BY_FUNCTION:
-        return shim.SHIM if value is np else shim.BY_FUNCTION[id(value)]
+    if value is np or id(value) in shim.replacements():
+        return shim.SHIM if value is np else shim.replacements()[id(value)]
     is_module = isinstance(value, types.ModuleType)
     if not is_module and not isinstance(value, types.FunctionType):
         return value  # a class, a number, or a function that answers to NumPy's protocols

@@ -1,0 +1,38 @@
+"""Generators of random numbers whose state a trace must not change: NumPy's and Python's.
+
+Loads both random modules, which `import rune_jit` does not."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import Any
+
+import numpy as np
+
+KINDS = (np.random.Generator, np.random.RandomState, random.Random)
+# Those that functions use without a name: None is NumPy's.
+GLOBAL = (None, random)
+
+
+def state_of(source: Any) -> Any:
+    """The state of a generator, to be compared and set again; None is NumPy's global one."""
+    if isinstance(source, np.random.Generator):
+        return pickle.dumps(source.bit_generator.state)
+    if source is None or isinstance(source, np.random.RandomState):
+        state: Any = (np.random if source is None else source).get_state()
+        kind, keys, *rest = state
+        return (kind, keys.tobytes(), *rest)
+    return source.getstate()
+
+
+def set_state(source: Any, state: Any) -> None:
+    """Makes state_of(source) what it was."""
+    if isinstance(source, np.random.Generator):
+        source.bit_generator.state = pickle.loads(state)
+    elif source is None or isinstance(source, np.random.RandomState):
+        kind, keys, *rest = state
+        target = np.random if source is None else source
+        target.set_state((kind, np.frombuffer(keys, np.uint32), *rest))
+    else:
+        source.setstate(state)
