@@ -234,6 +234,7 @@ void bind_reductions(Class& c) {
     return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(positions)));
   });
   c.def("count_to", [](PyBuilder& b, py::handle size) { return wrap(b, b.count_to(b.dim(size))); });
+  binary(c, "threefry", &NumpyBuilder::threefry);
   binary(c, "matmul", &NumpyBuilder::matmul);
   binary(c, "dot", &NumpyBuilder::dot);
   binary(c, "inner", &NumpyBuilder::inner);

@@ -149,6 +149,8 @@ class NumpyBuilder {
                      const Operand& positions);
   // The integers 0, 1, ... below a size.
   Operand count_to(const Dim& size);
+  // The node of that name, of a key for all counters.
+  Operand threefry(const Operand& counter, const Operand& key);
 
   Operand matmul(const Operand& a, const Operand& b);
   Operand dot(const Operand& a, const Operand& b);

@@ -163,4 +163,9 @@ Operand NumpyBuilder::count_to(const Dim& size) {
   return elementwise(AluOp::Sub, {counts, one});
 }
 
+Operand NumpyBuilder::threefry(const Operand& counter, const Operand& key) {
+  const Value pairs = value_of(counter);
+  return b_.add(Threefry{}, {pairs, broadcast(value_of(key), b_.shape(pairs))});
+}
+
 }  // namespace rune::graph

@@ -19,10 +19,8 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
     import llvmlite  # type: ignore[import-untyped]
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-    from rune_jit import __version__
-
     config = {
-        "rune_jit": __version__,
+        "rune_jit": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "llvmlite": llvmlite.__version__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator as op
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from rune_jit.tracing.sizes import AxisSize
 _FIRST_MAX = 256
 
 
+@dataclasses.dataclass(frozen=True)
 class Dim:
     """A size of arguments that may differ from call to call.
 
@@ -27,28 +29,20 @@ class Dim:
         kept in memory for the largest size.
     """
 
-    __slots__ = ("max", "min", "name")
+    name: str
+    min: int = 0
+    max: int | None = None
 
-    def __init__(self, name: str, min: int = 0, max: int | None = None) -> None:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"Dim: cannot use {name!r} as a name (not an identifier)")
-        low = op.index(min)
-        high = None if max is None else op.index(max)
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise ValueError(f"Dim: cannot use {self.name!r} as a name (not an identifier)")
+        low = op.index(self.min)
+        high = None if self.max is None else op.index(self.max)
         if low < 0 or (high is not None and high < low):
-            raise ValueError(f"Dim: cannot bound {name} by [{low}, {high}]")
-        self.name, self.min, self.max = name, low, high
+            raise ValueError(f"Dim: cannot bound {self.name} by [{low}, {high}]")
 
     def __repr__(self) -> str:
         return f"Dim({self.name!r}, min={self.min}, max={self.max})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Dim) and self.__reduce__() == other.__reduce__()
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __reduce__(self) -> Any:
-        return Dim, (self.name, self.min, self.max)
 
 
 class DynamicAxes:

@@ -1,10 +1,8 @@
-"""jit: traces a function once for each signature of its arguments and runs the program.
-(More than 500 lines: one class and the documentation of its options.)"""
+"""jit: traces a function once for each signature of its arguments and runs the program."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import types
 import warnings
@@ -30,6 +28,7 @@ from rune_jit.calls.arguments import Call, input_names, take_apart
 from rune_jit.calls.cache import Cache
 from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
+from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import is_dtype
 from rune_jit.errors import (
@@ -103,18 +102,17 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._name = getattr(fn, "__name__", type(fn).__name__)
         self._device = device
         self._fallback = options["fallback"]
-        try:
-            self._signature: inspect.Signature | None = inspect.signature(fn)
-        except (TypeError, ValueError):
-            self._signature = None
-        self._static_names = self._resolve_statics(
+        parameters = Parameters(self._name, fn)
+        self._signature = parameters.signature
+        self._static_names = parameters.static(
             options["static_argnums"], options["static_argnames"]
         )
-        self._resolve_argnums(options["donate_argnums"], "donate_argnums")
+        parameters.at(options["donate_argnums"], "donate_argnums")  # checks them
         self._dynamic: DynamicAxes | None = None
         if dynamic is not None:
-            self._dynamic = DynamicAxes(self._name, dynamic, self._parameters())
-        self._set_parameters(*self._keyed_parameters(), trees.describe)
+            self._dynamic = DynamicAxes(self._name, dynamic, parameters.names)
+        axes = self._dynamic.by_position() if self._dynamic else []
+        self._set_parameters(*parameters.keyed(self._static_names, axes), trees.describe)
         self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
@@ -337,54 +335,6 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 "hint: x.to_device(device) moves one, jit(..., device=...) says where to run"
             )
         return next(iter(devices.values()), _core.default_device())
-
-    def _parameters(self) -> list[str]:
-        return list(self._signature.parameters) if self._signature else []
-
-    def _resolve_argnums(self, argnums: int | Iterable[int], option: str) -> list[str]:
-        numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-        parameters = self._parameters()
-        names = []
-        for number in numbers:
-            if not -len(parameters) <= number < len(parameters):
-                raise ValueError(
-                    f"jit: cannot use {option}={number} of {self._name}"
-                    f" (it has {len(parameters)} parameters)"
-                )
-            names.append(parameters[number])
-        return names
-
-    def _resolve_statics(
-        self, argnums: int | Iterable[int], argnames: str | Iterable[str]
-    ) -> tuple[str, ...]:
-        names = self._resolve_argnums(argnums, "static_argnums")
-        parameters = self._parameters()
-        for name in [argnames] if isinstance(argnames, str) else argnames:
-            if name not in parameters:
-                raise ValueError(
-                    f"jit: cannot use static_argnames={name!r} of {self._name} (its parameters:"
-                    f" {', '.join(parameters)})"
-                )
-            names.append(name)
-        return tuple(dict.fromkeys(names))
-
-    def _keyed_parameters(
-        self,
-    ) -> tuple[list[str | None], list[bool], list[list[int]], int, int, bool]:
-        """By position: the names that calls may give, which are static, and which axes dynamic;
-        the places of *args and **kwargs; and whether the first may be a method's object."""
-        parameters = list(self._signature.parameters.values()) if self._signature else []
-        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        names = [p.name if p.kind in named else None for p in parameters]
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        star = sum(p.kind in positional for p in parameters)
-        last = len(parameters) - 1
-        has_kwargs = bool(parameters) and parameters[last].kind is inspect.Parameter.VAR_KEYWORD
-        static = [p.name in self._static_names for p in parameters]
-        dynamic = self._dynamic.by_position() if self._dynamic else []
-        has_receiver = bool(parameters) and parameters[0].name == "self"
-        star_star = last if has_kwargs else len(parameters)
-        return names, static, dynamic, star, star_star, has_receiver
 
 
 def _unpickle(function: Callable[..., Any], options: JitOptions) -> JitFunction[Any, Any]:

@@ -12,16 +12,11 @@ from rune_jit.tracing.tracer import Tracer
 
 # NumPy's scalar types: unlike numpy.dtype("float64"), they do not equal None. They are equal to the
 # dtypes of arrays.
-DTYPES = {
-    "bfloat16": ml_dtypes.bfloat16,
-    **{
-        name: np.dtype(name).type
-        for name in (
-            *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-            *("float16", "float32", "float64", "complex64", "complex128"),
-        )
-    },
-}
+_NAMES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64"
+    " complex64 complex128"
+)
+DTYPES = {name: np.dtype(name).type for name in _NAMES.split()}
 
 
 class FloatInfo(NamedTuple):

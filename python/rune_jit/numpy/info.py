@@ -9,12 +9,9 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.device import default_dtype, has_dtype
 from rune_jit.device import devices as _devices
+from rune_jit.numpy.dtypes import DTYPES
 
 _KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
-_STANDARD = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float32", "float64", "complex64", "complex128"),
-)
 # What NumPy makes of Python's numbers.
 _DEFAULTS = {
     "real floating": "float64",
@@ -49,8 +46,10 @@ class Info:
         wanted = _KINDS if kind is None else kind
         return {
             name: np.dtype(name)
-            for name in _STANDARD
-            if np.isdtype(np.dtype(name), wanted) and has_dtype(device, np.dtype(name))
+            for name in DTYPES
+            if name not in ("bfloat16", "float16")
+            and np.isdtype(np.dtype(name), wanted)
+            and has_dtype(device, np.dtype(name))
         }
 
 

@@ -84,9 +84,7 @@ def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
     return ufuncs.call(np.power, "__call__", (base, exponent), {})
 
 
-def call_ufunc(
-    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """numpy.ufunc calls and methods."""
     if not contains_traced(inputs) and not contains_traced(kwargs):
         function = ufunc if method == "__call__" else getattr(ufunc, method)
@@ -129,7 +127,9 @@ def _as_arrays(result: Any) -> Any:
     return result
 
 
-def call_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _array_function(
+    self: Tracer, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
     name = f"{func.__module__}.{func.__name__}"
@@ -218,23 +218,13 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     trace = require_trace()
     ufunc = getattr(np, _UFUNCS[name])
     if x._storage.array is not None and not contains_traced(other):
-        return call_ufunc(ufunc, "__call__", (x, other), {"out": (x,)})
+        return ufunc(x, other, out=(x,))
     writes.check_cast(trace, ufunc, (x, other), x.dtype)
     writes.ufunc_write(trace, x, trace.operand(operator(_UFUNCS[name], (x, other))))
     return x
 
 
 _UFUNCS = BINARY | COMPARISONS | UNARY
-
-
-def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    return call_ufunc(ufunc, method, inputs, kwargs)
-
-
-def _array_function(
-    self: Tracer, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
-) -> Any:
-    return call_function(func, args, kwargs)
 
 
 def _astype(

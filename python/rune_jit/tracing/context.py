@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.errors import TracerLeakError
 
 if TYPE_CHECKING:
@@ -34,13 +37,16 @@ def current_trace() -> Trace | None:
     return _active.stack[-1] if _active.stack else None
 
 
-def push(trace: Trace) -> None:
-    """Makes a trace the current one of this thread, until `pop`."""
+@contextmanager
+def active(trace: Trace) -> Iterator[None]:
+    """Makes a trace the current one of this thread."""
     _active.stack.append(trace)
-
-
-def pop() -> None:
-    _active.stack.pop()
+    _core.trace_began()
+    try:
+        yield
+    finally:
+        _core.trace_ended()
+        _active.stack.pop()
 
 
 def require_trace() -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -99,6 +100,7 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
         return view
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Storage:
     """The memory behind a traced array and its views.
 
@@ -107,41 +109,20 @@ class Storage:
     nobody asks for its value, only a captured array.
     """
 
-    __slots__ = (
-        "array",
-        "captured",
-        "fill",
-        "layout_used",
-        "leaf",
-        "order_from",
-        "order_known",
-        "original",
-        "reshaped",
-        "scalar",
-        "value",
-        "version",
-    )
-
-    def __init__(
-        self,
-        value: Any = None,
-        array: np.ndarray | None = None,
-        captured: Any = None,
-    ) -> None:
-        self.value = value
-        self.array = array
-        self.captured = captured  # the caller's array, which is no argument
-        self.version = 0
-        self.leaf: int | None = None  # which argument this is
-        self.original = value  # of an input: its value at the start
-        self.scalar = False  # a NumPy scalar or a Python number: in-place operators rebind
-        self.layout_used = False  # whether the trace is right for a C-contiguous array only
-        # NumPy lays the array out as these ones are (empty: in C order), if that is known.
-        self.order_from: tuple[Tracer, ...] = ()
-        self.order_known = True
-        # Whose layouts decided whether a reshaped array is a view of this one or a copy.
-        self.reshaped: list[Storage] = []
-        self.fill: Any = None  # what all elements of `array` are, where known
+    value: Any = None
+    array: np.ndarray | None = None
+    captured: Any = None  # the caller's array, which is no argument
+    original: Any = None  # of an input: its value at the start
+    leaf: int | None = None  # which argument this is
+    version: int = 0
+    scalar: bool = False  # a NumPy scalar or a Python number: in-place operators rebind
+    layout_used: bool = False  # whether the trace is right for a C-contiguous array only
+    # NumPy lays the array out as these ones are (empty: in C order), if that is known.
+    order_from: tuple[Tracer, ...] = ()
+    order_known: bool = True
+    # Whose layouts decided whether a reshaped array is a view of this one or a copy.
+    reshaped: list[Storage] = dataclasses.field(default_factory=list)
+    fill: Any = None  # what all elements of `array` are, where known
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""

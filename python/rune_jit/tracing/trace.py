@@ -10,16 +10,10 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import pop, push
+from rune_jit.tracing.context import active
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
-
-
-def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
 
 
 class Trace:
@@ -61,13 +55,10 @@ class Trace:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Makes this the current trace of the thread; at the end the trace is done."""
-        push(self)
-        _core.trace_began()
         try:
-            yield
+            with active(self):
+                yield
         finally:
-            _core.trace_ended()
-            pop()
             self.done = True
 
     def input(self, dtype: np.dtype, shape: tuple[Any, ...], weak: str | None = None) -> Any:
@@ -182,7 +173,7 @@ class Trace:
         function also used together with traced ones: the program reads such arrays once, before it
         starts."""
         for array, snapshot in zip(self.captured, self._snapshots, strict=True):
-            if array is not snapshot and not _same_bits(array, snapshot):
+            if array is not snapshot and _core.broken_guards([("content", array, None, snapshot)]):
                 array[...] = snapshot
                 raise UnsupportedOpError(
                     f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"

@@ -42,7 +42,7 @@ class Tracer(ArrayMethods):
 
     def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
         """An array of its own with this value; 0-d ones are NumPy scalars unless told otherwise."""
-        self._init(trace, Storage(value), (), value.shape, value.dtype)
+        self._init(trace, Storage(value, original=value), (), value.shape, value.dtype)
         self._value, self._version = value, 0
         self._storage.scalar = value.ndim == 0 if scalar is None else scalar
 
@@ -67,9 +67,7 @@ class Tracer(ArrayMethods):
         """An array whose values are known until a traced value is written to it. It is not copied.
         `fill` is what all elements are, if it is known."""
         self = cls.__new__(cls)
-        storage = Storage(None, array)
-        storage.fill = fill
-        self._init(trace, storage, (), array.shape, array.dtype)
+        self._init(trace, Storage(array=array, fill=fill), (), array.shape, array.dtype)
         return self
 
     @classmethod

@@ -1,0 +1,61 @@
+"""The parameters of a jitted function, and which of them the options of `jit` name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+class Parameters:
+    """The parameters of the function `name`: none if Python does not know its signature."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._function = name
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self.signature = None
+        self._all = list(self.signature.parameters.values()) if self.signature else []
+        self.names = [p.name for p in self._all]
+
+    def at(self, argnums: int | Iterable[int], option: str) -> list[str]:
+        """The names of the parameters at these positions. Raises ValueError, which names the
+        option, for positions beyond the last."""
+        names = []
+        for number in [argnums] if isinstance(argnums, int) else argnums:
+            if not -len(self.names) <= number < len(self.names):
+                raise ValueError(
+                    f"jit: cannot use {option}={number} of {self._function}"
+                    f" (it has {len(self.names)} parameters)"
+                )
+            names.append(self.names[number])
+        return names
+
+    def static(
+        self, argnums: int | Iterable[int], argnames: str | Iterable[str]
+    ) -> tuple[str, ...]:
+        """The names of the static parameters. Raises ValueError for those that there are not."""
+        names = self.at(argnums, "static_argnums")
+        for name in [argnames] if isinstance(argnames, str) else argnames:
+            if name not in self.names:
+                raise ValueError(
+                    f"jit: cannot use static_argnames={name!r} of {self._function} (its parameters:"
+                    f" {', '.join(self.names)})"
+                )
+            names.append(name)
+        return tuple(dict.fromkeys(names))
+
+    def keyed(
+        self, static_names: tuple[str, ...], dynamic: list[list[int]]
+    ) -> tuple[list[str | None], list[bool], list[list[int]], int, int, bool]:
+        """By position: the names that calls may give, which are static, and which axes dynamic;
+        the places of *args and **kwargs; and whether the first may be a method's object."""
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        names = [p.name if p.kind in by_name else None for p in self._all]
+        static = [name in static_names for name in self.names]
+        star = sum(p.kind in by_position for p in self._all)
+        has_kwargs = bool(self._all) and self._all[-1].kind is inspect.Parameter.VAR_KEYWORD
+        star_star = len(self._all) - has_kwargs
+        return names, static, dynamic, star, star_star, self.names[:1] == ["self"]
