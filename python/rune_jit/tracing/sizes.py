@@ -11,6 +11,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import DynamicSizeError, UnsupportedOpError
+from rune_jit.methods import COMPARISONS, install_operators
 from rune_jit.tracing.context import require_trace
 
 
@@ -54,19 +55,6 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     return getattr(ufunc, method)(*map(_traced, inputs), **kwargs)
 
 
-for _name in ("index", "int", "float", "complex", "divmod", "rdivmod"):
-    setattr(Size, f"__{_name}__", _refusal(_name))
-Size.__array__ = _refusal("numpy.asarray")
-Size.__array_ufunc__ = _array_ufunc
-
-
-def _bool(self: Any) -> bool:
-    return not bool(self == 0)
-
-
-Size.__bool__ = _bool
-
-
 def _traced(x: Any) -> Any:
     """A Size as the traced array of its value; anything else as it is."""
     if not isinstance(x, Size):
@@ -90,57 +78,21 @@ def _affine(name: str, a: Any, b: Any) -> Any:
     return None
 
 
-def _binary(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
+def _compare(name: str, size: Any, other: Any) -> Any:
     function = getattr(op, name)
-
-    def operator(self: Any, other: Any) -> Any:
-        a, b = (other, self) if reflected else (self, other)
-        result = _affine(name, a, b)
-        return function(_traced(a), _traced(b)) if result is None else result
-
-    return operator
-
-
-def _unary(name: str) -> Callable[[Any], Any]:
-    function = getattr(op, name)
-    return lambda self: function(_traced(self))
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    setattr(Size, f"__{_name}__", _binary(_name, False))
-    setattr(Size, f"__r{_name}__", _binary(_name, True))
-for _name in ("pos", "abs"):
-    setattr(Size, f"__{_name}__", _unary(_name))
-
-
-def _neg(self: Any) -> Any:
-    return self * -1
-
-
-Size.__neg__ = _neg
-
-
-def _comparison(name: str) -> Callable[[Any, Any], Any]:
-    function = getattr(op, name)
-
-    def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, Size):
-            difference = self.plus(other, -1)
-            if not isinstance(difference, Size):
-                return function(difference, 0)
-            low, high = difference.low, difference.high
-        elif isinstance(other, numbers.Real):
-            low, high = self.low - other, self.high - other
-        elif hasattr(other, "dtype"):
-            return function(_traced(self), other)
-        else:
-            return NotImplemented
-        outcomes = {function(sign, 0) for sign in _signs(low, high)}
-        if len(outcomes) > 1:
-            _refuse(self, name)
-        return outcomes.pop()
-
-    return operator
+    if isinstance(other, Size):
+        difference = size.plus(other, -1)
+        if not isinstance(difference, Size):
+            return function(difference, 0)
+        low, high = difference.low, difference.high
+    elif isinstance(other, numbers.Real):
+        low, high = size.low - other, size.high - other
+    else:
+        return function(_traced(size), other)
+    outcomes = {function(sign, 0) for sign in _signs(low, high)}
+    if len(outcomes) > 1:
+        _refuse(size, name)
+    return outcomes.pop()
 
 
 def _signs(low: Any, high: Any) -> list[int]:
@@ -149,8 +101,34 @@ def _signs(low: Any, high: Any) -> list[int]:
     return [sign for sign, is_there in found.items() if is_there]
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Size, f"__{_name}__", _comparison(_name))
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, numbers.Number) or hasattr(type(x), "__array_ufunc__")
+
+
+def _apply(name: str, operands: tuple[Any, ...]) -> Any:
+    """A Python operator."""
+    if name in COMPARISONS:
+        return _compare(name, *operands)
+    if name == "neg":
+        return operands[0] * -1
+    result = _affine(name, *operands) if len(operands) == 2 else None
+    if result is None:
+        result = getattr(op, f"__{name}__")(*map(_traced, operands))
+    return result
+
+
+install_operators(Size, _is_operand, _apply, lambda name, size, other: _apply(name, (size, other)))
+
+
+def _bool(self: Any) -> bool:
+    return not bool(self == 0)
+
+
+for _name in ("index", "int", "float", "complex", "divmod", "rdivmod"):
+    setattr(Size, f"__{_name}__", _refusal(_name))
+Size.__bool__ = _bool
+Size.__array__ = _refusal("numpy.asarray")
+Size.__array_ufunc__ = _array_ufunc
 
 
 def same_size(a: Any, b: Any) -> bool:
