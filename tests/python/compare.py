@@ -18,10 +18,12 @@ from rune_jit import ir
 _ULPS = 8.0
 
 
-def assert_matches(actual: Any, expected: Any, ulps: float = _ULPS, what: str = "") -> None:
-    """Same tree, dtypes, shapes; integers equal, floats within some ulps of the largest magnitude
-    that can have met them, NaN and infinities in the same places. With 0 ulps the signs of zeros
-    are the same, too."""
+def assert_matches(
+    actual: Any, expected: Any, ulps: float = _ULPS, what: str = "", scaled: bool = False
+) -> None:
+    """Same tree, dtypes, shapes; integers equal, floats within some ulps of themselves or of 1.0
+    (`scaled`: of the largest of the array), NaN and infinities in the same places. With 0 ulps the
+    signs of zeros are the same, too."""
     got, tree = optree.tree_flatten(actual)
     want, expected_tree = optree.tree_flatten(expected)
     assert tree == expected_tree, what
@@ -30,24 +32,27 @@ def assert_matches(actual: Any, expected: Any, ulps: float = _ULPS, what: str = 
         assert getattr(a, "dtype", type(a)) == getattr(e, "dtype", type(e)), what
         e = np.asarray(e)
         if e.dtype.kind in "fV":  # V: bfloat16
-            _assert_close(np.asarray(a), e, ulps, what)
+            _assert_close(np.asarray(a), e, ulps, what, scaled)
         else:
             np.testing.assert_array_equal(a, e, what)
 
 
 @np.errstate(invalid="ignore")
-def _assert_close(a: np.ndarray, e: np.ndarray, ulps: float, what: str) -> None:
+def _assert_close(a: np.ndarray, e: np.ndarray, ulps: float, what: str, scaled: bool) -> None:
     if ulps == 0:
         np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(e[e == 0]), what)
     eps = {2: 2.0**-10 if e.dtype == np.float16 else 2.0**-7}.get(e.dtype.itemsize)
     limit = ulps * (eps or float(np.finfo(e.dtype).eps))
     a, e = a.astype(np.float64), e.astype(np.float64)
-    np.testing.assert_allclose(a, e, rtol=limit, atol=limit, err_msg=what)
+    largest = np.max(np.abs(e), initial=1, where=np.isfinite(e)) if scaled else 1
+    np.testing.assert_allclose(a, e, rtol=limit, atol=limit * largest, err_msg=what)
 
 
-def assert_same(actual: Any, expected: Any, what: str = "") -> None:
+def assert_same(
+    actual: Any, expected: Any, what: str = "", ulps: float = 0, scaled: bool = False
+) -> None:
     """As assert_matches with 0 ulps, and the leaves are of the same types."""
-    assert_matches(actual, expected, 0, what)
+    assert_matches(actual, expected, ulps, what, scaled)
     for a, e in zip(optree.tree_leaves(actual), optree.tree_leaves(expected), strict=True):
         assert type(a) is type(e), what
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
+from compare import assert_same
 from devices import HAS_FLOAT64
 
 import rune_jit
@@ -37,21 +38,6 @@ def needs_float64(scenario: Scenario) -> Scenario:
 
 def snapshot(result: Any) -> Any:
     return optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, result)
-
-
-def assert_same(actual: list[Any], expected: list[Any], rtol: float = 1e-12) -> None:
-    assert len(actual) == len(expected)
-    for step, (a, e) in enumerate(zip(actual, expected, strict=True)):
-        flat_a, tree_a = optree.tree_flatten(a)
-        flat_e, tree_e = optree.tree_flatten(e)
-        assert tree_a == tree_e, step
-        for x, y in zip(flat_a, flat_e, strict=True):
-            assert type(x) is type(y), step
-            if isinstance(y, (np.ndarray, np.generic)):
-                assert x.dtype == y.dtype, step
-                np.testing.assert_allclose(x, y, rtol=rtol, err_msg=f"step {step}")
-            else:
-                assert x == y, step
 
 
 def eager(function: Any, **options: Any) -> Any:
@@ -86,7 +72,7 @@ def check_traced(scenario: Scenario, device: str) -> None:
     """A scenario that must not fall back to NumPy."""
     jit = functools.partial(rune_jit.jit, fallback="error", device=device)
     if HAS_FLOAT64:
-        return assert_same(steps(scenario, jit), steps(scenario, eager))
+        return assert_same(steps(scenario, jit), steps(scenario, eager), ulps=64)
     if getattr(scenario, "needs_float64", False):
         pytest.skip("the device has no float64")
     scenario = in_float32(scenario)
@@ -95,12 +81,12 @@ def check_traced(scenario: Scenario, device: str) -> None:
     except rune_jit.DTypeError as error:
         assert "float64" in str(error) and "hint: " in str(error), error
         pytest.skip("the device has no float64")
-    assert_same(actual, steps(scenario, eager), 1e-5)
+    assert_same(actual, steps(scenario, eager), ulps=84)
 
 
 def check_on_numpy(scenario: Scenario) -> None:
     """A scenario that cannot be traced, and says so under fallback="error"."""
     jit = functools.partial(rune_jit.jit, fallback="silent")
-    assert_same(steps(scenario, jit), steps(scenario, eager))
+    assert_same(steps(scenario, jit), steps(scenario, eager), ulps=64)
     with pytest.raises((UnsupportedOpError, ConcretizationError)):
         steps(scenario, functools.partial(rune_jit.jit, fallback="error"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_matches, assert_same
 
 from rune_jit import ParseError, UnsupportedOpError, ir
 
@@ -35,13 +36,8 @@ def check(graph: Graph, outputs: list[ir.Value], device: str, reference: Any, ma
     for n in SIZES:
         arguments = make(n, np.random.default_rng(n))
         before = [np.array(a) for a in arguments]
-        results = program.run(*arguments)
-        expected = reference(*arguments)
-        for actual, want in zip(results, expected, strict=True):
-            assert actual.shape == want.shape and actual.dtype == want.dtype, (n, want.shape)
-            np.testing.assert_allclose(actual, want, rtol=2e-5, atol=1e-5, err_msg=f"n={n}")
-        for argument, old in zip(arguments, before, strict=True):
-            np.testing.assert_array_equal(argument, old)
+        assert_matches(program.run(*arguments), reference(*arguments), 84, f"n={n}")
+        assert_same(arguments, before)
 
 
 @pytest.mark.parametrize("device", DEVICES)
