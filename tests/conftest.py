@@ -17,6 +17,7 @@ _FIRST = (
     "test_float_contract.py",
     "test_nodes.py",
     "test_dynamic.py",
+    "test_dynamic_results.py",
     "test_slices.py",
     "test_programs.py",
 )

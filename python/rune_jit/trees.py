@@ -42,8 +42,12 @@ def static_key(value: Any) -> Any:
         return kind, value.hex()
     if isinstance(value, complex):
         return kind, value.real.hex(), value.imag.hex()
+    if isinstance(value, np.generic):
+        return kind, value.dtype, value.tobytes()
     if isinstance(value, tuple):
         return kind, tuple(map(static_key, value))
+    if isinstance(value, slice):
+        return kind, static_key((value.start, value.stop, value.step))
     if isinstance(value, frozenset):
         return kind, frozenset(map(static_key, value))
     if dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__):

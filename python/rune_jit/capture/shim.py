@@ -136,19 +136,6 @@ _MADE = (
 )
 
 
-def _like(name: str) -> Callable[..., Any]:
-    real = getattr(np, name)
-
-    def create(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if contains_traced([a, *args]) or contains_traced(kwargs):
-            return real(a, *args, **kwargs)
-        make = np.zeros_like if name == "empty_like" else real
-        result = make(plain(a), *map(plain, args), **plain(kwargs))
-        return known(result)
-
-    return create
-
-
 def _array(
     object: Any,
     dtype: Any = None,
@@ -321,7 +308,8 @@ REPLACED: dict[str, Any] = {
     "ogrid": _Grid(np.ogrid),
     "r_": _Joined(np.r_, columns=False),
     "c_": _Joined(np.c_, columns=True),
-    **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
+    "empty_like": _made(np.zeros_like),
+    **{name: _made(getattr(np, name)) for name in ("zeros_like", "ones_like", "full_like")},
 }
 
 
