@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.calls.jit import jit
 from rune_jit.eager.creation import asarray
+from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -46,44 +48,45 @@ __all__ = [
 
 Shape = int | Sequence[int]
 
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _NUMBERS, _KEYS, _FOLDS = np.uint32(0), np.uint32(1), np.uint32(2)  # the counter's second word
 _MOST_PAIRS = 2**32
 
 
-def _threefry(key: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    keys = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
-    x, y = x + keys[0], y + keys[1]
-    for number in range(20):
-        bits = _ROTATIONS[number % 8]
-        x = x + y
-        y = ((y << np.uint32(bits)) | (y >> np.uint32(32 - bits))) ^ x
-        if number % 4 == 3:
-            step = number // 4 + 1
-            x = x + keys[step % 3]
-            y = y + keys[(step + 1) % 3] + np.uint32(step)
-    return x, y
+def _cipher(key: Any, words: Any, purpose: np.uint32) -> Any:
+    """The cipher of (word, purpose) for each word: pairs of words. The core has the algorithm."""
+    counters = np.stack((words, np.full(words.shape, purpose, np.uint32)), axis=-1)
+    trace = current_trace()
+    if trace is None:  # NumPy runs what calls this
+        keys = np.ascontiguousarray(np.broadcast_to(key, counters.shape))
+        return _cipher_program(len(words)).run((counters, keys), {})[0]
+    return Tracer(trace, trace.builder.threefry(trace.operand(counters), trace.operand(key)))
 
 
-def _pairs(key: Any, count: int, purpose: np.uint32) -> tuple[Any, Any]:
+@functools.lru_cache(maxsize=16)
+def _cipher_program(count: int) -> Any:
+    builder, pairs = _core.NodeBuilder(), [count, 2]
+    inputs = [builder.add(f"placeholder index={i}", [], np.uint32, pairs) for i in range(2)]
+    graph = builder.finish([builder.add("threefry", inputs, None, [])])
+    return _core.lower(graph, _core.default_device()).compile()
+
+
+def _pairs(key: Any, count: int, purpose: np.uint32) -> Any:
     if count > _MOST_PAIRS:
         raise ValueError(f"random: cannot draw {count} pairs from one key (at most {_MOST_PAIRS})")
-    counter = np.arange(count, dtype=np.uint32)
-    return _threefry(key, counter, np.full(count, purpose, np.uint32))
+    return _cipher(key, np.arange(count, dtype=np.uint32), purpose)
 
 
 def _bits(key: Any, shape: tuple[int, ...], width: int) -> Any:
     count = math.prod(shape)
     if width == 64:
-        high, low = _pairs(key, count, _NUMBERS)
-        wide = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-        return wide.reshape(shape)
-    words = np.concatenate(_pairs(key, (count + 1) // 2, _NUMBERS))[:count]
+        pairs = _pairs(key, count, _NUMBERS).astype(np.uint64)
+        return ((pairs[:, 0] << np.uint64(32)) | pairs[:, 1]).reshape(shape)
+    words = np.ravel(_pairs(key, (count + 1) // 2, _NUMBERS).T)[:count]
     return words.reshape(shape)
 
 
 def _split(key: Any, n: int) -> Any:
-    return np.stack(_pairs(key, n, _KEYS), axis=1)
+    return _pairs(key, n, _KEYS)
 
 
 def _uniform(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
@@ -108,7 +111,7 @@ def _randint(key: Any, low: int, high: int, shape: tuple[int, ...], dtype: str) 
 
 def _fold_in(key: Any, number: Any) -> Any:
     word = np.reshape(number, (1,)).astype(np.uint32)
-    return np.concatenate(_threefry(key, word, np.full(1, _FOLDS, np.uint32)))
+    return _cipher(key, word, _FOLDS)[0]
 
 
 def _exponential(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
