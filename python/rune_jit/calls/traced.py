@@ -118,7 +118,6 @@ def _trace_once(
         finally:
             trace.rebind.finish()
         trace.check_captured()
-    trace.rebind.refuse_changes(trace.name)
     watch.refuse_changes(trace.name)
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
     if treedef_after != call.treedef or any(

@@ -98,7 +98,8 @@ class Watch:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
         # What the trace may change, as guards on all that it holds: arrays, containers (which may
-        # grow) and the attributes of objects (which may not; `name` is "attributes").
+        # grow), the attributes of objects (whose `name` is "attributes": there must be no new
+        # ones), and copies (which must not change; `name` says what they are).
         self._kept: list[Guard] = []
         from rune_jit.capture import generators  # a process may trace nothing
 
@@ -177,6 +178,10 @@ class Watch:
         held = dict(vars(x))
         self._kept.append(("items", vars(x), "attributes", held))
         return held
+
+    def keep_copy(self, copy: Any, held: Any, before: Any) -> None:
+        """Notes what the trace's copy of a container or object holds: it must not change."""
+        self._kept.append(("items", held, f"a {type(copy).__name__} that holds arrays", before))
 
     # Looking through what is not copied.
 
@@ -311,9 +316,12 @@ class Watch:
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
         what = next((_change(*guard) for guard in changed if _change(*guard)), None)
-        for _, held, is_object, before in self._kept:
-            if is_object:
-                what = what or next((name for name in held if name not in before), None)
+        for kept in self._kept:
+            _, held, name, before = kept
+            if name == "attributes":
+                what = what or next((new for new in held if new not in before), None)
+            elif name and _is_broken(*kept):
+                what = what or name
         if what:
             raise StateChangedError(
                 f"{function}: cannot trace a function that changes {what} (a later call would not)"

@@ -14,7 +14,6 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
 from rune_jit.capture.shim import SHIM, ModuleView, replacements
-from rune_jit.errors import StateChangedError
 from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -57,7 +56,6 @@ class Rebinder:
         self._trace = trace
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
-        self._holders: list[tuple[Any, Any]] = []  # (copy, its content at the start)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
 
@@ -169,7 +167,7 @@ class Rebinder:
                 copy += map(self.inside, holder)
             else:
                 copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
-            self._holders.append((copy, type(copy)(copy)))
+            self._watch.keep_copy(copy, copy, copy.copy())
         else:
             copy = object.__new__(type(holder))
             self._copies[id(holder)] = (holder, copy)
@@ -192,7 +190,7 @@ class Rebinder:
                     method = self(function)
                     now[name] = method if function is not raw else types.MethodType(method, copy)
         before = dict(now)
-        self._holders.append((copy, before))
+        self._watch.keep_copy(copy, now, before)
 
         def take(names: set[str]) -> None:
             for name in self._watch.named(held, names):
@@ -209,17 +207,6 @@ class Rebinder:
             if copy is value:
                 return original
         return _outside(value)
-
-    def refuse_changes(self, function: str) -> None:
-        """Raises StateChangedError if the traced function changed a copy of an object or a
-        container."""
-        for copy, before in self._holders:
-            now = copy if type(copy) in (list, dict) else vars(copy)
-            if not _holds_the_same(now, before):
-                raise StateChangedError(
-                    f"{function}: cannot trace a function that changes a {type(copy).__name__} that"
-                    " holds arrays (a later call would not)\nhint: return the new value"
-                )
 
     def _view_of(self, module: types.ModuleType) -> Any:
         impure = ("numpy.random", "os", "threading", "time")
@@ -251,12 +238,6 @@ class Rebinder:
         if id(real) not in self._globals:
             self._globals[id(real)] = _Globals(self, real)
         return self._globals[id(real)]
-
-
-def _holds_the_same(now: Any, before: Any) -> bool:
-    if isinstance(now, dict):
-        return now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-    return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
 
 
 def _names_in_classes(code: types.CodeType) -> frozenset[str]:
