@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16")
 
 from rune_jit import _core
+from rune_jit._core import targets
 from rune_jit.arrays.array import Array
 from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
 from rune_jit.calls.jit import CacheInfo, JitFunction, jit
-from rune_jit.calls.lowered import Lowered, targets
+from rune_jit.calls.lowered import Lowered
 from rune_jit.config import options, show_config
 from rune_jit.device import devices
 from rune_jit.eager.creation import array, asarray, device_put, from_dlpack

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit._core import instruction_kinds, node_kinds
 from rune_jit.backends import calibration
 
 __all__ = [
@@ -36,16 +37,6 @@ __all__ = [
     "parse",
     "scalar",
 ]
-
-
-def node_kinds() -> list[str]:
-    """Names of all node kinds."""
-    return _core.node_kinds()
-
-
-def instruction_kinds() -> list[str]:
-    """Names of all instructions of the Lowered IR."""
-    return _core.instruction_kinds()
 
 
 def parse(text: str) -> Any:

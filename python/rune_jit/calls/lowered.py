@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rune_jit import _core
-
 
 class Lowered:
     """A function traced and lowered for one signature and device; nothing is compiled or run."""
@@ -55,8 +53,3 @@ class Lowered:
 
     def __repr__(self) -> str:
         return f"<Lowered for {self.device}: {len(self.kernels)} kernels>"
-
-
-def targets() -> list[str]:
-    """Names of the targets that programs can be lowered for."""
-    return _core.targets()

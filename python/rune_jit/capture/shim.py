@@ -20,7 +20,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host
-from rune_jit.rules.coercions import as_shape
+from rune_jit.rules.coercions import SAMPLES, as_shape
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
@@ -182,7 +182,7 @@ def _stand_ins(trace: Trace, x: Any) -> Any:
         return x
     weak = trace.array(x).weak
     if weak is not None:
-        return {"bool": True, "int": 1, "float": 1.0}[weak]
+        return SAMPLES[weak]
     return np.ones((), x.dtype)[()] if x.ndim == 0 else np.broadcast_to(x.dtype.type(1), x.shape)
 
 

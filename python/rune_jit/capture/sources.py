@@ -79,7 +79,7 @@ _FUNCTIONS = (
         " corrcoef cov cross cumulative_prod cumulative_sum diff digitize dsplit dstack"
         " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 isclose iscomplex"
         " isneginf isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum"
-        " polyval rollaxis rot90 row_stack select sinc split stack"
+        " polyval rollaxis rot90 row_stack select sinc split"
         " take_along_axis trapezoid tril triu unstack unwrap vander vsplit vstack",
     ),
     (np.linalg, "cross multi_dot"),

@@ -16,6 +16,9 @@ from rune_jit.tracing.storage import Step
 from rune_jit.tracing.tracer import Tracer
 
 NO_VALUE = np._NoValue
+# By the weak type of an operand: a number for NumPy's own decision about dtypes, and its errors. A
+# ufunc of integers does not divide by zero at it.
+SAMPLES = {"bool": True, "int": 1, "float": 1.0}
 
 
 def refuse(what: str) -> NoReturn:

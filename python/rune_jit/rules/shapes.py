@@ -25,7 +25,7 @@ from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import broadcast_shapes, same_shape, with_bounds
+from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size, with_bounds
 from rune_jit.tracing.storage import can_view, is_contiguous, is_viewed, permutation
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -119,8 +119,12 @@ def _squeeze(a: Any, axis: Any = None) -> Tracer:
     if axis is None or is_axis_of_scalar(a, axis):
         axis = [i for i, n in enumerate(shape) if n == 1]
     gone = np.lib.array_utils.normalize_axis_tuple(as_ints(axis), len(shape))
-    if any(shape[i] != 1 for i in gone):
-        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    for i in gone:
+        if not same_size(shape[i], 1):
+            raise mismatch(
+                f"squeeze: cannot squeeze axis {i} of {list(shape)} (size {shape[i]}, not 1)",
+                [shape[i]],
+            )
     items = [0 if i in gone else slice(None) for i in range(len(shape))]
     return make_view("index", [*items, Ellipsis], a)
 
@@ -234,6 +238,15 @@ def _concatenate(
     trace = require_trace()
     parts = [trace.array(x) for x in arrays]
     return Tracer(trace, trace.builder.concatenate(parts, as_axis(axis), dtype))
+
+
+@implements(np.stack)
+def _stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    refuse_unless(casting == "same_kind", "stack with casting=")
+    trace = require_trace()
+    values = [trace.array(x) for x in arrays]
+    result = Tracer(trace, trace.builder.stack(values, as_index(axis)))
+    return result if dtype is None else result.astype(dtype)
 
 
 # Arrays like another.

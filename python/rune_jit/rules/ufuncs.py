@@ -23,10 +23,6 @@ from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# Operands of one element, at which a ufunc of integers does not divide by zero: for NumPy's own
-# decision about dtypes, and its errors.
-_SAMPLES = {bool: True, int: 1, float: 1.0}
-
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
@@ -118,10 +114,10 @@ def _with_dtype(
 
 def _kind(value: Any) -> Any:
     """What ufunc.resolve_dtypes takes for an operand."""
-    name = type(value).__name__ if type(value) in _SAMPLES else value.weak
-    if name is None:
-        return value.dtype
-    return {"bool": np.dtype(bool), "int": int, "float": float}[name]
+    name = type(value).__name__ if type(value) in (bool, int, float) else value.weak
+    if name is None or name == "bool":
+        return np.dtype(bool) if name else value.dtype
+    return int if name == "int" else float
 
 
 # Methods.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.coercions import SAMPLES
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
@@ -91,14 +92,10 @@ def target(x: Any, name: str) -> Tracer:
 
 def _dummy(trace: Trace, operand: Any) -> Any:
     """Something of the operand's type for NumPy's own checks."""
-    if type(operand) in (bool, int, float):
-        return operand
     value = trace.operand(operand)
     if type(value) in (bool, int, float):
         return value
-    if value.weak is not None:
-        return {"bool": True, "int": 1, "float": 1.0}[value.weak]
-    return np.ones((1, 1), value.dtype)
+    return np.ones((1, 1), value.dtype) if value.weak is None else SAMPLES[value.weak]
 
 
 def check_cast(
