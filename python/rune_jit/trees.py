@@ -18,19 +18,23 @@ _lock = threading.Lock()
 _known: set[type] = set()
 
 
-class ByIdentity:
-    """A key equal to itself only: for objects that cannot be hashed, or that change."""
+class Keyed:
+    """Hashed and compared by its `key`."""
 
-    __slots__ = ("held",)
-
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    key: Any
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ByIdentity) and self.held is other.held
+        return type(self) is type(other) and self.key == other.key
+
+
+class ByIdentity(Keyed):
+    """A key equal to itself only: for objects that cannot be hashed, or that change."""
+
+    def __init__(self, held: Any) -> None:
+        self.held, self.key = held, id(held)
 
 
 def static_key(value: Any) -> Any:
@@ -77,7 +81,7 @@ def _key_of(x: Any) -> Any:
     return (set, static_key(frozenset(x))) if isinstance(x, set) else static_key(x)
 
 
-class _Structure:
+class _Structure(Keyed):
     """The fields of a dataclass that hold no arrays, and the names of those that do."""
 
     def __init__(self, kind: type, children: tuple[str, ...], others: dict[str, Any]) -> None:
@@ -85,12 +89,6 @@ class _Structure:
         self.children = children
         self.others = others
         self.key = (kind, children, _key_of(others))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Structure) and self.key == other.key
 
 
 def _flatten_dataclass(x: Any) -> tuple[tuple[Any, ...], _Structure]:

@@ -164,14 +164,19 @@ class Watch:
             for take in list(self._by_name):
                 take(set(new))
 
-    def on_names(self, take: Callable[[set[str]], None]) -> None:
-        """Calls `take` with the names in code, now and when there are more."""
+    def on_names(
+        self, held: dict[str, Any], read: Callable[[str], None], is_object: bool = False
+    ) -> None:
+        """Calls `read` with each name in `held` that stands in code, now and when there is more
+        code; for the attributes of an object with all names, if code may read them by text."""
+
+        def take(names: set[str]) -> None:
+            by_text = is_object and self._names & _BY_TEXT
+            for name in sorted(held.keys() if by_text else names & held.keys()):
+                read(name)
+
         self._by_name.append(take)
         take(set(self._names))
-
-    def named(self, held: dict[str, Any], names: set[str]) -> list[str]:
-        """The attributes of an object that code with these names may read."""
-        return sorted(held.keys() if self._names & _BY_TEXT else names & held.keys())
 
     def attributes(self, x: Any) -> dict[str, Any]:
         """The attributes of an object as they are now; the trace must not change them."""
@@ -204,7 +209,7 @@ class Watch:
                 self.look(part)
         elif isinstance(x, types.ModuleType):
             if not self.is_foreign(x.__name__):
-                self._look_at_names(vars(x))
+                self.on_names(vars(x), functools.partial(self._read_global, vars(x)))
         elif isinstance(x, type):
             self.look_at_class(x, x)
         elif isinstance(x, self._random.KINDS):
@@ -228,16 +233,11 @@ class Watch:
             self.look(value)
         held = function.__globals__
         for name in sorted(names_in(function.__code__) & held.keys()):
-            self.guard_item(held, name, held[name])
-            self.look(held[name])
+            self._read_global(held, name)
 
-    def _look_at_names(self, held: dict[str, Any]) -> None:
-        def take(names: set[str]) -> None:
-            for name in sorted(names & held.keys()):
-                self.guard_item(held, name, held[name])
-                self.look(held[name])
-
-        self.on_names(take)
+    def _read_global(self, held: dict[str, Any], name: str) -> None:
+        self.guard_item(held, name, held[name])
+        self.look(held[name])
 
     def _look_at_instance(self, x: Any) -> None:
         klass = type(x)
@@ -247,12 +247,11 @@ class Watch:
         if isinstance(live, dict):
             held = self.attributes(x)
 
-            def take(names: set[str]) -> None:
-                for name in self.named(held, names):
-                    self.guard("item", live, name, held[name])
-                    self.look(held[name])
+            def read(name: str) -> None:
+                self.guard("item", live, name, held[name])
+                self.look(held[name])
 
-            self.on_names(take)
+            self.on_names(held, read, is_object=True)
         self.look_at_class(klass, x)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
@@ -262,16 +261,15 @@ class Watch:
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
                 continue
-            raws = dict(vars(base))
+            raws = {name: raw for name, raw in vars(base).items() if name not in own}
             for name, raw in raws.items():
-                if name[:2] == "__" and name not in own and (function := _function_of(raw)):
+                if name[:2] == "__" and (function := _function_of(raw)):
                     self._look_at_method(klass, name, raw, function, False)
 
-            def take(names: set[str], raws: dict[str, Any] = raws) -> None:
-                for name in sorted(names & raws.keys() - own):
-                    self._look_at_attribute(klass, x, name, raws[name], is_copied)
+            def read(name: str, raws: dict[str, Any] = raws) -> None:
+                self._look_at_attribute(klass, x, name, raws[name], is_copied)
 
-            self.on_names(take)
+            self.on_names(raws, read)
 
     def _look_at_method(
         self, klass: type, name: str, raw: Any, function: types.FunctionType, is_copied: bool

@@ -192,13 +192,12 @@ class Rebinder:
         before = dict(now)
         self._watch.keep_copy(copy, now, before)
 
-        def take(names: set[str]) -> None:
-            for name in self._watch.named(held, names):
-                self._watch.guard("item", live, name, held[name])
-                if now.get(name) is before[name] is held[name]:
-                    before[name] = now[name] = self.inside(held[name])
+        def read(name: str) -> None:
+            self._watch.guard("item", live, name, held[name])
+            if now.get(name) is before[name] is held[name]:
+                before[name] = now[name] = self.inside(held[name])
 
-        self._watch.on_names(take)
+        self._watch.on_names(held, read, is_object=True)
         self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:

@@ -53,18 +53,11 @@ _WITHOUT_PROGRAM = VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_
 _of_arguments: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
-class _Constant:
+class _Constant(trees.Keyed):
     """A constant of a program. Constants are told apart by their bits."""
 
     def __init__(self, value: Any) -> None:
-        self.value = value
-        self._key = trees.static_key(value)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Constant) and self._key == other._key
+        self.value, self.key = value, trees.static_key(value)
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

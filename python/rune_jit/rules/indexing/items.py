@@ -45,7 +45,7 @@ def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
             parts += [trace.constant(at) for at in np.nonzero(mask)]
             axis += mask.ndim
         else:
-            (part,) = _index_item(trace, item)
+            part = _index_item(trace, item)
             parts.append(part)
             axis += x.ndim - consumed if item is Ellipsis else item is not None
     return parts
@@ -59,31 +59,31 @@ def _slice_bound(bound: Any) -> Any:
     return max(-most, min(as_index(bound), most))
 
 
-def _index_item(trace: Trace, item: Any) -> list[Any]:
+def _index_item(trace: Trace, item: Any) -> Any:
     """What the builder takes for one item of an index expression."""
     if item is None or item is Ellipsis:
-        return [item]
+        return item
     if isinstance(item, slice):
-        return [slice(*map(_slice_bound, (item.start, item.stop, item.step)))]
+        return slice(*map(_slice_bound, (item.start, item.stop, item.step)))
     if isinstance(item, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
     if isinstance(item, numbers.Integral):
         if not -(2**63) <= item < 2**63:  # type: ignore[operator]
             raise IndexError("cannot fit 'int' into an index-sized integer")
-        return [int(item)]
+        return int(item)
     if isinstance(item, list) and contains_tracer(item):
-        return [trace.array(item)]
+        return trace.array(item)
     if isinstance(item, (list, range, np.ndarray)) and not contains_tracer(item):
         made = not isinstance(item, np.ndarray)
         item = np.asarray(item)
         if item.size == 0 and item.dtype == np.float64:
             item = item.astype(np.intp)  # an empty list
         if made and item.ndim and item.dtype.kind in "iu":
-            return [trace.constant(item)]
+            return trace.constant(item)
     if isinstance(item, Tracer) and item._storage.array is not None:
         item = plain(item).copy()
         if item.ndim and item.dtype.kind in "iu":
-            return [trace.constant(item)]
+            return trace.constant(item)
     if isinstance(item, (Tracer, np.ndarray)):
         if item.dtype == bool:
             raise DataDependentShapeError(
@@ -91,10 +91,10 @@ def _index_item(trace: Trace, item: Any) -> list[Any]:
                 "hint: write np.where(mask, x, 0)"
             )
         if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
-            return [int(item)]
-        return [trace.array(item)]
+            return int(item)
+        return trace.array(item)
     if hasattr(item, "__index__"):
-        return [as_index(item)]
+        return as_index(item)
     raise UnsupportedOpError(f"getitem: cannot trace an index of {type(item).__name__}")
 
 
@@ -116,7 +116,7 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
                 continue
         if is_mask(item):
             return None
-        (part,) = _index_item(trace, item)
+        part = _index_item(trace, item)
         if not (part is None or part is Ellipsis or isinstance(part, (int, slice))):
             return None
         known_items.append(part)
