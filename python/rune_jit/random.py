@@ -85,10 +85,6 @@ def _bits(key: Any, shape: tuple[int, ...], width: int) -> Any:
     return words.reshape(shape)
 
 
-def _split(key: Any, n: int) -> Any:
-    return _pairs(key, n, _KEYS)
-
-
 def _uniform(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
     if dtype == "float64":
         return (_bits(key, shape, 64) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -168,7 +164,7 @@ def key(seed: int, device: str | None = None) -> Any:
 
 def split(key: ArrayLike, n: int = 2) -> Any:
     """n new keys, uint32[n,2]; the old one must not be used any more."""
-    return _call(_split, (key,), int(n))
+    return _call(_pairs, (key,), int(n), _KEYS)
 
 
 def fold_in(key: ArrayLike, number: ArrayLike) -> Any:

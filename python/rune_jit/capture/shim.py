@@ -86,47 +86,16 @@ def _made(real: Callable[..., Any]) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
         if contains_tracer(list(args)) or contains_traced(kwargs):
             return real(*args, **kwargs)  # NumPy's protocols
-        return _writable(real(*args, **kwargs))
+        return writable(real(*args, **kwargs))
 
     return create
 
 
-def _writable(result: Any) -> Any:
+def writable(result: Any) -> Any:
+    """Arrays that NumPy made, as traced arrays whose values are known."""
     if type(result) in (list, tuple):
-        return type(result)(map(_writable, result))
+        return type(result)(map(writable, result))
     return known(result) if isinstance(result, np.ndarray) else result
-
-
-class _Grid:
-    """Stands for numpy.mgrid or ogrid."""
-
-    def __init__(self, real: Any) -> None:
-        self._real = real
-
-    def __getitem__(self, key: Any) -> Any:
-        return _writable(self._real[key])
-
-
-class _Joined:
-    """Stands for numpy.r_, or c_ if `columns`."""
-
-    def __init__(self, real: Any, columns: bool) -> None:
-        self._real, self._columns = real, columns
-
-    def __getitem__(self, key: Any) -> Any:
-        if _outside_trace() or not contains_traced(key):
-            return _writable(self._real[key])
-        items = key if isinstance(key, tuple) else (key,)
-        for item in items:
-            if isinstance(item, str):
-                raise UnsupportedOpError(f"numpy.r_[{item!r}, ...]: cannot trace this order")
-        # What NumPy makes of slices, and of numbers, whose dtypes are weak.
-        items = tuple(self._real[x] if isinstance(x, slice) else x for x in items)
-        dtype = np.result_type(*(x if type(x) in (bool, int, float) else x.dtype for x in items))
-        arrays = [np.atleast_1d(_asarray(x)).astype(dtype) for x in items]
-        if not self._columns:
-            return np.concatenate(arrays)
-        return np.concatenate([x[:, None] if x.ndim == 1 else x for x in arrays], axis=-1)
 
 
 # Functions whose results are arrays of their own.
@@ -268,12 +237,12 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     items = list(iter if count < 0 else itertools.islice(iter, count))
     if contains_traced(items):
         return _array(items, dtype)
-    return _writable(np.fromiter(map(plain, items), dtype, count, **kwargs))
+    return writable(np.fromiter(map(plain, items), dtype, count, **kwargs))
 
 
 def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     if not isinstance(a, Tracer) or not contains_traced(a):
-        return _writable(np.asarray_chkfinite(plain(a), dtype, order))
+        return writable(np.asarray_chkfinite(plain(a), dtype, order))
     array, trace = _asarray(a, dtype, order), require_trace()
     if array.dtype.kind == "f":
         finite = trace.operand(np.all(np.isfinite(array)))
@@ -304,10 +273,6 @@ REPLACED: dict[str, Any] = {
     "arange": _arange,
     "broadcast_to": _broadcast_to,
     **{name: _made(getattr(np, name)) for name in _MADE.split()},
-    "mgrid": _Grid(np.mgrid),
-    "ogrid": _Grid(np.ogrid),
-    "r_": _Joined(np.r_, columns=False),
-    "c_": _Joined(np.c_, columns=True),
     "empty_like": _made(np.zeros_like),
     **{name: _made(getattr(np, name)) for name in ("zeros_like", "ones_like", "full_like")},
 }
@@ -324,7 +289,15 @@ class _Shim(types.ModuleType):
 
 
 SHIM = _Shim("numpy")
-SHIM.__dict__.update(REPLACED)
+
+
+def replace(name: str, stand_in: Any) -> None:
+    """Makes something else stand for what NumPy has under a name."""
+    REPLACED[name] = SHIM.__dict__[name] = stand_in
+
+
+for _name, _stand_in in list(REPLACED.items()):
+    replace(_name, _stand_in)
 
 
 def _refusing(function: Any, name: str) -> Callable[..., Any]:

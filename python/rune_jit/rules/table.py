@@ -29,11 +29,6 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
     return register
 
 
-def supported_functions() -> list[str]:
-    """Names of the NumPy functions (ufuncs apart) that can be traced."""
-    return sorted({f.__name__ for f in (*FUNCTIONS, *ON_HOST)})
-
-
 # Functions that return views of their arguments, or one of them as it is.
 VIEWS = frozenset(
     [
