@@ -18,6 +18,10 @@ _lock = threading.Lock()
 _known: set[type] = set()
 
 
+# Whose values are keys as they are.
+_PLAIN = frozenset({int, bool, str, type(None)})
+
+
 class Keyed:
     """Hashed and compared by its `key`."""
 
@@ -42,6 +46,8 @@ def static_key(value: Any) -> Any:
     attributes may differ; NaN equals itself. Raises TypeError for what can neither be hashed nor
     watched."""
     kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
     if isinstance(value, float):
         return kind, value.hex()
     if isinstance(value, complex):

@@ -148,6 +148,12 @@ def test_values_that_are_not_arrays_are_static(jit: Any) -> None:
     assert f.cache_info().misses == 3
 
 
+def test_slices_are_static(jit: Any) -> None:
+    f = jit(lambda x, where: x[where] * 2)
+    for where in (slice(1), slice(1, None), slice(None, None, -1), (slice(1), slice(2))):
+        np.testing.assert_array_equal(f(X, where), X[where] * 2)
+
+
 def test_static_arguments(jit: Any) -> None:
     f = jit(lambda x, n: sum((x for _ in range(n)), 0.0), static_argnums=1)
     g = jit(lambda x, n=2: sum((x for _ in range(n)), 0.0), static_argnames="n")

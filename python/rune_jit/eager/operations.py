@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import operator as op
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import optree
 
-from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import call_numpy, to_numpy, wrap
 from rune_jit.arrays.memory import from_numpy, to_host
@@ -35,8 +34,6 @@ _ELEMENTWISE = frozenset(
     )
 )
 
-_NUMBERS = (int, float, np.generic)
-
 # What NumPy does from dtypes and shapes alone, or about the memory.
 _WITHOUT_ELEMENTS = {
     np.result_type,
@@ -50,14 +47,47 @@ _WITHOUT_ELEMENTS = {
 _WITHOUT_PROGRAM = VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy}
 
 # Programs found by function and types of arguments, all of which are the program's.
-_of_arguments: dict[tuple[Any, ...], Callable[..., Any]] = {}
+_of_leaves: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
-class _Constant(trees.Keyed):
-    """A constant of a program. Constants are told apart by their bits."""
+class _Leaf:
+    """Where an argument of the program stands among a function's arguments."""
 
-    def __init__(self, value: Any) -> None:
-        self.value, self.key = value, trees.static_key(value)
+
+def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:
+    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`, with
+    `numbers` a number, too. Constants are told apart by their bits."""
+    kind = type(x)
+    if kind is Array or kind is np.ndarray:
+        leaves.append(x)
+        return _Leaf
+    if numbers and (kind is float or kind is int or isinstance(x, np.generic)):
+        leaves.append(x)
+        return _Leaf
+    if kind is float or kind is complex:
+        return (kind, np.complex128(x).tobytes())
+    if isinstance(x, np.generic):
+        return (np.generic, x.dtype, x.tobytes())
+    if kind is tuple or kind is list:
+        return (kind, *[_take_apart(item, leaves, False) for item in x])
+    if kind is slice:
+        return (slice, *[_take_apart(i, leaves, False) for i in (x.start, x.stop, x.step)])
+    return (None, kind, x)
+
+
+def _restore(key: Any, leaves: Iterator[Any]) -> Any:
+    if key is _Leaf:
+        return next(leaves)
+    kind, *rest = key
+    if kind is None:
+        return rest[1]
+    if kind is np.generic:
+        return np.frombuffer(rest[1], rest[0])[0]
+    if kind is float or kind is complex:
+        number = np.frombuffer(rest[0], np.complex128)[0]
+        return complex(number) if kind is complex else float(number.real)
+    items = [_restore(item, leaves) for item in rest]
+    return slice(*items) if kind is slice else kind(items)
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,27 +102,27 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         both = optree.tree_map(stand_in, both, none_is_leaf=True)
         return function(*both[0], **both[1])
     types = (function, *map(type, args))
-    program = None if kwargs else _of_arguments.get(types)
-    arguments = list(args)
-    if program is None:
-        on_device = any(map(_is_on_device, args))
-        if function in _WITHOUT_ELEMENTS or (function in _WITHOUT_PROGRAM and not on_device):
-            return _on_views(function, args, kwargs)
-        elementwise = isinstance(function, np.ufunc) or function in _ELEMENTWISE
-        numbers = [id(x) for x in args if elementwise and isinstance(x, _NUMBERS)]
-        both = (tuple(args), kwargs)
-        leaves, structure = optree.tree_flatten(both, none_is_leaf=True)
-        arguments = [x for x in leaves if type(x) in (Array, np.ndarray) or id(x) in numbers]
-        given = set(map(id, arguments))
+    program = None if kwargs else _of_leaves.get(types)
+    leaves: list[Any] = []
+    if program is not None:
+        leaves.extend(args)
+    elif function in _WITHOUT_ELEMENTS or (
+        function in _WITHOUT_PROGRAM and not any(_is_on_device(x) for x in args)
+    ):
+        return _on_views(function, args, kwargs)
+    else:
+        numbers = isinstance(function, np.ufunc) or function in _ELEMENTWISE
+        args_key = tuple(_take_apart(x, leaves, numbers) for x in args)
+        names = tuple(kwargs)
+        kwargs_key = tuple(_take_apart(x, leaves, False) for x in kwargs.values())
         try:
-            constants = tuple(None if id(x) in given else _Constant(x) for x in leaves)
-            program = _program(function, structure, constants)
+            program = _program(function, args_key, names, kwargs_key)
         except TypeError:  # a constant that cannot be hashed
             return call_numpy(function, args, kwargs)
-        if not kwargs and len(arguments) == len(args) and all(map(op.is_, arguments, args)):
-            _of_arguments[types] = program
+        if not names and all(key is _Leaf for key in args_key):
+            _of_leaves[types] = program
     try:
-        return program(*arguments)
+        return program(*leaves)
     except ConcretizationError:
         return call_numpy(function, args, kwargs)
 
@@ -104,13 +134,13 @@ def _is_on_device(x: Any) -> bool:
 
 @functools.lru_cache(maxsize=_MOST_PROGRAMS)
 def _program(
-    function: Callable[..., Any], structure: Any, constants: tuple[_Constant | None, ...]
+    function: Callable[..., Any], args_key: Any, names: tuple[str, ...], kwargs_key: Any
 ) -> Callable[..., Any]:
-    def operation(*arguments: Any) -> Any:
-        supply = iter(arguments)
-        leaves = [next(supply) if c is None else c.value for c in constants]
-        args, kwargs = optree.tree_unflatten(structure, leaves)
-        return function(*args, **kwargs)
+    def operation(*leaves: Any) -> Any:
+        supply = iter(leaves)
+        args = [_restore(key, supply) for key in args_key]
+        values = [_restore(key, supply) for key in kwargs_key]
+        return function(*args, **dict(zip(names, values, strict=True)))
 
     operation.__name__ = getattr(function, "__name__", type(function).__name__)
     return jit(operation, fallback="silent")
