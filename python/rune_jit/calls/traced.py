@@ -175,15 +175,13 @@ def _finish(
 
 
 def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]) -> Tracer:
-    if type(leaf) is int:
-        tracer = Tracer(trace, trace.input(np.dtype(np.int64), (), "int"))
-    elif type(leaf) is float:
-        tracer = Tracer(trace, trace.input(np.dtype(np.float64), (), "float"))
-    else:
-        is_array = isinstance(leaf, (np.ndarray, Array))
-        tracer = Tracer(trace, trace.input(leaf.dtype, shape), scalar=not is_array)
-        if is_array:
-            trace.leaves.append(tracer._storage)
+    weak = type(leaf).__name__ if type(leaf) in (int, float) else None
+    dtype = np.result_type(type(leaf)) if weak else leaf.dtype
+    is_array = isinstance(leaf, (np.ndarray, Array))
+    value = trace.builder.input(dtype, list(shape), weak)
+    tracer = Tracer(trace, value, scalar=not is_array)
+    if is_array:
+        trace.leaves.append(tracer._storage)
     tracer._storage.leaf = position
     return tracer
 

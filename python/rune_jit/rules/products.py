@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.rules.coercions import as_ints, refuse, refuse_unless
+from rune_jit.rules.coercions import as_ints, call_builder, refuse, refuse_unless
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -40,8 +40,7 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
 
 def _product(name: str) -> Callable[..., Tracer]:
     def handler(a: Any, b: Any) -> Tracer:
-        trace = require_trace()
-        return Tracer(trace, getattr(trace.builder, name)(trace.operand(a), trace.operand(b)))
+        return call_builder(name, a, require_trace().operand(b))
 
     return handler
 

@@ -74,7 +74,8 @@ class Step(NamedTuple):
         assert self.kind == "element", self.kind
         axis, at = self.argument
         size = old.shape[axis]
-        wrapped = builder.where(builder.ufunc("less", [at, 0])[0], _sum(builder, at, size), at)
+        from_end = builder.ufunc("add", [builder.astype(at, np.int64), size])[0]
+        wrapped = builder.where(builder.ufunc("less", [at, 0])[0], from_end, at)
         here = builder.ufunc("equal", [_along(trace, old, axis), wrapped])[0]
         return builder.where(here, builder.expand_dims(part, [axis]), old)
 
@@ -83,10 +84,6 @@ def _along(trace: Trace, x: Any, axis: int) -> Any:
     """The positions along an axis, broadcastable to x's shape."""
     size = x.shape[axis]
     return trace.builder.reshape(trace.iota(size), [size] + [1] * (x.ndim - axis - 1))
-
-
-def _sum(builder: Any, at: Any, size: int) -> Any:
-    return builder.ufunc("add", [builder.astype(at, np.int64), size])[0]
 
 
 def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:

@@ -61,9 +61,6 @@ class Trace:
         finally:
             self.done = True
 
-    def input(self, dtype: np.dtype, shape: tuple[Any, ...], weak: str | None = None) -> Any:
-        return self.builder.input(dtype, list(shape), weak)
-
     def stand_in(self, array: Any) -> Tracer:
         """The traced array that stands for an array that is no argument: a further input, read
         again at each call."""
