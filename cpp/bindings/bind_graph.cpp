@@ -254,13 +254,11 @@ void bind_movement(Class& c) {
   });
   unary(c, "transpose", &NumpyBuilder::transpose);
   unary(c, "swapaxes", &NumpyBuilder::swapaxes);
-  unary(c, "moveaxis", &NumpyBuilder::moveaxis);
   unary(c, "expand_dims", &NumpyBuilder::expand_dims);
   unary(c, "squeeze", &NumpyBuilder::squeeze);
   c.def("broadcast_to", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
     return wrap(b, b.broadcast_to(to_operand(x), b.shape_of(shape)));
   });
-  unary(c, "flip", &NumpyBuilder::flip);
   unary(c, "roll", &NumpyBuilder::roll);
   unary(c, "repeat", &NumpyBuilder::repeat);
   unary(c, "tile", &NumpyBuilder::tile);
@@ -273,9 +271,6 @@ void bind_movement(Class& c) {
   c.def("stack", [](PyBuilder& b, const py::sequence& xs, int64_t axis) {
     return wrap(b, b.stack(to_operands(xs), axis));
   });
-  c.def("split", [](PyBuilder& b, py::handle x, const py::sequence& borders, int64_t axis) {
-    return wrap_all(b, b.split(to_operand(x), b.shape_of(borders), axis));
-  });
   c.def("pad",
         [](PyBuilder& b, py::handle x, const std::vector<std::pair<py::object, py::object>>& widths,
            const std::string& mode, py::handle fill) {
@@ -286,9 +281,6 @@ void bind_movement(Class& c) {
         });
   c.def("take", [](PyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
     return wrap(b, b.take(to_operand(x), to_operand(indices), axis));
-  });
-  c.def("take_unchecked", [](PyBuilder& b, py::handle x, py::handle indices, int64_t axis) {
-    return wrap(b, b.take_unchecked(to_operand(x), to_operand(indices), axis));
   });
   c.def("index", [](PyBuilder& b, py::handle x, const py::sequence& items) {
     return wrap(b, b.index(to_operand(x), to_index(b, items)));

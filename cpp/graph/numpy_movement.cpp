@@ -255,29 +255,6 @@ Value NumpyBuilder::slice_axis(Value x, int64_t axis, const Dim& low, const Dim&
   return b_.shrink(x, std::move(limits));
 }
 
-Operands NumpyBuilder::split(const Operand& x, const std::vector<Dim>& borders, int64_t axis) {
-  const Value value = value_of(x);
-  const int64_t along = axis_of("split", axis, rank_of(b_.shape(value)));
-  const Dim size = b_.shape(value)[along];
-  Operands parts;
-  Dim low = 0;
-  for (size_t i = 0; i <= borders.size(); ++i) {
-    const Dim high =
-        i < borders.size() ? clamp("split", from_end(borders[i], size), 0, size) : size;
-    parts.push_back(slice_axis(value, along, low, larger("split", low, high)));
-    low = high;
-  }
-  return parts;
-}
-
-Operand NumpyBuilder::flip(const Operand& x, const Axes& axes) {
-  const Value value = value_of(x);
-  const Ints along = normalize_axes("flip", axes, rank_of(b_.shape(value)));
-  Value result = value;
-  for (const int64_t axis : along) result = flip_axis(result, axis);
-  return result;
-}
-
 Value NumpyBuilder::flip_axis(Value x, int64_t axis) {
   return b_.flip(x, {axis});
 }

@@ -170,8 +170,6 @@ class NumpyBuilder {
   Operand concatenate(const Operands& parts, std::optional<int64_t> axis,
                       std::optional<DType> dtype = std::nullopt);
   Operand stack(const Operands& parts, int64_t axis);
-  Operands split(const Operand& x, const std::vector<Dim>& borders, int64_t axis);
-  Operand flip(const Operand& x, const Axes& axes);
   Operand roll(const Operand& x, const Ints& shifts, const Axes& axes);
   Operand repeat(const Operand& x, int64_t repeats, std::optional<int64_t> axis);
   Operand tile(const Operand& x, Ints repeats);

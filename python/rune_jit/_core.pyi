@@ -148,11 +148,6 @@ class GraphBuilder:
         """
         The graph so far with these outputs.
         """
-    def flip(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-    ) -> Value: ...
     def full(self, arg0: collections.abc.Sequence, arg1: typing.Any, arg2: typing.Any) -> Value: ...
     def host_callback(
         self,
@@ -178,12 +173,6 @@ class GraphBuilder:
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
         arg2: bool,
         arg3: typing.Any,
-    ) -> Value: ...
-    def moveaxis(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> Value: ...
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
     def outer(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
@@ -237,12 +226,6 @@ class GraphBuilder:
         """
         A size as a Python int in computations.
         """
-    def split(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence,
-        arg2: typing.SupportsInt | typing.SupportsIndex,
-    ) -> list[Value]: ...
     def squeeze(
         self,
         arg0: typing.Any,
@@ -262,9 +245,6 @@ class GraphBuilder:
         arg0: typing.Any,
         arg1: typing.Any,
         arg2: typing.SupportsInt | typing.SupportsIndex | None,
-    ) -> Value: ...
-    def take_unchecked(
-        self, arg0: typing.Any, arg1: typing.Any, arg2: typing.SupportsInt | typing.SupportsIndex
     ) -> Value: ...
     def tensordot(
         self,
