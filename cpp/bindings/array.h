@@ -19,6 +19,7 @@ struct ArrayType {
 };
 
 size_t bytes_of(const ArrayType& type);
+bool fits(const ArrayHeader& header, const ArrayType& type);
 
 // Elements in C order in the memory of a device that the host cannot address.
 class DeviceMemory {

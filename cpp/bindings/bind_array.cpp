@@ -118,6 +118,11 @@ size_t bytes_of(const ArrayType& type) {
   return static_cast<size_t>(num_elements(type.shape)) * size_of(type.dtype);
 }
 
+bool fits(const ArrayHeader& header, const ArrayType& type) {
+  return header.dtype == type.dtype && header.rank == static_cast<int>(type.shape.size()) &&
+         std::equal(type.shape.begin(), type.shape.end(), header.shape);
+}
+
 DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type)
     : device_(std::move(device)), type_(std::move(type)), bytes_(bytes_of(type_)) {
   if (bytes_) memory_ = device_->allocator().allocate(bytes_);

@@ -10,7 +10,6 @@
 #include "bindings/bindings.h"
 #include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
-#include "bindings/leaf_key.h"
 
 namespace rune::bindings {
 
@@ -242,13 +241,14 @@ void bind_dispatch(py::module_& m) {
       .def("__hash__", [](const CallKey& key) { return std::hash<std::string>()(key.text); })
       .def("__eq__", [](const CallKey& a, const CallKey& b) { return a == b; });
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
-      .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, py::sequence, py::sequence,
-                    py::object, py::sequence, py::sequence, py::sequence, std::vector<int64_t>,
-                    py::sequence, py::object>(),
+      .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, std::vector<py::object>,
+                    const std::vector<py::tuple>&, py::object,
+                    const std::vector<std::pair<int64_t, py::object>>&, py::sequence,
+                    const std::vector<std::pair<int64_t, int64_t>>&, std::vector<int64_t>,
+                    const std::vector<py::tuple>&, py::object>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
-           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"),
-           py::arg("writes") = py::tuple(), py::arg("contiguous") = std::vector<int64_t>(),
-           py::arg("checks") = py::tuple(), py::arg("device") = py::none())
+           py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"), py::arg("writes"),
+           py::arg("contiguous"), py::arg("checks"), py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
       .def_static("tick", &CompiledCall::tick)
       .def_property_readonly("last_used", &CompiledCall::last_used)

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "bindings/bindings.h"
-#include "graph/numpy_ops.h"
+#include "graph/numpy/operands.h"
 
 namespace rune::bindings {
 
@@ -35,9 +35,9 @@ void raise_user_error(const UserError& e) {
 void raise_error_of_ours(const std::exception_ptr& pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
-  } catch (const graph::OverflowError& e) {
+  } catch (const graph::numpy::OverflowError& e) {
     raise(PyExc_OverflowError, e.what());
-  } catch (const graph::AxisError& e) {
+  } catch (const graph::numpy::AxisError& e) {
     raise(py::module_::import("numpy").attr("exceptions").attr("AxisError"), e.what());
   } catch (const UserError& e) {
     raise_user_error(e);

@@ -19,11 +19,6 @@ struct alignas(16) ScalarStorage {
   unsigned char bytes[16];
 };
 
-bool fits(const ArrayHeader& header, const ArrayType& type) {
-  return header.dtype == type.dtype && header.rank == static_cast<int>(type.shape.size()) &&
-         std::equal(type.shape.begin(), type.shape.end(), header.shape);
-}
-
 // The values of a program's variables for one run, and its types with these sizes.
 class Sizes {
  public:
@@ -337,10 +332,7 @@ void bind_executable(py::module_& m) {
           },
           py::arg("arguments"), py::arg("values") = std::map<std::string, int64_t>{},
           "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. "
-          "`values` gives symbolic variables that are no argument's size, by name.")
-      .def_property_readonly("num_inputs", [](const BoundProgram& p) { return p.inputs().size(); })
-      .def_property_readonly("num_outputs",
-                             [](const BoundProgram& p) { return p.outputs().size(); });
+          "`values` gives symbolic variables that are no argument's size, by name.");
 }
 
 }  // namespace rune::bindings

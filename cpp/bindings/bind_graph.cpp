@@ -1,27 +1,24 @@
 // Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
 #include "base/error.h"
 #include "bindings/bindings.h"
-#include "graph/numpy_ops.h"
+#include "graph/numpy/indexing.h"
+#include "graph/numpy/movement.h"
+#include "graph/numpy/reductions.h"
+#include "graph/numpy/ufuncs.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 
 namespace rune::bindings {
 
-using graph::NumpyBuilder;
-using graph::Operand;
-using graph::Operands;
+using graph::numpy::IndexItems;
+using graph::numpy::Operand;
+using graph::numpy::Operands;
 
 namespace {
 
-class PyBuilder : public NumpyBuilder {
- public:
-  // What tells its sizes from those of other traces.
-  const std::shared_ptr<const void>& trace() const { return trace_; }
-  Dim dim(py::handle size) const { return to_dim(size, trace_); }
-  Shape shape_of(const py::sequence& sizes) const { return to_shape(sizes, trace_); }
-
- private:
-  std::shared_ptr<const void> trace_ = std::make_shared<char>();
+// A graph under construction. `trace` tells its sizes from those of other traces.
+struct PyGraph : graph::numpy::TracedGraph {
+  std::shared_ptr<const void> trace = std::make_shared<char>();
 };
 
 // A value of a graph, with what Python asks of it. Its builder is known to the tracer that holds
@@ -34,11 +31,11 @@ struct PyValue {
 };
 
 std::optional<Operand> literal(py::handle x) {
-  if (PyBool_Check(x.ptr())) return graph::Literal::of(x.ptr() == Py_True);
+  if (PyBool_Check(x.ptr())) return graph::numpy::Literal::of(x.ptr() == Py_True);
   if (PyLong_CheckExact(x.ptr())) {
     int overflow = 0;
     const long long small = PyLong_AsLongLongAndOverflow(x.ptr(), &overflow);
-    graph::Literal result = graph::Literal::of(static_cast<int64_t>(small));
+    graph::numpy::Literal result = graph::numpy::Literal::of(static_cast<int64_t>(small));
     if (overflow != 0) {
       const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(x.ptr()) : 0;
       const bool fits = overflow > 0 && !PyErr_Occurred();
@@ -49,7 +46,7 @@ std::optional<Operand> literal(py::handle x) {
     }
     return result;
   }
-  if (PyFloat_CheckExact(x.ptr())) return graph::Literal::of(PyFloat_AS_DOUBLE(x.ptr()));
+  if (PyFloat_CheckExact(x.ptr())) return graph::numpy::Literal::of(PyFloat_AS_DOUBLE(x.ptr()));
   return std::nullopt;
 }
 
@@ -67,37 +64,31 @@ Operands to_operands(const py::sequence& xs) {
   return result;
 }
 
-PyValue wrap(PyBuilder& b, const Operand& x) {
-  return {x, b.shape(x), b.dtype(x), b.trace()};
+// Results as Python has them.
+PyValue wrap(const PyGraph& g, const Operand& x) {
+  return {x, shape_of(g, x), dtype_of(g, x), g.trace};
 }
 
-// The results, of these (dtype, shape), of call number `call` to a function of the host. One that
-// may raise is called whether its results are used or not.
-std::vector<PyValue> host_callback(PyBuilder& b, const std::string& name, int64_t call,
-                                   const py::sequence& operands, const py::sequence& results,
-                                   bool may_raise) {
-  std::vector<graph::Value> inputs;
-  for (const py::handle x : operands) inputs.push_back(b.value_of(to_operand(x)));
-  std::vector<PyValue> values;
-  for (const py::handle result : results) {
-    const auto type = py::reinterpret_borrow<py::sequence>(result);
-    const graph::Metadata declared{to_dtype(type[0]), b.shape_of(type[1]), std::nullopt};
-    const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
-    values.push_back(wrap(b, Operand(b.builder().add(node, inputs, declared))));
-  }
-  if (may_raise && !values.empty()) b.builder().add(graph::Sink{}, {values.front().operand.value});
-  return values;
-}
-
-std::vector<PyValue> wrap_all(PyBuilder& b, const Operands& xs) {
+std::vector<PyValue> wrap(const PyGraph& g, const Operands& xs) {
   std::vector<PyValue> result;
-  for (const Operand& x : xs) result.push_back(wrap(b, x));
+  for (const Operand& x : xs) result.push_back(wrap(g, x));
   return result;
 }
 
-std::optional<DType> optional_dtype(const py::object& dtype) {
-  if (dtype.is_none()) return std::nullopt;
-  return to_dtype(dtype);
+py::object wrap(const PyGraph& g, const Dim& size) {
+  return to_python(size, g.trace);
+}
+
+py::tuple wrap(const PyGraph& g, const Shape& shape) {
+  return to_python(shape, g.trace);
+}
+
+py::dtype wrap(const PyGraph&, DType dtype) {
+  return to_numpy(dtype);
+}
+
+bool wrap(const PyGraph&, bool value) {
+  return value;
 }
 
 std::optional<Kind> weak_kind(const py::object& name) {
@@ -127,11 +118,11 @@ Scalar scalar_from_numpy(const py::object& x) {
 }
 
 // Items: int, slice of ints and Sizes, None, Ellipsis, or a Value of integers.
-std::vector<graph::IndexItem> to_index(const PyBuilder& b, const py::sequence& items) {
-  using ItemKind = graph::IndexItem::Kind;
-  std::vector<graph::IndexItem> result;
+IndexItems to_index(const PyGraph& g, const py::sequence& items) {
+  using ItemKind = graph::numpy::IndexItem::Kind;
+  IndexItems result;
   for (const py::handle item : items) {
-    graph::IndexItem out;
+    graph::numpy::IndexItem out;
     if (item.is_none()) {
       out.kind = ItemKind::NewAxis;
     } else if (item.ptr() == Py_Ellipsis) {
@@ -140,7 +131,7 @@ std::vector<graph::IndexItem> to_index(const PyBuilder& b, const py::sequence& i
       out.kind = ItemKind::Slice;
       const auto bound = [&](const char* name) {
         const py::object given = item.attr(name);
-        return given.is_none() ? std::nullopt : std::optional(b.dim(given));
+        return given.is_none() ? std::nullopt : std::optional(to_dim(given, g.trace));
       };
       out.start = bound("start");
       out.stop = bound("stop");
@@ -157,174 +148,177 @@ std::vector<graph::IndexItem> to_index(const PyBuilder& b, const py::sequence& i
   return result;
 }
 
-using Class = py::class_<PyBuilder, std::shared_ptr<PyBuilder>>;
-
-// A method that takes one operand and further arguments as they are.
-template <class Result, class... Args>
-void unary(Class& c, const char* name, Result (NumpyBuilder::*method)(const Operand&, Args...)) {
-  c.def(name, [method](PyBuilder& b, py::handle x, std::decay_t<Args>... args) {
-    return wrap(b, (b.*method)(to_operand(x), std::move(args)...));
-  });
+graph::DimPairs to_dim_pairs(const PyGraph& g, const py::sequence& pairs) {
+  graph::DimPairs result;
+  for (const py::handle pair : pairs) {
+    const auto [before, after] = pair.cast<std::pair<py::object, py::object>>();
+    result.emplace_back(to_dim(before, g.trace), to_dim(after, g.trace));
+  }
+  return result;
 }
 
-void binary(Class& c, const char* name,
-            Operand (NumpyBuilder::*method)(const Operand&, const Operand&)) {
-  c.def(name, [method](PyBuilder& b, py::handle x, py::handle y) {
-    return wrap(b, (b.*method)(to_operand(x), to_operand(y)));
-  });
+template <class Enum>
+Enum by_name(const std::string& name) {
+  text::Lexer lexer(name);
+  return text::Codec<Enum>::parse(lexer);
 }
 
-void bind_arithmetic(Class& c) {
+// How Python gives an argument of a C++ type: as itself, or as something to convert.
+template <class T>
+struct Argument {
+  using Python = T;
+  static T from(const PyGraph&, T given) { return given; }
+};
+template <class T, class Given, auto convert>
+struct Converted {
+  using Python = Given;
+  static T from(const PyGraph& g, const Given& given) {
+    if constexpr (std::is_invocable_v<decltype(convert), const PyGraph&, const Given&>)
+      return convert(g, given);
+    else
+      return convert(given);
+  }
+};
+template <class T, class Given, auto convert>
+struct Optional {
+  using Python = Given;
+  static std::optional<T> from(const PyGraph&, const Given& given) {
+    return given.is_none() ? std::nullopt : std::optional<T>(convert(given));
+  }
+};
+template <>
+struct Argument<std::string_view>
+    : Converted<std::string_view, std::string,
+                [](const std::string& s) { return std::string_view(s); }> {};
+template <>
+struct Argument<Operand> : Converted<Operand, py::handle, to_operand> {};
+template <>
+struct Argument<std::optional<Operand>> : Optional<Operand, py::handle, to_operand> {};
+template <>
+struct Argument<Operands> : Converted<Operands, py::sequence, to_operands> {};
+template <>
+struct Argument<DType> : Converted<DType, py::object, to_dtype> {};
+template <>
+struct Argument<std::optional<DType>> : Optional<DType, py::object, to_dtype> {};
+template <>
+struct Argument<std::optional<Kind>> : Optional<Kind, py::object, weak_kind> {};
+template <>
+struct Argument<Scalar> : Converted<Scalar, py::object, scalar_from_numpy> {};
+template <>
+struct Argument<Dim> : Converted<Dim, py::handle, [](const PyGraph& g, py::handle size) {
+  return to_dim(size, g.trace);
+}> {};
+template <>
+struct Argument<Shape>
+    : Converted<Shape, py::sequence, [](const PyGraph& g, const py::sequence& sizes) {
+      return to_shape(sizes, g.trace);
+    }> {};
+template <>
+struct Argument<graph::DimPairs> : Converted<graph::DimPairs, py::sequence, to_dim_pairs> {};
+template <>
+struct Argument<IndexItems> : Converted<IndexItems, py::sequence, to_index> {};
+template <>
+struct Argument<ReduceOp> : Converted<ReduceOp, std::string, by_name<ReduceOp>> {};
+template <>
+struct Argument<graph::ScatterMode>
+    : Converted<graph::ScatterMode, std::string, by_name<graph::ScatterMode>> {};
+
+using Class = py::class_<PyGraph, std::shared_ptr<PyGraph>>;
+
+// Binds a function on graphs under construction as a method.
+template <class Result, class Graph, class... Args, class... Extra>
+void def(Class& c, const char* name, Result (*function)(Graph&, Args...), const Extra&... extra) {
   c.def(
-      "ufunc",
-      [](PyBuilder& b, const std::string& name, const py::sequence& xs, const py::object& dtype) {
-        return wrap_all(b, b.ufunc(name, to_operands(xs), optional_dtype(dtype)));
+      name,
+      [function](PyGraph& g, typename Argument<std::decay_t<Args>>::Python... given) {
+        const auto call = [&] {
+          return function(g, Argument<std::decay_t<Args>>::from(g, given)...);
+        };
+        if constexpr (std::is_void_v<Result>)
+          call();
+        else
+          return wrap(g, call());
       },
-      py::arg("name"), py::arg("operands"), py::arg("dtype") = py::none());
-  c.def("operator", [](PyBuilder& b, const std::string& name, const py::sequence& xs) {
-    return wrap(b, b.python_operator(name, to_operands(xs)));
-  });
-  c.def("where", [](PyBuilder& b, py::handle condition, py::handle x, py::handle y) {
-    return wrap(b, b.where(to_operand(condition), to_operand(x), to_operand(y)));
-  });
-  c.def("clip", [](PyBuilder& b, py::handle x, py::handle low, py::handle high) {
-    const auto bound = [](py::handle v) {
-      return v.is_none() ? std::nullopt : std::optional<Operand>(to_operand(v));
-    };
-    return wrap(b, b.clip(to_operand(x), bound(low), bound(high)));
-  });
-  c.def("astype", [](PyBuilder& b, py::handle x, const py::object& dtype) {
-    return wrap(b, b.astype(to_operand(x), to_dtype(dtype)));
-  });
-  c.def("full",
-        [](PyBuilder& b, const py::sequence& shape, py::handle fill, const py::object& dtype) {
-          return wrap(b, b.full(b.shape_of(shape), to_operand(fill), optional_dtype(dtype)));
-        });
-  c.def("result_type", [](PyBuilder& b, const py::sequence& xs) {
-    return to_numpy(b.common_type("result_type", to_operands(xs)));
-  });
+      extra...);
 }
 
-void bind_reductions(Class& c) {
-  using graph::Axes;
-  c.def("reduce", [](PyBuilder& b, const std::string& name, py::handle x, const Axes& axes,
-                     bool keepdims, const py::object& dtype) {
-    return wrap(b, b.reduce(name, to_operand(x), axes, keepdims, optional_dtype(dtype)));
-  });
-  c.def(
-      "scan",
-      [](PyBuilder& b, const std::string& op, py::handle x, int64_t axis) {
-        text::Lexer lexer(op);
-        const auto reduce = text::Codec<ReduceOp>::parse(lexer);
-        return wrap(b, b.builder().scan(reduce, b.value_of(to_operand(x)), axis));
-      },
-      py::arg("op"), py::arg("x"), py::arg("axis"),
+void bind_functions(Class& c) {
+  using namespace graph::numpy;
+  const auto no_dtype = py::arg("dtype") = py::none();
+  def(c, "input", &input, py::arg("dtype"), py::arg("shape"), py::arg("weak") = py::none());
+  def(c, "define_size", &define_size, py::arg("name"), py::arg("low"), py::arg("high"),
+      "A size that is known when the program runs.");
+  def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
+  def(c, "assume_range", &assume_range);
+  def(
+      c, "constant",
+      +[](TracedGraph& g, const Scalar& scalar) { return Operand(g.constant(scalar)); });
+  def(c, "value", &value_of);
+  def(c, "same", &same);
+  def(c, "result_type", &common_type);
+  def(c, "ufunc", &ufunc, py::arg("name"), py::arg("operands"), no_dtype);
+  def(c, "operator", &python_operator);
+  def(c, "where", &where);
+  def(c, "clip", &clip);
+  def(c, "astype", &astype);
+  def(c, "bitcast", &bitcast);
+  def(c, "full", &full);
+  def(c, "reduce", &reduce, py::arg("name"), py::arg("x"), py::arg("axes"), py::arg("keepdims"),
+      no_dtype);
+  def(c, "scan", &scan, py::arg("op"), py::arg("x"), py::arg("axis"),
       "Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.");
-  c.def("mean",
-        [](PyBuilder& b, py::handle x, const Axes& axes, bool keepdims, const py::object& dtype) {
-          return wrap(b, b.mean(to_operand(x), axes, keepdims, optional_dtype(dtype)));
-        });
-  c.def("variance", [](PyBuilder& b, py::handle x, const Axes& axes, bool keepdims,
-                       const py::object& dtype, double correction, bool root) {
-    return wrap(b,
-                b.variance(to_operand(x), axes, keepdims, optional_dtype(dtype), correction, root));
-  });
-  c.def("arg_reduce", [](PyBuilder& b, bool largest, py::handle x, std::optional<int64_t> axis,
-                         bool keepdims, py::handle positions) {
-    return wrap(b, b.arg_reduce(largest, to_operand(x), axis, keepdims, to_operand(positions)));
-  });
-  c.def("count_to", [](PyBuilder& b, py::handle size) { return wrap(b, b.count_to(b.dim(size))); });
-  binary(c, "threefry", &NumpyBuilder::threefry);
-  binary(c, "matmul", &NumpyBuilder::matmul);
-  binary(c, "dot", &NumpyBuilder::dot);
-  binary(c, "inner", &NumpyBuilder::inner);
-  binary(c, "outer", &NumpyBuilder::outer);
-  c.def("tensordot",
-        [](PyBuilder& b, py::handle x, py::handle y, const Ints& axes_x, const Ints& axes_y) {
-          return wrap(b, b.tensordot(to_operand(x), to_operand(y), axes_x, axes_y));
-        });
-  c.def("einsum", [](PyBuilder& b, const std::string& subscripts, const py::sequence& xs) {
-    return wrap(b, b.einsum(subscripts, to_operands(xs)));
-  });
+  def(c, "threefry", &threefry);
+  def(c, "contract", &contract);
+  def(c, "matmul", &matmul);
+  def(c, "reshape", &reshape);
+  def(c, "transpose", &transpose);
+  def(c, "expand_dims", &expand_dims);
+  def(c, "squeeze", &squeeze);
+  def(c, "broadcast_to", &broadcast_to);
+  def(c, "concatenate", &concatenate);
+  def(c, "stack", &stack);
+  def(c, "pad", &pad);
+  def(c, "diagonal", &diagonal);
+  def(c, "windows", &windows);
+  def(c, "take", &take);
+  def(c, "index", &graph::numpy::index);
+  def(c, "put", &put);
+  def(c, "indexed_shape", &indexed_shape);
+  def(c, "scatter", &scatter);
 }
 
-void bind_movement(Class& c) {
-  c.def("reshape", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
-    return wrap(b, b.reshape(to_operand(x), b.shape_of(shape)));
-  });
-  unary(c, "transpose", &NumpyBuilder::transpose);
-  unary(c, "swapaxes", &NumpyBuilder::swapaxes);
-  unary(c, "expand_dims", &NumpyBuilder::expand_dims);
-  unary(c, "squeeze", &NumpyBuilder::squeeze);
-  c.def("broadcast_to", [](PyBuilder& b, py::handle x, const py::sequence& shape) {
-    return wrap(b, b.broadcast_to(to_operand(x), b.shape_of(shape)));
-  });
-  unary(c, "roll", &NumpyBuilder::roll);
-  unary(c, "repeat", &NumpyBuilder::repeat);
-  unary(c, "tile", &NumpyBuilder::tile);
-  unary(c, "diagonal", &NumpyBuilder::diagonal);
-  unary(c, "windows", &NumpyBuilder::windows);
-  c.def("concatenate", [](PyBuilder& b, const py::sequence& xs, std::optional<int64_t> axis,
-                          const py::object& dtype) {
-    return wrap(b, b.concatenate(to_operands(xs), axis, optional_dtype(dtype)));
-  });
-  c.def("stack", [](PyBuilder& b, const py::sequence& xs, int64_t axis) {
-    return wrap(b, b.stack(to_operands(xs), axis));
-  });
-  c.def("pad",
-        [](PyBuilder& b, py::handle x, const std::vector<std::pair<py::object, py::object>>& widths,
-           const std::string& mode, py::handle fill) {
-          graph::DimPairs sizes;
-          for (const auto& [before, after] : widths)
-            sizes.emplace_back(b.dim(before), b.dim(after));
-          return wrap(b, b.pad(to_operand(x), sizes, mode, to_operand(fill)));
-        });
-  c.def("take", [](PyBuilder& b, py::handle x, py::handle indices, std::optional<int64_t> axis) {
-    return wrap(b, b.take(to_operand(x), to_operand(indices), axis));
-  });
-  c.def("index", [](PyBuilder& b, py::handle x, const py::sequence& items) {
-    return wrap(b, b.index(to_operand(x), to_index(b, items)));
-  });
-  c.def("put", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle value) {
-    return wrap(b, b.put(to_operand(x), to_index(b, items), to_operand(value)));
-  });
-  c.def("indexed_shape", [](PyBuilder& b, py::handle x, const py::sequence& items) {
-    const Shape shape = b.indexed_shape(to_operand(x), to_index(b, items));
-    return to_python(shape, b.trace());
-  });
-  c.def("scatter", [](PyBuilder& b, py::handle x, const py::sequence& items, py::handle updates,
-                      const std::string& mode) {
-    for (int i = 0; i < graph::kNumScatterModes; ++i)
-      if (mode == name_of(static_cast<graph::ScatterMode>(i)))
-        return wrap(b, b.scatter(to_operand(x), to_index(b, items), to_operand(updates),
-                                 static_cast<graph::ScatterMode>(i)));
-    user_error(ErrorKind::Value, "scatter: cannot combine by ", mode);
-  });
-  c.def("running_count",
-        [](PyBuilder& b, py::handle mask) { return wrap(b, b.running_count(to_operand(mask))); });
-  c.def("assume_range", [](PyBuilder& b, py::handle x, int64_t low, int64_t high) {
-    b.assume_range(to_operand(x), low, high);
-  });
-  c.def("same", [](const PyBuilder& b, py::handle x, py::handle y) {
-    return b.same(to_operand(x), to_operand(y));
-  });
+// The results, of these (dtype, shape), of call number `call` to a function of the host. One that
+// may raise is called whether its results are used or not.
+std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t call,
+                                   const py::sequence& operands, const py::sequence& results,
+                                   bool may_raise) {
+  std::vector<graph::Value> inputs;
+  for (const py::handle x : operands) inputs.push_back(value_of(g, to_operand(x)));
+  std::vector<PyValue> values;
+  for (const py::handle result : results) {
+    const auto [dtype, shape] = result.cast<std::pair<py::object, py::sequence>>();
+    const graph::Metadata declared{to_dtype(dtype), to_shape(shape, g.trace), std::nullopt};
+    const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
+    values.push_back(wrap(g, Operand(g.add(node, inputs, declared))));
+  }
+  if (may_raise && !values.empty()) g.add(graph::Sink{}, {values.front().operand.value});
+  return values;
 }
 
-py::list guards(const PyBuilder& b) {
+py::list guards(const PyGraph& g) {
   py::list result;
-  for (const graph::ScalarGuard& guard : b.guards()) {
-    const bool fits = guard.check == graph::ScalarGuard::Check::FitsDtype;
+  for (const graph::numpy::ScalarGuard& guard : g.guards) {
+    const bool fits = guard.check == graph::numpy::ScalarGuard::Check::FitsDtype;
     result.append(py::make_tuple(
         guard.input, fits ? py::object(to_numpy(guard.dtype)) : py::object(py::none())));
   }
   return result;
 }
 
-py::list checks(PyBuilder& b) {
+py::list checks(const PyGraph& g) {
   py::list result;
-  for (const graph::IndexCheck& check : b.checks())
-    result.append(
-        py::make_tuple(wrap(b, check.value), check.axis, to_python(check.size, b.trace())));
+  for (const graph::numpy::IndexCheck& check : g.checks)
+    result.append(py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size)));
   return result;
 }
 
@@ -347,14 +341,7 @@ void bind_graph(py::module_& m) {
            [](const graph::Graph& a, const graph::Graph& b) { return graph::equal(a, b); })
       .def(
           "verify", [](const graph::Graph& g) { return graph::verify(g); },
-          "Every violation of the IR's invariants, as text; empty if the graph is valid.")
-      .def_property_readonly("num_inputs", [](const graph::Graph& g) { return g.inputs().size(); })
-      .def_property_readonly("output_types", [](const graph::Graph& g) {
-        py::list result;
-        for (const graph::Value v : g.outputs)
-          result.append(py::make_tuple(to_numpy(g[v].dtype()), to_python(g[v].shape())));
-        return result;
-      });
+          "Every violation of the IR's invariants, as text; empty if the graph is valid.");
   m.def(
       "parse_graph",
       [](const std::string& text) { return std::make_shared<graph::Graph>(graph::parse(text)); },
@@ -363,39 +350,13 @@ void bind_graph(py::module_& m) {
   Class c(m, "GraphBuilder", "A graph under construction; its methods are NumPy's functions.");
   c.def(py::init<>())
       .def(
-          "input",
-          [](PyBuilder& b, const py::object& dtype, const py::sequence& shape,
-             const py::object& weak) {
-            return wrap(b, b.input(to_dtype(dtype), b.shape_of(shape), weak_kind(weak)));
-          },
-          py::arg("dtype"), py::arg("shape"), py::arg("weak") = py::none())
-      .def(
-          "define_size",
-          [](PyBuilder& b, const std::string& name, int64_t low, int64_t high) {
-            return to_python(b.define_size(name, low, high), b.trace());
-          },
-          py::arg("name"), py::arg("low"), py::arg("high"),
-          "A size that is known when the program runs.")
-      .def(
-          "size_value",
-          [](PyBuilder& b, py::handle size) { return wrap(b, b.size_of(b.dim(size))); },
-          py::arg("size"), "A size as a Python int in computations.")
-      .def("constant",
-           [](PyBuilder& b, const py::object& scalar) {
-             return wrap(b, b.constant(scalar_from_numpy(scalar)));
-           })
-      .def("value", [](PyBuilder& b, py::handle x) { return wrap(b, b.value_of(to_operand(x))); })
-      .def(
           "python_bool",
-          [](PyBuilder& b, py::handle x) {
-            Operand number = to_operand(x);
-            number.weak = Kind::Bool;
-            return wrap(b, number);
+          [](PyGraph& g, py::handle x) {
+            return wrap(g, Operand(to_operand(x).value, Kind::Bool));
           },
           "A 0-d bool as a Python one.")
-      .def(
-          "set_location",
-          [](PyBuilder& b, std::string location) { b.builder().set_location(std::move(location)); })
+      .def("set_location",
+           [](PyGraph& g, std::string location) { g.set_location(std::move(location)); })
       .def_property_readonly(
           "guards", &guards,
           "(input, dtype) for a Python int that must fit the dtype, (input, None) "
@@ -403,23 +364,19 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("checks", &checks,
                              "(value, axis, size) of each check of traced indices; the value is a "
                              "0-d uint64, nonzero if an index is out of bounds.")
+      .def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
+           py::arg("results"), py::arg("may_raise"),
+           "Values of the results, of these (dtype, shape), of call number `call` to a function. "
+           "One that may raise is called whether its results are used or not.")
       .def(
           "finish",
-          [](PyBuilder& b, const std::vector<PyValue>& outputs) {
-            std::vector<graph::Value> values;
-            for (const PyValue& v : outputs) values.push_back(v.operand.value);
-            graph::Graph graph = b.builder().graph();
-            graph.outputs = std::move(values);
-            return std::make_shared<graph::Graph>(std::move(graph));
+          [](const PyGraph& g, const std::vector<PyValue>& outputs) {
+            auto graph = std::make_shared<graph::Graph>(g.graph());
+            for (const PyValue& v : outputs) graph->outputs.push_back(v.operand.value);
+            return graph;
           },
           "The graph so far with these outputs.");
-  c.def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
-        py::arg("results"), py::arg("may_raise"),
-        "Values of the results, of these (dtype, shape), of call number `call` to a function. One "
-        "that may raise is called whether its results are used or not.");
-  bind_arithmetic(c);
-  bind_reductions(c);
-  bind_movement(c);
+  bind_functions(c);
 }
 
 }  // namespace rune::bindings

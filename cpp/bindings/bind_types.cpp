@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "bindings/array.h"
 #include "bindings/bindings.h"
-#include "graph/numpy_ops.h"
+#include "graph/numpy/ufuncs.h"
 
 namespace rune::bindings {
 
@@ -92,6 +92,12 @@ bool is_ndarray(py::handle object, bool exact) {
   return !exact || py::type::of(object).is(memmap.get_stored());
 }
 
+size_t ArrayHeader::bytes() const {
+  size_t bytes = size_of(*dtype);
+  for (int i = 0; i < rank; ++i) bytes *= shape[i];
+  return bytes;
+}
+
 ArrayHeader header_of(py::handle array) {
   if (is_array(array)) {
     const py::object memory = memory_of(array);
@@ -139,7 +145,7 @@ void bind_types(py::module_& m) {
       },
       "The table of scalar operations, one dict each.");
   m.def(
-      "has_ufunc", [](const std::string& name) { return graph::NumpyBuilder::has_ufunc(name); },
+      "has_ufunc", [](const std::string& name) { return graph::numpy::has_ufunc(name); },
       py::arg("name"), "Whether the NumPy ufunc of this name can be traced.");
   m.def("describe_options", &describe_options, "Environment variables, their values and meanings.");
   m.def("default_device", [] { return options().device; });

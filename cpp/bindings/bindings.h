@@ -60,6 +60,7 @@ struct ArrayHeader {
   std::optional<DType> dtype;
   bool contiguous = false;  // C order, aligned to its dtype
   bool writeable = false;
+  size_t bytes() const;  // of all elements
 };
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
 // numpy.memmap, which computes as ndarray does.

@@ -19,12 +19,11 @@ struct Extent {
   static Extent of(const ArrayHeader& header) {
     Extent extent;
     extent.low = extent.high = reinterpret_cast<uintptr_t>(header.data);
-    extent.bytes = size_of(*header.dtype);
+    extent.bytes = header.bytes();
     for (int i = 0; i < header.rank; ++i) {
       if (header.shape[i] == 0) return {};
       const ssize_t reach = (header.shape[i] - 1) * header.strides[i];
       (reach < 0 ? extent.low : extent.high) += reach;
-      extent.bytes *= header.shape[i];
     }
     extent.high += size_of(*header.dtype);
     return extent;
@@ -91,7 +90,7 @@ void WriteBack::write(py::handle target, const py::object& value) const {
   const py::array array = to_host(value);
   if (header.contiguous) {
     const ArrayHeader from = header_of(array);
-    std::memcpy(header.data, from.data, Extent::of(from).bytes);
+    std::memcpy(header.data, from.data, from.bytes());
     return;
   }
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
@@ -116,44 +115,32 @@ Output Output::of(const py::tuple& t) {
 }
 
 CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
-                           const py::sequence& captured, const py::sequence& outputs,
-                           py::object unflatten, const py::sequence& leaf_guards,
-                           const py::sequence& guards, const py::sequence& writes,
-                           std::vector<int64_t> contiguous, const py::sequence& checks,
+                           std::vector<py::object> captured, const std::vector<py::tuple>& outputs,
+                           py::object unflatten,
+                           const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
+                           const py::sequence& guards,
+                           const std::vector<std::pair<int64_t, int64_t>>& writes,
+                           std::vector<int64_t> contiguous, const std::vector<py::tuple>& checks,
                            py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
+      captured_(std::move(captured)),
       unflatten_(std::move(unflatten)),
       device_(std::move(device)),
       guards_(to_guards(guards)),
       contiguous_(std::move(contiguous)) {
-  for (const py::handle array : captured)
-    captured_.push_back(py::reinterpret_borrow<py::object>(array));
-  for (const py::handle o : outputs)
-    outputs_.push_back(Output::of(py::reinterpret_borrow<py::tuple>(o)));
-  for (const py::handle g : leaf_guards) {
-    const auto pair = py::reinterpret_borrow<py::tuple>(g);
-    std::optional<DType> dtype;
-    if (!pair[1].is_none()) dtype = to_dtype(pair[1]);
-    leaf_guards_.push_back({pair[0].cast<int64_t>(), dtype});
-  }
-  for (const py::handle w : writes) {
-    const auto t = py::reinterpret_borrow<py::tuple>(w);
-    writes_.push_back({t[0].cast<int64_t>(), t[1].cast<int64_t>()});
-  }
-  for (const py::handle c : checks)
-    checks_.push_back(Check::of(py::reinterpret_borrow<py::tuple>(c)));
+  for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
+  for (const auto& [leaf, dtype] : leaf_guards)
+    leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
+  for (const auto& [input, computed] : writes) writes_.push_back({input, computed});
+  for (const py::tuple& check : checks) checks_.push_back(Check::of(check));
 }
 
 bool CompiledCall::is_current() const {
   for (const Guard& guard : guards_)
     if (!guard.holds()) return false;
   for (size_t i = 0; i < captured_.size(); ++i) {
-    const ArrayHeader header = header_of(captured_[i]);
-    const ArrayType& type = program_->inputs()[input_leaves_.size() + i];
-    if (header.dtype != type.dtype || header.rank != static_cast<int>(type.shape.size()) ||
-        !std::equal(type.shape.begin(), type.shape.end(), header.shape))
-      return false;
+    if (!fits(header_of(captured_[i]), program_->inputs()[input_leaves_.size() + i])) return false;
   }
   return true;
 }

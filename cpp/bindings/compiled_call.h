@@ -65,10 +65,11 @@ class CompiledCall {
   enum class Status { Done, Unsuitable, Stale };
 
   CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
-               const py::sequence& captured, const py::sequence& outputs, py::object unflatten,
-               const py::sequence& leaf_guards, const py::sequence& guards,
-               const py::sequence& writes, std::vector<int64_t> contiguous,
-               const py::sequence& checks, py::object device);
+               std::vector<py::object> captured, const std::vector<py::tuple>& outputs,
+               py::object unflatten, const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
+               const py::sequence& guards, const std::vector<std::pair<int64_t, int64_t>>& writes,
+               std::vector<int64_t> contiguous, const std::vector<py::tuple>& checks,
+               py::object device);
 
   // Whether the state that the trace read has not changed, and the captured arrays have the same
   // types as before.

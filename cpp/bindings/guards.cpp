@@ -73,11 +73,8 @@ bool same_bytes(const py::object& array, const py::object& copy) {
   const ArrayHeader now = header_of(array), then = header_of(copy);
   if (now.rank != then.rank || !std::equal(now.shape, now.shape + now.rank, then.shape))
     return false;
-  if (now.dtype && now.dtype == then.dtype && now.contiguous && then.contiguous) {
-    size_t bytes = size_of(*now.dtype);
-    for (int i = 0; i < now.rank; ++i) bytes *= now.shape[i];
-    return std::memcmp(now.data, then.data, bytes) == 0;
-  }
+  if (now.dtype && now.dtype == then.dtype && now.contiguous && then.contiguous)
+    return std::memcmp(now.data, then.data, now.bytes()) == 0;
   return array.attr("dtype").equal(copy.attr("dtype")) &&
          array.attr("tobytes")().equal(copy.attr("tobytes")());
 }

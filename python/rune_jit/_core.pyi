@@ -86,31 +86,15 @@ class Graph:
         """
         Every violation of the IR's invariants, as text; empty if the graph is valid.
         """
-    @property
-    def num_inputs(self) -> int: ...
-    @property
-    def output_types(self) -> list: ...
 
 class GraphBuilder:
     """
     A graph under construction; its methods are NumPy's functions.
     """
     def __init__(self) -> None: ...
-    def arg_reduce(
-        self,
-        arg0: bool,
-        arg1: typing.Any,
-        arg2: typing.SupportsInt | typing.SupportsIndex | None,
-        arg3: bool,
-        arg4: typing.Any,
-    ) -> Value: ...
-    def assume_range(
-        self,
-        arg0: typing.Any,
-        arg1: typing.SupportsInt | typing.SupportsIndex,
-        arg2: typing.SupportsInt | typing.SupportsIndex,
-    ) -> None: ...
+    def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
     def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
     def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
     def concatenate(
@@ -120,7 +104,9 @@ class GraphBuilder:
         arg2: typing.Any,
     ) -> Value: ...
     def constant(self, arg0: typing.Any) -> Value: ...
-    def count_to(self, arg0: typing.Any) -> Value: ...
+    def contract(
+        self, arg0: str, arg1: typing.Any, arg2: str, arg3: typing.Any, arg4: str, arg5: str
+    ) -> Value: ...
     def define_size(
         self,
         name: str,
@@ -137,8 +123,6 @@ class GraphBuilder:
         arg2: typing.SupportsInt | typing.SupportsIndex,
         arg3: typing.SupportsInt | typing.SupportsIndex,
     ) -> Value: ...
-    def dot(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def einsum(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
     def expand_dims(
         self,
         arg0: typing.Any,
@@ -162,27 +146,12 @@ class GraphBuilder:
         """
     def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
     def indexed_shape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> tuple: ...
-    def inner(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
     def input(
         self, dtype: typing.Any, shape: collections.abc.Sequence, weak: typing.Any = None
     ) -> Value: ...
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def mean(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-        arg2: bool,
-        arg3: typing.Any,
-    ) -> Value: ...
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
-    def outer(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def pad(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[tuple[typing.Any, typing.Any]],
-        arg2: str,
-        arg3: typing.Any,
-    ) -> Value: ...
+    def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
     def put(self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any) -> Value: ...
     def python_bool(self, arg0: typing.Any) -> Value:
         """
@@ -190,27 +159,14 @@ class GraphBuilder:
         """
     def reduce(
         self,
-        arg0: str,
-        arg1: typing.Any,
-        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-        arg3: bool,
-        arg4: typing.Any,
-    ) -> Value: ...
-    def repeat(
-        self,
-        arg0: typing.Any,
-        arg1: typing.SupportsInt | typing.SupportsIndex,
-        arg2: typing.SupportsInt | typing.SupportsIndex | None,
+        name: str,
+        x: typing.Any,
+        axes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
+        keepdims: bool,
+        dtype: typing.Any = None,
     ) -> Value: ...
     def reshape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
-    def result_type(self, arg0: collections.abc.Sequence) -> numpy.dtype[typing.Any]: ...
-    def roll(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-    ) -> Value: ...
-    def running_count(self, arg0: typing.Any) -> Value: ...
+    def result_type(self, arg0: str, arg1: collections.abc.Sequence) -> numpy.dtype[typing.Any]: ...
     def same(self, arg0: typing.Any, arg1: typing.Any) -> bool: ...
     def scan(
         self, op: str, x: typing.Any, axis: typing.SupportsInt | typing.SupportsIndex
@@ -234,31 +190,13 @@ class GraphBuilder:
     def stack(
         self, arg0: collections.abc.Sequence, arg1: typing.SupportsInt | typing.SupportsIndex
     ) -> Value: ...
-    def swapaxes(
-        self,
-        arg0: typing.Any,
-        arg1: typing.SupportsInt | typing.SupportsIndex,
-        arg2: typing.SupportsInt | typing.SupportsIndex,
-    ) -> Value: ...
     def take(
         self,
         arg0: typing.Any,
         arg1: typing.Any,
         arg2: typing.SupportsInt | typing.SupportsIndex | None,
     ) -> Value: ...
-    def tensordot(
-        self,
-        arg0: typing.Any,
-        arg1: typing.Any,
-        arg2: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        arg3: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-    ) -> Value: ...
     def threefry(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def tile(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-    ) -> Value: ...
     def transpose(
         self,
         arg0: typing.Any,
@@ -268,15 +206,6 @@ class GraphBuilder:
         self, name: str, operands: collections.abc.Sequence, dtype: typing.Any = None
     ) -> list[Value]: ...
     def value(self, arg0: typing.Any) -> Value: ...
-    def variance(
-        self,
-        arg0: typing.Any,
-        arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-        arg2: bool,
-        arg3: typing.Any,
-        arg4: typing.SupportsFloat | typing.SupportsIndex,
-        arg5: bool,
-    ) -> Value: ...
     def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
     def windows(
         self,
@@ -326,10 +255,6 @@ class Executable:
         """
         Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
         """
-    @property
-    def num_inputs(self) -> int: ...
-    @property
-    def num_outputs(self) -> int: ...
 
 class CallKey:
     def __eq__(self, arg0: CallKey) -> bool: ...
@@ -342,15 +267,21 @@ class CompiledCall:
         self,
         program: Executable,
         input_leaves: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        captured: collections.abc.Sequence,
-        outputs: collections.abc.Sequence,
+        captured: collections.abc.Sequence[typing.Any],
+        outputs: collections.abc.Sequence[tuple],
         unflatten: typing.Any,
-        leaf_guards: collections.abc.Sequence,
+        leaf_guards: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.Any]
+        ],
         guards: collections.abc.Sequence,
-        writes: collections.abc.Sequence = (),
-        contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
-        checks: collections.abc.Sequence = (),
-        device: typing.Any = None,
+        writes: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+            ]
+        ],
+        contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        checks: collections.abc.Sequence[tuple],
+        device: typing.Any,
     ) -> None: ...
     def call(self, arg0: list) -> tuple[str, typing.Any]: ...
     def is_current(self) -> bool: ...

@@ -17,13 +17,13 @@ from op_cases import ALL, CASES, FEW, FLOATS, INTS, OpCase
 from sampling import some
 
 import rune_jit
-from rune_jit import _core
+from rune_jit.rules.ufuncs import is_traced
 
 UFUNCS = sorted(
     {
         f
         for f in vars(np).values()
-        if isinstance(f, np.ufunc) and f.signature is None and _core.has_ufunc(f.__name__)
+        if isinstance(f, np.ufunc) and f.signature is None and is_traced(f)
     },
     key=lambda f: f.__name__,
 )

@@ -129,7 +129,7 @@ class ReductionSplitter {
 
   Value reduce(Builder& builder, const Reduce_Axis& reduce, Value x, const Split& split) const {
     const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.parts;
-    const Value head = main < size ? builder.slice(x, split.axis, 0, main) : x;
+    const Value head = builder.slice(x, split.axis, 0, main);
     const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
     if (main == size) return total;
     const Value tail = builder.slice(x, split.axis, main, size);

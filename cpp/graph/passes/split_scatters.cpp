@@ -70,20 +70,14 @@ Graph split_scatters(Graph graph, const Capabilities& caps) {
         const auto copies = choose_copies(node.shape(), *scatter, updates, node.dtype(), caps);
         if (!copies) return builder.copy(node, std::move(inputs));
         const int64_t count = updates.constant(), main = count - count % *copies;
-        struct Updates {
-          Value indices, values;
-        };
-        const auto part = [&](int64_t low, int64_t high) {
-          if (low == 0 && high == count) return Updates{inputs[1], inputs[2]};
+        const auto scattered = [&](Value target, int64_t low, int64_t high, int64_t parts) {
           const Value indices = builder.slice(inputs[1], 0, low, high);
-          return Updates{indices, builder.slice(inputs[2], scatter->axis, low, high)};
+          const Value values = builder.slice(inputs[2], scatter->axis, low, high);
+          return parts > 1 ? scatter_in_copies(builder, *scatter, target, indices, values, parts)
+                           : builder.add(*scatter, {target, indices, values});
         };
-        const Updates most = part(0, main);
-        const Value head =
-            scatter_in_copies(builder, *scatter, inputs[0], most.indices, most.values, *copies);
-        if (main == count) return head;
-        const Updates rest = part(main, count);
-        return builder.add(*scatter, {head, rest.indices, rest.values});
+        const Value head = scattered(inputs[0], 0, main, *copies);
+        return main == count ? head : scattered(head, main, count, 1);
       });
 }
 

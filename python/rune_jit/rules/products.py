@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numbers
 import string
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
-from rune_jit.rules.coercions import as_ints, call_builder, refuse, refuse_unless
+from rune_jit.rules.coercions import as_ints, refuse, refuse_unless, traced
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.sizes import mismatch, same_size
+from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # By ufunc: the axes of size 1 that make its operands matrices, and those of the result that go.
@@ -38,15 +40,29 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
     return Tracer(trace, trace.builder.squeeze(product, dropped) if dropped else product)
 
 
-def _product(name: str) -> Callable[..., Tracer]:
-    def handler(a: Any, b: Any) -> Tracer:
-        return call_builder(name, a, require_trace().operand(b))
+def _dot_product(a: Any, b: Any, axis_of_b: int) -> Tracer:
+    """The products of a and b, summed over a's last axis and this one of b's."""
+    trace = require_trace()
+    x, y = trace.array(a), trace.array(b)
+    if x.ndim and y.ndim:
+        return Tracer(trace, _contracted(trace, x, y, [-1], [axis_of_b]))
+    trace.builder.result_type("dot", [x, y])  # NumPy would give Python objects
+    return Tracer(trace, trace.builder.ufunc("multiply", [x, y])[0])
 
-    return handler
+
+@implements(np.dot)
+def _dot(a: Any, b: Any) -> Tracer:
+    return _dot_product(a, b, -2 if np.ndim(b) > 1 else -1)
 
 
-for _function in (np.dot, np.inner, np.outer):
-    implements(_function)(_product(_function.__name__))
+@implements(np.inner)
+def _inner(a: Any, b: Any) -> Tracer:
+    return _dot_product(a, b, -1)
+
+
+@implements(np.outer)
+def _outer(a: Any, b: Any) -> Any:
+    return np.multiply(np.reshape(traced(a), (-1, 1)), np.reshape(traced(b), (1, -1)))
 
 
 @implements(np.vdot)
@@ -65,31 +81,54 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
         axes_x, axes_y = list(range(x.ndim - count, x.ndim)), list(range(count))
     else:
         axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])
-    return Tracer(trace, trace.builder.tensordot(x, y, axes_x, axes_y), scalar=False)
+    return Tracer(trace, _contracted(trace, x, y, axes_x, axes_y), scalar=False)
 
 
-def _einsum_view(subscripts: str, a: Any) -> Tracer | None:
-    """einsum of one operand if nothing is summed: a view."""
-    labels, arrow, out = subscripts.partition("->")
-    if not arrow:
-        out = "".join(c for c in sorted(set(labels)) if labels.count(c) == 1)
-    is_view = set(labels) == set(out) and len(set(out)) == len(out) and labels.isalpha()
-    if not is_view or len(labels) != a.ndim:
-        return None
-    for label in out:
+def _text(shape: tuple[Any, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _contracted(trace: Trace, x: Any, y: Any, axes_x: list[int], axes_y: list[int]) -> Any:
+    """The value of the products of x and y, summed over pairs of axes."""
+    if len(axes_x) != len(axes_y):
+        raise ValueError(f"tensordot: cannot pair {len(axes_x)} axes with {len(axes_y)}")
+    refuse_unless(x.ndim + y.ndim <= len(string.ascii_letters), "tensordot of more than 52 axes")
+    trace.builder.result_type("tensordot", [x, y])  # NumPy would give Python objects
+    labels_x = list(string.ascii_letters[: x.ndim])
+    labels_y = list(string.ascii_letters[-y.ndim :] if y.ndim else "")
+    for i, j in zip(axes_x, axes_y, strict=True):
+        i, j = normalize_axis_index(i, x.ndim), normalize_axis_index(j, y.ndim)
+        if not same_size(x.shape[i], y.shape[j]):
+            sizes = [x.shape[i], y.shape[j]]
+            raise mismatch(
+                f"tensordot: cannot contract {_text(x.shape)} with {_text(y.shape)} (axes"
+                f" {i} and {j}: {sizes[0]} and {sizes[1]})",
+                sizes,
+            )
+        labels_y[j] = labels_x[i]
+    left, right = "".join(labels_x), "".join(labels_y)
+    out = [c for c in left if c not in right] + [c for c in right if c not in left]
+    return trace.builder.contract("tensordot", x, left, y, right, "".join(out))
+
+
+def _without_repeated(labels: str, a: Any) -> tuple[str, Any]:
+    """The diagonals that repeated labels of an operand of einsum stand for, and their labels."""
+    for label in sorted(set(labels)):
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            if a.shape[first] != a.shape[second]:
-                raise ValueError(
+            sizes = [a.shape[first], a.shape[second]]
+            if not same_size(*sizes):
+                raise mismatch(
                     f"dimensions in single operand for collapsing index '{label}' don't match"
-                    f" ({a.shape[first]} != {a.shape[second]})"
+                    f" ({sizes[0]} != {sizes[1]})",
+                    sizes,
                 )
             diagonal: Any = np.diagonal(a, 0, first, second)
             diagonal._writeable = a._writeable  # unlike np.diagonal's own
             a = diagonal
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
-    return np.transpose(a, [labels.index(label) for label in out])  # type: ignore[return-value]
+    return labels, a
 
 
 def _with_letters(subscripts: str, operands: tuple[Any, ...]) -> str:
@@ -111,21 +150,81 @@ def _with_letters(subscripts: str, operands: tuple[Any, ...]) -> str:
     return ",".join(terms) + "->" + out.replace("...", letters)
 
 
+def _parsed(subscripts: str, count: int) -> tuple[list[str], str]:
+    """The labels of the operands, and of the result."""
+    left, arrow, out = subscripts.partition("->")
+    refuse_unless("." not in subscripts, f"einsum with an ellipsis in {subscripts}")
+    for c in left:
+        if not (c.isalpha() or c == ","):
+            raise ValueError(f"einsum: cannot parse {subscripts} (character '{c}')")
+    terms = left.split(",")
+    if len(terms) != count:
+        raise ValueError(
+            f"einsum: cannot match {len(terms)} subscripts of {subscripts} with {count} operands"
+        )
+    if not arrow:
+        out = "".join(c for c in sorted(set(left)) if c != "," and left.count(c) == 1)
+    for c in out:
+        if c not in left:
+            raise ValueError(f"einsum: cannot make the output label '{c}' (no operand has it)")
+        if out.count(c) > 1:
+            raise ValueError(f"einsum: cannot repeat the output label '{c}'")
+    return terms, out
+
+
 @implements(np.einsum)
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Any:
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
-    subscripts = subscripts.replace(" ", "")
+    subscripts = "".join(subscripts.split())
     if "..." in subscripts:
         subscripts = _with_letters(subscripts, operands)
-    if len(operands) == 1:
-        view = _einsum_view(subscripts, operands[0])
-        if view is not None:
-            return view
-    if not contains_traced(operands):
+    if len(operands) > 1 and not contains_traced(operands):
         return run_known(np.einsum, (subscripts, *operands), {"optimize": optimize})
+    terms, out = _parsed(subscripts, len(operands))
+    for labels, x in zip(terms, operands, strict=True):
+        if len(labels) != np.ndim(x):
+            raise ValueError(
+                f"einsum: cannot use subscripts {labels} for an array with {np.ndim(x)} dimensions"
+            )
+    if len(operands) == 1:
+        return _einsum_of_one(terms[0], operands[0], out)
+    pairs = [
+        _without_repeated(*pair) for pair in zip(terms, map(_as_tracer, operands), strict=True)
+    ]
     trace = require_trace()
-    return Tracer(trace, trace.builder.einsum(subscripts, [trace.array(x) for x in operands]))
+    builder = trace.builder
+    values = [trace.array(x) for _, x in pairs]
+    dtype = builder.result_type("einsum", values)
+    # 16-bit floats are summed in 32 bits; bool is "any of the products", wide enough to count.
+    wide = {"float16": np.float32, "bfloat16": np.float32, "bool": np.int32}.get(dtype.name, dtype)
+    if any(v.dtype != wide for v in values):
+        values = [builder.astype(builder.astype(v, dtype), np.dtype(wide)) for v in values]
+    # Left to right; a label stays while the output or a later operand has it.
+    labels, result = pairs[0][0], values[0]
+    for i in range(1, len(values)):
+        later = out + "".join(term for term, _ in pairs[i + 1 :])
+        kept = dict.fromkeys(c for c in labels + pairs[i][0] if c in later)
+        wanted = "".join(kept) if i + 1 < len(values) else out
+        result = builder.contract("einsum", result, labels, values[i], pairs[i][0], wanted)
+        labels = wanted
+    return Tracer(trace, result if wide == dtype else builder.astype(result, dtype))
+
+
+def _einsum_of_one(labels: str, a: Any, out: str) -> Any:
+    """einsum of one operand: a view if nothing is summed."""
+    labels, a = _without_repeated(labels, _as_tracer(a))
+    summed = [i for i, label in enumerate(labels) if label not in out]
+    if summed:
+        a = np.sum(a, axis=tuple(summed), dtype=a.dtype)
+        labels = "".join(label for label in labels if label in out)
+        if labels == out:
+            return a
+    return np.transpose(a, [labels.index(label) for label in out])
+
+
+def _as_tracer(x: Any) -> Tracer:
+    return x if isinstance(x, Tracer) else traced(x)
 
 
 @implements(np.linalg.norm)

@@ -7,19 +7,20 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from rune_jit.rules.coercions import (
     NO_VALUE,
     as_axes,
     as_axis,
     as_flag,
-    call_builder,
     is_axis_of_scalar,
+    is_float,
 )
-from rune_jit.rules.statistics import degrees_removed, masked_mean, masked_variance
+from rune_jit.rules.statistics import degrees_removed, masked_variance, mean_of, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.sizes import Size, mismatch
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -99,9 +100,7 @@ for _old, _new in (("amax", np.max), ("amin", np.min)):
 def _mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
 ) -> Tracer:
-    if where is not NO_VALUE and where is not True:
-        return masked_mean(a, axis, dtype, keepdims, where)  # type: ignore[no-any-return]
-    return call_builder("mean", a, as_axes(axis), as_flag(keepdims), dtype)
+    return mean_of(a, axis, dtype, keepdims, where)
 
 
 def _variance(
@@ -120,7 +119,7 @@ def _variance(
     if mean is not NO_VALUE or not (where is NO_VALUE or where is True):
         variance = masked_variance(a, axis, dtype, ddof, keepdims, where, mean)
         return np.sqrt(variance) if root else variance  # type: ignore[no-any-return]
-    return call_builder("variance", a, as_axes(axis), as_flag(keepdims), dtype, float(ddof), root)
+    return variance_of(a, axis, dtype, ddof, keepdims, root)
 
 
 implements(np.var)(functools.partial(_variance, False))
@@ -132,16 +131,28 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
     return np.max(a, axis, keepdims=as_flag(keepdims)) - np.min(a, axis, keepdims=as_flag(keepdims))  # type: ignore[no-any-return]
 
 
-def _arg_reduce(largest: bool, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
+def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
     trace = require_trace()
     value = trace.array(a)
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
     if along is None and value.ndim == 0:
         value, keepdims = trace.builder.reshape(value, [1]), False
+    among = range(value.ndim) if along is None else [along]
+    for i in among:
+        size = value.shape[normalize_axis_index(i, value.ndim)]
+        if (size.low if isinstance(size, Size) else size) <= 0:
+            raise mismatch(
+                f"attempt to get arg{name} of an empty sequence (axis {i} has {size} elements)",
+                [size],
+            )
+    builder, axes = trace.builder, None if along is None else [along]
+    hit = builder.ufunc("equal", [value, builder.reduce(name, value, axes, True)])[0]
+    if is_float(value.dtype):  # the first NaN wins: it equals nothing, and makes the extremum NaN
+        hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
     positions = _positions(trace, value.shape, along)
-    return Tracer(
-        trace, trace.builder.arg_reduce(largest, value, along, as_flag(keepdims), positions)
-    )
+    candidates = builder.where(hit, positions, int(np.iinfo(positions.dtype).max))
+    first = builder.reduce("min", candidates, axes, as_flag(keepdims))
+    return Tracer(trace, builder.astype(first, np.dtype(np.int64)))
 
 
 def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
@@ -162,8 +173,8 @@ def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
     return builder.ufunc("add", [builder.expand_dims(by_row, [-1]), trace.iota(shape[-1])])[0]
 
 
-implements(np.argmax)(functools.partial(_arg_reduce, True))
-implements(np.argmin)(functools.partial(_arg_reduce, False))
+implements(np.argmax)(functools.partial(_arg_reduce, "max"))
+implements(np.argmin)(functools.partial(_arg_reduce, "min"))
 
 
 @implements(np.count_nonzero)

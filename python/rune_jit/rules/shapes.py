@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from rune_jit.rules.coercions import (
-    as_axes,
     as_axis,
     as_index,
     as_ints,
@@ -25,8 +25,16 @@ from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size, with_bounds
+from rune_jit.tracing.sizes import (
+    Size,
+    broadcast_shapes,
+    mismatch,
+    same_shape,
+    same_size,
+    with_bounds,
+)
 from rune_jit.tracing.storage import can_view, is_contiguous, is_viewed, permutation
+from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # Shapes.
@@ -109,7 +117,7 @@ def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
 def _expand_dims(a: Any, axis: Any) -> Tracer:
     axes = as_ints(axis)
     rank = np.ndim(a) + len(axes)
-    new = np.lib.array_utils.normalize_axis_tuple(axes, rank)
+    new = normalize_axis_tuple(axes, rank)
     return make_view("index", [None if i in new else slice(None) for i in range(rank)], a)
 
 
@@ -118,7 +126,7 @@ def _squeeze(a: Any, axis: Any = None) -> Tracer:
     shape = np.shape(a)
     if axis is None or is_axis_of_scalar(a, axis):
         axis = [i for i, n in enumerate(shape) if n == 1]
-    gone = np.lib.array_utils.normalize_axis_tuple(as_ints(axis), len(shape))
+    gone = normalize_axis_tuple(as_ints(axis), len(shape))
     for i in gone:
         if not same_size(shape[i], 1):
             raise mismatch(
@@ -160,8 +168,40 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 @implements(np.roll)
-def _roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
-    return call_builder("roll", a, as_ints(shift), as_axes(axis), scalar=False)
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    trace = require_trace()
+    value = trace.array(a)
+    whole = value.shape
+    if axis is None:
+        value = trace.builder.reshape(value, [-1])
+    shifts, axes = as_ints(shift), as_ints(0 if axis is None else axis)
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ValueError(f"roll: cannot pair {len(shifts)} shifts with {len(axes)} axes")
+    for i in range(max(len(shifts), len(axes)) if shifts and axes else 0):
+        along = axes[i if len(axes) > 1 else 0]
+        by = shifts[i if len(shifts) > 1 else 0]
+        value = _rolled(trace, value, by, normalize_axis_index(along, value.ndim))
+    if axis is None:
+        value = trace.builder.reshape(value, list(whole))
+    return Tracer(trace, value, scalar=False)
+
+
+def _rolled(trace: Trace, value: Any, by: int, axis: int) -> Any:
+    builder, size = trace.builder, value.shape[axis]
+    if by == 0 or same_size(size, 0):
+        return value
+    if isinstance(size, Size) and not -size.low < by < size.low:
+        at = trace.operand((Tracer(trace, trace.iota(size)) - by) % size)
+        builder.assume_range(at, 0, size - 1)
+        return builder.take(value, at, axis)
+    start = (size - by if by > 0 else -by) if isinstance(size, Size) else -by % size
+    parts = [slice(start, None), slice(0, start)]
+    return builder.concatenate([_part(builder, value, axis, part) for part in parts], axis, None)
+
+
+def _part(builder: Any, value: Any, axis: int, part: slice) -> Any:
+    """The value of a slice along an axis."""
+    return builder.index(value, [slice(None)] * axis + [part])
 
 
 @implements(np.repeat)
@@ -172,12 +212,35 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
         a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
         taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
         return taken  # type: ignore[return-value]
-    return call_builder("repeat", a, int(repeats), as_axis(axis))
+    if repeats < 0:
+        raise ValueError("repeats may not contain negative values.")
+    trace = require_trace()
+    builder, value = trace.builder, trace.array(a)
+    if axis is None:
+        value, axis = builder.reshape(value, [-1]), 0
+    along = normalize_axis_index(as_index(axis), value.ndim)
+    merged = list(value.shape)
+    merged[along] = merged[along] * int(repeats)
+    apart = list(value.shape)
+    apart.insert(along + 1, int(repeats))
+    spread = builder.broadcast_to(builder.expand_dims(value, [along + 1]), apart)
+    return Tracer(trace, builder.reshape(spread, merged))
 
 
 @implements(np.tile)
 def _tile(A: Any, reps: Any) -> Tracer:
-    return call_builder("tile", A, as_ints(reps))
+    trace = require_trace()
+    builder, value, counts = trace.builder, trace.array(A), as_ints(reps)
+    if min(counts, default=0) < 0:
+        raise ValueError(f"tile: cannot repeat {min(counts)} times")
+    rank = max(value.ndim, len(counts))
+    counts = [1] * (rank - len(counts)) + counts
+    shape = [1] * (rank - value.ndim) + list(value.shape)
+    apart = [n for size in shape for n in (1, size)]
+    spread = [n for pair in zip(counts, shape, strict=True) for n in pair]
+    merged = [size * count for size, count in zip(shape, counts, strict=True)]
+    value = builder.broadcast_to(builder.reshape(value, apart), spread)
+    return Tracer(trace, builder.reshape(value, merged))
 
 
 @implements(np.pad)
@@ -192,9 +255,61 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
     if widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
-    trace = require_trace()
     pairs = [(int(before), int(after)) for before, after in widths]
-    return Tracer(trace, trace.builder.pad(trace.operand(array), pairs, mode, trace.operand(fill)))
+    if any(width < 0 for pair in pairs for width in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        return _padded(array, pairs, fill)
+    trace = require_trace()
+    value = trace.array(array)
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            value = _extended(trace.builder, value, axis, before, after, mode)
+    return Tracer(trace, value)
+
+
+def _padded(a: Any, pairs: list[tuple[int, int]], fill: Any) -> Tracer:
+    """numpy.pad with a constant."""
+    trace = require_trace()
+    builder, value = trace.builder, trace.array(a)
+    padded = builder.pad(value, pairs)
+    if fill != 0:
+        refuse_unless(value.dtype != bool, "pad of bool with constant_values")
+        inside = builder.pad(builder.full(list(value.shape), True, np.dtype(bool)), pairs)
+        other = builder.astype(trace.operand(fill), value.dtype)
+        padded = builder.where(inside, padded, other)
+    return Tracer(trace, padded)
+
+
+def _extended(builder: Any, value: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """numpy.pad along one axis in the modes that repeat elements."""
+    size = value.shape[axis]
+    least = size.low if isinstance(size, Size) else size
+    at_edge = int(mode == "reflect")  # elements at the edges that are not repeated
+    if mode != "edge" and max(before, after) > least - at_edge:
+        refuse(f"pad in mode {mode} by {before} and {after} beyond {size} elements")
+    if least <= 0:
+        raise mismatch(f"pad: cannot extend the empty axis {axis} (size {size})", [size])
+
+    def part(low: Any, high: Any) -> Any:
+        return _part(builder, value, axis, slice(low, high))
+
+    def flipped(low: Any, count: int) -> Any:
+        return _part(builder, part(low, low + count), axis, slice(None, None, -1))
+
+    def repeated(low: Any, count: int) -> Any:
+        shape = [*value.shape[:axis], count, *value.shape[axis + 1 :]]
+        return builder.broadcast_to(part(low, low + 1), shape)
+
+    if mode == "edge":
+        ends = repeated(0, before), repeated(size - 1, after)
+    elif mode in ("reflect", "symmetric"):
+        ends = flipped(at_edge, before), flipped(size - after - at_edge, after)
+    elif mode == "wrap":
+        ends = part(size - before, size), part(0, after)
+    else:
+        refuse(f"pad in mode {mode}")
+    return builder.concatenate([ends[0], value, ends[1]], axis, None)
 
 
 @implements(np.linalg.diagonal)
@@ -298,7 +413,7 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))
     ]
     operands += [trace.builder.constant(np.zeros((), x)[()]) for x in plain]
-    return trace.builder.result_type(operands)
+    return trace.builder.result_type("result_type", operands)
 
 
 def _stand_in(x: Any) -> Any:

@@ -4,13 +4,17 @@ other functions that ignore NaN."""
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
-from rune_jit.rules.coercions import NO_VALUE, as_flag, is_float, refuse_unless, traced
+from rune_jit.rules.coercions import NO_VALUE, as_axes, as_flag, is_float, refuse_unless, traced
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -47,13 +51,69 @@ def _mean(x: Any, mask: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     return _quotient(total, _count(mask, x, axis, keepdims))
 
 
-def masked_mean(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Any:
-    """numpy.mean with where=."""
-    a, keepdims = traced(a), as_flag(keepdims)
-    if dtype is None and a.dtype == np.float16:
-        return _mean(a, where, axis, np.float32, keepdims).astype(np.float16)
-    dtype = np.float64 if dtype is None and a.dtype.kind in "biu" else dtype
-    return _mean(a, where, axis, dtype, keepdims)
+def _count_along(shape: tuple[Any, ...], axes: list[int] | None) -> Any:
+    """How many elements these axes have together: an int, a Size or a traced int."""
+    if axes is not None:
+        shape = tuple(shape[normalize_axis_index(i, len(shape))] for i in axes)
+    return math.prod(shape)
+
+
+def _ratio(trace: Trace, total: Any, count: Any) -> Any:
+    """The value of total / count in the dtype of the total."""
+    dtype = total.dtype if is_float(total.dtype) else np.dtype(np.float64)
+    count = trace.builder.astype(trace.operand(count), dtype)
+    return trace.builder.astype(trace.builder.ufunc("divide", [total, count])[0], total.dtype)
+
+
+def _compute_dtype(a: Any, dtype: Any) -> tuple[Any, Any]:
+    """The dtype of a mean, and the one to compute it in: 16-bit floats accumulate in 32 bits."""
+    result = np.dtype(dtype or (a.dtype if is_float(a.dtype) else np.float64))
+    is_half = is_float(result) and result.itemsize == 2
+    return result, np.dtype(np.float32) if is_half else result
+
+
+def mean_of(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any = NO_VALUE) -> Tracer:
+    """numpy.mean."""
+    trace = require_trace()
+    builder, x = trace.builder, trace.array(a)
+    axes, keepdims = as_axes(axis), as_flag(keepdims)
+    result, compute = _compute_dtype(x, dtype)
+    x = builder.astype(x, compute)
+    if where is NO_VALUE or where is True:
+        total = builder.reduce("sum", x, axes, keepdims, compute)
+        count = _count_along(x.shape, axes)
+    else:
+        kept = builder.where(trace.operand(where), x, 0)
+        total = builder.reduce("sum", kept, axes, keepdims, compute)
+        count = _count(where, x, axis, keepdims)
+    return Tracer(trace, builder.astype(_ratio(trace, total, count), result))
+
+
+def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: bool) -> Tracer:
+    """numpy.var of all elements, or its root."""
+    trace = require_trace()
+    builder, x = trace.builder, trace.array(a)
+    axes, keepdims = as_axes(axis), as_flag(keepdims)
+    result, compute = _compute_dtype(x, dtype)
+    refuse_unless(is_float(result), f"var in {result}")
+
+    def call(name: str, *operands: Any) -> Any:
+        return builder.ufunc(name, operands)[0]
+
+    x = builder.astype(x, compute)
+    count = _count_along(x.shape, axes)
+    mean = _ratio(trace, builder.reduce("sum", x, axes, True), count)
+    deviation = call("subtract", x, mean)
+    total = builder.reduce("sum", call("multiply", deviation, deviation), axes, keepdims)
+    # The mean is rounded: what the deviations then add up to is taken out (Chan, Golub and LeVeque
+    # 1983). Of squares that overflow nothing is taken.
+    rest = builder.reduce("sum", deviation, axes, keepdims)
+    taken = call("multiply", rest, _ratio(trace, rest, count))
+    exact = call("maximum", call("subtract", total, taken), 0)
+    moment = builder.where(call("isinf", total), total, exact)
+    freedom = max(count - ddof, 0) if type(count) is int else np.maximum(count - ddof, 0)
+    variance = _ratio(trace, moment, freedom)
+    return Tracer(trace, builder.astype(call("sqrt", variance) if root else variance, result))
 
 
 def masked_variance(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, products, reductions
 from rune_jit.rules.coercions import (
@@ -18,6 +19,7 @@ from rune_jit.rules.coercions import (
     refuse,
     refuse_unless,
 )
+from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.statistics import without_nan
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.trace import Trace
@@ -34,6 +36,11 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     # Products of matrices are in C order, batches of them as their operands.
     least = 1 if ufunc.signature is None else 3
     return as_laid_out(ufunc, result, [x for x in inputs if np.ndim(x) >= least])
+
+
+def is_traced(ufunc: np.ufunc) -> bool:
+    """Whether kernels compute this ufunc of scalars; if not, NumPy computes it on the host."""
+    return ufunc in COMPOSED or _core.has_ufunc(ufunc.__name__)
 
 
 def run_on_host(
@@ -79,8 +86,8 @@ def _elementwise(
     refuse_unless(not kwargs, f"{ufunc.__name__} with {'/'.join(kwargs)}=")
     trace = require_trace()
     operands = [trace.operand(x) for x in inputs]
-    if dtype is not None or casting != "same_kind":
-        results = _with_dtype(trace, ufunc, operands, dtype, casting)
+    if ufunc in COMPOSED or dtype is not None or casting != "same_kind":
+        results = _in_loop(trace, ufunc, operands, dtype, casting)
     elif ufunc.signature is not None:
         refuse_unless(where is True, f"{ufunc.__name__} with where=")
         return products.generalized(ufunc.__name__, *inputs)
@@ -90,23 +97,26 @@ def _elementwise(
     return tracers[0] if len(tracers) == 1 else tracers
 
 
-def _with_dtype(
+def _in_loop(
     trace: Trace, ufunc: np.ufunc, operands: list[Any], dtype: Any, casting: str
 ) -> list[Any]:
     """The results of the loop that NumPy chooses."""
     refuse_unless(ufunc.signature is None, f"{ufunc.__name__} with dtype= or casting=")
     kinds = [_kind(value) for value in operands]
-    signature = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
-    loop = ufunc.resolve_dtypes(
-        (*kinds, *(None,) * ufunc.nout),
-        signature=signature,
-        casting=casting,  # type: ignore[arg-type]
-    )
+    options: dict[str, Any] = {"casting": casting}
+    if dtype is not None:
+        options["signature"] = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    loop = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), **options)
     cast = [
         trace.builder.astype(value, wanted)
         for value, wanted in zip(operands, loop[: ufunc.nin], strict=True)
     ]
-    results = trace.builder.ufunc(ufunc.__name__, cast)
+    if ufunc in COMPOSED:
+        composed = COMPOSED[ufunc](*(Tracer(trace, trace.builder.value(x)) for x in cast))
+        composed = composed if isinstance(composed, tuple) else (composed,)
+        results = [trace.operand(x) for x in composed]
+    else:
+        results = trace.builder.ufunc(ufunc.__name__, cast)
     for value, wanted in zip(results, loop[ufunc.nin :], strict=True):
         refuse_unless(value.dtype == wanted, f"{ufunc.__name__} with dtype={dtype}")
     return results

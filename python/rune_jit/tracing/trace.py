@@ -109,11 +109,12 @@ class Trace:
         """The integers 0 .. size - 1; of a symbolic size, int64."""
         key = size, dtype
         if key not in self._iotas:
-            self._iotas[key] = (
-                self.builder.count_to(size)
-                if isinstance(size, Size)
-                else self.constant(np.arange(size, dtype=dtype))
-            )
+            if isinstance(size, Size):
+                ones = self.builder.full([size], 1, np.dtype(np.int64))
+                counts = self.builder.scan("add", ones, 0)
+                self._iotas[key] = self.builder.ufunc("subtract", [counts, 1])[0]
+            else:
+                self._iotas[key] = self.constant(np.arange(size, dtype=dtype))
         return self._iotas[key]
 
     def checks(self) -> Iterator[tuple[Any, ...]]:

@@ -16,6 +16,12 @@ WRONG_COUNT = (
 )
 
 
+def running_count(trace: Trace, mask: Any) -> Any:
+    """How many elements of a mask are true up to and including each, in row-major order: int64."""
+    flat = trace.builder.reshape(mask, [-1])
+    return trace.builder.scan("add", trace.builder.astype(flat, np.dtype(np.int64)), 0)
+
+
 def spread(
     trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any, message: str = WRONG_COUNT
 ) -> Any:
@@ -28,7 +34,7 @@ def spread(
         if rows.shape[0] == 0 or isinstance(count, int):
             trace.must_be_equal(0 if rows.shape[0] == 0 else count, found, message)
         return trace.operand(x)
-    counts = builder.running_count(mask)
+    counts = running_count(trace, mask)
     found = builder.index(counts, [-1])
     if isinstance(count, int):
         trace.must_be_equal(count, found, message)
@@ -48,7 +54,7 @@ def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:
     shape = tuple(full.shape)
     rest = shape[mask.ndim :]
     rows = builder.reshape(full, [math.prod(mask.shape), *rest])
-    ranks = builder.ufunc("subtract", [builder.running_count(mask), 1])[0]
+    ranks = builder.ufunc("subtract", [running_count(trace, mask), 1])[0]
     flat = builder.reshape(mask, [math.prod(mask.shape)])
     at = builder.where(flat, ranks, count)  # what is beyond the end goes to a row of its own
     target = builder.full([count + 1, *rest], 0, full.dtype)

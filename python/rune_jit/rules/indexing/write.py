@@ -12,7 +12,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, writes
 from rune_jit.rules.coercions import as_index
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
-from rune_jit.rules.indexing.masks import WRONG_COUNT, spread
+from rune_jit.rules.indexing.masks import WRONG_COUNT, running_count, spread
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import plain
 from rune_jit.rules.table import implements
@@ -131,7 +131,7 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
     rounds = mode in ("add", "prod")
     wraps = x.dtype.kind in "iu" and given.kind in "iub" and rounds
     wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # which NumPy adds as float64
-    common = trace.builder.result_type([trace.operand(x), value])
+    common = trace.builder.result_type(f"{ufunc.__name__}.at", [trace.operand(x), value])
     # The greater of floats is the same before rounding and after.
     in_common = (rounds or x.dtype.kind in "iu") and x.dtype != bool
     if in_common and _is_python_number(value) and not _holds(x.dtype, value):
@@ -237,7 +237,7 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
         trace.must_be_equal(count, 0, "Cannot insert from an empty array!")
         return
     new = _repeated(trace, vals, np.size(vals), x.dtype)
-    ranks = builder.ufunc("subtract", [builder.running_count(where), 1])[0]
+    ranks = builder.ufunc("subtract", [running_count(trace, where), 1])[0]
     at = builder.ufunc("remainder", [ranks, new.shape[0]])[0]
     builder.assume_range(at, 0, new.shape[0] - 1)
     _write_flat(trace, x, builder.where(where, builder.take(new, at, 0), _flat(trace, x)))

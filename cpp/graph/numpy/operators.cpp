@@ -1,10 +1,12 @@
 // Python's operators on arrays and on numbers that are arguments.
-#include "graph/numpy_ops.h"
+#include "graph/numpy/ufuncs.h"
 
-namespace rune::graph {
+namespace rune::graph::numpy {
+
+namespace {
 
 // Python's own arithmetic on numbers that are arguments of the traced function.
-Operand NumpyBuilder::weak_operator(std::string_view name, const Operands& operands) {
+Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& operands) {
   Kind widest = Kind::Bool;
   for (const Operand& x : operands)
     if (static_cast<int>(*x.weak) > static_cast<int>(widest)) widest = *x.weak;
@@ -12,9 +14,9 @@ Operand NumpyBuilder::weak_operator(std::string_view name, const Operands& opera
   if (divides) {
     // Python raises ZeroDivisionError.
     const Operand& divisor = operands[1];
-    const auto* argument = divisor.literal ? nullptr : b_[divisor.value].as<Placeholder>();
+    const auto* argument = divisor.literal ? nullptr : t[divisor.value].as<Placeholder>();
     if (argument) {
-      guards_.push_back({ScalarGuard::Check::NonZero, argument->index, dtype(divisor)});
+      t.guards.push_back({ScalarGuard::Check::NonZero, argument->index, dtype_of(t, divisor)});
     } else if (divisor.literal ? divisor.literal->real == 0 : name != "divide") {
       user_error(ErrorKind::Unsupported, name, ": cannot divide Python numbers by a ",
                  divisor.literal ? "zero" : "computed one", " (Python raises ZeroDivisionError)");
@@ -31,7 +33,7 @@ Operand NumpyBuilder::weak_operator(std::string_view name, const Operands& opera
   // Python gives a float for an int to a negative power.
   if (widest == Kind::Int && name == "power" && operands[1].literal &&
       operands[1].literal->integer < 0)
-    return weak_operator(name, {operands[0], Literal::of(operands[1].literal->real)});
+    return weak_operator(t, name, {operands[0], Literal::of(operands[1].literal->real)});
   Operands wide;
   for (const Operand& x : operands) {
     const DType d = widest == Kind::Float           ? DType::Float64
@@ -40,19 +42,21 @@ Operand NumpyBuilder::weak_operator(std::string_view name, const Operands& opera
     if (x.literal && name == "power")
       wide.push_back(x);
     else
-      wide.push_back(as(x, d, "operator"));
+      wide.push_back(convert(t, x, d, "operator"));
   }
-  Operand result = name == "power" ? power(wide, true) : ufunc(name, wide)[0];
-  result.weak = kind(b_.dtype(result.value));
+  Operand result = name == "power" ? power(t, wide, true) : ufunc(t, name, wide)[0];
+  result.weak = kind(t.dtype(result.value));
   return result;
 }
 
-Operand NumpyBuilder::python_operator(std::string_view name, const Operands& operands) {
+}  // namespace
+
+Operand python_operator(TracedGraph& t, std::string_view name, const Operands& operands) {
   bool all_weak = true;
   for (const Operand& x : operands) all_weak &= x.weak.has_value();
-  if (all_weak) return weak_operator(name, operands);
-  if (name == "power") return power(operands, true);
-  return ufunc(name, operands)[0];
+  if (all_weak) return weak_operator(t, name, operands);
+  if (name == "power") return power(t, operands, true);
+  return ufunc(t, name, operands)[0];
 }
 
-}  // namespace rune::graph
+}  // namespace rune::graph::numpy

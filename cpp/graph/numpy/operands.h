@@ -1,0 +1,139 @@
+// What all of NumPy's functions over graphs share: operands, promotion of dtypes, broadcasting,
+// axes, and what is known of the values of a graph while it is traced.
+//
+// Functions in this folder promote, broadcast, then build. They throw UserError with the kind of
+// the exception that NumPy raises for the same arguments, and UserError(Unsupported) for what NumPy
+// can do and a graph cannot.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/builder.h"
+
+namespace rune::graph::numpy {
+
+// A Python integer that does not fit a dtype: OverflowError in Python.
+class OverflowError : public UserError {
+ public:
+  explicit OverflowError(const std::string& message) : UserError(ErrorKind::Value, message) {}
+};
+
+// An axis that an array does not have: numpy.exceptions.AxisError in Python.
+class AxisError : public UserError {
+ public:
+  explicit AxisError(const std::string& message) : UserError(ErrorKind::Index, message) {}
+};
+
+// A Python bool, int or float written in the traced function. Integers beyond 2^100 are held as
+// +-2^100, which no dtype holds either.
+struct Literal {
+  Kind kind = Kind::Int;
+  __int128 integer = 0;  // of Bool and Int
+  double real = 0;       // the value rounded to double, of every kind
+  static Literal of(bool value);
+  static Literal of(int64_t value);
+  static Literal of(double value);
+};
+
+// An operand of a NumPy function: a value of the graph or a literal. `weak` marks Python scalars,
+// which take the dtype of the arrays that they meet (NEP 50): Bool, Int or Float.
+struct Operand {
+  Value value;  // not valid for a literal
+  std::optional<Kind> weak;
+  std::optional<Literal> literal;
+
+  Operand() = default;
+  Operand(Value v) : value(v) {}  // NOLINT: a strong operand
+  Operand(Value v, Kind weak_kind) : value(v), weak(weak_kind) {}
+  Operand(const Literal& l) : weak(l.kind), literal(l) {}  // NOLINT
+};
+using Operands = std::vector<Operand>;
+
+// What must hold of a Python scalar that is an argument for the graph to give NumPy's result.
+// Each call checks it.
+struct ScalarGuard {
+  enum class Check : uint8_t { FitsDtype, NonZero } check = Check::FitsDtype;
+  int64_t input = 0;
+  DType dtype = DType::Int64;  // of FitsDtype
+  bool operator==(const ScalarGuard&) const = default;
+};
+
+// A run-time check that an array of indices keeps within an axis. `value` is a 0-d uint64: 0 if all
+// do, else 2 * i + 1 (mod 2^64) for one index i that does not. The caller raises NumPy's
+// IndexError.
+struct IndexCheck {
+  Value value;
+  int64_t axis = 0;
+  Dim size;
+};
+
+// A graph under construction, and what its trace has found about the values.
+struct TracedGraph : Builder {
+  std::vector<ScalarGuard> guards;
+  // One for each read through traced indices that are not known to be in range.
+  std::vector<IndexCheck> checks;
+  std::set<std::tuple<Value, int64_t, std::string>> checked;  // indices, axis, size
+  std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
+  std::map<std::string, Value> sizes;           // those of define_size, by name
+};
+
+// These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.
+Dim smaller(const char* op, const Dim& a, const Dim& b);
+Dim larger(const char* op, const Dim& a, const Dim& b);
+// `value`, but not less than `low` nor more than `high`, of which `high` wins.
+Dim clamp(const char* op, const Dim& value, const Dim& low, const Dim& high);
+// A position along an axis of this size, negative ones from the end.
+Dim from_end(const Dim& position, const Dim& size);
+
+using Axes = std::optional<Ints>;  // absent: all
+// Throw AxisError naming `op`. normalize_axes also throws UserError(Value) for an axis given twice.
+int64_t axis_of(const char* op, int64_t axis, int64_t rank);
+Ints normalize_axes(const char* op, const Axes& axes, int64_t rank);  // sorted
+
+Operand input(TracedGraph& t, DType dtype, Shape shape, std::optional<Kind> weak = std::nullopt);
+// A size from `low` to `high` that is known when the program runs.
+Dim define_size(TracedGraph& t, std::string name, int64_t low, int64_t high);
+// A size as a Python int: a literal, or computed from what define_size declared.
+Operand size_value(TracedGraph& t, const Dim& size);
+// States that every element of x is in [low, high]: reads through it need no check then.
+void assume_range(TracedGraph& t, const Operand& x, const Dim& low, const Dim& high);
+
+// Of a literal: {} and the dtype it has alone.
+Shape shape_of(const TracedGraph& t, const Operand& x);
+DType dtype_of(const TracedGraph& t, const Operand& x);
+// The dtype in which a ufunc computes on these operands.
+DType result_type(const TracedGraph& t, const Operands& operands);
+// numpy.result_type. Other than in ufuncs, bfloat16 has no common dtype with 16 bits of another
+// kind nor with wider integers, and Python floats are float64 beside it.
+DType common_type(const TracedGraph& t, const char* op, const Operands& operands);
+// The dtype in which NumPy's float-only loops compute on these operands.
+DType float_type(const TracedGraph& t, const Operands& operands);
+
+// Whether two values are computed by equal nodes from equal operands.
+bool same(const TracedGraph& t, const Operand& a, const Operand& b);
+
+// The least and the greatest integer of an integer dtype or bool.
+__int128 lowest_integer(DType dtype);
+__int128 highest_integer(DType dtype);
+
+// The operand as a value, in its own dtype (of weak operands and literals the default one).
+Value value_of(TracedGraph& t, const Operand& x);
+// The operand converted to a dtype. Literals and weak inputs are checked to fit.
+Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op);
+Value to_bool(TracedGraph& t, const Operand& x);
+Value scalar(TracedGraph& t, DType dtype, double value);
+
+Value broadcast(TracedGraph& t, Value x, const Shape& shape);
+std::vector<Value> broadcast_all(TracedGraph& t, const char* op, std::vector<Value> values);
+// A scalar operation on operands of one dtype, which are broadcast.
+Value elementwise(TracedGraph& t, AluOp op, std::vector<Value> values);
+// Without these sorted axes, all of size 1.
+Value drop_axes(TracedGraph& t, Value x, const Ints& axes);
+
+}  // namespace rune::graph::numpy

@@ -1,0 +1,29 @@
+// NumPy's ufuncs and other functions of each element, and Python's operators.
+#pragma once
+
+#include <string_view>
+
+#include "graph/numpy/operands.h"
+
+namespace rune::graph::numpy {
+
+// Ufuncs, by NumPy's name. One result, except divmod.
+Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
+               std::optional<DType> dtype = std::nullopt);
+bool has_ufunc(std::string_view name);
+// A Python operator: as the ufunc, but Python scalars alone give a Python scalar, and some
+// constant exponents have NumPy's shortcuts.
+Operand python_operator(TracedGraph& t, std::string_view ufunc_name, const Operands& operands);
+// numpy.power. The operator and the ufunc differ in the dtype of squares of bool and in what
+// they give for an exponent of 0.5.
+Operand power(TracedGraph& t, const Operands& operands, bool is_operator);
+
+Operand where(TracedGraph& t, const Operand& condition, const Operand& x, const Operand& y);
+Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low,
+             const std::optional<Operand>& high);
+Operand astype(TracedGraph& t, const Operand& x, DType dtype);
+// x's bits as a dtype of the same size.
+Operand bitcast(TracedGraph& t, const Operand& x, DType dtype);
+Operand full(TracedGraph& t, const Shape& shape, const Operand& fill, std::optional<DType> dtype);
+
+}  // namespace rune::graph::numpy
