@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -22,12 +23,32 @@ struct AxisRange {
   int64_t least = 0, most = 0;
 };
 
+// A number among the leaves whose value is part of the program.
+struct Constant {
+  int64_t leaf = 0;
+  py::object value;
+
+  // The same type and the same value; -0.0 is not 0.0.
+  bool is(py::handle other) const {
+    if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
+    if (PyFloat_CheckExact(other.ptr())) {
+      const double a = PyFloat_AS_DOUBLE(value.ptr()), b = PyFloat_AS_DOUBLE(other.ptr());
+      return std::memcmp(&a, &b, sizeof a) == 0;
+    }
+    return PyLong_CheckExact(other.ptr()) ? value.equal(other)
+                                          : py::repr(value).equal(py::repr(other));
+  }
+};
+
 struct Remembered {
   std::shared_ptr<CompiledCall> compiled;
   CallKey key;
   std::vector<AxisRange> ranges;  // of what the key leaves out
+  std::vector<Constant> constants;
 
   bool takes(const std::vector<py::handle>& leaves) const {
+    for (const Constant& constant : constants)
+      if (!constant.is(leaves[constant.leaf])) return false;
     const auto size = [&](const AxisRange& range) {
       return static_cast<int64_t>(header_of(leaves[range.leaf]).shape[range.axis]);
     };
@@ -148,16 +169,19 @@ KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwarg
 
 // Registers the compiled call of such arguments. False, and nothing done, if the leaves are others
 // than those that trees.flatten found: it has been told of a container since a class was keyed by
-// identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call.
+// identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call, `constants`
+// the positions of the numbers that the trace used as constants.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
               const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
-              const py::sequence& sizes) {
+              const py::sequence& sizes, const std::vector<int64_t>& constants) {
   Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
   const KeyedCall call = key_call(self, args, kwargs);
   const auto same = [](py::handle a, py::handle b) { return a.is(b); };
   if (!std::equal(call.leaves.begin(), call.leaves.end(), leaves.begin(), leaves.end(), same))
     return false;
-  Remembered remembered{std::move(compiled), call.key, {}};
+  Remembered remembered{std::move(compiled), call.key, {}, {}};
+  for (const int64_t leaf : constants)
+    remembered.constants.push_back({leaf, py::reinterpret_borrow<py::object>(call.leaves[leaf])});
   for (const py::handle size : sizes)
     remembered.ranges.push_back(
         {size.attr("leaf").cast<int64_t>(), size.attr("axis").cast<int64_t>(),

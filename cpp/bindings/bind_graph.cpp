@@ -64,6 +64,22 @@ Operands to_operands(const py::sequence& xs) {
   return result;
 }
 
+// The numbers of the inputs that a value is computed from. None if it depends on a dynamic size.
+std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValue& value) {
+  const graph::Graph& graph = g.graph();
+  std::vector<bool> is_needed(value.operand.value.id + 1, false);
+  is_needed.back() = true;
+  std::vector<int64_t> inputs;
+  for (size_t i = is_needed.size(); i-- > 0;) {
+    if (!is_needed[i]) continue;
+    const graph::Node& node = graph.nodes[i];
+    if (node.as<graph::Define_Var>()) return std::nullopt;
+    if (const auto* input = node.as<graph::Placeholder>()) inputs.push_back(input->index);
+    for (const graph::Value v : node.inputs) is_needed[v.id] = true;
+  }
+  return inputs;
+}
+
 // Results as Python has them.
 PyValue wrap(const PyGraph& g, const Operand& x) {
   return {x, shape_of(g, x), dtype_of(g, x), g.trace};
@@ -357,6 +373,9 @@ void bind_graph(py::module_& m) {
           "A 0-d bool as a Python one.")
       .def("set_location",
            [](PyGraph& g, std::string location) { g.set_location(std::move(location)); })
+      .def("inputs_behind", &inputs_behind, py::arg("value"),
+           "The numbers of the inputs that a value is computed from; None if it depends on a "
+           "dynamic size.")
       .def_property_readonly(
           "guards", &guards,
           "(input, dtype) for a Python int that must fit the dtype, (input, None) "

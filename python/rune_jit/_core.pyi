@@ -149,6 +149,10 @@ class GraphBuilder:
     def input(
         self, dtype: typing.Any, shape: collections.abc.Sequence, weak: typing.Any = None
     ) -> Value: ...
+    def inputs_behind(self, value: Value) -> list[int] | None:
+        """
+        The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
+        """
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
     def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
@@ -313,6 +317,7 @@ class Dispatcher:
         arg2: list,
         arg3: CompiledCall,
         arg4: collections.abc.Sequence,
+        arg5: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> bool:
         """
         Registers the compiled call of such arguments; False if they cannot be keyed here.

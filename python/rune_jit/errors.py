@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "ConcretizationError",
     "DTypeError",
@@ -21,7 +25,42 @@ class RuneJitError(Exception):
     """Base of the exceptions that only rune_jit raises."""
 
 
-class UnsupportedOpError(RuneJitError, NotImplementedError):
+class _Refusals(threading.local):
+    noted: list[_Refusal] | None = None
+
+
+_refusals = _Refusals()
+
+
+class _Refusal(RuneJitError):
+    """What a trace cannot do. NumPy raises no error there, so the traced function must not be able
+    to handle it: a trace in which one was raised is not used, unless `forgive` was told."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        if _refusals.noted is not None:
+            _refusals.noted.append(self)
+
+
+@contextmanager
+def noted_refusals() -> Iterator[list[_Refusal]]:
+    """The refusals that are raised by this thread in the context."""
+    before, _refusals.noted = _refusals.noted, []
+    try:
+        yield _refusals.noted
+    finally:
+        _refusals.noted = before
+
+
+def forgive(error: BaseException | None) -> None:
+    """Forgets an error, and those that led to it, since what failed was done in another way."""
+    while error is not None:
+        if _refusals.noted is not None and isinstance(error, _Refusal):
+            _refusals.noted[:] = [noted for noted in _refusals.noted if noted is not error]
+        error = error.__cause__ or error.__context__
+
+
+class UnsupportedOpError(_Refusal, NotImplementedError):
     """NumPy can do this, a traced function cannot. Under ``fallback="warn"`` or ``"silent"`` the
     function runs on NumPy instead."""
 
@@ -31,9 +70,10 @@ class StateChangedError(UnsupportedOpError):
     it may find nothing to change.)"""
 
 
-class ConcretizationError(RuneJitError, TypeError):
+class ConcretizationError(_Refusal, TypeError):
     """The function asked for the value of a traced array, which is known only when the compiled
-    program runs. The message says what to write instead."""
+    program runs. The message says what to write instead; under ``fallback="warn"`` or ``"silent"``
+    the function runs on NumPy."""
 
 
 class DataDependentShapeError(UnsupportedOpError, ConcretizationError):

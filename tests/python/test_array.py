@@ -305,7 +305,7 @@ def test_captured_arrays() -> None:
         held[0] = 7.0
     assert f.cache_info().misses == 1
     with pytest.raises(ConcretizationError, match="float: cannot take the value"):
-        jit(lambda x: x * float(held[0]))(A)
+        jit(lambda x: x * float(held[0]), fallback="error")(A)
 
     class Model:
         weights = held

@@ -23,7 +23,7 @@ USED_ONCE = (Iterator, AsyncIterator, Coroutine)
 class Call(NamedTuple):
     """The arguments of one call, taken apart."""
 
-    key: Any
+    signature: Any  # calls of one signature differ in their arrays and numbers only
     leaves: list[Any]
     treedef: Any
     names: tuple[str, ...]  # of the arguments in the tree
@@ -32,6 +32,23 @@ class Call(NamedTuple):
     bound: inspect.BoundArguments | None  # none for functions without a signature
     receiver: Any  # the argument `self` of a method: a leaf even if it is a dataclass
     sizes: tuple[AxisSize, ...]  # of the arguments' dynamic axes
+    constants: tuple[int, ...] = ()  # leaves: numbers whose values the trace uses
+
+    @property
+    def key(self) -> Any:
+        """Calls of one key run the same program."""
+        return self.signature, tuple(_value_key(self.leaves[i]) for i in self.constants)
+
+    def with_constants(self, leaves: frozenset[int]) -> Call:
+        """The call with these numbers, too, as constants."""
+        constants = tuple(sorted(leaves.union(self.constants)))
+        static = sorted({*self.static_leaves, *constants})
+        return self._replace(constants=constants, static_leaves=static)
+
+
+def _value_key(number: Any) -> Any:
+    """Equal for numbers of one type and value; -0.0 is not 0.0."""
+    return type(number), repr(number)
 
 
 def take_apart(
@@ -63,12 +80,12 @@ def take_apart(
     for position in static_leaves:
         _check_leaf(name, leaves[position], position, arguments, receiver)
     try:
-        key = make_key(args, kwargs)
+        signature_key = make_key(args, kwargs)
     except TypeError:
         _refuse_without_hash(name, statics, [leaves[i] for i in static_leaves])
         raise
     names = tuple(arguments)
-    key = (key, sizes)
+    key = (signature_key, sizes)
     return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
 
 

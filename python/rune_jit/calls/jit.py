@@ -32,12 +32,13 @@ from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import is_dtype
 from rune_jit.errors import (
+    ConcretizationError,
     DataDependentShapeError,
     JitFallbackWarning,
     StateChangedError,
     UnsupportedOpError,
 )
-from rune_jit.tracing.context import current_trace, user_site
+from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,6 +75,9 @@ class CacheInfo(NamedTuple):
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
+
+# How many programs a signature has for the values of its numbers.
+_MOST_VALUES = 64
 
 
 class _Fallback:
@@ -116,6 +120,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
+        # By signature: the numbers whose values its traces use, and how many programs that made.
+        self._constants: dict[Any, frozenset[int]] = {}
+        self._programs: dict[Any, int] = {}
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
 
@@ -148,8 +155,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
         lacks, and what the function itself raises.
         """
-        call = self._take_apart(args, kwargs)
-        traced = self._trace(call)
+        call, traced = self._traced(self._take_apart(args, kwargs))
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
         core = self._lower(call, traced)
@@ -174,7 +180,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The graph for these arguments, before any pass; `str()` of it is its text."""
-        return self._trace(self._take_apart(args, kwargs)).graph
+        return self._traced(self._take_apart(args, kwargs))[1].graph
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
@@ -189,6 +195,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._forget()
         self._changed_state.clear()
         self._refuted.clear()
+        self._constants.clear()
+        self._programs.clear()
         self._warned.clear()
 
     # One call.
@@ -214,7 +222,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._fall_back(error)
             return self._eager_call(args, kwargs)
         for _ in range(2):  # once more if the entry is stale
-            entry, fresh = self._entry(call)
+            call, entry, fresh = self._entry(call)
             if entry is None:
                 return self._eager_call(args, kwargs)
             if isinstance(entry, _Fallback):
@@ -223,7 +231,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             status, result = entry.call(call.leaves)
             if status == "done":
                 self._hits += not fresh
-                self._remember(args, kwargs, call.leaves, entry, call.sizes)
+                self._remember(args, kwargs, call.leaves, entry, call.sizes, call.constants)
                 return result
             if status == "unsuitable":
                 break
@@ -233,34 +241,73 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return self._eager_call(args, kwargs)
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_apart(
+        call = take_apart(
             self._name, self._signature, self._static_names, args, kwargs, self._key, self._dynamic
         )
+        constants = self._constants.get(call.signature)
+        return call.with_constants(constants) if constants else call
 
-    def _entry(self, call: Call) -> tuple[Any, bool]:
-        """The compiled call or _Fallback of this key, and whether it was made now; None for a call
-        that runs on NumPy this time."""
+    def _with_constants(self, call: Call, leaves: frozenset[int]) -> Call:
+        """The call with these numbers as constants, as all later calls of its signature have
+        them."""
+        known = self._constants.get(call.signature, frozenset())
+        self._constants[call.signature] = known | leaves
+        return call.with_constants(known | leaves)
+
+    def _entry(self, call: Call) -> tuple[Call, Any, bool]:
+        """The call with the constants that it needs, its compiled call or _Fallback, and whether
+        that was made now; None for a call that runs on NumPy this time."""
         evictions = self._cache.evictions
-        entry = self._cache.get(call.key, lambda traced: self._make_entry(call, traced))
-        if self._cache.evictions != evictions:
-            self._forget()
-        return entry
+        while True:
+            make = functools.partial(self._make_entry, call)
+            try:
+                entry, fresh = self._cache.get(call.key, make)
+            except ValuesNeeded as needed:
+                call = self._with_constants(call, needed.leaves)
+                continue
+            if self._cache.evictions != evictions:
+                self._forget()
+            return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
+            self._check_count(call)
             traced = self._trace(call)
             done()
             executable = None
             if traced.graph is not None:
                 executable = self._lower(call, traced).compile()
-        except UnsupportedOpError as error:
+        except ValuesNeeded:
+            self._misses -= 1
+            raise
+        except (UnsupportedOpError, ConcretizationError) as error:
             if isinstance(error, StateChangedError) and call.key not in self._changed_state:
                 self._changed_state.add(call.key)
                 return None
             self._fall_back(error)
             return _Fallback()
+        if call.constants:
+            self._programs[call.signature] = self._programs.get(call.signature, 0) + 1
         return self._bind(call, traced, executable)
+
+    def _check_count(self, call: Call) -> None:
+        """Raises UnsupportedOpError if the signature has programs for many values already."""
+        if self._programs.get(call.signature, 0) >= _MOST_VALUES:
+            owners = ", ".join(dict.fromkeys(input_names(call, list(call.constants))))
+            raise UnsupportedOpError(
+                f"{self._name}: cannot make a program for each value of {owners}"
+                f" ({_MOST_VALUES} programs so far)\nhint: pass arrays, or use np.where instead of"
+                " if"
+            )
+
+    def _traced(self, call: Call) -> tuple[Call, Traced]:
+        """The trace of a call, and the call with the constants that the trace needs."""
+        while True:
+            try:
+                return call, self._trace(call)
+            except ValuesNeeded as needed:
+                call = self._with_constants(call, needed.leaves)
 
     def _trace(self, call: Call) -> Traced:
         def run(traced: Traced) -> Any:
@@ -309,7 +356,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             device,
         )
 
-    def _fall_back(self, error: UnsupportedOpError) -> None:
+    def _fall_back(self, error: UnsupportedOpError | ConcretizationError) -> None:
         """Warns that a signature runs on NumPy; raises under fallback="error"."""
         if self._fallback == "error":
             raise error
@@ -424,8 +471,9 @@ def jit(
         softmax(np.ones((2, 3), np.float32))  # float32[2,3]
 
     The function is traced at its first call with arguments of new types: arrays and NumPy scalars
-    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy),
-    and all else (str, bool, None, any hashable object) by value. Arguments and results may be
+    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy)
+    unless the function needs their values (as range(n) does), and all else (str, bool, None, any
+    hashable object) by value. Arguments and results may be
     nested in lists, tuples, dicts, namedtuples, dataclasses (what is no array in them is static)
     and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a
     rune_jit.Array, they are Arrays on its device.
@@ -446,14 +494,15 @@ def jit(
       donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
         the CPU does not make use of.
       fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
-        "silent" (run on NumPy), "error" (raise UnsupportedOpError).
+        "silent" (run on NumPy), "error" (raise UnsupportedOpError or ConcretizationError).
       cache_size: how many signatures are kept; the one used longest ago goes first.
       dynamic: sizes that may differ from call to call of one program: by parameter (name or
         position), a dict of axes and names, {"x": {0: "n"}}, or Dims (docs/dynamic_sizes.md).
         Axes of one name have one size at each call.
 
     Raises:
-      ConcretizationError: at a call, if the function needs a traced value or a dynamic size.
+      ConcretizationError: at a call with fallback="error", if the function needs the value of a
+        traced array or of a dynamic size.
       DTypeError: at a call, if the device lacks a dtype.
       ValueError: at a call, if its Arrays are on several devices, or a dynamic size is out of
         bounds or not the same in all places.

@@ -15,9 +15,9 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import USED_ONCE, Call
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import UnsupportedOpError, noted_refusals
 from rune_jit.rules.indexing.selection import Selection
-from rune_jit.tracing.context import user_site_of
+from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -50,7 +50,8 @@ def trace_call(
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
     know of the data; `guesses` is that of Trace.
 
-    Raises UnsupportedOpError (and its kinds), which names `name`, for what has no place in a
+    Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
+    or ConcretizationError (or their kinds), which names `name`, for what has no place in a
     program; and what `fn` raises.
     """
     # Arrays that the function names are traced ones first. If their values are needed they are
@@ -61,6 +62,9 @@ def trace_call(
         trace.rebind = Rebinder(trace, watch)
         try:
             return _trace_once(fn, call, trace, watch, run)
+        except ValuesNeeded:
+            watch.restore()
+            raise
         except Exception as error:
             stood_in = captured_are_traced and bool(trace.stand_ins)
             if stood_in or trace.has_guessed or isinstance(error, UnsupportedOpError):
@@ -82,6 +86,8 @@ def _trace_once(
         if position in statics:
             traced_leaves.append(trace.rebind.inside(leaf))
             continue
+        if not isinstance(leaf, (np.ndarray, Array)):
+            trace.numbers[len(input_leaves)] = position
         input_leaves.append(position)
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
@@ -103,9 +109,11 @@ def _trace_once(
         return run(so_far._replace(outputs=[as_number], writes=[]))  # type: ignore[no-any-return]
 
     trace.evaluate = evaluate
-    with trace.active():
+    with trace.active(), noted_refusals() as refusals:
         try:
             result = trace.rebind(fn)(*args, **kwargs)
+            if refusals:  # the function has caught it
+                raise refusals[0]
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]

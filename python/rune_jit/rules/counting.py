@@ -50,8 +50,7 @@ def _sample(x: Any) -> Any:
 
 @implements(np.bincount)
 def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    if contains_traced(minlength):
-        raise shape_depends_on_data("bincount")
+    host.require_known(minlength, "bincount")
     least = plain(minlength)
     of_types = np.bincount(_sample(x), _sample(weights), least)
     if 0 in np.shape(x):
@@ -154,7 +153,9 @@ def _places_between(edges: Any, a: Any) -> tuple[Any, Any]:
 def _histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    if isinstance(bins, str) or (contains_traced(bins) and np.ndim(bins) == 0):
+    if np.ndim(bins) == 0:
+        host.require_known(bins, "histogram", _BINS)
+    if isinstance(bins, str):
         raise shape_depends_on_data("histogram", _BINS)
     a = traced(a)
     a = a.astype(np.uint8) if a.dtype == bool else a
@@ -196,7 +197,9 @@ def _histogram(
 
 @implements(np.histogram_bin_edges)
 def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    if isinstance(bins, str) or (contains_traced(bins) and np.ndim(bins) == 0):
+    if np.ndim(bins) == 0:
+        host.require_known(bins, "histogram_bin_edges", _BINS)
+    if isinstance(bins, str):
         raise shape_depends_on_data("histogram_bin_edges", _BINS)
     return host.call(np.histogram_bin_edges, (a, bins, range, weights), {})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import operator as op
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError, forgive
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     compositions,
@@ -58,6 +59,10 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     """A Python operator on tracers and numbers."""
     if any(isinstance(x, Selection) for x in operands):
         return getattr(np, ufunc)(*operands)
+    if ufunc == "multiply" and any(isinstance(x, (list, tuple)) for x in operands):
+        number = next(x for x in operands if isinstance(x, Tracer))
+        if number._storage.scalar and number.dtype.kind in "iu":  # repeats the list
+            return op.mul(*(op.index(x) if x is number else x for x in operands))
     if not contains_traced(operands):
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
@@ -66,9 +71,10 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         return _power_of_scalar(trace, *operands)
     try:
         result = Tracer(trace, trace.builder.operator(ufunc, values))
-    except UnsupportedOpError:
+    except UnsupportedOpError as error:
         if all(type(v) in (bool, int, float) or v.weak for v in values):
             raise  # Python's own arithmetic
+        forgive(error)
         result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
     return as_laid_out(ufunc, result, operands)
 
@@ -155,6 +161,7 @@ def _array_function(
         depends_on_data = isinstance(error, DataDependentShapeError)
         if handler is None or func not in ON_HOST or depends_on_data:
             raise
+        forgive(error)
         result = host.call(func, args, kwargs)
     except TypeError as error:
         if "unexpected keyword argument" in str(error) or "positional argument" in str(error):

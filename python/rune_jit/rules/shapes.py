@@ -21,7 +21,7 @@ from rune_jit.rules.coercions import (
     refuse,
     refuse_unless,
 )
-from rune_jit.rules.host import shape_depends_on_data
+from rune_jit.rules.host import require_known
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -35,7 +35,7 @@ from rune_jit.tracing.sizes import (
 )
 from rune_jit.tracing.storage import can_view, is_contiguous, is_viewed, permutation
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer
 
 # Shapes.
 
@@ -206,8 +206,7 @@ def _part(builder: Any, value: Any, axis: int, part: slice) -> Any:
 
 @implements(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    if contains_traced(repeats):
-        raise shape_depends_on_data("repeat")
+    require_known(repeats, "repeat")
     if not isinstance(repeats, numbers.Integral):
         a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
         taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
@@ -245,8 +244,7 @@ def _tile(A: Any, reps: Any) -> Tracer:
 
 @implements(np.pad)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
-    if contains_traced(pad_width):
-        raise shape_depends_on_data("pad")
+    require_known(pad_width, "pad")
     refuse_unless(isinstance(mode, str), "pad with a function as mode")
     refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
     fill = kwargs.pop("constant_values", 0)

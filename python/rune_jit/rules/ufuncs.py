@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import UnsupportedOpError, forgive
 from rune_jit.rules import host, products, reductions
 from rune_jit.rules.coercions import (
     NO_VALUE,
@@ -31,7 +31,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     try:
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
         result = native(ufunc, *inputs, **kwargs)
-    except UnsupportedOpError:
+    except UnsupportedOpError as error:
+        forgive(error)
         result = run_on_host(ufunc, method, inputs, kwargs)
     # Products of matrices are in C order, batches of them as their operands.
     least = 1 if ufunc.signature is None else 3

@@ -24,6 +24,14 @@ _OWN_FOLDERS = tuple(
 )
 
 
+class ValuesNeeded(BaseException):
+    """The trace needs the values of numbers among the arguments: it begins again with them as
+    constants. (No Exception: the traced function must not handle it.)"""
+
+    def __init__(self, leaves: frozenset[int]) -> None:
+        self.leaves = leaves
+
+
 class _Active(threading.local):
     def __init__(self) -> None:
         self.stack: list[Trace] = []

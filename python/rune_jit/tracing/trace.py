@@ -50,6 +50,7 @@ class Trace:
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
+        self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
         self.sizes = TracedSizes(self.builder, sizes)
 
     @contextmanager
@@ -154,6 +155,13 @@ class Trace:
             self.has_guessed = True
         self._assumed.append(self._pair(value, guess))
         return guess
+
+    def numbers_behind(self, value: Any) -> frozenset[int]:
+        """The leaves from which a value is computed if all of them are numbers; otherwise none."""
+        inputs = self.builder.inputs_behind(value)
+        if inputs is None or not all(i in self.numbers for i in inputs):
+            return frozenset()
+        return frozenset(self.numbers[i] for i in inputs)
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
         """Storages of the inputs that are arrays and were read or written, with their positions."""

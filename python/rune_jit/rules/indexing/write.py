@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import UnsupportedOpError, forgive
 from rune_jit.rules import host, writes
 from rune_jit.rules.coercions import as_index
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
@@ -104,7 +104,8 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
     x = writes.target(a, f"{ufunc.__name__}.at")
     try:
         _scatter_at(ufunc, x, indices, *others)
-    except UnsupportedOpError:
+    except UnsupportedOpError as error:
+        forgive(error)
         _at_on_host(ufunc, x, indices, others)
 
 

@@ -1,0 +1,145 @@
+"""Numbers among the arguments whose values a traced function needs: they become constants of the
+program, which is compiled for each value of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+from rune_jit import ConcretizationError, JitFallbackWarning
+
+X = np.linspace(-2.0, 3.0, 12)
+
+
+def check(function: Callable[..., Any], *calls: tuple[Any, ...]) -> rune_jit.calls.jit.CacheInfo:
+    """The calls give NumPy's results, twice, and nothing runs on NumPy."""
+    jitted = rune_jit.jit(function, fallback="error")
+    for _ in range(2):
+        for arguments in calls:
+            assert_matches(jitted(*arguments), function(*arguments))
+    return jitted.cache_info()
+
+
+USES = {
+    "range": lambda x, n: [x[i] * i for i in range(n)],
+    "zeros": lambda x, n: np.zeros(n) + x[0],
+    "a shape from arithmetic": lambda x, n: x.reshape(n // 2 * 2, -1) + n,
+    "a slice": lambda x, n: x[:n].sum() + x[n:].sum() * n,
+    "an axis": lambda x, n: x.reshape(3, 4).sum(axis=n // 6),
+    "a list index": lambda x, n: x * [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0][n],
+    "if": lambda x, n: x if n > 4 else -x,
+    "while": lambda x, n: _halve(x, n),
+    "float": lambda x, n: x * float(n),
+    "math": lambda x, n: x * math.sqrt(n),
+    "a dict": lambda x, n: x * {4: 1.5, 6: 2.5}[n],
+    "repeat": lambda x, n: np.repeat(x, n),
+    "pad": lambda x, n: np.pad(x, n),
+    "resize": lambda x, n: np.resize(x, n),
+    "bincount": lambda x, n: np.bincount(np.abs(x).astype(int), minlength=n),
+    "text": lambda x, n: x * len(f"{'x' * n}"),
+}
+
+
+def _halve(x: Any, n: Any) -> Any:
+    while n > 1:
+        x, n = x / 2, n // 2
+    return x
+
+
+@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_numbers_that_decide(name: str, kind: type) -> None:
+    info = check(USES[name], (X, kind(4)), (X, kind(6)))
+    assert (info.misses, info.size) == (2, 2)
+
+
+def test_other_numbers_stay_traced() -> None:
+    """Many learning rates are one program, also beside a number that decides."""
+    rates = [(X, n, rate) for n in (2, 3) for rate in np.linspace(0.1, 1, 20).tolist()]
+    info = check(lambda x, n, rate: np.stack([x * rate] * n), *rates)
+    assert (info.misses, info.size) == (2, 2)
+
+
+def test_values_are_told_apart_by_type_and_sign() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return x * math.copysign(1.0, a), a
+
+    check(f, (X, 0.0), (X, -0.0), (X, 0), (X, np.float32(0)), (X, np.float64(-0.0)), (X, math.nan))
+
+
+def test_numbers_in_containers() -> None:
+    check(lambda x, options: np.zeros(options["shape"]) + x[0], (X, {"shape": (2, 3)}))
+    check(lambda x, shape: x.reshape(shape), (X, (3, 4)), (X, [2, 6]), (X, (12,)))
+
+
+@pytest.mark.parametrize("function", [np.mean, np.sum, np.cumsum, np.flip, np.sort])
+def test_numpys_functions_with_an_axis(function: Any) -> None:
+    x = X.reshape(3, 4)
+    jitted = rune_jit.jit(function, fallback="error")
+    for axis in (0, 1, -1):
+        assert_matches(jitted(x, axis=axis), function(x, axis=axis))
+
+
+def test_a_lowered_program_is_for_its_values() -> None:
+    jitted = rune_jit.jit(lambda x, n: np.tile(x, n))
+    run = jitted.lower(X, 2).compile()
+    assert_matches(run(X, 2), np.tile(X, 2))
+    with pytest.raises(TypeError, match="another signature"):
+        run(X, 3)
+
+
+def test_too_many_values() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return x if a > 0.5 else -x
+
+    jitted = rune_jit.jit(f)
+    with pytest.warns(JitFallbackWarning, match="for each value of argument a"):
+        for i in range(80):
+            assert_matches(jitted(X, i / 80), f(X, i / 80))
+    assert jitted.cache_info().size == 80
+    assert jitted.cache_info().fallbacks == 16
+
+
+@pytest.mark.parametrize("kinds", [TypeError, Exception, (ValueError, TypeError), BaseException])
+def test_the_function_cannot_catch_what_numpy_does_not_raise(kinds: Any) -> None:
+    """A branch for errors is taken where NumPy takes it."""
+
+    def number(x: Any, n: Any) -> Any:
+        try:
+            return x * [2.0, 3.0][n]
+        except IndexError:
+            return x
+        except Exception:
+            return None
+
+    def value(x: Any) -> Any:
+        try:
+            return x * float(x.sum())
+        except kinds:
+            return None
+
+    check(number, (X, 1), (X, 2))
+    with pytest.warns(JitFallbackWarning, match="float: cannot take the value"):
+        assert_matches(rune_jit.jit(value)(X), value(X))
+    with pytest.raises(ConcretizationError, match="float: cannot take the value"):
+        rune_jit.jit(value, fallback="error")(X)
+
+
+def test_functions_that_ask_for_values_run_on_numpy() -> None:
+    def newton(x: Any) -> Any:
+        while np.abs(x * x - 2).max() > 1e-9:
+            x = x - (x * x - 2) / (2 * x)
+        return x
+
+    jitted = rune_jit.jit(newton)
+    x = np.abs(X) + 1
+    with pytest.warns(JitFallbackWarning, match="bool: cannot take the value"):
+        assert_matches(jitted(x), newton(x))
+    assert_matches(jitted(x * 2), newton(x * 2))
+    assert jitted.cache_info().fallbacks == 1
