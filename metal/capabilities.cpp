@@ -12,7 +12,6 @@ Capabilities capabilities() {
   caps.num_vector_registers = 96;
   caps.max_threads_per_group = 1024;
   caps.simd_width = render::msl_dialect().simd_width;
-  caps.l1_bytes = 8 << 10;
   caps.l2_bytes = 768 << 10;
   caps.last_level_bytes = 8 << 20;
   caps.bandwidth_bytes_per_ns = 100;

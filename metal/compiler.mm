@@ -16,11 +16,6 @@ constexpr size_t kMaxDirect = kMaxSlots - 2;
 constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
 constexpr size_t kMostLibraries = 32;     // kept for their source
 
-MTLSize to_size(const std::array<int64_t, 3>& size) {
-  return MTLSizeMake(static_cast<NSUInteger>(size[0]), static_cast<NSUInteger>(size[1]),
-                     static_cast<NSUInteger>(size[2]));
-}
-
 MTLCompileOptions* compile_options() {
   MTLCompileOptions* options = [MTLCompileOptions new];
   options.languageVersion = MTLLanguageVersion3_1;
@@ -41,10 +36,7 @@ constexpr int64_t kMaxPosition = std::numeric_limits<uint32_t>::max();
 
 // Whether Metal may choose the threadgroups: dispatchThreads numbers all threads in 32 bits.
 bool may_divide_freely(const runtime::KernelSource& source) {
-  bool fits = source.independent_threads;
-  for (size_t i = 0; i < source.grid.size(); ++i)
-    fits &= source.grid[i] <= kMaxPosition / std::max<int64_t>(source.local[i], 1);
-  return fits;
+  return source.independent_threads && source.grid <= kMaxPosition / source.local;
 }
 
 class Program : public runtime::Program {
@@ -54,13 +46,12 @@ class Program : public runtime::Program {
       : name_(std::make_shared<const std::string>(source.name)),
         text_(std::move(text)),
         pipeline_(pipeline),
-        grid_(to_size(source.grid)),
-        local_(to_size(source.local)),
+        grid_(static_cast<NSUInteger>(source.grid)),
+        local_(static_cast<NSUInteger>(source.local)),
         is_free_(may_divide_freely(source)),
         estimated_ns_(source.estimated_ns / num_cores),
         queue_(queue),
         allocator_(allocator) {
-    for (const int64_t size : source.grid) is_empty_ |= size == 0;
     for (size_t i = 0; i < source.buffer_sizes.size(); ++i)
       buffers_.push_back({static_cast<size_t>(source.buffer_sizes[i]) *
                               static_cast<size_t>(size_of(source.buffer_dtypes[i])),
@@ -68,7 +59,6 @@ class Program : public runtime::Program {
   }
 
   void launch(const runtime::LaunchArguments& arguments) override {
-    if (is_empty_) return;
     const size_t count = buffers_.size();
     RUNE_CHECK(arguments.buffers.size() == count, "kernel ", *name_, ": ", arguments.buffers.size(),
                " buffers of ", count);
@@ -94,10 +84,9 @@ class Program : public runtime::Program {
   };
   const std::shared_ptr<const std::string> name_, text_;
   const id<MTLComputePipelineState> pipeline_;
-  const MTLSize grid_, local_;
+  const NSUInteger grid_, local_;
   const bool is_free_;  // Metal may divide the threads as it likes
   const double estimated_ns_;
-  bool is_empty_ = false;
   std::vector<Buffer> buffers_;
   Queue& queue_;
   Allocator& allocator_;
@@ -112,20 +101,18 @@ bool combines_in_simd_groups(const Capabilities& capabilities) {
 // simd_width: that of the SIMD-groups that kernels were lowered for; 0 if any will do.
 void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline,
                   int simd_width) {
-  for (const int64_t size : source.grid)
-    if (size > kMaxPosition)
-      user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ", size,
-                 " threadgroups (at most ", kMaxPosition, " along a dimension)");
+  if (source.grid > kMaxPosition)
+    user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name, " with ",
+               source.grid, " threadgroups (at most ", kMaxPosition, ")");
   if (may_divide_freely(source)) return;
   const auto width = static_cast<int64_t>(pipeline.threadExecutionWidth);
   if (simd_width != 0 && width != simd_width)
     user_error(ErrorKind::Runtime, "metal: cannot launch kernel ", source.name,
                " in SIMD-groups of ", width, " threads (it was made for ", simd_width, ")");
-  const int64_t threads = source.local[0] * source.local[1] * source.local[2];
   const auto limit = static_cast<int64_t>(pipeline.maxTotalThreadsPerThreadgroup);
-  if (threads > limit)
+  if (source.local > limit)
     throw runtime::ThreadLimitError(
-        concat("metal: cannot launch kernel ", source.name, " with ", threads,
+        concat("metal: cannot launch kernel ", source.name, " with ", source.local,
                " threads per threadgroup (its pipeline allows ", limit, ")"),
         static_cast<int>(limit));
 }

@@ -37,8 +37,8 @@ struct Dispatch {
   std::shared_ptr<const std::string> name, source;
   size_t direct = 0;
   id<MTLComputePipelineState> pipeline;
-  MTLSize grid;             // threadgroups
-  MTLSize local;            // threads of each
+  NSUInteger grid = 1;      // threadgroups
+  NSUInteger local = 1;     // threads of each
   bool is_free = false;     // threadgroups may have any size
   double estimated_ns = 0;  // on the whole GPU
 };

@@ -141,18 +141,15 @@ void bind(id<MTLComputeCommandEncoder> encoder, size_t direct, std::span<const B
 // Threads that need no others run in threadgroups as large as the pipeline allows, the last ones of
 // which may be smaller; kernels that share work count on whole threadgroups as they were scheduled.
 void dispatch_threads(id<MTLComputeCommandEncoder> encoder, const Dispatch& dispatch) {
-  const MTLSize &grid = dispatch.grid, &local = dispatch.local;
+  const NSUInteger grid = dispatch.grid, local = dispatch.local;
   if (!dispatch.is_free) {
-    [encoder dispatchThreadgroups:grid threadsPerThreadgroup:local];
+    [encoder dispatchThreadgroups:MTLSizeMake(grid, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(local, 1, 1)];
     return;
   }
   const NSUInteger most = dispatch.pipeline.maxTotalThreadsPerThreadgroup;
-  const NSUInteger width = std::min(local.width, most);
-  const NSUInteger height = std::min(local.height, most / width);
-  const NSUInteger depth = std::min(local.depth, most / width / height);
-  [encoder dispatchThreads:MTLSizeMake(grid.width * local.width, grid.height * local.height,
-                                       grid.depth * local.depth)
-      threadsPerThreadgroup:MTLSizeMake(width, height, depth)];
+  [encoder dispatchThreads:MTLSizeMake(grid * local, 1, 1)
+      threadsPerThreadgroup:MTLSizeMake(std::min(local, most), 1, 1)];
 }
 
 }  // namespace

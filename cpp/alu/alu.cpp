@@ -68,18 +68,6 @@ AluOp alu_of(ReduceOp op) {
 
 namespace {
 
-// What every target computes itself on the dtypes that it computes on, by kind. Other operations
-// are decomposed, unless the target says that it has them.
-constexpr AluOp kElementary[] = {AluOp::Max,   AluOp::Min,   AluOp::Cmplt, AluOp::Cmple,
-                                 AluOp::Cmpeq, AluOp::Cmpne, AluOp::Where};
-constexpr AluOp kElementaryOnBits[] = {AluOp::Xor, AluOp::Or, AluOp::And, AluOp::Not};
-constexpr AluOp kElementaryOnNumbers[] = {AluOp::Add, AluOp::Sub,  AluOp::Mul,   AluOp::Neg,
-                                          AluOp::Abs, AluOp::Sign, AluOp::Mulacc};
-constexpr AluOp kElementaryOnFloats[] = {
-    AluOp::Fdiv,  AluOp::Fmod,  AluOp::Fmax,  AluOp::Fmin,     AluOp::Copysign,
-    AluOp::Recip, AluOp::Sqrt,  AluOp::Floor, AluOp::Ceil,     AluOp::Trunc,
-    AluOp::Rint,  AluOp::Isnan, AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit};
-
 template <class F>
 void for_each_computed_dtype(const Capabilities& caps, F f) {
   for (int d = 0; d < kNumDTypes; ++d) {
@@ -96,10 +84,9 @@ void set_native(Capabilities& caps, std::span<const AluOp> ops, DType dtype) {
 
 void set_elementary_native(Capabilities& caps) {
   for_each_computed_dtype(caps, [&](DType dtype) {
-    set_native(caps, kElementary, dtype);
-    if (!is_float(dtype)) set_native(caps, kElementaryOnBits, dtype);
-    if (!is_bool(dtype)) set_native(caps, kElementaryOnNumbers, dtype);
-    if (is_float(dtype)) set_native(caps, kElementaryOnFloats, dtype);
+    const unsigned flag = is_float(dtype) ? ElementaryOnFloats : ElementaryOnOthers;
+    for (const AluInfo& row : kTable)
+      if (row.has(flag) && row.accepts(dtype)) set_native(caps, row.op, dtype);
   });
 }
 

@@ -25,8 +25,10 @@ inline constexpr int kNumAluOps = 0
 enum class AluResult : uint8_t { Same, Bool, Select };
 
 namespace alu_flags {
-inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4;
-}
+inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4, ElementaryOnFloats = 8,
+                          ElementaryOnOthers = 16;
+inline constexpr unsigned Elementary = ElementaryOnFloats | ElementaryOnOthers;
+}  // namespace alu_flags
 
 // One row of alu.def.
 struct AluInfo {
@@ -65,13 +67,12 @@ AluOp alu_of(ReduceOp op);
 inline bool is_native(const Capabilities& caps, AluOp op, DType dtype) {
   return caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)];
 }
-inline void set_native(Capabilities& caps, AluOp op, DType dtype, bool native = true) {
-  caps.native_ops[static_cast<int>(dtype)][static_cast<int>(op)] = native;
+inline void set_native(Capabilities& caps, AluOp op, DType dtype) {
+  caps.native_ops[static_cast<int>(dtype)].set(static_cast<int>(op));
 }
 void set_native(Capabilities& caps, std::span<const AluOp> ops, DType dtype);
-// Marks as native, on bool and every dtype of `caps.arithmetic`, the few operations that all
-// targets have: sums, products, comparisons, choices, rounding. A target adds to them what else it
-// has.
+// Marks the elementary operations of alu.def as native on bool and every dtype of
+// `caps.arithmetic`. A target adds the others that it has.
 void set_elementary_native(Capabilities& caps);
 // Marks every operation as native on bool and every dtype of `caps.arithmetic`; sets all costs.
 void set_all_native(Capabilities& caps);

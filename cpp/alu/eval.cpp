@@ -1,71 +1,16 @@
 #include "alu/eval.h"
 
 #include <array>
-#include <bit>
 #include <limits>
 #include <utility>
 
 #include "alu/arithmetic.h"
 #include "base/error.h"
+#include "types/word.h"
 
 namespace rune {
 
 namespace {
-
-// By dtype: the C++ type of its values, and the type in which they are computed.
-template <DType kDType>
-struct Represented;
-#define RUNE_REPRESENTED(dtype, Type, WideType) \
-  template <>                                   \
-  struct Represented<DType::dtype> {            \
-    using T = Type;                             \
-    using Wide = WideType;                      \
-  };
-RUNE_REPRESENTED(Bool, bool, uint64_t)
-RUNE_REPRESENTED(Int8, int8_t, int64_t)
-RUNE_REPRESENTED(Int16, int16_t, int64_t)
-RUNE_REPRESENTED(Int32, int32_t, int64_t)
-RUNE_REPRESENTED(Int64, int64_t, int64_t)
-RUNE_REPRESENTED(Uint8, uint8_t, uint64_t)
-RUNE_REPRESENTED(Uint16, uint16_t, uint64_t)
-RUNE_REPRESENTED(Uint32, uint32_t, uint64_t)
-RUNE_REPRESENTED(Uint64, uint64_t, uint64_t)
-RUNE_REPRESENTED(Float16, float, double)
-RUNE_REPRESENTED(Bfloat16, float, double)
-RUNE_REPRESENTED(Float32, float, double)
-RUNE_REPRESENTED(Float64, double, double)
-#undef RUNE_REPRESENTED
-template <DType kDType>
-using Wide = typename Represented<kDType>::Wide;
-
-template <DType kDType>
-Wide<kDType> read(uint64_t word) {
-  if constexpr (kDType == DType::Float64) return std::bit_cast<double>(word);
-  if constexpr (kDType == DType::Float32) return std::bit_cast<float>(static_cast<uint32_t>(word));
-  if constexpr (kDType == DType::Float16) return half_to_float(static_cast<uint16_t>(word));
-  if constexpr (kDType == DType::Bfloat16) return bfloat16_to_float(static_cast<uint16_t>(word));
-  return static_cast<Wide<kDType>>(word);
-}
-
-// As Scalar::of(kDType, value).
-template <DType kDType, class V>
-uint64_t word_of(V value) {
-  using T = typename Represented<kDType>::T;
-  if constexpr (kDType == DType::Float64)
-    return std::bit_cast<uint64_t>(static_cast<double>(value));
-  else if constexpr (kDType == DType::Float32)
-    return std::bit_cast<uint32_t>(static_cast<float>(value));
-  else if constexpr (kDType == DType::Float16)
-    return half_from_float(static_cast<double>(value));
-  else if constexpr (kDType == DType::Bfloat16)
-    return bfloat16_from_float(static_cast<float>(value));
-  else if constexpr (kDType == DType::Bool)
-    return value != 0;
-  else if constexpr (std::is_floating_point_v<V>)
-    return to_word(Scalar::of(kDType, value));
-  else
-    return static_cast<uint64_t>(static_cast<Wide<kDType>>(static_cast<T>(value)));
-}
 
 // By operation: its row, with the expression as a function.
 template <AluOp kOp>
@@ -118,17 +63,7 @@ void convert(uint64_t* dst, const uint64_t* a, const uint64_t*, const uint64_t*,
 
 template <DType kTo>
 void take_bits(uint64_t* dst, const uint64_t* a, const uint64_t*, const uint64_t*, uint32_t count) {
-  using T = typename Represented<kTo>::T;
-  for (uint32_t i = 0; i < count; ++i) {
-    if constexpr (kTo == DType::Float16 || kTo == DType::Bfloat16)
-      dst[i] = static_cast<uint16_t>(a[i]);
-    else if constexpr (std::is_floating_point_v<T>)
-      dst[i] = sizeof(T) == 8 ? a[i] : static_cast<uint32_t>(a[i]);
-    else if constexpr (kTo == DType::Bool)
-      dst[i] = static_cast<uint8_t>(a[i]) != 0;
-    else
-      dst[i] = word_of<kTo>(a[i]);
-  }
+  for (uint32_t i = 0; i < count; ++i) dst[i] = word_from_bits<kTo>(a[i]);
 }
 
 // A table over all dtypes of what `f` gives for each, as a constant.
@@ -152,10 +87,6 @@ constexpr auto functions_of() {
 }
 
 }  // namespace
-
-uint64_t to_word(const Scalar& value) {
-  return is_float(value.dtype()) ? value.bits() : static_cast<uint64_t>(value.as_int64());
-}
 
 WordFunction alu_function(AluOp op, DType dtype) {
   static constexpr std::array kFunctions = {
@@ -187,7 +118,7 @@ Scalar evaluate(AluOp op, std::span<const Scalar> operands) {
   RUNE_CHECK(static_cast<int>(operands.size()) == row.arity, row.text);
   const DType dtype = operands.back().dtype();
   uint64_t words[3] = {}, result = 0;
-  for (size_t i = 0; i < operands.size(); ++i) words[i] = to_word(operands[i]);
+  for (size_t i = 0; i < operands.size(); ++i) words[i] = operands[i].word();
   alu_function(op, dtype)(&result, &words[0], &words[1], &words[2], 1);
   return Scalar::from_bits(row.result == AluResult::Bool ? DType::Bool : dtype, result);
 }

@@ -13,9 +13,7 @@ namespace rune {
 // are rounded once to the dtype (float32 functions are computed in double).
 Scalar evaluate(AluOp op, std::span<const Scalar> operands);
 
-// The same on many values at once, as words: 64 bits that hold an integer extended by its dtype's
-// signedness, a bool as 0 or 1, or a float's bits, zero-extended.
-uint64_t to_word(const Scalar& value);
+// The same on many values at once, as words (types/word.h).
 // Computes `count` words of dst. Operands that the operation does not have may be null.
 using WordFunction = void (*)(uint64_t* dst, const uint64_t* a, const uint64_t* b,
                               const uint64_t* c, uint32_t count);

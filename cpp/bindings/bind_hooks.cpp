@@ -62,24 +62,12 @@ void interpret(const std::string& text, const std::vector<py::array>& arrays, bo
   lower::InterpreterOptions options;
   options.reverse_order = reverse_order;
   const py::gil_scoped_release release;
-  lower::interpret(kernel, globals, kernel.arguments, options);
-}
-
-py::dict to_dict(runtime::CpuFigures figures) {
-  py::dict result;
-  figures.fields([&](const char* name, double value) { result[name] = value; });
-  return result;
+  lower::Interpreter(kernel).run(globals, kernel.arguments, options);
 }
 
 runtime::CpuFigures measure_cpu() {
   const py::gil_scoped_release release;
   return runtime::measure_cpu(runtime::built_in_cpu_capabilities());
-}
-
-void set_cpu_figures(const py::dict& values) {
-  runtime::CpuFigures figures;
-  figures.fields([&](const char* name, double& value) { value = values[name].cast<double>(); });
-  runtime::calibrate_cpu(figures);
 }
 
 // A graph, schedule or kernels as text: read, verified and printed again.
@@ -98,16 +86,14 @@ void bind_hooks(py::module_& m) {
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");
   m.def(
-      "cpu_figures", [] { return to_dict(runtime::figures_of(runtime::cpu_capabilities())); },
+      "cpu_figures", [] { return runtime::figures_of(runtime::cpu_capabilities()); },
       "The figures of the CPU that the cost model uses.");
   m.def(
       "built_in_cpu_figures",
-      [] { return to_dict(runtime::figures_of(runtime::built_in_cpu_capabilities())); },
+      [] { return runtime::figures_of(runtime::built_in_cpu_capabilities()); },
       "The figures of the CPU that the cost model uses where none have been set.");
-  m.def(
-      "measure_cpu", [] { return to_dict(measure_cpu()); },
-      "Measures the figures of the CPU, in some 25 ms.");
-  m.def("set_cpu_figures", &set_cpu_figures, py::arg("figures"),
+  m.def("measure_cpu", &measure_cpu, "Measures the figures of the CPU, in some 25 ms.");
+  m.def("set_cpu_figures", &runtime::calibrate_cpu, py::arg("figures"),
         "Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a "
         "figure that is not positive and finite.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),

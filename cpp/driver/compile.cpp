@@ -112,7 +112,7 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   source.grid = code.grid;
   source.local = code.local;
   source.independent_threads = code.has_independent_threads();
-  source.scratch_bytes = code.buffer_offsets().back();
+  source.scratch_bytes = code.local_offsets().back();
   for (const lower::Var v : code.globals()) {
     source.buffer_dtypes.push_back(code[v].type.dtype);
     source.buffer_sizes.push_back(code[v].as<lower::Define_Global>()->size);

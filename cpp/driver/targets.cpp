@@ -48,7 +48,6 @@ Capabilities test_cores() {
   caps.num_cores = 2;
   caps.vector_bits = 512;
   caps.num_vector_registers = 32;
-  caps.l1_bytes = 32 << 10;
   caps.l2_bytes = 1 << 20;
   caps.last_level_bytes = 32 << 20;
   caps.bandwidth_bytes_per_ns = 10;
@@ -99,7 +98,7 @@ Target interpreter(const std::string& name) {
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"cpu", runtime::cpu_capabilities, render_together<render::render_llvm_module>,
-       render::llvm_symbol, [](int ordinal) { return runtime::cpu_device(ordinal); }},
+       render::identifier, [](int ordinal) { return runtime::cpu_device(ordinal); }},
       {"metal", made_once<metal::capabilities>, render_together<render_by<render::msl_dialect>>,
        render::identifier, [](int) { return metal::make_device(); }},
       {"cuda", made_once<runtime::cuda_capabilities>,
@@ -114,7 +113,7 @@ const std::vector<Target>& targets() {
       {"null", made_once<runtime::null_capabilities>, print_each, nullptr,
        [](int) { return runtime::make_null_device(); }},
       {"test-cores", made_once<test_cores>, render_together<render::render_llvm_module>,
-       render::llvm_symbol, nullptr},
+       render::identifier, nullptr},
   };
   return all;
 }

@@ -1,4 +1,4 @@
-// Makes instructions: infers their types and checks their operands.
+// Makes instructions and infers their types.
 #pragma once
 
 #include <initializer_list>
@@ -7,8 +7,8 @@
 
 namespace rune::lower {
 
-// What makes instructions; where they go is the derived class's. Throws InternalError if operands
-// do not fit. A cast or splat that would change nothing gives its operand.
+// Makes instructions and infers their types; the derived class says where they go. The verifier
+// checks operands. A cast or splat that would change nothing gives its operand.
 class InstrBuilder {
  public:
   virtual ~InstrBuilder() = default;
@@ -17,12 +17,11 @@ class InstrBuilder {
 
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
-  Var buffer(DType dtype, int64_t size);
   // The value in every lane.
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);
   Var define_var(SymVar var, DType dtype = DType::Int64);
-  Var special(SpecialKind kind, int dim, int64_t bound, DType dtype);
+  Var special(SpecialKind kind, int64_t bound, DType dtype);
   Var acc(Var initial);
   void assign(Var acc, Var value);
   void barrier();
@@ -38,15 +37,13 @@ class InstrBuilder {
   // Lanes of vectors of one type, one after the other.
   Var shuffle(std::vector<Var> xs, Ints indices);
   Var shuffle(Var x, Ints indices) { return shuffle(std::vector{x}, std::move(indices)); }
-  Var vectorize(std::vector<Var> scalars);
-  // a, b and c have m*k, k*n and m*n lanes; a and b one dtype, the result that of c.
+  // a and b have one dtype, the result that of c.
   Var wmma(Wmma shape, Var a, Var b, Var c);
   Var simd_reduce(AluOp op, int64_t width, Var x);
   Var custom(Custom custom, std::vector<Var> args, Type type);
 
  protected:
   virtual Var place(Payload payload, std::vector<Var> args, Type type) = 0;
-  void check_access(Var memory, Var index, Var valid, int lanes) const;
 };
 
 // Appends instructions to a kernel.
@@ -58,7 +55,6 @@ class Builder : public InstrBuilder {
   // Appends an instruction as it is.
   Var add(Payload payload, std::vector<Var> args, Type type);
   Var range(Var bound);
-  Var unroll(int64_t iterations, DType dtype = DType::Int64);
   void end_range() { add(EndRange{}, {}, {}); }
   void if_(Var condition);
   void end_if() { add(EndIf{}, {}, {}); }

@@ -15,19 +15,16 @@ std::optional<Lanes> constant_lanes(const Kernel& kernel, Var v, int& left) {
   if (const auto* c = instr.as<Const>()) return Lanes(instr.type.lanes, c->value);
   if (const auto* c = instr.as<Vconst>()) return c->values;
   const auto* alu = instr.as<Alu>();
-  if ((!alu && instr.kind() != InstrKind::Vectorize) || --left < 0) return std::nullopt;
+  if ((!alu && instr.kind() != InstrKind::Splat) || --left < 0) return std::nullopt;
   std::vector<Lanes> args;
   for (const Var arg : instr.args) {
     std::optional<Lanes> lanes = constant_lanes(kernel, arg, left);
     if (!lanes) return std::nullopt;
     args.push_back(std::move(*lanes));
   }
+  if (!alu) return Lanes(instr.type.lanes, args[0][0]);
   Lanes result;
   for (int lane = 0; lane < instr.type.lanes; ++lane) {
-    if (!alu) {
-      result.push_back(args[args.size() == 1 ? 0 : lane][0]);
-      continue;
-    }
     std::vector<Scalar> operands;
     for (const Lanes& arg : args) operands.push_back(arg[lane]);
     result.push_back(evaluate(alu->op, operands));

@@ -5,37 +5,13 @@
 
 namespace rune::lower {
 
-namespace {
-
-struct Row {
-  const char* text;
-  int least, most;
-  bool value;
-};
-
-constexpr Row kRows[] = {
-#define RUNE_INSTR(Name, text, least, most, value) {text, least, most, value},
-    RUNE_LOWERED_INSTRS(RUNE_INSTR)
+const InstrInfo& info(InstrKind kind) {
+  static constexpr InstrInfo kRows[] = {
+#define RUNE_INSTR(Name, text, fewest, most, value) {text, fewest, most, value},
+      RUNE_LOWERED_INSTRS(RUNE_INSTR)
 #undef RUNE_INSTR
-};
-
-const Row& row(InstrKind kind) {
+  };
   return kRows[static_cast<int>(kind)];
-}
-
-}  // namespace
-
-const char* name_of(InstrKind kind) {
-  return row(kind).text;
-}
-bool has_value(InstrKind kind) {
-  return row(kind).value;
-}
-int min_args(InstrKind kind) {
-  return row(kind).least;
-}
-int max_args(InstrKind kind) {
-  return row(kind).most;
 }
 
 const char* name_of(SpecialKind kind) {
@@ -55,9 +31,8 @@ int64_t spread_position(const Ints& strides, int64_t number) {
 }
 
 bool is_collective(const Instr& instr) {
-  const auto* wmma = instr.as<Wmma>();
-  return instr.kind() == InstrKind::Barrier || instr.kind() == InstrKind::Simd_reduce ||
-         (wmma && wmma->spread);
+  const InstrKind kind = instr.kind();
+  return kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce || kind == InstrKind::Wmma;
 }
 
 std::vector<Var> Kernel::globals() const {
@@ -75,17 +50,17 @@ std::vector<Var> Kernel::globals() const {
 bool Kernel::has_independent_threads() const {
   return std::none_of(body.begin(), body.end(), [](const Instr& instr) {
     const auto* special = instr.as<Special>();
-    return is_collective(instr) || instr.as<Local>() || instr.as<Buffer>() ||
+    return is_collective(instr) || instr.as<Local>() ||
            (special && special->kind != SpecialKind::Global_task_idx);
   });
 }
 
-std::vector<int64_t> Kernel::buffer_offsets() const {
+std::vector<int64_t> Kernel::local_offsets() const {
   constexpr int64_t kAlignment = 64;
   std::vector<int64_t> offsets{0};
   for (const Instr& instr : body)
-    if (const auto* buffer = instr.as<Buffer>()) {
-      const int64_t bytes = buffer->size * size_of(instr.type.dtype);
+    if (const auto* local = instr.as<Local>()) {
+      const int64_t bytes = local->size * size_of(instr.type.dtype);
       offsets.push_back(offsets.back() + round_up(bytes, kAlignment));
     }
   return offsets;

@@ -6,7 +6,6 @@
 // elements. Values defined inside a Range or If are not visible outside; Acc carries values out.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +27,7 @@ struct Var {
 struct Type {
   DType dtype = DType::Float32;
   int lanes = 1;
-  bool pointer = false;  // of Buffer, Local, Define_Global: memory that holds the dtype
+  bool pointer = false;  // of Local, Define_Global: memory that holds the dtype
   bool operator==(const Type&) const = default;
 };
 
@@ -43,19 +42,14 @@ const char* name_of(SpecialKind kind);
     __VA_ARGS__                                 \
   }
 
-// Of instructions that are their name and operands.
+// The base of instructions that have no fields besides their operands.
 struct NoFields {
   bool operator==(const NoFields&) const = default;
   template <class F>
   void fields(F&&) {}
 };
 
-// Scratch in device memory, private to a workgroup.
-struct Buffer {
-  int64_t size = 0;
-  RUNE_FIELDS(Buffer, f("size", size);)
-};
-// Memory shared by the threads of a workgroup; contents undefined at the start.
+// Memory of a workgroup, which its threads share; contents undefined at the start.
 struct Local {
   int64_t size = 0;
   RUNE_FIELDS(Local, f("size", size);)
@@ -78,14 +72,12 @@ struct Vconst {
   std::vector<Scalar> values;
   RUNE_FIELDS(Vconst, f("", values);)
 };
-// A position in the launch along dimension `dim` (0 x, 1 y, 2 z), an integer in [0, bound):
-// Workgroup_idx the group, Local_thread_idx the thread in it, Global_task_idx group * local +
-// thread.
+// A position in the launch, an integer in [0, bound): Workgroup_idx is the group, Local_thread_idx
+// the thread in it, Global_task_idx group * local + thread.
 struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
-  int64_t dim = 0;
   int64_t bound = 1;
-  RUNE_FIELDS(Special, f("", kind); f("dim", dim); f("bound", bound);)
+  RUNE_FIELDS(Special, f("", kind); f("bound", bound);)
 };
 // The run-time value of a symbolic variable, an integer.
 struct Define_Var {
@@ -99,10 +91,10 @@ struct EndRange : NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
 struct If : NoFields {};
 struct EndIf : NoFields {};
-// Waits until all threads of the workgroup are here; their earlier writes to Local, Buffer and
-// global memory are then visible to the group.
+// Waits until all threads of the workgroup are here; their earlier writes to Local and global
+// memory are then visible to the group.
 struct Barrier : NoFields {};
-// A Range of `iterations` that the `unroll` pass replaces by copies of its body. Ends at EndRange.
+// A Range of `iterations` that the target's compiler should unroll. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
   RUNE_FIELDS(Unroll, f("iterations", iterations);)
@@ -133,18 +125,18 @@ struct Shuffle {
   Ints indices;
   RUNE_FIELDS(Shuffle, f("indices", indices);)
 };
-// A vector of scalars; a single operand fills all lanes of the type.
-struct Vectorize : NoFields {};
-// Args: (a, b, c), vectors holding row-major tiles a[m,k], b[k,n], c[m,n]: a @ b + c.
-// With `spread`, the threads of a SIMD-group hold one tile together, and execute this together as a
-// Simd_reduce. A list of strides for each tile, of its row-major positions: lane l of thread t of
-// the T threads holds the element at the sum of strides[i] over the bits i set in t + T * l.
+// A scalar in all lanes of the type.
+struct Splat : NoFields {};
+// Args: (a, b, c), tiles a[m,k], b[k,n], c[m,n]: a @ b + c. The threads of a SIMD-group hold a tile
+// together, and execute this together as a Simd_reduce. `spread` has a list of strides for each
+// tile, of its row-major positions: lane l of thread t of the T threads holds the element at the
+// sum of strides[i] over the bits i set in t + T * l.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
-  std::optional<std::vector<Ints>> spread = std::nullopt;
+  std::vector<Ints> spread;
   RUNE_FIELDS(Wmma, f("m", m); f("n", n); f("k", k); f("spread", spread);)
   // The threads that hold a tile, where they have this many lanes of the result.
-  int64_t threads(int lanes) const { return spread ? m * n / lanes : 1; }
+  int64_t threads(int lanes) const { return m * n / lanes; }
 };
 // The position of element `number` (t + T * l) of a tile that is spread by these strides.
 int64_t spread_position(const Ints& strides, int64_t number);
@@ -168,14 +160,12 @@ struct Assign : NoFields {};
 struct Custom {
   std::string op_name;
   std::string text;
-  bool inlined = true;
-  RUNE_FIELDS(Custom, f("", op_name); f("text", text); f("inline", inlined);)
+  RUNE_FIELDS(Custom, f("", op_name); f("text", text);)
 };
 #undef RUNE_FIELDS
 
 // RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
 #define RUNE_LOWERED_INSTRS(RUNE_INSTR)                  \
-  RUNE_INSTR(Buffer, "buffer", 0, 0, true)               \
   RUNE_INSTR(Local, "local", 0, 0, true)                 \
   RUNE_INSTR(Acc, "acc", 1, 1, true)                     \
   RUNE_INSTR(Define_Global, "define_global", 0, 0, true) \
@@ -194,7 +184,7 @@ struct Custom {
   RUNE_INSTR(Prefetch, "prefetch", 2, 2, false)          \
   RUNE_INSTR(Alu, "alu", 1, 3, true)                     \
   RUNE_INSTR(Shuffle, "shuffle", 1, -1, true)            \
-  RUNE_INSTR(Vectorize, "vectorize", 1, -1, true)        \
+  RUNE_INSTR(Splat, "splat", 1, 1, true)                 \
   RUNE_INSTR(Wmma, "wmma", 3, 3, true)                   \
   RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true)     \
   RUNE_INSTR(Cast, "cast", 1, 1, true)                   \
@@ -221,15 +211,24 @@ using Payload = detail::Variant<void
 // clang-format on
 inline constexpr int kNumInstrKinds = std::variant_size_v<Payload>;
 
-const char* name_of(InstrKind kind);
-bool has_value(InstrKind kind);
-int min_args(InstrKind kind);
-int max_args(InstrKind kind);  // -1: any number
+// A row of the table.
+struct InstrInfo {
+  const char* text;
+  int fewest_args, most_args;  // -1: any number
+  bool has_value;
+};
+const InstrInfo& info(InstrKind kind);
+inline const char* name_of(InstrKind kind) {
+  return info(kind).text;
+}
+inline bool has_value(InstrKind kind) {
+  return info(kind).has_value;
+}
 
 struct Instr {
   Payload payload;
   std::vector<Var> args;
-  Type type;  // of the value; unused, and not compared, where there is none
+  Type type;  // of the value; not used or compared if there is none
   bool operator==(const Instr& o) const {
     return payload == o.payload && args == o.args && (!has_value(kind()) || type == o.type);
   }
@@ -274,24 +273,24 @@ class Instrs {
   std::shared_ptr<std::vector<Instr>> instrs_;
 };
 
-// Arguments of a launch that are integers: each takes a register.
+// The most integer arguments that a launch may have. Each takes a register.
 inline constexpr size_t kMostIntegerArguments = 4;
 
 struct Kernel {
   std::string name;
-  std::array<int64_t, 3> grid{1, 1, 1};   // workgroups along x, y, z
-  std::array<int64_t, 3> local{1, 1, 1};  // threads of a workgroup
+  int64_t grid = 1;   // workgroups
+  int64_t local = 1;  // threads of a workgroup
   Instrs body;
-  std::vector<int64_t> arguments{};  // of this launch: values of the last Define_Vars
+  std::vector<int64_t> arguments{};  // values of the last Define_Vars in this launch
   bool operator==(const Kernel&) const = default;
   const Instr& operator[](Var v) const { return body[v.id]; }
   // The Define_Global instructions, ordered by index.
   std::vector<Var> globals() const;
-  // Where each Buffer lies in the memory that a workgroup needs for all of them, by the order of
+  // Where each Local lies in the memory that a workgroup needs for all of them, by the order of
   // the body, and last that memory's size: bytes, in multiples of 64.
-  std::vector<int64_t> buffer_offsets() const;
-  // Whether threads only know their number among all: a launch may divide them into workgroups of
-  // any size.
+  std::vector<int64_t> local_offsets() const;
+  // Whether threads use only their number among all threads. A launch may then divide them into
+  // workgroups of any size.
   bool has_independent_threads() const;
 };
 

@@ -12,17 +12,6 @@ namespace rune::lower {
 namespace interpreter {
 namespace {
 
-using Point = std::array<int64_t, 3>;
-
-Point unflatten(int64_t position, const Point& extents) {
-  return {position % extents[0], position / extents[0] % extents[1],
-          position / extents[0] / extents[1]};
-}
-
-std::string text_of(const Point& p) {
-  return concat("[", p[0], ",", p[1], ",", p[2], "]");
-}
-
 // One run of a program. The threads of a group run one after the other, each up to the next
 // barrier.
 class Runner {
@@ -32,8 +21,8 @@ class Runner {
       : program_(program),
         kernel_(program.kernel),
         options_(options),
-        groups_(kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2]),
-        threads_(kernel_.local[0] * kernel_.local[1] * kernel_.local[2]),
+        groups_(kernel_.grid),
+        threads_(kernel_.local),
         // Races need two threads.
         memories_(program, globals, options.check_races && groups_ * threads_ > 1) {
     std::vector<uint64_t> image = program.image;
@@ -49,7 +38,7 @@ class Runner {
 
   void run() {
     for (int64_t g = 0; g < groups_; ++g) {
-      group_ = unflatten(options_.reverse_order ? groups_ - 1 - g : g, kernel_.grid);
+      group_ = options_.reverse_order ? groups_ - 1 - g : g;
       moment_.group_start = ++moment_.interval;
       memories_.start_group();
       if (stepwise_) {
@@ -77,7 +66,7 @@ class Runner {
       for (uint32_t& p : position) ++p;
       if (op.code == Code::SimdReduce)
         combine_groups(op);
-      else if (op.code == Code::SimdWmma)
+      else if (op.code == Code::Wmma)
         multiply_groups(op);
       else
         ++moment_.interval;
@@ -130,9 +119,8 @@ class Runner {
         const int64_t here = static_cast<int64_t>(registers_of(t)[loop]);
         const int64_t there = static_cast<int64_t>(registers_of(0)[loop]);
         if (here != there)
-          user_error(ErrorKind::Runtime, "barrier: cannot wait in different iterations (thread ",
-                     text_of(unflatten(t, kernel_.local)), " is in iteration ", here, ", thread ",
-                     text_of(unflatten(0, kernel_.local)), " in ", there, ") at ", where(op));
+          user_error(ErrorKind::Runtime, "barrier: cannot wait in different iterations (thread ", t,
+                     " is in iteration ", here, ", thread 0 in ", there, ") at ", where(op));
       }
     }
   }
@@ -147,16 +135,15 @@ class Runner {
             ? "reaches the end without it"
             : concat("waits at `", print_instr(kernel_, Var{other_op.source}), "`, instruction ",
                      other_op.source);
-    user_error(ErrorKind::Runtime, "barrier: cannot wait for all threads (thread ",
-               text_of(unflatten(first, kernel_.local)), " waits at instruction ", op.source,
-               ", thread ", text_of(unflatten(other, kernel_.local)), " ", elsewhere, ") at ",
+    user_error(ErrorKind::Runtime, "barrier: cannot wait for all threads (thread ", first,
+               " waits at instruction ", op.source, ", thread ", other, " ", elsewhere, ") at ",
                where(op));
   }
 
   // `instruction` of kernel, with the workgroup.
   std::string where(const Op& op) const {
     return concat("`", print_instr(kernel_, Var{op.source}), "` of kernel ", kernel_.name,
-                  ", workgroup ", text_of(group_));
+                  ", workgroup ", group_);
   }
 
   // Runs from op `position` to the next barrier or the end, whose position is returned.
@@ -189,30 +176,29 @@ class Runner {
           break;
         case Code::Load: load(op, r); break;
         case Code::Store: store(op, r); break;
-        case Code::Wmma: wmma(op, r); break;
         case Code::Barrier:
           if (stepwise_) return position;
           break;
         case Code::SimdReduce:
           if (stepwise_) return position;
-          r[op.dst] = r[op.a];
+          combine_groups(op);
           break;
-        case Code::SimdWmma:
-          RUNE_CHECK(stepwise_, "a group of one thread has no spread tiles");
-          return position;
+        case Code::Wmma:
+          if (stepwise_) return position;
+          multiply_groups(op);
+          break;
         case Code::End: return position;
       }
     }
   }
 
   uint64_t position_along(uint32_t special) const {
-    const uint32_t dim = special % 3;
-    const int64_t thread = unflatten(moment_.thread, kernel_.local)[dim];
-    switch (static_cast<SpecialKind>(special / 3)) {
+    const auto group = static_cast<uint64_t>(group_);
+    switch (static_cast<SpecialKind>(special)) {
       case SpecialKind::Global_task_idx:
-        return static_cast<uint64_t>(group_[dim] * kernel_.local[dim] + thread);
-      case SpecialKind::Local_thread_idx: return static_cast<uint64_t>(thread);
-      case SpecialKind::Workgroup_idx: return static_cast<uint64_t>(group_[dim]);
+        return group * static_cast<uint64_t>(threads_) + moment_.thread;
+      case SpecialKind::Local_thread_idx: return moment_.thread;
+      case SpecialKind::Workgroup_idx: return group;
     }
     RUNE_UNREACHABLE();
   }
@@ -294,13 +280,6 @@ class Runner {
         });
   }
 
-  void wmma(const Op& op, uint64_t* r) {
-    const WmmaInfo& w = program_.wmmas[op.extra];
-    cast_tiles(w, r);
-    std::copy_n(r + op.c, w.m * w.n, r + op.dst);
-    multiply(w, r + w.cast_a.dst, r + w.cast_b.dst, r + op.dst);
-  }
-
   static void cast_tiles(const WmmaInfo& w, uint64_t* r) {
     for (const Op* cast : {&w.cast_a, &w.cast_b})
       cast->fn(r + cast->dst, r + cast->a, nullptr, nullptr, cast->lanes);
@@ -314,16 +293,12 @@ class Runner {
           w.multiply_add(c, a + i * w.k + k, b + k * w.n + j, c, 1);
   }
 
-  std::string this_thread() const {
-    return concat("thread ", text_of(unflatten(moment_.thread, kernel_.local)));
-  }
-
   [[noreturn]] void fail_bounds(const Op& op, int64_t index) {
     const int64_t size = memories_.regions[op.extra].size;
     const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
     user_error(ErrorKind::Runtime, verb, " element ", index, " of %",
                kernel_.body[op.source].args[0].id, " (it has ", size, " elements) in ", where(op),
-               ", ", this_thread());
+               ", thread ", moment_.thread);
   }
 
   [[noreturn]] void fail_race(const Op& op, const Region& region, int64_t index,
@@ -331,14 +306,12 @@ class Runner {
     const char* const verb = op.code == Code::Load ? "load: cannot read" : "store: cannot write";
     std::string other = "another workgroup";
     if (conflict.kind == Conflict::Kind::Thread)
-      other = conflict.thread == kSeveral
-                  ? "other threads"
-                  : concat("thread ", text_of(unflatten(conflict.thread, kernel_.local)));
+      other = conflict.thread == kSeveral ? "other threads" : concat("thread ", conflict.thread);
     user_error(ErrorKind::Runtime, verb, " element ", index, " of %", region.source, ": ", other,
                conflict.other_writes ? " wrote it" : " read it",
                conflict.kind == Conflict::Kind::Thread ? " since the last barrier (data race)"
                                                        : " (data race)",
-               " in ", where(op), ", ", this_thread());
+               " in ", where(op), ", thread ", moment_.thread);
   }
 
   const Program& program_;
@@ -349,7 +322,7 @@ class Runner {
   bool stepwise_ = false;
   size_t words_ = 0;
   std::vector<uint64_t> registers_;
-  Point group_{};
+  int64_t group_ = 0;
   Moment moment_;
 };
 
@@ -358,10 +331,6 @@ class Runner {
 
 Interpreter::Interpreter(Kernel kernel)
     : program_(std::make_shared<interpreter::Program>(interpreter::decode(std::move(kernel)))) {}
-
-const Kernel& Interpreter::kernel() const {
-  return program_->kernel;
-}
 
 void Interpreter::run(std::span<const Memory> globals, std::span<const int64_t> vars,
                       const InterpreterOptions& options) const {
@@ -380,11 +349,6 @@ void Interpreter::run(std::span<const Memory> globals, std::span<const int64_t> 
                  " = ", vars[i], " (it lies in [", var.min_val, ",", var.max_val, "])");
   }
   interpreter::Runner(*program_, globals, vars, options).run();
-}
-
-void interpret(const Kernel& kernel, std::span<const Memory> globals, std::span<const int64_t> vars,
-               const InterpreterOptions& options) {
-  Interpreter(kernel).run(globals, vars, options);
 }
 
 }  // namespace rune::lower

@@ -1,6 +1,7 @@
 // Runs a kernel by interpreting it. The interpreter defines what the Lowered IR means.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -10,6 +11,7 @@ namespace rune::lower {
 
 // The memory of a Define_Global.
 struct Memory {
+  static constexpr int64_t kAsDefined = std::numeric_limits<int64_t>::max();
   void* data = nullptr;
   int64_t size = 0;  // elements
 };
@@ -30,27 +32,22 @@ class Interpreter {
  public:
   // Throws InternalError if verify_structure finds violations, UserError(Unsupported) for Custom.
   explicit Interpreter(Kernel kernel);
-  const Kernel& kernel() const;
-  // As interpret().
+  // Runs all workgroups. `globals` has one memory for each Define_Global, by index; at most the
+  // Define_Global's size is accessible. `vars` has the values of the kernel's symbolic variables
+  // within their bounds, in the order of their first definitions. Local and Buffer memory of each
+  // group is NaN (floats) or bytes 0xa5 at first.
+  //
+  // Throws UserError(Runtime) that names the kernel and the instruction for
+  //  - an access out of bounds,
+  //  - a barrier that not all threads of a group reach, or different barriers that they reach,
+  //  - two threads of a group that access the same element between barriers if one of them writes,
+  //  - two groups that access the same element if one of them writes.
+  // Two writes of equal bits are no race, because the value does not depend on their order.
   void run(std::span<const Memory> globals, std::span<const int64_t> vars = {},
            const InterpreterOptions& options = {}) const;
 
  private:
   std::shared_ptr<const interpreter::Program> program_;
 };
-
-// Runs all workgroups. `globals` has one memory for each Define_Global, by index; at most the
-// Define_Global's size is accessible. `vars` has the values of the kernel's symbolic variables
-// within their bounds, in the order of their first definitions. Local and Buffer memory of each
-// group is NaN (floats) or bytes 0xa5 at first.
-//
-// Throws UserError(Runtime) that names the kernel and the instruction for
-//  - an access out of bounds,
-//  - a barrier that not all threads of a group reach, or different barriers that they reach,
-//  - two threads of a group that access the same element between barriers if one of them writes,
-//  - two groups that access the same element if one of them writes.
-// Two writes of equal bits are no race, because the value does not depend on their order.
-void interpret(const Kernel& kernel, std::span<const Memory> globals,
-               std::span<const int64_t> vars = {}, const InterpreterOptions& options = {});
 
 }  // namespace rune::lower

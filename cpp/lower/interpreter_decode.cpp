@@ -69,14 +69,13 @@ class Decoder {
     op.lanes = static_cast<uint32_t>(lanes);
   }
 
-  void define_memory(MemoryInfo::Kind kind, int64_t size, int64_t index = 0) {
+  void define_memory(bool global, int64_t size, int64_t index) {
     memories_[id_] = static_cast<uint32_t>(program_.memories.size());
-    program_.memories.push_back({kind, instr().type.dtype, size, index, false, id_});
+    program_.memories.push_back({global, instr().type.dtype, size, index, false, id_});
   }
 
-  void decode(const Buffer& p) { define_memory(MemoryInfo::Kind::Buffer, p.size); }
-  void decode(const Local& p) { define_memory(MemoryInfo::Kind::Local, p.size); }
-  void decode(const Define_Global& p) { define_memory(MemoryInfo::Kind::Global, p.size, p.index); }
+  void decode(const Local& p) { define_memory(false, p.size, 0); }
+  void decode(const Define_Global& p) { define_memory(true, p.size, p.index); }
   void decode(const Acc&) {
     const uint32_t dst = define();
     copy(dst, slot(arg(0)), instr().type.lanes);
@@ -84,17 +83,17 @@ class Decoder {
   void decode(const Assign&) { copy(slot(arg(0)), slot(arg(1)), type_of(arg(0)).lanes); }
   void decode(const Const& p) {
     const uint32_t dst = define();
-    for (int i = 0; i < instr().type.lanes; ++i) program_.image[dst + i] = to_word(p.value);
+    for (int i = 0; i < instr().type.lanes; ++i) program_.image[dst + i] = p.value.word();
   }
   void decode(const Vconst& p) {
     const uint32_t dst = define();
-    for (size_t i = 0; i < p.values.size(); ++i) program_.image[dst + i] = to_word(p.values[i]);
+    for (size_t i = 0; i < p.values.size(); ++i) program_.image[dst + i] = p.values[i].word();
   }
   void decode(const Special& p) {
     const uint32_t dst = define();
     Op& op = emit(Code::Position);
     op.dst = dst;
-    op.extra = 3 * static_cast<uint32_t>(p.kind) + static_cast<uint32_t>(p.dim);
+    op.extra = static_cast<uint32_t>(p.kind);
   }
   void decode(const Define_Var& p) {
     const uint32_t dst = define();
@@ -180,7 +179,11 @@ class Decoder {
   void decode(const Cast&) { emit_lanes(cast_function(type_of(arg(0)).dtype, instr().type.dtype)); }
   void decode(const Bitcast&) { emit_lanes(bitcast_function(instr().type.dtype)); }
 
-  void emit_gather(std::vector<uint32_t> from) {
+  void decode(const Shuffle& p) {
+    std::vector<uint32_t> from;
+    const int64_t lanes = type_of(arg(0)).lanes;
+    for (const int64_t i : p.indices)
+      from.push_back(slot(arg(i / lanes)) + static_cast<uint32_t>(i % lanes));
     const uint32_t dst = define();
     Op& op = emit(Code::Gather);
     op.dst = dst;
@@ -188,25 +191,12 @@ class Decoder {
     op.extra = static_cast<uint32_t>(program_.gathers.size());
     program_.gathers.push_back(std::move(from));
   }
-  void decode(const Shuffle& p) {
-    std::vector<uint32_t> from;
-    const int64_t lanes = type_of(arg(0)).lanes;
-    for (const int64_t i : p.indices)
-      from.push_back(slot(arg(i / lanes)) + static_cast<uint32_t>(i % lanes));
-    emit_gather(std::move(from));
-  }
-  void decode(const Vectorize&) {
-    if (instr().args.size() == 1) {
-      const uint32_t dst = define();
-      Op& op = emit(Code::Splat);
-      op.dst = dst;
-      op.a = slot(arg(0));
-      op.lanes = static_cast<uint32_t>(instr().type.lanes);
-      return;
-    }
-    std::vector<uint32_t> from;
-    for (const Var v : instr().args) from.push_back(slot(v));
-    emit_gather(std::move(from));
+  void decode(const Splat&) {
+    const uint32_t dst = define();
+    Op& op = emit(Code::Splat);
+    op.dst = dst;
+    op.a = slot(arg(0));
+    op.lanes = static_cast<uint32_t>(instr().type.lanes);
   }
 
   Op cast_of(Var v, DType to) {
@@ -226,23 +216,18 @@ class Decoder {
                   cast_of(arg(0), dtype),
                   cast_of(arg(1), dtype),
                   alu_function(AluOp::Mulacc, dtype),
-                  1,
+                  static_cast<uint32_t>(p.threads(instr().type.lanes)),
                   {}};
-    if (p.spread) spread_tiles(p, wmma);
+    for (size_t i = 0; i < 3; ++i)
+      for (int64_t number = 0; number < wmma.threads * type_of(arg(i)).lanes; ++number)
+        wmma.positions[i].push_back(static_cast<uint32_t>(spread_position(p.spread[i], number)));
+    program_.has_barrier = true;
     const uint32_t dst = define();
-    Op& op = emit(p.spread ? Code::SimdWmma : Code::Wmma);
+    Op& op = emit(Code::Wmma);
     op.dst = dst;
     op.c = slot(arg(2));
     op.extra = static_cast<uint32_t>(program_.wmmas.size());
     program_.wmmas.push_back(wmma);
-  }
-
-  void spread_tiles(const Wmma& p, WmmaInfo& wmma) {
-    program_.has_barrier = true;
-    wmma.threads = static_cast<uint32_t>(p.threads(instr().type.lanes));
-    for (size_t i = 0; i < 3; ++i)
-      for (int64_t number = 0; number < wmma.threads * type_of(arg(i)).lanes; ++number)
-        wmma.positions[i].push_back(static_cast<uint32_t>(spread_position((*p.spread)[i], number)));
   }
 
   void decode(const Custom& p) {

@@ -120,7 +120,7 @@ Memories::Memories(const Program& program, std::span<const Memory> globals, bool
     region.element_bytes = size_of(info.dtype);
     region.size = info.size;
     region.source = info.source;
-    region.global = info.kind == MemoryInfo::Kind::Global;
+    region.global = info.global;
     if (region.global) {
       const Memory& memory = globals[info.index];
       region.data = static_cast<std::byte*>(memory.data);

@@ -17,16 +17,15 @@ enum class Code : uint8_t {
   Copy,      // dst = a
   Splat,     // each lane of dst = a
   Gather,    // lanes of dst from the registers in Program::gathers[extra]
-  Position,  // dst = Special number `extra` (3 * kind + dim)
+  Position,  // dst = the SpecialKind `extra`
   Range,     // dst = 0; b = a; to `target` unless dst < b
   EndRange,  // ++dst; to `target` if dst < b
   If,        // to `target` unless a
   Load,
   Store,
-  Wmma,
   Barrier,
   SimdReduce,  // dst = fn over the values a of `extra` threads; waits as a Barrier
-  SimdWmma,    // a Wmma whose tiles are spread over threads; waits as a Barrier
+  Wmma,        // waits as a Barrier
   End,
 };
 
@@ -47,10 +46,10 @@ struct Op {
 };
 
 struct MemoryInfo {
-  enum class Kind : uint8_t { Global, Local, Buffer } kind = Kind::Global;
+  bool global = false;  // else of a workgroup
   DType dtype = DType::Float32;
   int64_t size = 0;
-  int64_t index = 0;  // of Global
+  int64_t index = 0;  // of global memory
   bool written = false;
   uint32_t source = 0;
 };
@@ -59,8 +58,8 @@ struct WmmaInfo {
   uint32_t m = 0, n = 0, k = 0;
   Op cast_a, cast_b;  // to the accumulator's dtype, into registers of their own
   WordFunction multiply_add;
-  // Where tiles are spread: over how many threads, and by tile a, b, c the positions of the
-  // elements of lane l of thread t, at t + threads * l.
+  // The number of threads that hold a tile, and by tile a, b, c the positions of the elements of
+  // lane l of thread t, at t + threads * l.
   uint32_t threads = 1;
   std::array<std::vector<uint32_t>, 3> positions;
 };

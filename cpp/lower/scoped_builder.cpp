@@ -29,7 +29,7 @@ Var ScopedBuilder::emit(int depth, Payload payload, std::vector<Var> args, Type 
 Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
   switch (static_cast<InstrKind>(payload.index())) {
     case InstrKind::Local:  // two of one size are two memories
-    case InstrKind::Buffer: return emit(0, std::move(payload), std::move(args), type);
+      return emit(0, std::move(payload), std::move(args), type);
     case InstrKind::Acc:
     case InstrKind::Assign:
     case InstrKind::Barrier:
@@ -114,13 +114,9 @@ Var ScopedBuilder::shuffle_here(Var x, Ints indices) {
   return here([&] { return shuffle(x, std::move(indices)); });
 }
 
-Kernel ScopedBuilder::finish(std::string name, std::array<int64_t, 3> grid,
-                             std::array<int64_t, 3> local) {
+Kernel ScopedBuilder::finish(std::string name, int64_t grid, int64_t local) {
   RUNE_CHECK(scopes_.size() == 1, "a scope is still open");
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.grid = grid;
-  kernel.local = local;
+  Kernel kernel{std::move(name), grid, local, {}};
   std::vector<Var> position(types_.size());
   for (Pending& pending : scopes_[0].instrs) {
     for (Var& arg : pending.instr.args) arg = position[arg.id];

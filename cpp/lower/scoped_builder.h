@@ -13,11 +13,11 @@ class ScopedBuilder : public InstrBuilder {
  public:
   ScopedBuilder() : scopes_(1) {}
 
-  // Scopes. A scope's instructions come after everything emitted into the enclosing scope so far.
-  // Returns the loop's index. If the loop may have no iterations, no load leaves it: its element
-  // may not exist.
+  // Opens a loop and returns its index. Instructions of a scope come after everything that has been
+  // emitted into the enclosing scope. Loads do not leave a loop that may have no iterations,
+  // because their elements may not exist.
   Var open_range(Var bound, bool may_be_empty = false);
-  // A loop of this many iterations that is copied out.
+  // Opens a loop that the target's compiler should unroll.
   Var open_unroll(int64_t iterations, DType index);
   void close_range() { close(EndRange{}); }
   void open_if(Var condition);
@@ -26,7 +26,7 @@ class ScopedBuilder : public InstrBuilder {
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
   // The depth of the scope that holds the value.
   int depth_of(Var v) const { return depths_[v.id]; }
-  // One opened scope, unlike any opened later.
+  // Identifies an opened scope. No scope that is opened later has the same name.
   struct ScopeName {
     int depth = 0;
     uint64_t id = 0;
@@ -37,11 +37,12 @@ class ScopedBuilder : public InstrBuilder {
     return scope.depth <= depth() && scopes_[scope.depth].id == scope.id;
   }
 
-  // Instructions without effects are hoisted and numbered. Memory is defined in the kernel's body;
-  // the others, and those below whose name says so, stand in the innermost scope, each time anew.
+  // An instruction without effects is hoisted, and emitted once while its scope is open. Memory is
+  // defined in the kernel's body. Other instructions, and those of functions named `_here`, are
+  // always emitted in the innermost scope.
   Var constant(Scalar value, int lanes = 1) { return splat(InstrBuilder::constant(value), lanes); }
-  // Of memory that the kernel does not write in scopes at `least_depth` or deeper; not above the
-  // innermost If or Range that may be empty.
+  // Loads from memory that the kernel does not write in scopes at `least_depth` or deeper. The load
+  // stays inside the innermost If, and the innermost Range that may be empty.
   Var load(Var memory, Var index, int lanes, Var valid, int least_depth = 0);
   Var load_here(Var memory, Var index, int lanes, Var valid);
   Var alu_here(AluOp op, std::vector<Var> args);
@@ -50,7 +51,7 @@ class ScopedBuilder : public InstrBuilder {
   Type type(Var v) const override { return types_[v.id]; }
 
   // All scopes must be closed.
-  Kernel finish(std::string name, std::array<int64_t, 3> grid, std::array<int64_t, 3> local);
+  Kernel finish(std::string name, int64_t grid, int64_t local);
 
  private:
   struct Pending {

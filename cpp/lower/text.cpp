@@ -12,12 +12,6 @@ namespace {
 using text::Codec;
 using text::Lexer;
 
-void print_type(std::string& out, const Type& type) {
-  if (type.pointer) out += "ptr ";
-  out += name_of(type.dtype);
-  if (type.lanes != 1) out += 'x' + std::to_string(type.lanes);
-}
-
 Type parse_type(Lexer& lexer) {
   Type type;
   type.pointer = lexer.lookahead_ident() == "ptr";
@@ -56,17 +50,18 @@ void print_instr_to(std::string& out, const Instr& instr, size_t id) {
   }
   if (!value) return;
   out += " : ";
-  print_type(out, instr.type);
+  out += type_text(instr.type);
 }
 
-template <size_t I = 0>
 Payload payload_named(const std::string& name, const Lexer& lexer) {
-  if constexpr (I == kNumInstrKinds) {
-    lexer.fail(concat("unknown instruction `", name, "`"));
-  } else {
-    if (name == name_of(static_cast<InstrKind>(I))) return Payload(std::in_place_index<I>);
-    return payload_named<I + 1>(name, lexer);
-  }
+  static const Payload kPayloads[] = {
+#define RUNE_INSTR(Name, ...) Name{},
+      RUNE_LOWERED_INSTRS(RUNE_INSTR)
+#undef RUNE_INSTR
+  };
+  for (const Payload& payload : kPayloads)
+    if (name == name_of(static_cast<InstrKind>(payload.index()))) return payload;
+  lexer.fail(concat("unknown instruction `", name, "`"));
 }
 
 // Whether the lexer stands at the `%id =` of the next instruction.
@@ -100,18 +95,10 @@ Instr parse_instr(Lexer& lexer, size_t id) {
   return instr;
 }
 
-void print_dims(std::string& out, const char* key, const std::array<int64_t, 3>& dims) {
-  out += key;
-  Codec<Ints>::print(out, Ints(dims.begin(), dims.end()));
-}
-
-std::array<int64_t, 3> parse_dims(Lexer& lexer, const char* key) {
+int64_t parse_size(Lexer& lexer, const char* key) {
   lexer.expect_ident(key);
   lexer.expect("=");
-  const Lexer here = lexer;
-  const Ints dims = Codec<Ints>::parse(lexer);
-  if (dims.size() != 3) here.fail(concat("expected 3 sizes, found ", dims.size()));
-  return {dims[0], dims[1], dims[2]};
+  return lexer.integer();
 }
 
 Kernel parse_kernel(Lexer& lexer) {
@@ -119,8 +106,8 @@ Kernel parse_kernel(Lexer& lexer) {
   lexer.expect_ident("kernel");
   lexer.expect("@");
   kernel.name = lexer.peek("\"") ? lexer.string_literal() : lexer.ident();
-  kernel.grid = parse_dims(lexer, "grid");
-  kernel.local = parse_dims(lexer, "local");
+  kernel.grid = parse_size(lexer, "grid");
+  kernel.local = parse_size(lexer, "local");
   if (lexer.lookahead_ident() == "arguments") {
     lexer.expect_ident("arguments");
     lexer.expect("=");
@@ -133,11 +120,15 @@ Kernel parse_kernel(Lexer& lexer) {
 
 }  // namespace
 
+std::string type_text(const Type& type) {
+  return concat(type.pointer ? "ptr " : "", name_of(type.dtype),
+                type.lanes == 1 ? "" : concat('x', type.lanes));
+}
+
 std::string print(const Kernel& kernel) {
   std::string out = "kernel @";
   out += is_identifier(kernel.name) ? kernel.name : text::quote(kernel.name);
-  print_dims(out, " grid=", kernel.grid);
-  print_dims(out, " local=", kernel.local);
+  out += concat(" grid=", kernel.grid, " local=", kernel.local);
   if (!kernel.arguments.empty()) {
     out += " arguments=";
     Codec<Ints>::print(out, kernel.arguments);
@@ -151,7 +142,7 @@ std::string print(const Kernel& kernel) {
     out.append(2 * depth, ' ');
     print_instr_to(out, instr, i);
     out += '\n';
-    if (kind == InstrKind::Range || kind == InstrKind::If || kind == InstrKind::Unroll) ++depth;
+    if (opens_scope(kind)) ++depth;
   }
   return out + "}\n";
 }

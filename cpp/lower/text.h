@@ -1,8 +1,8 @@
 // The text form of kernels: parse(print(k)) equals k.
 //
-//   kernel @k0 grid=[4,1,1] local=[1,1,1] {
+//   kernel @k0 grid=4 local=1 {
 //     %0 = define_global index=0 size=64 writable=true : ptr f32
-//     %1 = special Workgroup_idx dim=0 bound=4 : i64
+//     %1 = special Workgroup_idx bound=4 : i64
 //     %2 = const i64(16) : i64
 //     %3 = alu mul %1 %2 : i64
 //     %4 = load %0 %3 : f32x16
@@ -21,6 +21,8 @@
 namespace rune::lower {
 
 std::string print(const Kernel& kernel);
+// `f32x8`, `ptr f32`
+std::string type_text(const Type& type);
 // The line of instruction `v`, without indentation and newline.
 std::string print_instr(const Kernel& kernel, Var v);
 // Throws UserError(Parse) with line and column.

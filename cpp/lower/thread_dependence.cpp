@@ -32,10 +32,8 @@ class Analysis {
 
   bool is_source(const Instr& instr) const {
     const Special* special = instr.as<Special>();
-    const Wmma* wmma = instr.as<Wmma>();
-    if (wmma && wmma->spread) return true;  // each thread has elements of its own
-    return special && special->kind != SpecialKind::Workgroup_idx &&
-           kernel_.local[special->dim] > 1;
+    return instr.as<Wmma>() ||  // each thread has elements of its own
+           (special && special->kind != SpecialKind::Workgroup_idx && kernel_.local > 1);
   }
 
   void visit(uint32_t id) {
@@ -48,7 +46,7 @@ class Analysis {
     if (kind == InstrKind::Assign) {
       // Where only some threads execute the Assign, the others keep the old value.
       if (result_.value[instr.args[1].id] || diverged()) mark(instr.args[0].id);
-    } else if (kind == InstrKind::Range || kind == InstrKind::If || kind == InstrKind::Unroll) {
+    } else if (opens_scope(kind)) {
       scopes_.push_back(diverged() || depends);
     } else if (depends) {
       mark(id);

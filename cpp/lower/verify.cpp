@@ -5,16 +5,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "lower/constant.h"
 #include "lower/text.h"
 
 namespace rune::lower {
 
 namespace {
-
-std::string type_text(const Type& t) {
-  return concat(t.pointer ? "ptr " : "", name_of(t.dtype), t.lanes == 1 ? "" : "x",
-                t.lanes == 1 ? "" : std::to_string(t.lanes));
-}
 
 class Verifier {
  public:
@@ -25,11 +21,9 @@ class Verifier {
   bool sound() const { return sound_; }
 
   void structure() {
-    for (int d = 0; d < 3; ++d)
-      if (kernel_.grid[d] < 1 || kernel_.local[d] < 1)
-        errors_.push_back(concat("kernel ", kernel_.name, ": the launch has ", kernel_.grid[d],
-                                 " workgroups of ", kernel_.local[d], " threads along dimension ",
-                                 d));
+    if (kernel_.grid < 1 || kernel_.local < 1)
+      errors_.push_back(concat("kernel ", kernel_.name, ": the launch has ", kernel_.grid,
+                               " workgroups of ", kernel_.local, " threads"));
     for (id_ = 0; id_ < kernel_.body.size(); ++id_) visit();
     for (const Scope& scope : open_) {
       id_ = scope.opener;
@@ -110,7 +104,7 @@ class Verifier {
 
   bool operands() {
     const int count = static_cast<int>(instr().args.size());
-    const int least = min_args(instr().kind()), most = max_args(instr().kind());
+    const int least = info(instr().kind()).fewest_args, most = info(instr().kind()).most_args;
     if (count < least || (most >= 0 && count > most)) {
       const std::string limit = most < 0 ? "more" : std::to_string(most);
       fail("has ", count, " operands, not ", least, most == least ? "" : " to ",
@@ -153,7 +147,6 @@ class Verifier {
     expect(open_.empty(), "is memory defined inside a Range or If");
   }
 
-  void check(const Buffer& p) { memory(p.size); }
   void check(const Local& p) { memory(p.size); }
   void check(const Define_Global& p) { memory(p.size); }
   void check(const Acc&) {
@@ -169,16 +162,10 @@ class Verifier {
   }
   void check(const Special& p) {
     expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
-    if (p.dim < 0 || p.dim > 2) {
-      sound_ = false;
-      return fail("is in dimension ", p.dim, ", not 0 to 2");
-    }
-    const int64_t groups = kernel_.grid[p.dim], threads = kernel_.local[p.dim];
-    const int64_t extent = p.kind == SpecialKind::Workgroup_idx      ? groups
-                           : p.kind == SpecialKind::Local_thread_idx ? threads
-                                                                     : groups * threads;
-    expect(p.bound >= extent, "has bound ", p.bound, ", but the launch has ", extent,
-           " along dimension ", p.dim);
+    const int64_t extent = p.kind == SpecialKind::Workgroup_idx      ? kernel_.grid
+                           : p.kind == SpecialKind::Local_thread_idx ? kernel_.local
+                                                                     : kernel_.grid * kernel_.local;
+    expect(p.bound >= extent, "has bound ", p.bound, ", but the launch has ", extent);
   }
   void check(const Define_Var& p) {
     expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
@@ -265,12 +252,9 @@ class Verifier {
     for (const int64_t i : p.indices) expect(i >= 0 && i < count, "takes lane ", i, " of ", count);
     same_type({arg(0).dtype, static_cast<int>(p.indices.size())});
   }
-  void check(const Vectorize&) {
-    const int count = static_cast<int>(instr().args.size());
-    for (size_t i = 0; i < instr().args.size(); ++i)
-      expect(arg(i) == Type{arg(0).dtype}, "%", instr().args[i].id, " is ", type_text(arg(i)),
-             ", not a scalar ", name_of(arg(0).dtype));
-    same_type({arg(0).dtype, count == 1 ? type().lanes : count});
+  void check(const Splat&) {
+    expect(is_scalar(arg(0)), "%", instr().args[0].id, " is ", type_text(arg(0)), ", not a scalar");
+    same_type({arg(0).dtype, type().lanes});
   }
   void check(const Wmma& p) {
     const int64_t sizes[] = {p.m * p.k, p.k * p.n, p.m * p.n};
@@ -280,7 +264,7 @@ class Verifier {
       expect(arg(i).lanes * threads == sizes[i] && is_value(arg(i)), "operand ", i, " is ",
              type_text(arg(i)), ", not a tile of ", sizes[i] / std::max<int64_t>(threads, 1),
              " lanes");
-    if (p.spread) check_spread(*p.spread, sizes, threads);
+    check_spread(p.spread, sizes, threads);
     expect(arg(0).dtype == arg(1).dtype, "multiplies ", name_of(arg(0).dtype), " and ",
            name_of(arg(1).dtype));
     expect(!is_bool(arg(2).dtype), "adds bool");
@@ -304,9 +288,8 @@ class Verifier {
     }
   }
   void check_groups(int64_t width) {
-    const int64_t threads = kernel_.local[0] * kernel_.local[1] * kernel_.local[2];
-    expect(width > 0 && threads % std::max<int64_t>(width, 1) == 0, "has SIMD-groups of ", width,
-           " threads in a workgroup of ", threads);
+    expect(width > 0 && kernel_.local % std::max<int64_t>(width, 1) == 0, "has SIMD-groups of ",
+           width, " threads in a workgroup of ", kernel_.local);
   }
   void check(const Simd_reduce& p) {
     check_groups(p.width);
@@ -341,7 +324,6 @@ class Verifier {
 
   int64_t size_of_memory(Var v) const {
     const Instr& memory = kernel_[v];
-    if (const Buffer* p = memory.as<Buffer>()) return p->size;
     if (const Local* p = memory.as<Local>()) return p->size;
     const Define_Global* p = memory.as<Define_Global>();
     return p ? p->size : 0;
@@ -352,16 +334,13 @@ class Verifier {
     if (instr().args.size() > (store ? 3u : 2u) || !arg(0).pointer) return;
     const int lanes = store ? arg(2).lanes : type().lanes;
     const Instr& index = kernel_[instr().args[1]];
-    std::vector<int64_t> indices;
-    if (const Const* p = index.as<Const>()) {
-      indices.push_back(p->value.as_int64());
-      if (index.type.lanes == 1) indices.push_back(indices[0] + lanes - 1);
-    } else if (const Vconst* p = index.as<Vconst>()) {
-      for (const Scalar& v : p->values) indices.push_back(v.as_int64());
-    }
+    if (!index.as<Const>() && !index.as<Vconst>()) return;
+    const auto indices = constant_lanes(kernel_, instr().args[1]);
     const int64_t size = size_of_memory(instr().args[0]);
-    for (const int64_t i : indices)
-      if (i < 0 || i >= size) return fail("accesses element ", i, " of ", size);
+    const int64_t adjacent = indices->size() == 1 ? lanes - 1 : 0;
+    for (const Scalar& first : *indices)
+      for (const int64_t i : {first.as_int64(), first.as_int64() + adjacent})
+        if (i < 0 || i >= size) return fail("accesses element ", i, " of ", size);
   }
 
   const Kernel& kernel_;

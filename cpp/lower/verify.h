@@ -18,7 +18,8 @@ namespace rune::lower {
 //  - a Special whose bound is less than the launch's size.
 std::vector<std::string> verify(const Kernel& kernel);
 
-// The same without constant indices and barriers, which the interpreter checks at run time.
+// Returns the same violations, except those of constant indices and of collective instructions,
+// which the interpreter checks at run time.
 std::vector<std::string> verify_structure(const Kernel& kernel);
 
 // For each instruction, whether its value and whether its execution may differ between the threads

@@ -20,9 +20,6 @@ using lower::Var;
 
 namespace {
 
-constexpr const char* kDimensions[] = {"x", "y", "z"};
-constexpr int64_t kMaxUnrolledWmma = 4096;  // multiply-adds
-
 // The expression without parentheses around the whole of it.
 std::string_view bare(std::string_view text) {
   if (text.empty() || text.front() != '(') return text;
@@ -44,11 +41,8 @@ std::string KernelRenderer::render() {
   for (const Instr& instr : kernel_.body)
     if (const auto* var = instr.as<lower::Define_Var>())
       var_slots_.emplace(var->var.name, static_cast<int64_t>(var_slots_.size()));
-  const auto& [gx, gy, gz] = kernel_.grid;
-  const auto& [lx, ly, lz] = kernel_.local;
   const std::string first_line = head();
-  line("// ",
-       concat(gx, " x ", gy, " x ", gz, " workgroups of ", lx, " x ", ly, " x ", lz, " threads"));
+  line("// ", concat(kernel_.grid, " workgroups of ", kernel_.local, " threads"));
   open(first_line);
   memory_declarations();
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
@@ -76,9 +70,8 @@ void KernelRenderer::check_types() {
 std::string KernelRenderer::head() {
   std::vector<std::string> list;
   parameters(list);
-  const int64_t threads = kernel_.local[0] * kernel_.local[1] * kernel_.local[2];
-  std::string out =
-      expand(dialect_.kernel, {{'n', identifier(kernel_.name)}, {'k', std::to_string(threads)}});
+  std::string out = expand(dialect_.kernel,
+                           {{'n', identifier(kernel_.name)}, {'k', std::to_string(kernel_.local)}});
   const std::string indent(out.size() - (out.rfind('\n') + 1) + 1, ' ');
   out += '(';
   for (size_t i = 0; i < list.size(); ++i) {
@@ -132,8 +125,6 @@ void KernelRenderer::parameters(std::vector<std::string>& list) {
   list.insert(list.end(), dialect_.builtin_parameters.begin(), dialect_.builtin_parameters.end());
 }
 
-// A group's scratch in device memory is as private to it as its shared memory, which is faster, and
-// the only one that a kernel can declare.
 void KernelRenderer::memory_declarations() {
   for (const Var v : members_)
     line(declare(dialect_.read_member, dialect_.write_member, v), " = ",
@@ -141,10 +132,8 @@ void KernelRenderer::memory_declarations() {
   int64_t bytes = 0;
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
-    const auto* local = i.as<lower::Local>();
-    const auto* buffer = i.as<lower::Buffer>();
-    if (local || buffer) {
-      const int64_t size = local ? local->size : buffer->size;
+    if (const auto* local = i.as<lower::Local>()) {
+      const int64_t size = local->size;
       bytes += size * size_of(i.type.dtype);
       if (bytes > dialect_.shared_bytes)
         unsupported(concat("with ", bytes, " bytes of workgroup memory (", dialect_.name,
@@ -199,23 +188,22 @@ void KernelRenderer::vconst(uint32_t id) {
 
 KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
   const auto& special = *instr.as<lower::Special>();
-  const auto dim = static_cast<size_t>(special.dim);
   const std::string type = '(' + dialect_.type(instr.type.dtype) + ')';
-  const auto index = [&](const std::string& pattern, int64_t extent) {
-    return extent == 1 ? "0" : type + expand(pattern, {{'d', kDimensions[dim]}});
+  const auto index = [&](const std::string& word, int64_t extent) {
+    return extent == 1 ? "0" : type + word;
   };
-  const std::string group = index(dialect_.workgroup_index, kernel_.grid[dim]);
-  const std::string thread = index(dialect_.thread_index, kernel_.local[dim]);
+  const std::string group = index(dialect_.workgroup_index, kernel_.grid);
+  const std::string thread = index(dialect_.thread_index, kernel_.local);
   switch (special.kind) {
     case lower::SpecialKind::Workgroup_idx: return {group};
     case lower::SpecialKind::Local_thread_idx: return {thread};
     case lower::SpecialKind::Global_task_idx: {
-      const int64_t threads = kernel_.grid[dim] * kernel_.local[dim];
+      const int64_t threads = kernel_.grid * kernel_.local;
       if (!dialect_.task_index.empty() && threads <= std::numeric_limits<uint32_t>::max())
         return {index(dialect_.task_index, threads)};
-      if (kernel_.local[dim] == 1) return {group};
-      if (kernel_.grid[dim] == 1) return {thread};
-      return {group + " * " + std::to_string(kernel_.local[dim]) + " + " + thread};
+      if (kernel_.local == 1) return {group};
+      if (kernel_.grid == 1) return {thread};
+      return {group + " * " + std::to_string(kernel_.local) + " + " + thread};
     }
   }
   RUNE_UNREACHABLE();
@@ -243,13 +231,12 @@ KernelRenderer::Lanes KernelRenderer::operation(uint32_t id) const {
 void KernelRenderer::matrix_product(uint32_t id) {
   const Instr& instr = kernel_.body[id];
   const auto& wmma = *instr.as<lower::Wmma>();
-  if (!wmma.spread) return define(id, matrix_product_of_thread(id));
   const DType from = kernel_[instr.args[0]].type.dtype, to = instr.type.dtype;
   const auto known = std::find_if(
       dialect_.matrix_products.begin(), dialect_.matrix_products.end(), [&](const auto& product) {
         const MatrixOp& op = product.first;
         return op.m == wmma.m && op.n == wmma.n && op.k == wmma.k && op.operands == from &&
-               op.result == to && op.spread == *wmma.spread &&
+               op.result == to && op.spread == wmma.spread &&
                wmma.threads(instr.type.lanes) == dialect_.simd_width;
       });
   if (known == dialect_.matrix_products.end())
@@ -267,29 +254,6 @@ void KernelRenderer::matrix_product(uint32_t id) {
        known->second, '(', list, ");");
   for (int i = 0; i < instr.type.lanes; ++i)
     values_[id].push_back(name + '[' + std::to_string(i) + ']');
-}
-
-// A thread holds whole tiles, so that the product is its own multiply-adds.
-KernelRenderer::Lanes KernelRenderer::matrix_product_of_thread(uint32_t id) const {
-  const Instr& instr = kernel_.body[id];
-  const auto& [m, n, k, spread] = *instr.as<lower::Wmma>();
-  if (m * n * k > kMaxUnrolledWmma)
-    unsupported(concat("with a tile product of ", m, " x ", n, " x ", k, " in one thread"));
-  const DType from = kernel_[instr.args[0]].type.dtype, to = instr.type.dtype;
-  const auto operand = [&](size_t arg, int64_t at) {
-    return c_like::cast(dialect_, values_[instr.args[arg].id][static_cast<size_t>(at)], from, to);
-  };
-  Lanes result;
-  for (int64_t row = 0; row < m; ++row)
-    for (int64_t column = 0; column < n; ++column) {
-      std::string sum = values_[instr.args[2].id][static_cast<size_t>(row * n + column)];
-      for (int64_t inner = 0; inner < k; ++inner) {
-        const Lanes operands = {operand(0, row * k + inner), operand(1, inner * n + column), sum};
-        sum = c_like::alu(dialect_, AluOp::Mulacc, to, operands, false);
-      }
-      result.push_back(sum);
-    }
-  return result;
 }
 
 std::string KernelRenderer::simd_reduction(const Instr& instr) const {
@@ -356,7 +320,6 @@ void KernelRenderer::instruction(uint32_t id) {
     values_[id] = std::move(named);
   };
   switch (i.kind()) {
-    case InstrKind::Buffer:
     case InstrKind::Local:
     case InstrKind::Define_Global: return;  // declared in front
     case InstrKind::Const:
@@ -394,12 +357,7 @@ void KernelRenderer::instruction(uint32_t id) {
         named.push_back(lane(i.args[l / width], static_cast<int>(l % width)));
       return rename(std::move(named));
     }
-    case InstrKind::Vectorize: {
-      Lanes named;
-      for (size_t l = 0; l < lanes; ++l)
-        named.push_back(lane(i.args[i.args.size() == 1 ? 0 : l], 0));
-      return rename(std::move(named));
-    }
+    case InstrKind::Splat: return rename(Lanes(lanes, lane(i.args[0], 0)));
     case InstrKind::Wmma: return matrix_product(id);
     case InstrKind::Simd_reduce: return define(id, {simd_reduction(i)});
     case InstrKind::Custom: return define(id, custom(i));

@@ -31,31 +31,24 @@ bool contains(Interval outer, Interval inner) {
 
 using Maybe = std::optional<Interval>;
 
+// The interval if it fits 64 bits.
+Maybe checked(__int128 low, __int128 high) {
+  constexpr __int128 kLow = std::numeric_limits<int64_t>::min();
+  constexpr __int128 kHigh = std::numeric_limits<int64_t>::max();
+  if (low < kLow || high > kHigh) return {};
+  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
+}
+
 Maybe add(Interval a, Interval b) {
-  Interval r;
-  if (__builtin_add_overflow(a.low, b.low, &r.low) ||
-      __builtin_add_overflow(a.high, b.high, &r.high))
-    return {};
-  return r;
+  return checked(__int128{a.low} + b.low, __int128{a.high} + b.high);
 }
-
 Maybe subtract(Interval a, Interval b) {
-  Interval r;
-  if (__builtin_sub_overflow(a.low, b.high, &r.low) ||
-      __builtin_sub_overflow(a.high, b.low, &r.high))
-    return {};
-  return r;
+  return checked(__int128{a.low} - b.high, __int128{a.high} - b.low);
 }
-
 Maybe multiply(Interval a, Interval b) {
-  Interval r{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
-  for (const int64_t x : {a.low, a.high})
-    for (const int64_t y : {b.low, b.high}) {
-      int64_t product;
-      if (__builtin_mul_overflow(x, y, &product)) return {};
-      r = {std::min(r.low, product), std::max(r.high, product)};
-    }
-  return r;
+  const __int128 w = __int128{a.low} * b.low, x = __int128{a.low} * b.high;
+  const __int128 y = __int128{a.high} * b.low, z = __int128{a.high} * b.high;
+  return checked(std::min({w, x, y, z}), std::max({w, x, y, z}));
 }
 
 class Analysis {
@@ -117,7 +110,7 @@ class Analysis {
         if (!arg(instr, 0)) return {};
         return Interval{0, std::max<int64_t>(arg(instr, 0)->high - 1, 0)};
       case InstrKind::Shuffle:
-      case InstrKind::Vectorize: return join(instr, 0);
+      case InstrKind::Splat: return join(instr, 0);
       case InstrKind::Cast:
         if (is_float(kernel_[instr.args[0]].type.dtype)) return {};
         return arg(instr, 0);  // what does not fit wraps, and is replaced by the dtype's range

@@ -46,7 +46,6 @@ constexpr Row kRows[] = {
     {AluOp::Sign, "s", "($T)(($0 > 0) - ($0 < 0))"},
     {AluOp::Sign, "u", "($T)($0 > 0)"},
     {AluOp::Sign, "f", "($0 != $0 ? $0 : ($T)(($0 > 0) - ($0 < 0)))"},
-    {AluOp::Pow, "su", ""},
 };
 
 // Exact results need no detour over unsigned types.

@@ -40,14 +40,13 @@ class KernelRenderer {
   Lanes special(const lower::Instr& instr) const;
   Lanes operation(uint32_t id) const;
   void matrix_product(uint32_t id);
-  Lanes matrix_product_of_thread(uint32_t id) const;
   std::string simd_reduction(const lower::Instr& instr) const;
   Lanes custom(const lower::Instr& instr) const;
   void load(uint32_t id);
-  void load_run(uint32_t id, const std::string& index);
+  void load_run(uint32_t id);
   void store(const lower::Instr& instr);
   void store_atomic(const lower::Instr& instr);
-  void store_run(const lower::Instr& instr, const std::string& index);
+  void store_run(const lower::Instr& instr);
   void assign(const lower::Instr& instr);
   void open_loop(uint32_t id);
   void open(const std::string& text) {

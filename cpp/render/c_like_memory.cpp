@@ -26,20 +26,18 @@ void KernelRenderer::load(uint32_t id) {
   const bool masked = instr.args.size() > 2;
   const auto& memory = memories_[instr.args[0].id];
   const bool packed = packed_width(memory, dtype, index, 0, lanes) > 1;
-  if (packed && (!masked || kernel_[instr.args[2]].type.lanes == 1))
-    return load_run(id, lane(index, 0));
+  if (!masked || (packed && kernel_[instr.args[2]].type.lanes == 1)) return load_run(id);
   Lanes result;
   for (int i = 0; i < lanes; ++i) {
     std::string value = element(memory, index_of(index, i));
     if (is_bool(dtype)) value = '(' + value + " != 0)";
-    if (masked) value = lane(instr.args[2], i) + " ? " + value + " : " + zero(dtype);
-    result.push_back(std::move(value));
+    result.push_back(lane(instr.args[2], i) + " ? " + value + " : " + zero(dtype));
   }
   define(id, result);
 }
 
-// Consecutive elements, by packed vectors; under a mask, within an If.
-void KernelRenderer::load_run(uint32_t id, const std::string& index) {
+// By packed vectors as far as elements are consecutive; under a mask, within an If.
+void KernelRenderer::load_run(uint32_t id) {
   const Instr& instr = kernel_.body[id];
   const DType dtype = instr.type.dtype, stored = is_bool(dtype) ? DType::Uint8 : dtype;
   const int lanes = instr.type.lanes;
@@ -52,7 +50,7 @@ void KernelRenderer::load_run(uint32_t id, const std::string& index) {
   Lanes elements;
   for (int from = 0; from < lanes;) {
     const int width = packed_width(memory, dtype, instr.args[1], from, lanes);
-    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    const std::string at = index_of(instr.args[1], from);
     if (width == 1) {
       elements.push_back(element(memory, at));
     } else {
@@ -94,17 +92,15 @@ void KernelRenderer::store(const Instr& instr) {
   const bool masked = instr.args.size() > 3;
   const auto& memory = memories_[instr.args[0].id];
   const bool packed = packed_width(memory, type.dtype, index, 0, type.lanes) > 1;
-  if (packed && (!masked || kernel_[instr.args[3]].type.lanes == 1))
-    return store_run(instr, lane(index, 0));
+  if (!masked || (packed && kernel_[instr.args[3]].type.lanes == 1)) return store_run(instr);
   for (int i = 0; i < type.lanes; ++i) {
-    const std::string at = index_of(index, i);
-    if (masked) open("if (" + lane(instr.args[3], i) + ')');
-    line(element(memory, at), " = ", lane(instr.args[2], i), ';');
-    if (masked) close();
+    open("if (" + lane(instr.args[3], i) + ')');
+    line(element(memory, index_of(index, i)), " = ", lane(instr.args[2], i), ';');
+    close();
   }
 }
 
-void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
+void KernelRenderer::store_run(const Instr& instr) {
   const Type& type = kernel_[instr.args[2]].type;
   const DType stored = is_bool(type.dtype) ? DType::Uint8 : type.dtype;
   const auto& memory = memories_[instr.args[0].id];
@@ -112,7 +108,7 @@ void KernelRenderer::store_run(const Instr& instr, const std::string& index) {
   if (masked) open("if (" + lane(instr.args[3], 0) + ')');
   for (int from = 0; from < type.lanes;) {
     const int width = packed_width(memory, type.dtype, instr.args[1], from, type.lanes);
-    const std::string at = from ? index + " + " + std::to_string(from) : index;
+    const std::string at = index_of(instr.args[1], from);
     if (width == 1) {
       line(element(memory, at), " = ", lane(instr.args[2], from), ';');
     } else {

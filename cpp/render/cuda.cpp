@@ -172,8 +172,8 @@ Dialect make_dialect() {
   d.vars_parameter = "const rune_vars<$k> vars";
   d.var = "vars.v[$i]";
   d.max_parameters = 256;
-  d.workgroup_index = "blockIdx.$d";
-  d.thread_index = "threadIdx.$d";
+  d.workgroup_index = "blockIdx.x";
+  d.thread_index = "threadIdx.x";
   d.shared = "__shared__ __align__(16) $T $n[$k];";  // by vectors
   d.shared_bytes = 48 << 10;
   d.barrier = "__syncthreads();";

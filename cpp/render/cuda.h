@@ -8,17 +8,10 @@
 // results follow the float contract then. float16 and bfloat16 are held as their bits.
 #pragma once
 
-#include <string>
-
 #include "render/c_like.h"
 
 namespace rune::render {
 
 const Dialect& cuda_dialect();
-
-// See c_like.h for what it throws.
-inline std::string render_cuda(const lower::Kernel& kernel) {
-  return render_c_like(kernel, cuda_dialect());
-}
 
 }  // namespace rune::render

@@ -2,7 +2,7 @@
 //
 // Patterns are text with `$` and one character, which the emitter replaces: $T a type, $U the
 // unsigned type in which integers of type $T wrap, $n a name, $i an index or position, $k a count,
-// $d a dimension's letter, $x digits, $p a pointer, $V a packed vector type, $a a list of values,
+// $x digits, $p a pointer, $V a packed vector type, $a a list of values,
 // $0 $1 $2 operands.
 #pragma once
 
@@ -63,8 +63,8 @@ struct Dialect {
   // empty.
   std::string read_member, write_member, members_parameter, member;
   int max_members = 0;
-  // Along $d: x, y or z, in 32 bits. The number among all threads follows from the two others where
-  // it is empty or too large.
+  // In 32 bits. The number among all threads follows from the two others where it is empty or too
+  // large.
   std::string workgroup_index, thread_index, task_index;
 
   // Declares a table $n of $k elements $T, $x, outside of kernels, for constant vectors of more

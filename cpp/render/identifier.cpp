@@ -1,5 +1,7 @@
 #include "render/identifier.h"
 
+#include <cctype>
+
 namespace rune::render {
 
 namespace {
@@ -22,10 +24,11 @@ constexpr std::string_view kReserved =
     "uint uint2 uint3 uint4 ulong union unsigned ushort using vars vec vertex virtual visible "
     "void volatile warpSize wchar_t while xor xor_eq ";
 
-// Functions of the language's library live in namespaces that rendered text opens.
+// Functions of a language's library, whose names rendered text uses; those of the C library also
+// with an `f` behind them.
 constexpr std::string_view kFunctions =
     " "
-    "abs acos acosh asin asinh atan atan2 atanh ceil clamp copysign cos cosh cross dot erf "
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil clamp copysign cos cosh cross dot erf "
     "exp exp10 exp2 expm1 fabs floor fma fmax fmin fmod fract hypot isfinite isinf isnan "
     "ldexp length log log10 log1p log2 max min mix modf normalize pow rint round rsqrt "
     "saturate select sign signbit sin sinh sqrt step tan tanh trunc ";
@@ -34,27 +37,22 @@ bool contains(std::string_view words, const std::string& name) {
   return words.find(' ' + name + ' ') != std::string_view::npos;
 }
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 }  // namespace
 
 std::string identifier(std::string_view name) {
   std::string out;
-  for (const char c : name) {
-    if (is_letter(c) || is_digit(c)) {
-      out += c;
+  for (const unsigned char c : name) {
+    if (std::isalnum(c)) {
+      out += static_cast<char>(c);
     } else if (!out.empty() && out.back() != '_') {
       out += '_';  // two in a row are reserved
     }
   }
   // Helper functions of the rendered text start with rune_.
-  if (out.empty() || is_digit(out[0]) || out.starts_with("rune_")) out = "k_" + out;
-  if (contains(kReserved, out) || contains(kFunctions, out)) out += '_';
+  if (out.empty() || std::isdigit(out[0]) || out.starts_with("rune_")) out = "k_" + out;
+  const std::string stem = out.ends_with('f') ? out.substr(0, out.size() - 1) : out;
+  if (contains(kReserved, out) || contains(kFunctions, out) || contains(kFunctions, stem))
+    out += '_';
   return out;
 }
 

@@ -1,12 +1,12 @@
 #include "render/llvm_ir.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "lower/constant.h"
 #include "lower/text.h"
 #include "render/custom_text.h"
+#include "render/identifier.h"
 #include "render/llvm_ir_memory.h"
 #include "render/llvm_ir_writer.h"
 
@@ -25,8 +25,6 @@ using lower::Kernel;
 using lower::Special;
 using lower::Var;
 
-constexpr int64_t kMaxStackBytes = 256 << 10;
-
 // Writes the function of one kernel. An Acc has no storage: its current value is known at each
 // point, and joins in phis where loops and Ifs that assign it meet.
 class KernelRenderer {
@@ -44,7 +42,7 @@ class KernelRenderer {
   // An open Range, Unroll or If. Its body's text is put behind the header once the values that the
   // header's phis take from it are known.
   struct Scope {
-    uint32_t id;
+    uint32_t id = 0;
     std::string before;       // the text up to the header
     std::string predecessor;  // the block that enters
     std::string bound;
@@ -57,12 +55,12 @@ class KernelRenderer {
   Value displaced(const Instr& sum) const;
   void prologue();
   void define_memories();
-  void task_indices();
   Value instruction(uint32_t id);
   Value special(const Instr& instr);
   std::optional<int> only_valid_lane(const Instr& store) const;
   Value mask(Var v) const;
   std::vector<uint32_t> assigned_within(uint32_t id) const;
+  Scope scope_of(uint32_t id) const;
   Value open_loop(uint32_t id);
   void close_loop();
   void open_if(uint32_t id);
@@ -84,12 +82,11 @@ class KernelRenderer {
   std::vector<Memory> memories_;  // by instruction that gives memory
   std::vector<bool> displaces_;  // by instruction: a sum with a constant that only addresses memory
   std::map<std::string, int64_t> var_slots_;
-  std::string task_[3] = {"0", "0", "0"};
   std::vector<Scope> scopes_;
 };
 
 std::string KernelRenderer::render() {
-  RUNE_CHECK((kernel_.local == std::array<int64_t, 3>{1, 1, 1}), "llvm_ir: kernel ", kernel_.name,
+  RUNE_CHECK(kernel_.local == 1, "llvm_ir: kernel ", kernel_.name,
              " has workgroups of more than one thread");
   find_displacements();
   prologue();
@@ -105,7 +102,7 @@ std::string KernelRenderer::render() {
   const std::string body = w_.take();
   const std::string last = w_.block();
   w_.append_text(
-      "define void @" + llvm_symbol(kernel_.name) +
+      "define void @" + identifier(kernel_.name) +
       "(ptr noalias readonly %buffers, ptr noalias readonly %vars, i64 %begin, i64 %end) #0 {\n");
   w_.append_text(body);
   w_.line("%task.next = add i64 %task, 1");
@@ -158,13 +155,11 @@ void KernelRenderer::prologue() {
   w_.line("br i1 %task.any, label %task.loop, label %return");
   w_.label("task.loop");
   w_.line("%task = phi i64 [ %begin, %entry ], [ %task.next, %task.latch ]");
-  task_indices();
 }
 
 void KernelRenderer::define_memories() {
-  int64_t stack_bytes = 0;
-  const std::vector<int64_t> offsets = kernel_.buffer_offsets();
-  size_t num_buffers = 0;
+  const std::vector<int64_t> offsets = kernel_.local_offsets();
+  size_t num_locals = 0;
   std::string scratch;
   if (offsets.size() > 1) {
     const std::string slot =
@@ -179,43 +174,18 @@ void KernelRenderer::define_memories() {
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
       memories_[id] = {name, global->size, !global->writable};
     } else if (const auto* local = i.as<lower::Local>()) {
-      stack_bytes += local->size * size_of(i.type.dtype);
-      RUNE_CHECK(stack_bytes <= kMaxStackBytes, "llvm_ir: kernel ", kernel_.name,
-                 " needs more than ", kMaxStackBytes, " bytes of local memory");
-      w_.line(name, " = alloca [", local->size, " x ", memory_type_text(i.type.dtype),
-              "], align 64");
+      w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offsets[num_locals++]);
       memories_[id] = {name, local->size, false};
-    } else if (const auto* buffer = i.as<lower::Buffer>()) {
-      w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offsets[num_buffers++]);
-      memories_[id] = {name, buffer->size, false};
     }
-  }
-}
-
-// Splits the task's number, x fastest; dimensions of size 1 cost nothing.
-void KernelRenderer::task_indices() {
-  std::string rest = "%task";
-  for (int dim = 0; dim < 3; ++dim) {
-    if (kernel_.grid[dim] == 1) continue;
-    bool last = true;
-    for (int other = dim + 1; other < 3; ++other) last = last && kernel_.grid[other] == 1;
-    if (last) {
-      task_[dim] = rest;
-      break;
-    }
-    const std::string quotient = w_.emit("udiv i64 ", rest, ", ", kernel_.grid[dim]);
-    const std::string whole = w_.emit("mul i64 ", quotient, ", ", kernel_.grid[dim]);
-    task_[dim] = w_.emit("sub i64 ", rest, ", ", whole);
-    rest = quotient;
   }
 }
 
 Value KernelRenderer::special(const Instr& instr) {
   const auto& special = *instr.as<Special>();
   const DType dtype = instr.type.dtype;
-  if (special.kind == lower::SpecialKind::Local_thread_idx || task_[special.dim] == "0")
+  if (special.kind == lower::SpecialKind::Local_thread_idx || kernel_.grid == 1)
     return constant(dtype, 0, 1);
-  return emit_cast(w_, {task_[special.dim], DType::Int64, 1}, dtype);
+  return emit_cast(w_, {"%task", DType::Int64, 1}, dtype);
 }
 
 // The lane of a vector that a store writes, if it is one and known.
@@ -243,7 +213,6 @@ Value KernelRenderer::instruction(uint32_t id) {
     if (!instr(arg).type.pointer) args.push_back(value(arg));
   const auto& [dtype, lanes, pointer] = i.type;
   switch (i.kind()) {
-    case InstrKind::Buffer:
     case InstrKind::Local:
     case InstrKind::Define_Global:
     case InstrKind::Define_Var: return values_[id];  // in the prologue
@@ -289,12 +258,7 @@ Value KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Alu:
       return displaces_[id] ? displaced(i) : emit_alu(w_, i.as<lower::Alu>()->op, std::move(args));
     case InstrKind::Shuffle: return w_.shuffle(args, i.as<lower::Shuffle>()->indices);
-    case InstrKind::Vectorize: {
-      if (args.size() == 1) return w_.splat(args[0], lanes);
-      Value vector{"poison", dtype, lanes};
-      for (int lane = 0; lane < lanes; ++lane) vector = w_.insert(vector, args[lane], lane);
-      return vector;
-    }
+    case InstrKind::Splat: return w_.splat(args[0], lanes);
     case InstrKind::Cast: return emit_cast(w_, args[0], dtype);
     case InstrKind::Bitcast: return emit_bitcast(w_, args[0], dtype);
     case InstrKind::Wmma:
@@ -325,15 +289,19 @@ std::vector<uint32_t> KernelRenderer::assigned_within(uint32_t id) const {
   return {found.begin(), found.end()};
 }
 
+KernelRenderer::Scope KernelRenderer::scope_of(uint32_t id) const {
+  Scope scope;
+  scope.id = id;
+  scope.predecessor = w_.block();
+  scope.accs = assigned_within(id);
+  for (const uint32_t acc : scope.accs) scope.entry_values.push_back(values_[acc].text);
+  return scope;
+}
+
 Value KernelRenderer::open_loop(uint32_t id) {
   const Instr& i = kernel_.body[id];
   const std::string n = std::to_string(id);
-  Scope scope{.id = id,
-              .before = {},
-              .predecessor = w_.block(),
-              .bound = {},
-              .accs = assigned_within(id),
-              .entry_values = {}};
+  Scope scope = scope_of(id);
   if (const auto* unroll = i.as<lower::Unroll>()) {
     scope.bound = std::to_string(unroll->iterations);
     scope.guarded = unroll->iterations <= 0;
@@ -351,7 +319,6 @@ Value KernelRenderer::open_loop(uint32_t id) {
     w_.line("br label %loop", n);
   }
   for (const uint32_t acc : scope.accs) {
-    scope.entry_values.push_back(values_[acc].text);
     values_[acc].text = "%a" + std::to_string(acc) + ".loop" + n;
   }
   scope.before = w_.take();
@@ -401,13 +368,7 @@ void KernelRenderer::join_accs(const Scope& scope, const std::string& suffix,
 
 void KernelRenderer::open_if(uint32_t id) {
   const std::string n = std::to_string(id);
-  Scope scope{.id = id,
-              .before = {},
-              .predecessor = w_.block(),
-              .bound = {},
-              .accs = assigned_within(id),
-              .entry_values = {}};
-  for (const uint32_t acc : scope.accs) scope.entry_values.push_back(values_[acc].text);
+  Scope scope = scope_of(id);
   w_.line("br i1 ", value(kernel_.body[id].args[0]).text, ", label %then", n, ", label %endif", n);
   w_.label("then" + n);
   scopes_.push_back(std::move(scope));
@@ -426,20 +387,12 @@ void KernelRenderer::close_if() {
 }  // namespace
 }  // namespace llvm
 
-std::string llvm_symbol(std::string_view kernel_name) {
-  std::string symbol;
-  for (const char c : kernel_name)
-    symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0]))) symbol = "k" + symbol;
-  return llvm::is_libm_name(symbol) ? symbol + '_' : symbol;
-}
-
 std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
   std::set<std::string> declarations, symbols;
   std::string text;
   for (const lower::Kernel& kernel : kernels) {
-    const bool is_new = symbols.insert(llvm_symbol(kernel.name)).second;
-    RUNE_CHECK(is_new, "llvm_ir: two kernels named ", llvm_symbol(kernel.name), " in one module");
+    const bool is_new = symbols.insert(identifier(kernel.name)).second;
+    RUNE_CHECK(is_new, "llvm_ir: two kernels named ", identifier(kernel.name), " in one module");
     text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
   }
   for (const std::string& declaration : declarations) text += declaration + '\n';

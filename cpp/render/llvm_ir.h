@@ -1,22 +1,20 @@
 // Renders kernels as LLVM IR text: explicit vector code in SSA form, meant for code generation
 // without any IR optimisation pass.
 //
-// A kernel becomes `void @symbol(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`. `buffers` is an
-// array of pointers by Define_Global index and, after them, one to the 64-byte aligned memory for
-// the kernel's Buffers if it has any (Kernel::buffer_offsets); calls that run at once need separate
-// ones. `vars` is an array of i64 by first definition of each symbolic variable. The function runs
-// tasks begin <= t < end of the grid, numbered with x fastest. Tasks of one kernel may run in any
-// order and on any threads; the IR names no CPU and no triple.
+// A kernel becomes `void @name(ptr %buffers, ptr %vars, i64 %begin, i64 %end)`, where the name is
+// identifier(kernel.name). `buffers` is an array of pointers by Define_Global index and, after
+// them, one to the 64-byte aligned memory for the kernel's Locals if it has any
+// (Kernel::local_offsets); calls that run at once need separate ones. `vars` is an array of i64 by
+// first definition of each symbolic variable. The function runs workgroups begin <= t < end of the
+// grid. They may run in any order and on any threads; the IR names no CPU and no triple.
 //
 // What callers guarantee:
-//  - local is (1, 1, 1), and Local memory of a kernel fits 256 KiB (InternalError otherwise);
+//  - a workgroup has one thread (InternalError otherwise);
 //  - operations that the CPU's Capabilities do not list as native are decomposed (InternalError);
-//  integer
-//    Div and Fmod see no zero divisor and no INT_MIN / -1, shifts stay within the width;
+//    integer Div and Fmod see no zero divisor and no INT_MIN / -1, shifts stay within the width;
 //  - nontemporal vector stores are aligned to the vector's size;
-//  - memory that a kernel loads through a read-only global and writes through another is, element
-//  by
-//    element, read before it is written and never after.
+//  - memory that a kernel loads through a read-only global and writes through another is read
+//    before it is written, and never after, element by element.
 // Bool is i1 in registers and a byte in memory. float16 and bfloat16 are held as their bits;
 // arithmetic on them widens to float32.
 #pragma once
@@ -27,9 +25,6 @@
 #include "lower/instr.h"
 
 namespace rune::render {
-
-// The function's name of a kernel so named: letters, digits and `_`, never a name of the C library.
-std::string llvm_symbol(std::string_view kernel_name);
 
 // A module of one kernel. Throws UserError(Unsupported) for Custom and Wmma.
 std::string render_llvm(const lower::Kernel& kernel);

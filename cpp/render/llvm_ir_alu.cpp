@@ -71,21 +71,12 @@ Value extremum(Writer& w, const char*, const std::vector<Value>& x) {
   return w.select(w.compare("fcmp uno", checked, checked), a, first);
 }
 
-// Vector division of integers below 64 bits by way of floats that hold the operands exactly: the
-// rounded quotient truncates to the true one, since it differs from the next integer by at least 1
-// / divisor.
-Value divide(Writer& w, const Value& a, const Value& b) {
-  const bool is_constant = b.text[0] != '%';
-  if (a.lanes == 1 || size_of(a.dtype) == 8 || is_constant)
-    return w.binary(is_signed(a.dtype) ? "sdiv" : "udiv", a, b);
-  const DType wide = size_of(a.dtype) == 4 ? DType::Float64 : DType::Float32;
-  const Value quotient = w.binary("fdiv", emit_cast(w, a, wide), emit_cast(w, b, wide));
-  return w.convert(is_signed(a.dtype) ? "fptosi" : "fptoui", quotient, a.dtype);
-}
-
-Value remainder(Writer& w, const Value& a, const Value& b) {
-  if (a.lanes == 1 || b.text[0] != '%') return w.binary(is_signed(a.dtype) ? "srem" : "urem", a, b);
-  return w.binary("sub", a, w.binary("mul", divide(w, a, b), b));
+// Vectors take a quotient for each lane and the rest from it, unless the divisor is constant.
+Value remainder(Writer& w, const char*, const std::vector<Value>& x) {
+  const Value &a = x[0], &b = x[1];
+  const bool sign = is_signed(a.dtype);
+  if (a.lanes == 1 || b.text[0] != '%') return w.binary(sign ? "srem" : "urem", a, b);
+  return w.binary("sub", a, w.binary("mul", w.binary(sign ? "sdiv" : "udiv", a, b), b));
 }
 
 Value integer_magnitude(Writer& w, const char*, const std::vector<Value>& x) {
@@ -171,9 +162,9 @@ constexpr Row kRows[] = {
      [](Writer& w, const char*, Operands x) {
        return w.binary("fdiv", constant(x[0].dtype, 1, x[0].lanes), x[0]);
      }},
-    {AluOp::Div, "su", [](Writer& w, const char*, Operands x) { return divide(w, x[0], x[1]); }},
-    {AluOp::Fmod, "su",
-     [](Writer& w, const char*, Operands x) { return remainder(w, x[0], x[1]); }},
+    {AluOp::Div, "s", binary, "sdiv"},
+    {AluOp::Div, "u", binary, "udiv"},
+    {AluOp::Fmod, "su", remainder},
     {AluOp::Max, "b", binary, "or"},
     {AluOp::Max, "s", intrinsic, "smax"},
     {AluOp::Max, "u", intrinsic, "umax"},
@@ -240,13 +231,6 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
-
-bool is_libm_name(const std::string& name) {
-  return std::any_of(all_alu_ops().begin(), all_alu_ops().end(), [&](const AluInfo& row) {
-    const std::string libm = libm_name(row.op);
-    return !libm.empty() && (name == libm || name == libm + 'f');
-  });
-}
 
 Value emit_alu(Writer& w, AluOp op, std::vector<Value> args) {
   const DType dtype = args.back().dtype;

@@ -1,6 +1,7 @@
 #include "render/llvm_ir_writer.h"
 
 #include <bit>
+#include <cctype>
 
 #include "base/hash.h"
 
@@ -28,9 +29,8 @@ const char* element_type(DType dtype) {
 }
 
 std::string upper_hex(uint64_t value) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4) out[i] = kDigits[value & 15];
+  std::string out = hex(value);
+  for (char& c : out) c = static_cast<char>(std::toupper(c));
   return out;
 }
 

@@ -137,7 +137,5 @@ Value emit_alu(Writer& w, AluOp op, std::vector<Value> args);
 // As Scalar::cast, lane by lane.
 Value emit_cast(Writer& w, const Value& x, DType to);
 Value emit_bitcast(Writer& w, const Value& x, DType to);
-// Names that llvm_symbol must not use.
-bool is_libm_name(const std::string& name);
 
 }  // namespace rune::render::llvm

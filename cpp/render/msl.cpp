@@ -162,19 +162,10 @@ void set_spellings(Dialect& d) {
        {AluOp::Copysign, AluOp::Abs, AluOp::Floor, AluOp::Ceil, AluOp::Trunc, AluOp::Rint,
         AluOp::Isnan, AluOp::Isinf, AluOp::Isfinite, AluOp::Signbit, AluOp::Mulacc})
     d.functions.set(static_cast<size_t>(op));
-  constexpr AluOp kPrecise[] = {
-      AluOp::Pow,   AluOp::Fmod,  AluOp::Atan2, AluOp::Sqrt, AluOp::Exp,  AluOp::Exp2,
-      AluOp::Log,   AluOp::Log2,  AluOp::Log10, AluOp::Sin,  AluOp::Cos,  AluOp::Tan,
-      AluOp::Asin,  AluOp::Acos,  AluOp::Atan,  AluOp::Sinh, AluOp::Cosh, AluOp::Tanh,
-      AluOp::Asinh, AluOp::Acosh, AluOp::Atanh,
-  };
-  for (const AluOp op : kPrecise) {
-    const std::string name = std::string("precise::") + name_of(op);
-    const bool binary = info(op).arity == 2;
-    d.spellings[{op, DType::Float32}] = name + (binary ? "($0, $1)" : "($0)");
-    d.spellings[{op, DType::Float16}] =
-        "((half)" + name + (binary ? "((float)$0, (float)$1))" : "((float)$0))");
-  }
+  d.spellings[{AluOp::Fmod, DType::Float32}] = "precise::fmod($0, $1)";
+  d.spellings[{AluOp::Fmod, DType::Float16}] = "((half)precise::fmod((float)$0, (float)$1))";
+  d.spellings[{AluOp::Sqrt, DType::Float32}] = "precise::sqrt($0)";
+  d.spellings[{AluOp::Sqrt, DType::Float16}] = "((half)precise::sqrt((float)$0))";
   d.spellings[{AluOp::Fdiv, DType::Float16}] = "((half)((float)$0 / (float)$1))";
   d.spellings[{AluOp::Recip, DType::Float16}] = "((half)(1.0f / (float)$0))";
   d.spellings[{AluOp::Recip, DType::Float32}] = "(1.0f / $0)";
@@ -259,9 +250,9 @@ Dialect make_dialect() {
                           "uint3 lid [[thread_position_in_threadgroup]]",
                           "uint3 tid [[thread_position_in_grid]]"};
   d.max_parameters = 31;
-  d.workgroup_index = "gid.$d";
-  d.thread_index = "lid.$d";
-  d.task_index = "tid.$d";
+  d.workgroup_index = "gid.x";
+  d.thread_index = "lid.x";
+  d.task_index = "tid.x";
   d.constant_table = "constant $T $n[$k] = {$x};";
   d.shared = "threadgroup $T $n[$k];";
   d.shared_bytes = 32 << 10;

@@ -121,7 +121,6 @@ class OwnedCounter {
 struct ThreadCache {
   std::array<uint8_t, kSmallClasses> counts{};
   std::array<std::array<void*, kKeptPerThread>, kSmallClasses> blocks;
-  OwnedCounter in_use;  // allocated less freed by this thread: may be negative
   OwnedCounter cached;
   uint64_t trims = 0;  // that this cache has followed
 
@@ -183,8 +182,6 @@ class Central {
 
   uint64_t trims() const { return trims_.load(std::memory_order_relaxed); }
 
-  void count_in_use(int64_t bytes) { in_use_.fetch_add(bytes, std::memory_order_relaxed); }
-
   void enter(ThreadCache* cache) {
     const std::lock_guard<std::mutex> lock(mutex_);
     cache->trims = trims();
@@ -193,17 +190,13 @@ class Central {
 
   void leave(ThreadCache* cache) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    count_in_use(cache->in_use.get());
     caches_.erase(std::find(caches_.begin(), caches_.end(), cache));
   }
 
-  AllocatorStatistics statistics() {
+  int64_t bytes_cached() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    AllocatorStatistics sum{in_use_.load(std::memory_order_relaxed), cached_};
-    for (const ThreadCache* cache : caches_) {
-      sum.bytes_in_use += cache->in_use.get();
-      sum.bytes_cached += cache->cached.get();
-    }
+    int64_t sum = cached_;
+    for (const ThreadCache* cache : caches_) sum += cache->cached.get();
     return sum;
   }
 
@@ -250,7 +243,6 @@ class Central {
   std::array<std::deque<Block>, kClasses> free_;  // by class, freed last at the back
   uint64_t clock_ = 0;
   int64_t cached_ = 0;
-  std::atomic<int64_t> in_use_{0};
   std::atomic<uint64_t> trims_{0};
   std::vector<ThreadCache*> caches_;
 };
@@ -302,14 +294,6 @@ ThreadCache* thread_cache() {
   return this_cache ? this_cache : start_cache();
 }
 
-void count_in_use(ThreadCache* cache, int64_t bytes) {
-  if (cache) {
-    cache->in_use.add(bytes);
-  } else {
-    central().count_in_use(bytes);
-  }
-}
-
 [[noreturn]] void out_of_memory(size_t bytes) {
   user_error(ErrorKind::Memory, "allocate: cannot get ", bytes, " bytes of memory from the system");
 }
@@ -332,7 +316,6 @@ void* CachingAllocator::allocate(size_t bytes) {
   void* memory = small ? cache->pop(size) : nullptr;
   if (!memory) memory = central().take(size, small ? cache : nullptr);
   if (!memory) memory = allocate_new(size, bytes);
-  count_in_use(cache, static_cast<int64_t>(size.bytes));
   unpoison(memory, bytes);
   poison(static_cast<char*>(memory) + bytes, size.bytes - bytes);
   return memory;
@@ -342,7 +325,6 @@ void CachingAllocator::deallocate(void* memory, size_t bytes) {
   if (!memory) return;
   const SizeClass size = class_of(bytes);
   ThreadCache* const cache = thread_cache();
-  count_in_use(cache, -static_cast<int64_t>(size.bytes));
   const int64_t limit = static_cast<int64_t>(options().allocator_cache_mib) << 20;
   if (static_cast<int64_t>(size.bytes) > limit) {
     system_free(memory, size.bytes);
@@ -367,8 +349,8 @@ void CachingAllocator::trim() {
   if (this_cache) drop(*this_cache);
 }
 
-AllocatorStatistics CachingAllocator::statistics() const {
-  return central().statistics();
+int64_t CachingAllocator::bytes_cached() const {
+  return central().bytes_cached();
 }
 
 CachingAllocator& caching_allocator() {

@@ -8,12 +8,6 @@
 
 namespace rune::runtime {
 
-// Sums over whole blocks, which are up to a quarter larger than the requested sizes.
-struct AllocatorStatistics {
-  int64_t bytes_in_use = 0;
-  int64_t bytes_cached = 0;
-};
-
 // Returns blocks with undefined contents, aligned to 64 bytes; blocks of 64 KiB or more are aligned
 // to pages, those of 2 MiB or more to huge pages, which it asks the system for
 // (RUNE_JIT_HUGE_PAGES). Thread-safe.
@@ -29,8 +23,9 @@ class CachingAllocator : public Allocator {
   void deallocate(void* memory, size_t bytes) override;
   // Returns cached blocks to the system. Other threads return theirs when they free a block next.
   void trim();
-  // The result is exact only while no other thread allocates or frees.
-  AllocatorStatistics statistics() const;
+  // The bytes of cached blocks, which are up to a quarter larger than the requested sizes. The
+  // result is exact only while no other thread allocates or frees.
+  int64_t bytes_cached() const;
 
  private:
   friend CachingAllocator& caching_allocator();

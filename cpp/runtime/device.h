@@ -1,7 +1,6 @@
 // The interface of backends: a Device with an Allocator and a Compiler, whose Programs run on it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,12 +30,31 @@ class Allocator {
   virtual void release(void* /*memory*/) {}
 };
 
+// Memory of an allocator, returned at the end of the scope; null for no bytes.
+class ScopedMemory {
+ public:
+  ScopedMemory(Allocator& allocator, size_t bytes)
+      : allocator_(allocator),
+        bytes_(bytes),
+        memory_(bytes ? allocator.allocate(bytes) : nullptr) {}
+  ~ScopedMemory() {
+    if (memory_) allocator_.deallocate(memory_, bytes_);
+  }
+  ScopedMemory(const ScopedMemory&) = delete;
+  void* get() const { return memory_; }
+
+ private:
+  Allocator& allocator_;
+  const size_t bytes_;
+  void* const memory_;
+};
+
 // A kernel's text in the target's language, and the facts about its launches.
 struct KernelSource {
   std::string name;
   std::string text;
-  std::array<int64_t, 3> grid{1, 1, 1};
-  std::array<int64_t, 3> local{1, 1, 1};
+  int64_t grid = 1;                   // workgroups
+  int64_t local = 1;                  // threads of a workgroup
   std::vector<DType> buffer_dtypes;   // by argument
   std::vector<int64_t> buffer_sizes;  // elements, by argument
   std::vector<bool> buffer_written;   // by argument

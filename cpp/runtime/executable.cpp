@@ -9,39 +9,22 @@ namespace rune::runtime {
 
 namespace {
 
-// Memory for the temporaries of one run, returned when the run ends, however it ends.
-class Arena {
- public:
-  Arena(Device& device, size_t bytes)
-      : device_(device),
-        bytes_(bytes),
-        memory_(bytes ? device.allocator().allocate(bytes) : nullptr) {}
-  ~Arena() {
-    if (memory_) device_.allocator().deallocate(memory_, bytes_);
-  }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  void* at(int64_t offset) const { return static_cast<char*>(memory_) + offset; }
-
- private:
-  Device& device_;
-  const size_t bytes_;
-  void* const memory_;
-};
-
-// An arena on each device.
+// Memory for the temporaries of one run, on each device.
 class Arenas {
  public:
   Arenas(Device& device, const std::vector<std::shared_ptr<Device>>& peers, size_t bytes)
-      : first_(device, bytes) {
+      : first_(device.allocator(), bytes) {
     for (const std::shared_ptr<Device>& peer : peers)
-      others_.push_back(std::make_unique<Arena>(*peer, bytes));
+      others_.push_back(std::make_unique<ScopedMemory>(peer->allocator(), bytes));
   }
-  const Arena& operator[](int number) const { return number == 0 ? first_ : *others_[number - 1]; }
+  void* at(int device, int64_t offset) const {
+    const ScopedMemory& arena = device == 0 ? first_ : *others_[device - 1];
+    return static_cast<char*>(arena.get()) + offset;
+  }
 
  private:
-  const Arena first_;
-  std::vector<std::unique_ptr<Arena>> others_;
+  const ScopedMemory first_;
+  std::vector<std::unique_ptr<ScopedMemory>> others_;
 };
 
 std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
@@ -52,61 +35,6 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
   if (!bytes.empty()) device->copy_in(memory, bytes.data(), bytes.size());
   return owner;
 }
-
-void check_device(const Executable& e, int number) {
-  RUNE_CHECK(number >= 0 && static_cast<size_t>(number) <= e.peers.size(), "device number ",
-             number);
-}
-
-// Checks that `bytes` from a slot on exist, as far as the executable knows sizes.
-void check(const Executable& e, const Slot& slot, size_t bytes) {
-  RUNE_CHECK(slot.offset >= 0, "offset ", slot.offset);
-  check_device(e, slot.device);
-  const size_t offset = static_cast<size_t>(slot.offset);
-  const size_t index = static_cast<size_t>(slot.index);
-  switch (slot.kind) {
-    case Slot::Kind::Input:
-      RUNE_CHECK(index < e.num_inputs, "input ", slot.index, " of ", e.num_inputs);
-      break;
-    case Slot::Kind::Output:
-      RUNE_CHECK(index < e.num_outputs, "output ", slot.index, " of ", e.num_outputs);
-      break;
-    case Slot::Kind::Temporary:
-      RUNE_CHECK(offset <= e.arena_bytes && bytes <= e.arena_bytes - offset, "arena offset ",
-                 slot.offset, " and ", bytes, " bytes of ", e.arena_bytes);
-      break;
-    case Slot::Kind::Constant: {
-      RUNE_CHECK(index < e.constants.size(), "constant ", slot.index, " of ", e.constants.size());
-      const size_t size = e.constants[index].size();
-      RUNE_CHECK(offset <= size && bytes <= size - offset, "constant ", slot.index, ": offset ",
-                 slot.offset, " and ", bytes, " bytes of ", size);
-      break;
-    }
-  }
-}
-
-struct Validation {
-  const Executable& executable;
-
-  void operator()(const Launch& step) const {
-    RUNE_CHECK(step.program, "a launch without a program");
-    for (const Slot& slot : step.arguments) check(executable, slot, 0);
-  }
-  void operator()(const Memory_Transfer& step) const {
-    RUNE_CHECK(step.destination.kind != Slot::Kind::Constant, "a transfer to a constant");
-    check(executable, step.destination, step.bytes);
-    check(executable, step.source, step.bytes);
-    check_device(executable, step.from);
-    check_device(executable, step.to);
-  }
-  void operator()(const Synchronization& step) const {
-    for (const int number : step.devices) check_device(executable, number);
-  }
-  void operator()(const Host_Callback& step) const {
-    RUNE_CHECK(step.function, "callback ", step.name, " without a function");
-    for (const Slot& slot : step.arguments) check(executable, slot, 0);
-  }
-};
 
 }  // namespace
 
@@ -121,7 +49,7 @@ struct Executable::Run {
     switch (slot.kind) {
       case Slot::Kind::Input: base = inputs[slot.index]; break;
       case Slot::Kind::Output: base = outputs[slot.index]; break;
-      case Slot::Kind::Temporary: return arenas[slot.device].at(slot.offset);
+      case Slot::Kind::Temporary: return arenas.at(slot.device, slot.offset);
       case Slot::Kind::Constant:
         base = executable.device_constants_[slot.device][slot.index].get();
         break;
@@ -174,13 +102,7 @@ struct Executable::Run {
   }
 };
 
-void Executable::validate() const {
-  RUNE_CHECK(device, "an executable without a device");
-  for (const Step& step : steps) std::visit(Validation{*this}, step);
-}
-
 void Executable::prepare() {
-  validate();
   const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
   for (size_t number = 0; number <= peers.size(); ++number) {
     const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];

@@ -51,6 +51,7 @@ struct Host_Callback {
 using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback>;
 
 // Immutable once prepared. Several threads may run it at the same time: each run has its own arena.
+// Slots exist, and what steps access lies within them: the schedule's verifier checks that.
 class Executable {
  public:
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
@@ -64,12 +65,8 @@ class Executable {
   double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
 
-  // Throws InternalError if a step uses a slot that does not exist or a range outside of a slot.
-  // Works only before prepare(), which calls it.
-  void validate() const;
-
-  // Validates, and moves the constants to the device's memory, which leaves `constants` empty. Call
-  // it once, before the first run.
+  // Moves the constants to the devices' memory, which leaves `constants` empty. Call it once,
+  // before the first run.
   void prepare();
 
   // Runs all steps in order. `inputs` and `outputs` are memory of the device, aligned to their

@@ -50,10 +50,8 @@ void pause() {
 void name_this_thread(const char* name) {
 #if defined(__APPLE__)
   pthread_setname_np(name);
-#elif defined(__linux__)
-  pthread_setname_np(pthread_self(), name);
 #else
-  (void)name;
+  pthread_setname_np(pthread_self(), name);
 #endif
 }
 

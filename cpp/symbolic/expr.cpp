@@ -194,11 +194,6 @@ std::optional<uint32_t> Expr::as_variable() const {
   return terms()[0].atom->variable;
 }
 
-bool Expr::has_division() const {
-  return std::any_of(terms().begin(), terms().end(),
-                     [](const Term& term) { return term.atom->kind != Atom::Kind::Variable; });
-}
-
 int64_t Expr::known_divisor() const {
   // Common factors never stay inside an atom, so that an atom itself is divided by 1 only.
   int64_t result = detail::gcd(constant_, 0);
@@ -209,57 +204,6 @@ int64_t Expr::known_divisor() const {
 Expr Expr::substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const {
   auto result = detail::substitute_changed(*this, replacement);
   return result ? *std::move(result) : *this;
-}
-
-int64_t Expr::evaluate(const std::function<int64_t(uint32_t)>& value) const {
-  // Unsigned, since only the final value is known to fit.
-  uint64_t sum = static_cast<uint64_t>(constant_);
-  for (const Term& term : terms()) {
-    const Atom& atom = *term.atom;
-    int64_t v = 0;
-    switch (atom.kind) {
-      case Atom::Kind::Variable: v = value(atom.variable); break;
-      case Atom::Kind::Div:
-        v = detail::floor_quotient(atom.inner.evaluate(value), atom.divisor);
-        break;
-      case Atom::Kind::Mod:
-        v = detail::floor_remainder(atom.inner.evaluate(value), atom.divisor);
-        break;
-    }
-    sum += static_cast<uint64_t>(term.coefficient) * static_cast<uint64_t>(v);
-  }
-  return static_cast<int64_t>(sum);
-}
-
-std::string Expr::text(const std::function<std::string(uint32_t)>& name) const {
-  const auto atom_text = [&](const Atom& atom) {
-    if (atom.kind == Atom::Kind::Variable) {
-      return name ? name(atom.variable) : "v" + std::to_string(atom.variable);
-    }
-    std::string inner = atom.inner.text(name);
-    if (!atom.inner.as_variable()) inner = "(" + inner + ")";
-    return inner + (atom.kind == Atom::Kind::Div ? "//" : "%") + std::to_string(atom.divisor);
-  };
-  std::string out;
-  for (const Term& term : terms()) {
-    const bool negative = term.coefficient < 0;
-    std::string body = atom_text(*term.atom);
-    // `-x//4` and `2*x//4` would read as divisions of the product.
-    const bool leading_minus = negative && out.empty();
-    const bool factor = term.coefficient != 1 && term.coefficient != -1;
-    if (term.atom->kind != Atom::Kind::Variable && (factor || leading_minus))
-      body = "(" + body + ")";
-    if (factor) {
-      const std::string digits = std::to_string(term.coefficient);
-      body = (negative ? digits.substr(1) : digits) + "*" + body;
-    }
-    out += leading_minus ? "-" : out.empty() ? "" : negative ? " - " : " + ";
-    out += body;
-  }
-  if (out.empty()) return std::to_string(constant_);
-  if (constant_ == 0) return out;
-  const std::string digits = std::to_string(constant_);
-  return out + (constant_ < 0 ? " - " + digits.substr(1) : " + " + digits);
 }
 
 size_t Expr::hash() const {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -53,17 +52,11 @@ class Expr {
   std::vector<uint32_t> variables() const;
   // The variable's id if this is a single variable (coefficient 1, constant 0).
   std::optional<uint32_t> as_variable() const;
-  // Whether a division or remainder occurs.
-  bool has_division() const;
   // The greatest d >= 1 that provably divides every value; 0 for the constant 0.
   int64_t known_divisor() const;
 
   // Replaces variables. Those for which the function returns nothing stay.
   Expr substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
-  int64_t evaluate(const std::function<int64_t(uint32_t)>& value) const;
-
-  // The text, such as `2*v0 + v1//4 + 3`. `name` gives a variable's name (default v<id>).
-  std::string text(const std::function<std::string(uint32_t)>& name = {}) const;
 
   size_t hash() const;
   bool operator==(const Expr& other) const;
@@ -107,10 +100,7 @@ class Mask {
   bool is_true() const { return !never_ && conditions_.empty(); }
   bool is_false() const { return never_; }
   const std::vector<Expr>& conditions() const { return conditions_; }
-  bool depends_on(uint32_t variable) const;
   Mask substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
-  bool evaluate(const std::function<int64_t(uint32_t)>& value) const;
-  std::string text(const std::function<std::string(uint32_t)>& name = {}) const;
   size_t hash() const;
   bool operator==(const Mask& other) const;
 

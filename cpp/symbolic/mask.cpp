@@ -108,11 +108,6 @@ void Mask::require(const Mask& other) {
   for (const Expr& condition : other.conditions_) require_nonnegative(condition);
 }
 
-bool Mask::depends_on(uint32_t variable) const {
-  return std::any_of(conditions_.begin(), conditions_.end(),
-                     [&](const Expr& condition) { return condition.depends_on(variable); });
-}
-
 Mask Mask::substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const {
   Mask result;
   result.never_ = never_;
@@ -120,22 +115,6 @@ Mask Mask::substitute(const std::function<std::optional<Expr>(uint32_t)>& replac
     result.require_nonnegative(condition.substitute(replacement));
   }
   return result;
-}
-
-bool Mask::evaluate(const std::function<int64_t(uint32_t)>& value) const {
-  if (never_) return false;
-  return std::all_of(conditions_.begin(), conditions_.end(),
-                     [&](const Expr& condition) { return condition.evaluate(value) >= 0; });
-}
-
-std::string Mask::text(const std::function<std::string(uint32_t)>& name) const {
-  if (never_) return "false";
-  std::string out;
-  for (const Expr& condition : conditions_) {
-    if (!out.empty()) out += " and ";
-    out += condition.text(name) + " >= 0";
-  }
-  return out.empty() ? "true" : out;
 }
 
 size_t Mask::hash() const {

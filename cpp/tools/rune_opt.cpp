@@ -42,10 +42,6 @@ std::vector<std::string> split_list(const std::string& text) {
   return items;
 }
 
-void list_passes() {
-  for (const driver::Pass& pass : driver::pipeline()) std::cout << pass.name << "\n";
-}
-
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
@@ -129,7 +125,7 @@ void process(const std::string& text, const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--list") {
-    list_passes();
+    for (const driver::Pass& pass : driver::pipeline()) std::cout << pass.name << "\n";
     return 0;
   }
   int status = 0;

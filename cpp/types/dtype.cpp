@@ -16,7 +16,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-#define RUNE_DTYPE(Name, text, numpy, bytes, kind) {text, numpy, bytes, Kind::kind},
+#define RUNE_DTYPE(Name, text, numpy, bytes, kind, ...) {text, numpy, bytes, Kind::kind},
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
 };
@@ -63,12 +63,6 @@ const char* name_of(DType dtype) {
 }
 const char* numpy_name(DType dtype) {
   return row(dtype).numpy;
-}
-
-std::optional<DType> dtype_from_numpy_name(std::string_view name) {
-  for (int i = 0; i < kNumDTypes; ++i)
-    if (name == kRows[i].numpy) return static_cast<DType>(i);
-  return std::nullopt;
 }
 
 DType promote(DType a, DType b) {

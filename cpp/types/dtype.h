@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "base/text.h"
@@ -10,13 +9,13 @@
 namespace rune {
 
 enum class DType : uint8_t {
-#define RUNE_DTYPE(Name, text, numpy, bytes, kind) Name,
+#define RUNE_DTYPE(Name, ...) Name,
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
 };
 
 inline constexpr int kNumDTypes = 0
-#define RUNE_DTYPE(Name, text, numpy, bytes, kind) +1
+#define RUNE_DTYPE(...) +1
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
     ;
@@ -33,7 +32,6 @@ inline int bits_of(DType dtype) {
 const char* name_of(DType dtype);
 // NumPy's name: float32, int64, bool.
 const char* numpy_name(DType dtype);
-std::optional<DType> dtype_from_numpy_name(std::string_view name);
 
 inline bool is_float(DType d) {
   return kind(d) == Kind::Float;

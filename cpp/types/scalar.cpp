@@ -1,12 +1,12 @@
 #include "types/scalar.h"
 
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/error.h"
+#include "types/word.h"
 
 namespace rune {
 
@@ -48,34 +48,6 @@ double small_float_to_double(uint16_t bits, int mantissa, int bias, int max_expo
   return negative ? -value : value;
 }
 
-// Wraps 64 bits to the width of an integer dtype.
-int64_t wrap(DType dtype, int64_t value) {
-  switch (dtype) {
-    case DType::Int8: return static_cast<int8_t>(value);
-    case DType::Int16: return static_cast<int16_t>(value);
-    case DType::Int32: return static_cast<int32_t>(value);
-    case DType::Uint8: return static_cast<uint8_t>(value);
-    case DType::Uint16: return static_cast<uint16_t>(value);
-    case DType::Uint32: return static_cast<uint32_t>(value);
-    default: return value;
-  }
-}
-
-// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles
-// to: the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others,
-// INT_MIN for NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips
-// the top bit.
-int64_t truncate(DType dtype, double value) {
-  constexpr double kTwo31 = 2147483648.0, kTwo63 = 9223372036854775808.0;
-  if (dtype == DType::Uint64 && value >= kTwo63)
-    return truncate(DType::Int64, value - kTwo63) ^ std::numeric_limits<int64_t>::min();
-  if (dtype == DType::Int64 || dtype == DType::Uint64 || dtype == DType::Uint32)
-    return std::fabs(value) < kTwo63 ? static_cast<int64_t>(value)
-                                     : std::numeric_limits<int64_t>::min();
-  return std::fabs(value) < kTwo31 ? static_cast<int64_t>(value)
-                                   : std::numeric_limits<int32_t>::min();
-}
-
 }  // namespace
 
 uint16_t half_from_float(double value) {
@@ -93,95 +65,61 @@ double bfloat16_to_float(uint16_t bits) {
   return small_float_to_double(bits, 7, 127, 255);
 }
 
+int64_t truncate(DType dtype, double value) {
+  constexpr double kTwo31 = 2147483648.0, kTwo63 = 9223372036854775808.0;
+  if (dtype == DType::Uint64 && value >= kTwo63)
+    return truncate(DType::Int64, value - kTwo63) ^ std::numeric_limits<int64_t>::min();
+  if (dtype == DType::Int64 || dtype == DType::Uint64 || dtype == DType::Uint32)
+    return std::fabs(value) < kTwo63 ? static_cast<int64_t>(value)
+                                     : std::numeric_limits<int64_t>::min();
+  return std::fabs(value) < kTwo31 ? static_cast<int64_t>(value)
+                                   : std::numeric_limits<int32_t>::min();
+}
+
+namespace {
+
+template <class V>
+uint64_t converted(DType dtype, V value) {
+  return with_dtype(dtype, [&](auto d) { return word_of<d()>(value); });
+}
+
+}  // namespace
+
+Scalar::Scalar(DType dtype, uint64_t word) : dtype_(dtype), word_(word) {
+  constexpr uint64_t kSign = 0x80000000, kInfinity = 0x7f800000, kQuietNan = 0x7fc00000;
+  if (dtype == DType::Float32 && (word & ~kSign) > kInfinity) word_ = (word & kSign) | kQuietNan;
+}
+
 Scalar Scalar::of(DType dtype, double value) {
-  Scalar s;
-  s.dtype_ = dtype;
-  switch (dtype) {
-    case DType::Float64: s.f_ = value; break;
-    case DType::Float32: s.f_ = static_cast<float>(value); break;
-    case DType::Float16: s.f_ = half_to_float(half_from_float(value)); break;
-    // By way of float32, as ml_dtypes rounds.
-    case DType::Bfloat16:
-      s.f_ = bfloat16_to_float(bfloat16_from_float(static_cast<float>(value)));
-      break;
-    case DType::Bool: s.i_ = value != 0; break;
-    default: s.i_ = wrap(dtype, truncate(dtype, value));
-  }
-  return s;
+  return {dtype, converted(dtype, value)};
 }
-
 Scalar Scalar::of(DType dtype, int64_t value) {
-  Scalar s;
-  s.dtype_ = dtype;
-  if (dtype == DType::Float32) {
-    s.f_ = static_cast<float>(value);  // one rounding, not two
-  } else if (dtype == DType::Bfloat16) {
-    return of(dtype, static_cast<double>(static_cast<float>(value)));
-  } else if (is_float(dtype)) {
-    return of(dtype, static_cast<double>(value));
-  } else {
-    s.i_ = is_bool(dtype) ? value != 0 : wrap(dtype, value);
-  }
-  return s;
+  return {dtype, converted(dtype, value)};
 }
-
 Scalar Scalar::of(DType dtype, uint64_t value) {
-  if (dtype == DType::Float32 || dtype == DType::Bfloat16)
-    return of(dtype, static_cast<double>(static_cast<float>(value)));
-  if (is_float(dtype)) return of(dtype, static_cast<double>(value));
-  return of(dtype, static_cast<int64_t>(value));
+  return {dtype, converted(dtype, value)};
 }
 
 Scalar Scalar::lowest(DType dtype) {
-  switch (kind(dtype)) {
-    case Kind::Float: return of(dtype, -std::numeric_limits<double>::infinity());
-    case Kind::Int:
-      return of(dtype, static_cast<int64_t>(uint64_t{1} << (bits_of(dtype) - 1)) *
-                           (bits_of(dtype) == 64 ? 1 : -1));
-    case Kind::Uint:
-    case Kind::Bool: return zero(dtype);
-  }
-  RUNE_UNREACHABLE();
+  if (is_float(dtype)) return of(dtype, -std::numeric_limits<double>::infinity());
+  if (!is_signed(dtype)) return zero(dtype);
+  return of(dtype, std::numeric_limits<int64_t>::min() >> (64 - bits_of(dtype)));
 }
 
 Scalar Scalar::highest(DType dtype) {
-  switch (kind(dtype)) {
-    case Kind::Float: return of(dtype, std::numeric_limits<double>::infinity());
-    case Kind::Int:
-      return of(dtype, static_cast<int64_t>((uint64_t{1} << (bits_of(dtype) - 1)) - 1));
-    case Kind::Uint: return of(dtype, int64_t{-1});
-    case Kind::Bool: return one(dtype);
-  }
-  RUNE_UNREACHABLE();
+  if (is_float(dtype)) return of(dtype, std::numeric_limits<double>::infinity());
+  if (!is_signed(dtype)) return of(dtype, int64_t{-1});
+  return of(dtype, std::numeric_limits<int64_t>::max() >> (64 - bits_of(dtype)));
 }
 
 uint64_t Scalar::bits() const {
-  switch (dtype_) {
-    case DType::Float64: return std::bit_cast<uint64_t>(f_);
-    case DType::Float32:
-      if (std::isnan(f_)) return std::signbit(f_) ? 0xffc00000u : 0x7fc00000u;
-      return std::bit_cast<uint32_t>(static_cast<float>(f_));
-    case DType::Float16: return half_from_float(f_);
-    case DType::Bfloat16: return bfloat16_from_float(f_);
-    default: break;
-  }
-  const int width = bits_of(dtype_);
-  const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
-  return static_cast<uint64_t>(i_) & mask;
+  return word_ & ~uint64_t{0} >> (64 - bits_of(dtype_));
 }
 
 Scalar Scalar::from_bits(DType dtype, uint64_t bits) {
-  Scalar s;
-  s.dtype_ = dtype;
-  switch (dtype) {
-    case DType::Float64: s.f_ = std::bit_cast<double>(bits); break;
-    case DType::Float32: s.f_ = std::bit_cast<float>(static_cast<uint32_t>(bits)); break;
-    case DType::Float16: s.f_ = half_to_float(static_cast<uint16_t>(bits)); break;
-    case DType::Bfloat16: s.f_ = bfloat16_to_float(static_cast<uint16_t>(bits)); break;
-    case DType::Bool: s.i_ = bits != 0; break;
-    default: s.i_ = wrap(dtype, static_cast<int64_t>(bits));
-  }
-  return s;
+  const Scalar raw{dtype, with_dtype(dtype, [&](auto d) { return word_from_bits<d()>(bits); })};
+  // Reading quiets a narrow NaN.
+  return size_of(dtype) == 2 && is_float(dtype) ? raw.cast(dtype) : raw;
 }
 
 Scalar Scalar::load(DType dtype, const void* from) {
@@ -191,45 +129,39 @@ Scalar Scalar::load(DType dtype, const void* from) {
 }
 
 void Scalar::store(void* to) const {
-  const uint64_t raw = bits();
-  std::memcpy(to, &raw, size_of(dtype_));
+  std::memcpy(to, &word_, size_of(dtype_));
 }
 
 double Scalar::as_double() const {
-  if (is_float(dtype_)) return f_;
-  return dtype_ == DType::Uint64 ? static_cast<double>(static_cast<uint64_t>(i_))
-                                 : static_cast<double>(i_);
+  return with_dtype(dtype_, [&](auto d) { return static_cast<double>(read<d()>(word_)); });
 }
-
 int64_t Scalar::as_int64() const {
-  return is_float(dtype_) ? of(DType::Int64, f_).i_ : i_;
+  return static_cast<int64_t>(cast(DType::Int64).word_);
 }
 uint64_t Scalar::as_uint64() const {
-  return static_cast<uint64_t>(is_float(dtype_) ? of(DType::Uint64, f_).i_ : i_);
+  return cast(DType::Uint64).word_;
 }
 bool Scalar::as_bool() const {
-  return is_float(dtype_) ? f_ != 0 : i_ != 0;
+  return cast(DType::Bool).word_;
 }
 
 Scalar Scalar::cast(DType to) const {
-  if (to == dtype_) return *this;
-  if (is_float(dtype_)) return of(to, f_);
-  return dtype_ == DType::Uint64 ? of(to, static_cast<uint64_t>(i_)) : of(to, i_);
+  return with_dtype(dtype_, [&](auto d) { return of(to, read<d()>(word_)); });
 }
 
 std::string Scalar::text() const {
-  if (is_bool(dtype_)) return i_ ? "true" : "false";
-  if (dtype_ == DType::Uint64) return std::to_string(static_cast<uint64_t>(i_));
-  if (!is_float(dtype_)) return std::to_string(i_);
-  if (dtype_ == DType::Float32 && std::isfinite(f_)) {
-    char buffer[40];
-    const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(f_));
-    RUNE_CHECK(error == std::errc());
-    std::string out(buffer, end);
-    if (out.find_first_of(".e") == std::string::npos) out += ".0";
-    return out;
-  }
-  return text::print_double(f_);
+  if (is_bool(dtype_)) return word_ ? "true" : "false";
+  if (dtype_ == DType::Uint64) return std::to_string(word_);
+  if (!is_float(dtype_)) return std::to_string(static_cast<int64_t>(word_));
+  const double value = as_double();
+  if (dtype_ != DType::Float32 || !std::isfinite(value)) return text::print_double(value);
+  char buffer[40];
+  const auto [end, error] =
+      std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value));
+  RUNE_CHECK(error == std::errc());
+  std::string out(buffer, end);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  return out;
 }
 
 Scalar Scalar::parse(DType dtype, text::Lexer& lexer) {

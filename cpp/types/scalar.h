@@ -8,15 +8,7 @@
 
 namespace rune {
 
-// IEEE conversions, round to nearest even.
-uint16_t half_from_float(double value);
-double half_to_float(uint16_t bits);
-uint16_t bfloat16_from_float(double value);
-double bfloat16_to_float(uint16_t bits);
-
-// A value of a dtype. Integers and bool are stored as 64 bits (sign- or zero-extended), floats as
-// the equal double. Arithmetic in float32 must therefore round after each operation, as
-// `Scalar::of` does. NaN payloads are not kept.
+// A value of a dtype. NaN payloads of floats narrower than float64 are not kept.
 class Scalar {
  public:
   Scalar() = default;
@@ -37,6 +29,8 @@ class Scalar {
   // The zero-extended bits, and the value with these bits.
   uint64_t bits() const;
   static Scalar from_bits(DType dtype, uint64_t bits);
+  // See types/word.h.
+  uint64_t word() const { return word_; }
 
   DType dtype() const { return dtype_; }
   double as_double() const;  // any dtype
@@ -51,20 +45,17 @@ class Scalar {
   Scalar cast(DType to) const;
 
   // Compares dtype and bits, so 0.0 differs from -0.0 and NaN equals NaN.
-  bool operator==(const Scalar& other) const {
-    return dtype_ == other.dtype_ && bits() == other.bits();
-  }
+  bool operator==(const Scalar& other) const = default;
 
   // The text `1.5`, `-0.0`, `nan`, `inf`, `7` or `true`, which parse() reads back exactly.
   std::string text() const;
   static Scalar parse(DType dtype, text::Lexer& lexer);
 
  private:
+  Scalar(DType dtype, uint64_t word);
+
   DType dtype_ = DType::Float32;
-  union {
-    int64_t i_ = 0;
-    double f_;
-  };
+  uint64_t word_ = 0;
 };
 
 }  // namespace rune

@@ -214,13 +214,6 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   return out;
 }
 
-int64_t normalize_axis(const char* op, int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank)
-    user_error(ErrorKind::Index, op, ": cannot use axis ", axis, " of an array with ", rank,
-               " dimensions");
-  return axis < 0 ? axis + rank : axis;
-}
-
 }  // namespace rune
 
 namespace rune::text {

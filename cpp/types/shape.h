@@ -119,8 +119,6 @@ std::string shape_text(const Ints& shape);
 // NumPy broadcasting. Throws UserError(Value) naming `op`, both shapes and the dimension that
 // differs.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
-// Maps a NumPy axis (may be negative) to [0, rank). Throws UserError(Index) naming `op`.
-int64_t normalize_axis(const char* op, int64_t axis, int64_t rank);
 
 // One view of a linear buffer: element `idx` lies at offset + sum(idx * strides), and is 0 outside
 // the mask's [low, high) of each axis.

@@ -507,7 +507,7 @@ def broken_guards(guards: collections.abc.Sequence) -> list:
     Positions of those (kind, holder, name, value) that do not hold.
     """
 
-def built_in_cpu_figures() -> dict:
+def built_in_cpu_figures() -> dict[str, float]:
     """
     The figures of the CPU that the cost model uses where none have been set.
     """
@@ -522,7 +522,7 @@ def compile_kernel(text: str, device: str) -> Executable:
     The program of one kernel of the Lowered IR.
     """
 
-def cpu_figures() -> dict:
+def cpu_figures() -> dict[str, float]:
     """
     The figures of the CPU that the cost model uses.
     """
@@ -576,7 +576,7 @@ def lower(
     """
 
 def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...
-def measure_cpu() -> dict:
+def measure_cpu() -> dict[str, float]:
     """
     Measures the figures of the CPU, in some 25 ms.
     """
@@ -616,7 +616,9 @@ def set_compile_hook(compile_module: collections.abc.Callable) -> None:
     Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, keep_alive), with the options of these names.
     """
 
-def set_cpu_figures(figures: dict) -> None:
+def set_cpu_figures(
+    figures: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
+) -> None:
     """
     Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
     """

@@ -32,8 +32,8 @@ KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 class Text:
     """Writes the text of a kernel; each call gives the name of the instruction's value."""
 
-    def __init__(self, *grid):
-        self.grid = (*grid, 1, 1, 1)[:3]
+    def __init__(self, grid):
+        self.grid = grid
         self.lines = []
 
     def __call__(self, instruction):
@@ -53,18 +53,16 @@ class Text:
         values = ",".join(f"i64({i})" for i in range(lanes))
         return self(f"vconst [{values}] : i64x{lanes}")
 
-    def task(self, dim=0):
-        bound = self.grid[dim]
-        return self(f"special Workgroup_idx dim={dim} bound={bound} : i64")
+    def task(self):
+        return self(f"special Workgroup_idx bound={self.grid} : i64")
 
     def store(self, memory, index, value, valid="", nontemporal=False):
         flag = "true" if nontemporal else "false"
         self(f"store nontemporal={flag} {memory} {index} {value} {valid}".rstrip())
 
     def __str__(self):
-        grid = ",".join(map(str, self.grid))
         body = "\n".join("  " + line for line in self.lines)
-        return f"kernel @k grid=[{grid}] local=[1,1,1] {{\n{body}\n}}\n"
+        return f"kernel @k grid={self.grid} local=1 {{\n{body}\n}}\n"
 
 
 def typed(dtype, lanes):
@@ -80,7 +78,8 @@ def compiled(text):
 
 
 def call(function, arrays, begin=0, end=1, variables=()):
-    buffers = (ctypes.c_void_p * max(len(arrays), 1))(*[a.ctypes.data for a in arrays])
+    scratch = np.zeros(1 << 12, np.uint8)  # for the kernel's `local` memory, behind its arguments
+    buffers = (ctypes.c_void_p * (len(arrays) + 1))(*[a.ctypes.data for a in [*arrays, scratch]])
     values = (ctypes.c_int64 * max(len(variables), 1))(*variables)
     function(ctypes.addressof(buffers), ctypes.addressof(values), begin, end)
 
@@ -88,8 +87,7 @@ def call(function, arrays, begin=0, end=1, variables=()):
 def run(text, arrays, variables=()):
     """Runs all tasks, compiled; the interpreter must do the same to copies of the arrays."""
     copies = [a.copy() for a in arrays]
-    x, y, z = text.grid
-    call(compiled(text), arrays, 0, x * y * z, variables)
+    call(compiled(text), arrays, 0, text.grid, variables)
     if not variables:
         _core.interpret(str(text), copies)
         for ours, reference in zip(arrays, copies, strict=True):

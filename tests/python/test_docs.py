@@ -107,7 +107,7 @@ def test_instruction_examples_are_read(line: str) -> None:
     found = re.match(r"%(\d+) = ", line)
     position = int(found.group(1)) if found else 24
     before = "".join(f"  %{i} = const f32(0.0) : f32\n" for i in range(position))
-    assert line in read(f"kernel @k grid=[1,1,1] local=[1,1,1] {{\n{before}  {line}\n}}\n")
+    assert line in read(f"kernel @k grid=1 local=1 {{\n{before}  {line}\n}}\n")
 
 
 def test_readme_names_the_targets_and_commands() -> None:

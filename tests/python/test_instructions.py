@@ -15,7 +15,7 @@ from rune_jit import UnsupportedOpError, ir
 
 Case = tuple[str, list[Any], dict[str, int], list[Any]]
 X = np.arange(8, dtype=np.float32) - 3
-ONE_THREAD = "grid=[1,1,1] local=[1,1,1]"
+ONE_THREAD = "grid=1 local=1"
 
 
 def case_accumulator_over_ranges() -> Case:
@@ -45,7 +45,7 @@ def case_accumulator_over_ranges() -> Case:
 
 
 def case_vectors() -> Case:
-    """vconst, vectorize, shuffle, masked and indexed access, cast, bitcast."""
+    """vconst, splat, shuffle, masked and indexed access, cast, bitcast."""
     text = f"""kernel @vectors {ONE_THREAD} {{
       %0 = define_global index=0 size=8 writable=false : ptr f32
       %1 = define_global index=1 size=4 writable=true : ptr i32
@@ -57,12 +57,12 @@ def case_vectors() -> Case:
       %7 = load %0 %5 %6 : f32x4
       %8 = shuffle indices=[3,2,1,0] %7 : f32x4
       %9 = load %0 %4 : f32
-      %10 = vectorize %9 : f32x4
+      %10 = splat %9 : f32x4
       %11 = alu mul %8 %10 : f32x4
       store nontemporal=true %2 %3 %11
       %13 = shuffle indices=[0] %11 : f32
       %14 = shuffle indices=[3] %11 : f32
-      %15 = vectorize %13 %14 : f32x2
+      %15 = shuffle indices=[0,1] %13 %14 : f32x2
       %16 = bitcast %15 : i32x2
       store nontemporal=false %1 %3 %16
       %18 = cast %11 : i32x4
@@ -94,9 +94,9 @@ def case_prefetches() -> Case:
 
 def case_variables_and_conditions() -> Case:
     """define_var, if, special, const over a grid: y[i] = x[i] + n for i < n; others stay."""
-    text = """kernel @conditions grid=[8,1,1] local=[1,1,1] {
+    text = """kernel @conditions grid=8 local=1 {
       %0 = define_global index=0 size=8 writable=true : ptr i64
-      %1 = special Workgroup_idx dim=0 bound=8 : i64
+      %1 = special Workgroup_idx bound=8 : i64
       %2 = define_var {name="n" min=0 max=9} : i64
       %3 = alu cmplt %1 %2 : bool
       if %3
@@ -110,10 +110,10 @@ def case_variables_and_conditions() -> Case:
 
 
 def case_scratch_memories() -> Case:
-    """buffer, local, barrier: a reversal through scratch memory."""
+    """local, barrier: a reversal through scratch memory."""
     text = f"""kernel @scratch {ONE_THREAD} {{
       %0 = define_global index=0 size=8 writable=true : ptr f32
-      %1 = buffer size=8 : ptr f32
+      %1 = local size=8 : ptr f32
       %2 = local size=8 : ptr f32
       %3 = const i64(0) : i64
       %4 = const i64(8) : i64
@@ -140,11 +140,11 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 # On threads: what only devices of a grid have.
-THREADS = """kernel @threads grid=[2,1,1] local=[4,1,1] {
+THREADS = """kernel @threads grid=2 local=4 {
   %0 = define_global index=0 size=8 writable=true : ptr f32
   %1 = local size=4 : ptr f32
-  %2 = special Global_task_idx dim=0 bound=8 : i64
-  %3 = special Local_thread_idx dim=0 bound=4 : i64
+  %2 = special Global_task_idx bound=8 : i64
+  %3 = special Local_thread_idx bound=4 : i64
   %4 = load %0 %2 : f32
   store nontemporal=false %1 %3 %4
   barrier
@@ -153,9 +153,9 @@ THREADS = """kernel @threads grid=[2,1,1] local=[4,1,1] {
   %9 = load %1 %8 : f32
   store nontemporal=false %0 %2 %9
 }"""
-SIMD = """kernel @simd grid=[2,1,1] local=[4,1,1] {
+SIMD = """kernel @simd grid=2 local=4 {
   %0 = define_global index=0 size=8 writable=true : ptr f32
-  %1 = special Global_task_idx dim=0 bound=8 : i64
+  %1 = special Global_task_idx bound=8 : i64
   %2 = load %0 %1 : f32
   %3 = simd_reduce max width=2 %2 : f32
   store nontemporal=false %0 %1 %3
@@ -168,14 +168,14 @@ WMMA = f"""kernel @tile {ONE_THREAD} {{
   %4 = load %0 %3 : f16x8
   %5 = load %1 %3 : f16x8
   %6 = load %2 %3 : f32x4
-  %7 = wmma m=2 n=2 k=4 %4 %5 %6 : f32x4
+  %7 = wmma m=2 n=2 k=4 spread=[[1,2,4],[1,2,4],[1,2]] %4 %5 %6 : f32x4
   store nontemporal=false %2 %3 %7
 }}"""
 CUSTOM = f"""kernel @mine {ONE_THREAD} {{
   %0 = define_global index=0 size=4 writable=true : ptr f32
   %1 = const i64(0) : i64
   %2 = load %0 %1 : f32x4
-  %3 = custom "square" text="fmul $T $0, $0" inline=true %2 : f32x4
+  %3 = custom "square" text="fmul $T $0, $0" %2 : f32x4
   store nontemporal=false %0 %1 %3
 }}"""
 
@@ -202,13 +202,13 @@ def test_simd_reduce() -> None:
     (result,) = ir.Kernel(SIMD, "interpreter").run(X)
     np.testing.assert_array_equal(result, X.reshape(4, 2).max(1).repeat(2))
     with pytest.raises(UnsupportedOpError, match="simd_reduce: cannot render for the CPU"):
-        ir.Kernel(SIMD.replace("local=[4,", "local=[1,").replace("width=2", "width=1"), "cpu")
+        ir.Kernel(SIMD.replace("local=4", "local=1").replace("width=2", "width=1"), "cpu")
 
 
-ATOMIC = """kernel @k grid=[2,1,1] local=[4,1,1] {
+ATOMIC = """kernel @k grid=2 local=4 {
   %0 = define_global index=0 size=8 writable=false : ptr f32
   %1 = define_global index=1 size=2 writable=true : ptr f32
-  %2 = special Global_task_idx dim=0 bound=8 : i64
+  %2 = special Global_task_idx bound=8 : i64
   %3 = load %0 %2 : f32
   %4 = const i64(1) : i64
   %5 = alu and %2 %4 : i64
@@ -223,7 +223,7 @@ def test_atomic_store() -> None:
     np.testing.assert_array_equal(result, np.maximum(out, X.reshape(4, 2).max(0)))
     with pytest.raises(RuntimeError, match=r"another workgroup|data race"):
         ir.Kernel(ATOMIC.replace(" atomic=max", ""), "interpreter").run(X, out)
-    one = ATOMIC.replace("grid=[2,1,1] local=[4,1,1]", "grid=[8,1,1] local=[1,1,1]")
+    one = ATOMIC.replace("grid=2 local=4", "grid=8 local=1")
     with pytest.raises(UnsupportedOpError, match="store: cannot render atomic max for the CPU"):
         ir.Kernel(one, "cpu")
 

@@ -53,23 +53,6 @@ def test_copy_runs_only_its_tasks(dtype, lanes):
     np.testing.assert_array_equal(bits(y), bits(expected))
 
 
-@pytest.mark.parametrize("grid", [(4, 3, 2), (4, 1, 3), (1, 5, 2), (1, 1, 7), (1, 1, 1), (6,)])
-def test_tasks_count_x_first(grid):
-    k = Text(*grid)
-    nx, ny, nz = k.grid
-    out = k.memory("i64", 0, nx * ny * nz, True)
-    x, y, z = k.task(0), k.task(1), k.task(2)
-    row = k(f"alu add {k(f'alu mul {z} {k.const(ny)} : i64')} {y} : i64")
-    at = k(f"alu add {k(f'alu mul {row} {k.const(nx)} : i64')} {x} : i64")
-    code = k(f"alu add {k(f'alu mul {z} {k.const(10)} : i64')} {y} : i64")
-    code = k(f"alu add {k(f'alu mul {code} {k.const(10)} : i64')} {x} : i64")
-    k.store(out, at, code)
-    result = np.full(nx * ny * nz, -1)
-    run(k, [result])
-    z, y, x = np.indices((nz, ny, nx))
-    np.testing.assert_array_equal(result, (100 * z + 10 * y + x).ravel())
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 37])
 def test_masked_tail(dtype, size):
@@ -77,7 +60,7 @@ def test_masked_tail(dtype, size):
     k = Text(-(-size // lanes))
     out, source = k.memory(dtype, 0, size, True), k.memory(dtype, 1, size)
     at = k(f"alu mul {k.task()} {k.const(lanes)} : i64")
-    index = k(f"alu add {k(f'vectorize {at} : i64x{lanes}')} {k.iota(lanes)} : i64x{lanes}")
+    index = k(f"alu add {k(f'splat {at} : i64x{lanes}')} {k.iota(lanes)} : i64x{lanes}")
     valid = k(f"alu cmplt {index} {k.const(size, lanes=lanes)} : boolx{lanes}")
     value = k(f"load {source} {at} {valid} : {dtype}x{lanes}")
     k.store(out, at, value, valid)
@@ -416,15 +399,15 @@ def test_bitcast(source, lanes):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lanes(dtype):
-    """Shuffle, Vectorize, Vconst and splats."""
+    """Shuffle, Splat, Vconst."""
     k = Text(1)
     out, source = k.memory(dtype, 0, 32, True), k.memory(dtype, 1, 8)
     x = k(f"load {source} {k.const(0)} : {dtype}x8")
     reverse = k(f"shuffle indices=[7,6,5,4,3,2,1,0] {x} : {dtype}x8")
     k.store(out, k.const(0), reverse)
     third, fifth = k(f"shuffle indices=[3] {x} : {dtype}"), k(f"shuffle indices=[5] {x} : {dtype}")
-    k.store(out, k.const(8), k(f"vectorize {third} {fifth} {third} {fifth} : {dtype}x4"))
-    k.store(out, k.const(12), k(f"vectorize {fifth} : {dtype}x4"))
+    k.store(out, k.const(8), k(f"shuffle indices=[0,1,0,1] {third} {fifth} : {dtype}x4"))
+    k.store(out, k.const(12), k(f"splat {fifth} : {dtype}x4"))
     one = "true" if dtype == "bool" else "1.0" if dtype in FLOATS else "1"
     zero = "false" if dtype == "bool" else "-0.0" if dtype in FLOATS else "0"
     constants = ",".join(f"{dtype}({v})" for v in [one, zero] * 4)

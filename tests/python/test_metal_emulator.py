@@ -26,9 +26,7 @@ DTYPES = {
     **{f"{k}{b}": np.dtype(f"{n}{b}") for k, n in (("i", "int"), ("u", "uint"))
        for b in (8, 16, 32, 64)},
 }  # fmt: skip
-_HEAD = re.compile(
-    r"kernel @(\w+) grid=\[([\d,]+)\] local=\[([\d,]+)\](?: arguments=\[([-\d,]+)\])?"
-)
+_HEAD = re.compile(r"kernel @(\w+) grid=(\d+) local=(\d+)(?: arguments=\[([-\d,]+)\])?")
 _ARGUMENTS = re.compile(r"\n    (in|out)puts=\[([^\]]*)\]")
 _TYPE = re.compile(r"\n    (%\d+) = .* : (\w+)\[([\d,]*)\]")
 KERNEL = re.compile(r"(?<=\)\]\]\nvoid )(\w+)(?=\()")
@@ -267,7 +265,7 @@ def test_simd_reductions(dtype: str) -> None:
     k = Text("simd", threads=128)
     given = k.memory(dtype, 0)
     out = [k.memory(dtype, i + 1, writable=True) for i in range(len(names))]
-    task = k("special Global_task_idx dim=0 bound=512 : i64")
+    task = k("special Global_task_idx bound=512 : i64")
     value = k(f"load {given} {task} : {dtype}")
     for name, memory in zip(names, out, strict=True):
         k.store(memory, task, k(f"simd_reduce {name} width=32 {value} : {dtype}"))
@@ -290,7 +288,7 @@ def test_atomic_stores(dtype: str) -> None:
     k = Text("atomics", threads=32)
     given = k.memory(dtype, 0)
     out = [k.memory(dtype, i + 1, writable=True) for i in range(len(names))]
-    task = k("special Global_task_idx dim=0 bound=512 : i64")
+    task = k("special Global_task_idx bound=512 : i64")
     value = k(f"load {given} {task} : {dtype}")
     seven = k("const i64(7) : i64")
     place = k(f"alu and {task} {seven} : i64")
@@ -321,7 +319,7 @@ def test_matrix_products(dtype: str) -> None:
     a, b, c = k.memory(dtype, 0), k.memory(dtype, 1), k.memory("f32", 2, writable=True)
     places = k.memory("i32", 3)
     two, tile = k("const i64(2) : i64"), k("const i64(64) : i64")
-    task = k("special Global_task_idx dim=0 bound=256 : i64")
+    task = k("special Global_task_idx bound=256 : i64")
     first = k(f"alu mul {task} {two} : i64")
     at = k(f"load {places} {first} : i32x2")
     x, y = (k(f"load {m} {at} : {dtype}x2") for m in (a, b))

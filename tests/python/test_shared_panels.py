@@ -96,7 +96,7 @@ def test_barriers_on_metal(dtype: str) -> None:
     any of the barriers."""
     a, b = A.astype(dtype), B.astype(dtype)
     source = rune_jit.jit(_product).lower(a, b).source("metal")
-    grid, local = (int(n) for n in re.findall(r"(\d+) x 1 x 1", source))
+    grid, local = (int(n) for n in re.findall(r"(\d+) (?:workgroups|threads)", source))
     name = re.findall(r"^void (\w+)", source, re.MULTILINE)[0]
     for reverse in (False, True):
         result = np.zeros((197, 193), dtype)

@@ -35,14 +35,11 @@ constexpr double kMostDeviation = 4;
 
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-// Time that the calling thread ran; without a clock for it, all time.
+// Time that the calling thread ran.
 double thread_ns() {
-#if defined(CLOCK_THREAD_CPUTIME_ID)
   timespec time{};
-  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0)
-    return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
-#endif
-  return Nanoseconds(Clock::now().time_since_epoch()).count();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
 }
 
 // Of `run`, each time after `prepare`. With `waits` it may leave its core to wait for other
@@ -71,11 +68,7 @@ double best_ns(F&& run, bool waits = false) {
   return best_ns(run, [] {}, waits);
 }
 
-#if defined(__GNUC__)
 #define RUNE_INLINE inline __attribute__((always_inline))
-#else
-#define RUNE_INLINE inline
-#endif
 
 // Independent chains, enough to keep a core's vector units busy in spite of their latency.
 constexpr int kChains = 10;
@@ -89,11 +82,7 @@ constexpr double kOperations = std::is_floating_point_v<T> ? 1 : 2;
 // The chains are written out, so that they stay in registers at any level of optimisation.
 template <class T, int kBytes, size_t... kChain>
 RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
-#if defined(__GNUC__)
   typedef T Vector __attribute__((vector_size(kBytes)));
-#else
-  using Vector = T;
-#endif
   Vector sums[kChains], factor{}, term{};
   factor = factor + seed;
   term = term + seed;
@@ -112,7 +101,7 @@ RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
   return result;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 template <class T>
 __attribute__((target("avx512f,avx512dq"))) T run_chains_512(T seed) {
   return run_chains<T, 64>(seed, Chains{});
@@ -127,7 +116,7 @@ template <class T>
 double operations_per_ns(const Capabilities& caps) {
   volatile T seed = 1, sink;
   const double ns = best_ns([&] {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
     if (caps.vector_bits == 512) return void(sink = run_chains_512<T>(seed));
     if (caps.vector_bits == 256) return void(sink = run_chains_256<T>(seed));
 #endif
@@ -144,13 +133,8 @@ constexpr int64_t kWordsPerStep = 32;
 
 template <int kBytes>
 RUNE_INLINE Word sum_words(const Word* words, int64_t count) {
-#if defined(__GNUC__)
   typedef Word Vector __attribute__((vector_size(kBytes), aligned(sizeof(Word)), may_alias));
   constexpr int64_t kLanes = kBytes / sizeof(Word);
-#else
-  using Vector = Word;
-  constexpr int64_t kLanes = 1;
-#endif
   Vector even{}, odd{};
   for (int64_t i = 0; i < count; i += 2 * kLanes) {
     even += *reinterpret_cast<const Vector*>(words + i);
@@ -162,7 +146,7 @@ RUNE_INLINE Word sum_words(const Word* words, int64_t count) {
   return result;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 __attribute__((target("avx512f"))) Word sum_words_512(const Word* words, int64_t count) {
   return sum_words<64>(words, count);
 }
@@ -173,7 +157,7 @@ __attribute__((target("avx2"))) Word sum_words_256(const Word* words, int64_t co
 
 void read_words(const Capabilities& caps, const Word* words, int64_t count) {
   volatile Word sink;
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
   if (caps.vector_bits == 512) return void(sink = sum_words_512(words, count));
   if (caps.vector_bits == 256) return void(sink = sum_words_256(words, count));
 #endif
@@ -185,15 +169,14 @@ struct Memory {
   explicit Memory(int64_t bytes)
       : count(bytes / static_cast<int64_t>(sizeof(Word))),
         bytes(static_cast<size_t>(bytes)),
-        words(static_cast<Word*>(caching_allocator().allocate(this->bytes))) {
+        memory(caching_allocator(), this->bytes),
+        words(static_cast<Word*>(memory.get())) {
     std::memset(words, 1, this->bytes);
   }
-  ~Memory() { caching_allocator().deallocate(words, bytes); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
 
   const int64_t count;
   const size_t bytes;
+  const ScopedMemory memory;
   Word* const words;
 };
 
@@ -295,30 +278,37 @@ double two_digits(double x) {
   return std::round(x / unit) * unit;
 }
 
+double& rate(Capabilities& caps, DType dtype) {
+  return caps.operations_per_ns[static_cast<size_t>(dtype)];
+}
+
+// Calls f(name, figure) for each figure. The rates of four dtypes stand for those of all.
+template <class F>
+void for_each_figure(Capabilities& caps, F f) {
+  f("bandwidth_bytes_per_ns", caps.bandwidth_bytes_per_ns);
+  f("core_bandwidth_bytes_per_ns", caps.core_bandwidth_bytes_per_ns);
+  f("last_level_bytes_per_ns", caps.last_level_bytes_per_ns);
+  f("l2_bytes_per_ns", caps.l2_bytes_per_ns);
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::Int32, DType::Int64})
+    f(concat(numpy_name(dtype), "_operations_per_ns"), rate(caps, dtype));
+  f("launch_ns", caps.launch_ns);
+  f("parallel_ns", caps.parallel_ns);
+}
+
 }  // namespace
 
-CpuFigures figures_of(const Capabilities& caps) {
+CpuFigures figures_of(Capabilities caps) {
   CpuFigures figures;
-  figures.bandwidth_bytes_per_ns = caps.bandwidth_bytes_per_ns;
-  figures.core_bandwidth_bytes_per_ns = caps.core_bandwidth_bytes_per_ns;
-  figures.last_level_bytes_per_ns = caps.last_level_bytes_per_ns;
-  figures.l2_bytes_per_ns = caps.l2_bytes_per_ns;
-  const auto rate = [&](DType dtype) { return caps.operations_per_ns[static_cast<int>(dtype)]; };
-  figures.float32_operations_per_ns = rate(DType::Float32);
-  figures.float64_operations_per_ns = rate(DType::Float64);
-  figures.int32_operations_per_ns = rate(DType::Int32);
-  figures.int64_operations_per_ns = rate(DType::Int64);
-  figures.launch_ns = caps.launch_ns;
-  figures.parallel_ns = caps.parallel_ns;
+  for_each_figure(caps, [&](const std::string& name, double figure) { figures[name] = figure; });
   return figures;
 }
 
 CpuFigures measure_cpu(const Capabilities& caps) {
-  CpuFigures measured;
-  measured.float32_operations_per_ns = operations_per_ns<float>(caps);
-  measured.float64_operations_per_ns = operations_per_ns<double>(caps);
-  measured.int32_operations_per_ns = operations_per_ns<int32_t>(caps);
-  measured.int64_operations_per_ns = operations_per_ns<int64_t>(caps);
+  Capabilities measured = caps;
+  rate(measured, DType::Float32) = operations_per_ns<float>(caps);
+  rate(measured, DType::Float64) = operations_per_ns<double>(caps);
+  rate(measured, DType::Int32) = operations_per_ns<int32_t>(caps);
+  rate(measured, DType::Int64) = operations_per_ns<int64_t>(caps);
   measured.l2_bytes_per_ns = caps.num_cores * copied_bytes_per_ns(caps.l2_bytes / 4);
   measured.last_level_bytes_per_ns =
       caps.num_cores *
@@ -332,38 +322,27 @@ CpuFigures measure_cpu(const Capabilities& caps) {
   }
   measured.launch_ns = launch_ns();
   measured.parallel_ns = parallel_ns(caps);
-  CpuFigures assumed = figures_of(caps);
-  std::vector<double> bounds;
-  assumed.fields([&](const char*, double& figure) { bounds.push_back(figure); });
-  size_t i = 0;
-  measured.fields([&](const char*, double& figure) {
-    const double usual = bounds[i++];
-    figure = two_digits(std::clamp(figure, usual / kMostDeviation, usual * kMostDeviation));
-  });
-  return measured;
+  CpuFigures figures = figures_of(measured);
+  for (const auto& [name, usual] : figures_of(caps))
+    figures[name] =
+        two_digits(std::clamp(figures[name], usual / kMostDeviation, usual * kMostDeviation));
+  return figures;
 }
 
 void set_figures(Capabilities& caps, const CpuFigures& figures) {
-  CpuFigures checked = figures;
-  checked.fields([](const char* name, double figure) {
+  for_each_figure(caps, [&](const std::string& name, double& figure) {
+    const auto found = figures.find(name);
+    figure = found == figures.end() ? 0 : found->second;
     if (!(figure > 0) || !std::isfinite(figure))
       user_error(ErrorKind::Value, "calibration: cannot use ", name, " = ", figure,
                  " (it must be positive and finite)");
   });
-  caps.bandwidth_bytes_per_ns = figures.bandwidth_bytes_per_ns;
-  caps.core_bandwidth_bytes_per_ns = figures.core_bandwidth_bytes_per_ns;
-  caps.last_level_bytes_per_ns = figures.last_level_bytes_per_ns;
-  caps.l2_bytes_per_ns = figures.l2_bytes_per_ns;
   for (int d = 0; d < kNumDTypes; ++d) {
     const auto dtype = static_cast<DType>(d);
     const bool wide = size_of(dtype) > 4;
-    caps.operations_per_ns[d] =
-        is_float(dtype)
-            ? (wide ? figures.float64_operations_per_ns : figures.float32_operations_per_ns)
-            : (wide ? figures.int64_operations_per_ns : figures.int32_operations_per_ns);
+    rate(caps, dtype) = is_float(dtype) ? rate(caps, wide ? DType::Float64 : DType::Float32)
+                                        : rate(caps, wide ? DType::Int64 : DType::Int32);
   }
-  caps.launch_ns = figures.launch_ns;
-  caps.parallel_ns = figures.parallel_ns;
 }
 
 }  // namespace rune::runtime

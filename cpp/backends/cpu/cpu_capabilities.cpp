@@ -25,7 +25,7 @@ struct VectorUnit {
 };
 
 VectorUnit vector_unit() {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
   __builtin_cpu_init();  // checks what the operating system saves, too
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -75,12 +75,9 @@ void read_caches(Capabilities& caps) {
     const auto found = bytes.find(level);
     return found == bytes.end() ? fallback : found->second;
   };
-  caps.l1_bytes = of_level(1, caps.l1_bytes);
   caps.l2_bytes = of_level(2, caps.l2_bytes);
   caps.last_level_bytes = of_level(3, std::max(caps.last_level_bytes, caps.l2_bytes));
 #elif defined(__APPLE__)
-  caps.l1_bytes =
-      system_value("hw.perflevel0.l1dcachesize", system_value("hw.l1dcachesize", caps.l1_bytes));
   caps.l2_bytes =
       system_value("hw.perflevel0.l2cachesize", system_value("hw.l2cachesize", caps.l2_bytes));
   caps.last_level_bytes =

@@ -1,11 +1,16 @@
 // What the machine that this process runs on can do, for the stages above the backend.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "types/capabilities.h"
 
 namespace rune::runtime {
 
-struct CpuFigures;
+// The figures of the cost model that are measured, by name. Rates are those of all cores together
+// unless the name says otherwise.
+using CpuFigures = std::map<std::string, double>;
 
 // Read once from the processor and the operating system. num_cores counts the cores that this
 // process may run on. The cost model's figures follow roughly from the number of cores and the

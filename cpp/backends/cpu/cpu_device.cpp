@@ -20,28 +20,11 @@ CompileHook& hook() {
   return instance;
 }
 
-// Memory for the scratch buffers of the tasks that one call runs.
-class Scratch {
- public:
-  explicit Scratch(size_t bytes)
-      : bytes_(bytes), memory_(bytes ? caching_allocator().allocate(bytes) : nullptr) {}
-  ~Scratch() {
-    if (memory_) caching_allocator().deallocate(memory_, bytes_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  void* memory() const { return memory_; }
-
- private:
-  const size_t bytes_;
-  void* const memory_;
-};
-
 class CpuProgram : public Program {
  public:
   CpuProgram(Entry entry, const KernelSource& source, std::shared_ptr<void> keep_alive)
       : entry_(entry),
-        tasks_(source.grid[0] * source.grid[1] * source.grid[2]),
+        tasks_(source.grid),
         scratch_bytes_(static_cast<size_t>(source.scratch_bytes)),
         estimated_ns_(source.estimated_ns),
         keep_alive_(std::move(keep_alive)) {}
@@ -50,9 +33,10 @@ class CpuProgram : public Program {
     parallel_for(tasks_, estimated_ns_, [&](int64_t begin, int64_t end) {
       if (scratch_bytes_ == 0)
         return entry_(arguments.buffers.data(), arguments.vars.data(), begin, end);
-      const Scratch scratch(scratch_bytes_);
+      // Of the tasks that this call runs.
+      const ScopedMemory scratch(caching_allocator(), scratch_bytes_);
       std::vector<void*> buffers(arguments.buffers.begin(), arguments.buffers.end());
-      buffers.push_back(scratch.memory());
+      buffers.push_back(scratch.get());
       entry_(buffers.data(), arguments.vars.data(), begin, end);
     });
   }

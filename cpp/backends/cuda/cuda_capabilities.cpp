@@ -24,7 +24,6 @@ Capabilities cuda_capabilities() {
   caps.num_vector_registers = 128;
   caps.max_threads_per_group = 1024;
   caps.simd_width = 32;
-  caps.l1_bytes = 128 << 10;
   caps.l2_bytes = 4 << 20;
   caps.last_level_bytes = 4 << 20;
   caps.max_grid = (int64_t{1} << 31) - 1;

@@ -13,21 +13,15 @@ namespace {
 
 class InterpreterProgram : public Program {
  public:
-  InterpreterProgram(const KernelSource& source, lower::Kernel kernel)
-      : name_(source.name), sizes_(source.buffer_sizes), interpreter_(std::move(kernel)) {}
+  explicit InterpreterProgram(lower::Kernel kernel) : interpreter_(std::move(kernel)) {}
 
   void launch(const LaunchArguments& launch) override {
-    if (launch.buffers.size() != sizes_.size())
-      user_error(ErrorKind::Runtime, "interpreter: cannot launch kernel ", name_, " with ",
-                 launch.buffers.size(), " buffers (it has ", sizes_.size(), ")");
     std::vector<lower::Memory> memories;
-    for (size_t i = 0; i < sizes_.size(); ++i) memories.push_back({launch.buffers[i], sizes_[i]});
+    for (void* buffer : launch.buffers) memories.push_back({buffer, lower::Memory::kAsDefined});
     interpreter_.run(memories, launch.vars);
   }
 
  private:
-  std::string name_;
-  std::vector<int64_t> sizes_;  // elements
   lower::Interpreter interpreter_;
 };
 
@@ -36,7 +30,7 @@ class InterpreterCompiler : public Compiler {
   std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) override {
     std::vector<std::shared_ptr<Program>> programs;
     for (const KernelSource& source : sources)
-      programs.push_back(std::make_shared<InterpreterProgram>(source, checked_kernel(source)));
+      programs.push_back(std::make_shared<InterpreterProgram>(checked_kernel(source)));
     return programs;
   }
 
@@ -54,18 +48,6 @@ class InterpreterCompiler : public Compiler {
       for (const std::string& v : violations) all += "\n  " + v;
       fail(source, all);
     }
-    if (kernel.grid != source.grid || kernel.local != source.local)
-      fail(source, "its text has another launch than its source record");
-    const std::vector<lower::Var> globals = kernel.globals();
-    if (globals.size() != source.buffer_sizes.size() ||
-        globals.size() != source.buffer_dtypes.size())
-      fail(source, concat("its text has ", globals.size(), " buffers, its source record ",
-                          source.buffer_sizes.size()));
-    for (size_t i = 0; i < globals.size(); ++i)
-      if (kernel[globals[i]].type.dtype != source.buffer_dtypes[i])
-        fail(source, concat("its buffer ", i, " holds ", name_of(kernel[globals[i]].type.dtype),
-                            " in its text and ", name_of(source.buffer_dtypes[i]),
-                            " in its source record"));
     return kernel;
   }
 

@@ -10,7 +10,7 @@ namespace rune::runtime {
 
 // Host memory and synchronous launches. A KernelSource's text is one printed kernel of the Lowered
 // IR; compile throws UserError(Runtime) with the parser's message or the verifier's violations,
-// launch with what lower::interpret reports. Launch::vars are the kernel's symbolic variables, in
+// launch with what lower::Interpreter reports. Launch::vars are the kernel's symbolic variables, in
 // order of first definition. With another device's capabilities it runs the kernels that are
 // lowered for that device.
 std::shared_ptr<Device> make_interpreter_device(const Capabilities& capabilities);

@@ -1,6 +1,6 @@
 #include "backends/null/null_device.h"
 
-#include "alu/alu.h"
+#include "backends/interpreter/interpreter_device.h"
 #include "base/error.h"
 #include "runtime/host_device.h"
 
@@ -49,20 +49,10 @@ std::shared_ptr<Device> make_null_device() {
 }
 
 Capabilities null_capabilities() {
-  Capabilities caps;
+  Capabilities caps = interpreter_capabilities();
   caps.name = "null";
   caps.languages = {"null", "c"};
-  caps.model = ExecutionModel::Grid;
-  caps.num_cores = 8;
-  caps.vector_bits = 128;
-  caps.max_threads_per_group = 256;
-  caps.simd_width = 32;
-  caps.shared_memory_bytes = 32 << 10;
-  for (int d = 0; d < kNumDTypes; ++d) {
-    caps.dtypes.set(d);
-    caps.arithmetic.set(d);
-  }
-  set_all_native(caps);
+  caps.simd_ops = caps.atomic_ops = {};
   return caps;
 }
 

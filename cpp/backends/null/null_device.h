@@ -12,8 +12,7 @@ namespace rune::runtime {
 // UserError(Runtime).
 std::shared_ptr<Device> make_null_device();
 
-// The capabilities of a grid device with 256 threads in a group, 32 KiB of shared memory and all
-// scalar operations.
+// Those of the interpreter, less the operations that combine values of several threads.
 Capabilities null_capabilities();
 
 }  // namespace rune::runtime

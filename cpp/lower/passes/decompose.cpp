@@ -10,19 +10,10 @@ namespace {
 using decomposition::Emitter;
 using decomposition::Value;
 
-// A builder for a kernel of the same launch, without a body.
-Builder builder_like(const Kernel& kernel) {
-  Kernel result;
-  result.name = kernel.name;
-  result.grid = kernel.grid;
-  result.local = kernel.local;
-  return Builder(std::move(result));
-}
-
 // Copies a kernel, replacing each Alu instruction by what `rewrite(emitter, op, operands)` appends.
 template <class Rewrite>
 Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewrite) {
-  Builder builder = builder_like(kernel);
+  Builder builder({kernel.name, kernel.grid, kernel.local, {}});
   Emitter emitter(builder, caps);
   std::vector<Var> moved;
   moved.reserve(kernel.body.size());
@@ -66,12 +57,6 @@ Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
     const Value result = emitter.raw(op, operands);
     return widen && !is_bool(result.dtype()) ? emitter.cast(result, dtype) : result;
   });
-}
-
-Capabilities without(const Capabilities& caps, std::initializer_list<AluOp> ops, DType dtype) {
-  Capabilities result = caps;
-  for (const AluOp op : ops) set_native(result, op, dtype, false);
-  return result;
 }
 
 }  // namespace rune::lower

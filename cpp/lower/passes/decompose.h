@@ -1,8 +1,6 @@
 // Rewrites scalar operations that a target lacks into operations that it has.
 #pragma once
 
-#include <initializer_list>
-
 #include "lower/instr.h"
 #include "types/capabilities.h"
 
@@ -14,9 +12,8 @@ namespace rune::lower {
 //
 // Results follow the float contract: NumPy's results for NaN, infinities, -0.0 and denormals;
 // float32 and float64 functions that have a rule are within 2 ulp (tan of float32: 2.1). Integers
-// wrap; division and remainder by zero give 0; shifts by the width or more give 0 or -1. The rules
-// need native add, subtract, multiply, divide, sqrt, fused mulacc, comparisons and where for the
-// float dtype.
+// wrap; division and remainder by zero give 0; shifts by the width or more give 0 or -1. The
+// elementary operations (alu.def) must be native.
 //
 // Raw operations: an integer Div, Fmod, Shl or Shr that is not native occurs in the result only
 // with safe operands. The divisor is neither 0 nor (signed) -1; the shift amount is in [0, width).
@@ -31,8 +28,5 @@ Kernel decompose(const Kernel& kernel, const Capabilities& caps);
 // lacks the dtype) in float32: casts the operands, applies the operation and casts the result back.
 // Loads, stores, Where, Cast and Bitcast keep the narrow dtype.
 Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps);
-
-// `caps` without these native operations of `dtype`.
-Capabilities without(const Capabilities& caps, std::initializer_list<AluOp> ops, DType dtype);
 
 }  // namespace rune::lower

@@ -17,16 +17,10 @@ Value Emitter::alu(AluOp op, std::span<const Value> operands) {
     return value(builder_.alu(op, std::move(args)));
   }
   const Rule rule = rule_for(op, dtype);
-  const std::pair<AluOp, DType> key{op, dtype};
-  const bool circular = std::find(active_.begin(), active_.end(), key) != active_.end();
-  if (!rule || circular)
+  if (!rule)
     user_error(ErrorKind::Unsupported, info(op).text, ": cannot lower ", numpy_name(dtype), " to ",
-               caps_.name, " (the operation is not native and ",
-               circular ? "its decomposition needs it" : "has no decomposition", ")");
-  active_.push_back(key);
-  const Value result = rule(operands);
-  active_.pop_back();
-  return result;
+               caps_.name, " (the operation is not native and has no decomposition)");
+  return rule(operands);
 }
 
 Value Emitter::raw(AluOp op, std::span<const Value> operands) {
@@ -48,8 +42,7 @@ Value Emitter::constant(Literal number, DType dtype, int lanes) {
 std::optional<Scalar> Emitter::constant_of(Value v) const {
   const Instr& instr = builder_.kernel()[v.var];
   if (const Const* constant = instr.as<Const>()) return constant->value;
-  if (instr.as<Vectorize>() && instr.args.size() == 1)
-    return constant_of({v.emitter, instr.args[0]});
+  if (instr.as<Splat>()) return constant_of({v.emitter, instr.args[0]});
   if (const Vconst* constants = instr.as<Vconst>()) {
     const Scalar& first = constants->values[0];
     if (std::all_of(constants->values.begin(), constants->values.end(),
@@ -164,6 +157,22 @@ const Format& format_of(DType dtype) {
   static constexpr Format kFloat64{DType::Float64, DType::Int64, DType::Uint64, 52, 1023};
   RUNE_CHECK(dtype == DType::Float32 || dtype == DType::Float64, name_of(dtype));
   return dtype == DType::Float32 ? kFloat32 : kFloat64;
+}
+
+Sum add(Value a, Value b) {
+  const Value high = a + b;
+  return {high, b - (high - a)};
+}
+
+Sum add_any(Value a, Operand b) {
+  const Value high = apply(AluOp::Add, {a, b});
+  const Value part = high - a;
+  return {high, (a - (high - part)) + apply(AluOp::Sub, {b, part})};
+}
+
+Sum product(Value a, Operand b) {
+  const Value high = apply(AluOp::Mul, {a, b});
+  return {high, mulacc(a, b, 0.0 - high)};
 }
 
 Value bits(Value x) {

@@ -1,8 +1,9 @@
-// How decomposition rules are written: values with operators, appended to the kernel being
-// rewritten.
+// The vocabulary of decomposition rules: values with operators, which append instructions to the
+// kernel that is being rewritten.
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -50,8 +51,8 @@ struct Operand {
   static Literal wrap(Literal v) { return v; }
 };
 
-// Appends to a builder. Operations that the target lacks are replaced by their rules as they are
-// appended, so a rule may use any operation that does not lead back to itself.
+// Appends to a builder. It replaces operations that the target lacks by their rules as they are
+// appended, so that a rule may use operations that have a rule themselves.
 class Emitter {
  public:
   Emitter(Builder& builder, const Capabilities& caps) : builder_(builder), caps_(caps) {}
@@ -59,7 +60,7 @@ class Emitter {
   Value value(Var var) { return {this, var}; }
   // The operation, native or by its rule. Throws UserError(Unsupported).
   Value alu(AluOp op, std::span<const Value> operands);
-  // The operation as it is, whatever the target says.
+  // The operation itself, even if the target lacks it.
   Value raw(AluOp op, std::span<const Value> operands);
   Value raw(AluOp op, std::initializer_list<Value> operands) {
     return raw(op, std::span(operands.begin(), operands.size()));
@@ -78,7 +79,7 @@ class Emitter {
   // A loop of `iterations`.
   void range(int64_t iterations);
   void end_range();
-  // Constants are shared within a scope: callers that append Range or If themselves say so.
+  // Constants are shared within a scope. Callers that append a Range or If themselves call these.
   void enter_scope() { scopes_.emplace_back(); }
   void leave_scope() { scopes_.pop_back(); }
 
@@ -91,7 +92,6 @@ class Emitter {
   Builder& builder_;
   const Capabilities& caps_;
   std::vector<std::map<ConstantKey, Var>> scopes_{1};
-  std::vector<std::pair<AluOp, DType>> active_;  // rules under way, to refuse circles
 };
 
 using Rule = Value (*)(std::span<const Value> operands);
@@ -169,6 +169,9 @@ Value clamp(Value x, double lo, double hi);
 // Whether a lane of the integer vector is greater than `bound`, as a scalar.
 Value any_greater(Value integers, Literal bound);
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 // The layout of a binary float.
 struct Format {
   DType dtype, integer, unsigned_integer;
@@ -185,6 +188,16 @@ inline const Format& format_of(Value v) {
   return format_of(v.dtype());
 }
 
+// A number as an unevaluated sum, |low| at most about an ulp of high.
+struct Sum {
+  Value high, low;
+};
+// a + b for |a| >= |b| (Dekker 1971), and for any two (Knuth, TAOCP 4.2.2).
+Sum add(Value a, Value b);
+Sum add_any(Value a, Operand b);
+// a * b exactly.
+Sum product(Value a, Operand b);
+
 // A float's bits as a signed integer, and back.
 Value bits(Value x);
 Value from_bits(Value integer);
@@ -193,23 +206,23 @@ Value magnitude_bits(Value x);
 Value magnitude(Value x);
 // x with its sign flipped where the sign bit of the integer is set.
 Value flip_sign(Value x, Value integer);
-// Of the integer n, only the low mantissa - 1 bits count in these two.
+// These two use only the low mantissa - 1 bits of the integer n.
 // The float 2^n, for n in the range of normal exponents.
 Value power_of_two(Value n, DType dtype);
 // x * 2^n for n that is at most twice a normal exponent, with one rounding if x * 2^(n / 2) is
 // normal.
 Value scale_by_power_of_two(Value x, Value n);
 
-// The integer nearest to a number below 2^(mantissa - 1): as a float, and as an integer of which
-// only the low mantissa - 1 bits are those of the number.
+// The integer nearest to a number below 2^(mantissa - 1): as a float, and as an integer whose low
+// mantissa - 1 bits are right.
 struct Rounded {
   Value number;
   Value integer;
 };
 Rounded round_number(Value x);
-// Of x * factor, rounded once.
+// The same for x * factor, which is rounded once.
 Rounded round_product(Value x, double factor);
-// The other scale_by_power_of_two, or the target's own operation.
+// The same by the target's own operation, if it has one.
 Value scale_by_power_of_two(Value x, const Rounded& n);
 
 }  // namespace rune::lower::decomposition

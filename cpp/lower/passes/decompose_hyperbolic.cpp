@@ -1,6 +1,5 @@
 // Hyperbolic functions and their inverses: of float32, tanh of float64 as well.
 #include <cmath>
-#include <limits>
 
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"
@@ -8,9 +7,6 @@
 namespace rune::lower::decomposition {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // x + x^3 P(x^2)
 Value odd_polynomial(Value x, std::span<const double> coefficients) {
@@ -30,13 +26,10 @@ Value log_of_root_sum(Value a, double c) {
   // From here on c does not count, and a^2 might overflow.
   const Value is_huge = less(4096.0, a);
   const Value bounded = where(is_huge, 1.0, a);
-  const Value square = bounded * bounded;
-  const Value square_low = mulacc(bounded, bounded, 0.0 - square);
-  const Value sum = square + c;
-  const Value back = sum - square;
-  const Value sum_low = (square - (sum - back)) + (c - back);
-  const Value root = sqrt(sum);
-  const Value residue = mulacc(0.0 - root, root, sum) + (sum_low + square_low);
+  const Sum square = product(bounded, bounded);
+  const Sum sum = add_any(square.high, c);
+  const Value root = sqrt(sum.high);
+  const Value residue = mulacc(0.0 - root, root, sum.high) + (sum.low + square.low);
   const Value root_low = where(less(0.0, root), residue / (root + root), 0.0);
   const Value high = bounded + root;
   const Value larger = c > 0 ? root : bounded, smaller = c > 0 ? bounded : root;

@@ -1,4 +1,4 @@
-// Decompositions of integer and bool operations.
+// Decompositions of integer operations.
 #include <bit>
 
 #include "lower/passes/decompose_rules.h"
@@ -172,59 +172,6 @@ Value power_of_integers(Operands x) {
   const Value odd_sign = where(equal(exponent & 1, 0), 1, base);
   const Value inverse = where(equal(base, 1), base, where(equal(base, -1), odd_sign, 0));
   return where(less(exponent, 0), inverse, result);
-}
-
-Value larger_integer(Operands x) {
-  return where(less(x[0], x[1]), x[1], x[0]);
-}
-Value smaller_integer(Operands x) {
-  return where(less(x[1], x[0]), x[1], x[0]);
-}
-Value negate_integer(Operands x) {
-  return 0 - x[0];
-}
-Value magnitude_of_integer(Operands x) {
-  return is_signed_integer(x[0]) ? where(less(x[0], 0), 0 - x[0], x[0]) : x[0];
-}
-Value sign_of_integer(Operands x) {
-  if (!is_signed_integer(x[0])) return where(equal(x[0], 0), x[0], 1);
-  return where(less(x[0], 0), -1, where(equal(x[0], 0), x[0], 1));
-}
-Value complement(Operands x) {
-  return x[0] ^ (is_bool(x[0].dtype()) ? 1 : -1);
-}
-Value multiply_add_integers(Operands x) {
-  return x[0] * x[1] + x[2];
-}
-
-Value not_greater(Operands x) {
-  if (is_float(x[0].dtype())) return less(x[0], x[1]) | equal(x[0], x[1]);
-  return !less(x[1], x[0]);
-}
-Value same(Operands x) {
-  return !not_equal(x[0], x[1]);
-}
-Value different(Operands x) {
-  return !equal(x[0], x[1]);
-}
-
-Value bool_and(Operands x) {
-  return x[0] & x[1];
-}
-Value bool_or(Operands x) {
-  return x[0] | x[1];
-}
-Value bool_less(Operands x) {
-  return (!x[0]) & x[1];
-}
-Value bool_less_equal(Operands x) {
-  return (!x[0]) | x[1];
-}
-Value bool_different(Operands x) {
-  return x[0] ^ x[1];
-}
-Value bool_same(Operands x) {
-  return !(x[0] ^ x[1]);
 }
 
 }  // namespace rune::lower::decomposition

@@ -1,7 +1,6 @@
 // Logarithms: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log(m) by a polynomial in m - 1 (float32)
 // or in s = f / (2 + f), f = m - 1 (float64, as in fdlibm's e_log.c).
 #include <cmath>
-#include <limits>
 
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"
@@ -9,9 +8,6 @@
 namespace rune::lower::decomposition {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A number as the sum of two of the dtype.
 struct Split {

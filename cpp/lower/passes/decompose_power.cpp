@@ -1,6 +1,5 @@
 // Power, cube root and hypotenuse.
 #include <cmath>
-#include <limits>
 
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"
@@ -8,26 +7,6 @@
 namespace rune::lower::decomposition {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// A number as an unevaluated sum, |low| at most about an ulp of high.
-struct Sum {
-  Value high, low;
-};
-
-// high + low as a Sum, for |high| >= |low|.
-Sum renormalize(Value high, Value low) {
-  const Value sum = high + low;
-  return {sum, low - (sum - high)};
-}
-
-// a * b exactly.
-Sum product(Value a, Operand b) {
-  const Value high = apply(AluOp::Mul, {a, b});
-  return {high, mulacc(a, b, 0.0 - high)};
-}
 
 // log2(x) to about 36 bits for positive finite x, by log(1 + f) = 2 q + 2/3 q^3 + ..., q = f / (2 +
 // f).
@@ -50,13 +29,13 @@ Sum log2_sum(Value x) {
   const Sum term = product(cube.high, kTwoThirds);
   const Value factor_low = mulacc(z.high, polynomial(z.high, kTail), kTwoThirdsLow);
   const Value term_low = term.low + mulacc(cube_low, kTwoThirds, cube.high * factor_low);
-  const Sum log = renormalize(q + q, term.high);
+  const Sum log = add(q + q, term.high);
   const Value log_low = log.low + mulacc(q_low, 2.0, term_low);
   const Sum scaled = product(log.high, kLog2E);
   const Value scaled_low = mulacc(log_low, kLog2E, mulacc(log.high, kLog2ELow, scaled.low));
-  const Sum sum = renormalize(parts.exponent, scaled.high);
+  const Sum sum = add(parts.exponent, scaled.high);
   const Value exact_sum_low = sum.low + scaled_low;
-  return renormalize(sum.high, exact_sum_low);
+  return add(sum.high, exact_sum_low);
 }
 
 // x^c for exponents that a product or a root gives, nothing for others.

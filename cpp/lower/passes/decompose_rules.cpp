@@ -5,40 +5,25 @@
 
 namespace rune::lower::decomposition {
 
-namespace {
+Value none(Operands) {
+  RUNE_UNREACHABLE("an operation without a rule");
+}
 
-struct RuleRow {
-  Rule of_bool, of_integer, of_float32, of_float64;
-};
-
-constexpr RuleRow kRows[] = {
-#define RULES(of_bool, of_integer, of_float32, of_float64) \
-  {of_bool, of_integer, of_float32, of_float64}
+Rule rule_for(AluOp op, DType dtype) {
+  static constexpr Rule kRules[][3] = {
+#define RULES(of_integer, of_float32, of_float64) {of_integer, of_float32, of_float64}
 #define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, c, evaluate, rules, \
                  meaning)                                                                     \
   rules,
 #include "alu/alu.def"
 #undef RUNE_ALU
 #undef RULES
-};
-static_assert(std::size(kRows) == kNumAluOps);
-
-Rule find_rule(AluOp op, DType dtype) {
-  const RuleRow& row = kRows[static_cast<size_t>(op)];
-  if (is_bool(dtype)) return row.of_bool;
-  if (is_integer(dtype)) return row.of_integer;
-  if (dtype == DType::Float64) return row.of_float64;
-  return dtype == DType::Float32 ? row.of_float32 : none;
-}
-
-}  // namespace
-
-Value none(Operands) {
-  RUNE_UNREACHABLE("an operation without a rule");
-}
-
-Rule rule_for(AluOp op, DType dtype) {
-  const Rule rule = find_rule(op, dtype);
+  };
+  const auto& [of_integer, of_float32, of_float64] = kRules[static_cast<size_t>(op)];
+  const Rule rule = is_integer(dtype)         ? of_integer
+                    : dtype == DType::Float32 ? of_float32
+                    : dtype == DType::Float64 ? of_float64
+                                              : none;
   return rule == none ? nullptr : rule;
 }
 

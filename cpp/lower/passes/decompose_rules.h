@@ -8,10 +8,9 @@ namespace rune::lower::decomposition {
 
 using Operands = std::span<const Value>;
 
-#define RULES(of_bool, of_integer, of_float32, of_float64) \
-  Value of_bool(Operands);                                 \
-  Value of_integer(Operands);                              \
-  Value of_float32(Operands);                              \
+#define RULES(of_integer, of_float32, of_float64) \
+  Value of_integer(Operands);                     \
+  Value of_float32(Operands);                     \
   Value of_float64(Operands);
 #define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, c, evaluate, rules, ...) \
   rules

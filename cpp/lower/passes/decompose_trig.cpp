@@ -2,7 +2,6 @@
 // for moderate x and by integer arithmetic on the bits of 2/pi (Payne & Hanek, ACM SIGNUM
 // Newsletter 18, 1983) for huge x. The latter runs only if a lane needs it.
 #include <cmath>
-#include <limits>
 
 #include "lower/passes/decompose_rules.h"
 
@@ -48,30 +47,11 @@ struct Angle {
   Value rest, low;
 };
 
-// A number with what it lacks of an exact result.
-struct Sum {
-  Value high, low;
-};
-
-// a + b for |a| >= |b| (Dekker 1971).
-Sum add(Value a, Value b) {
-  const Value high = a + b;
-  return {high, b - (high - a)};
-}
-
-// a + b for any two (Knuth, TAOCP 4.2.2).
-Sum add_any(Value a, Value b) {
-  const Value high = a + b;
-  const Value part = high - a;
-  return {high, (a - (high - part)) + (b - part)};
-}
-
 // What `sum`, a * x + y rounded once, lacks of the exact value (Boldo & Muller, ARITH 2005).
 Value mulacc_error(Value a, double x, Value y, Value sum) {
-  const Value product = a * x;
-  const Value product_low = mulacc(a, x, 0.0 - product);
-  const Sum low = add_any(y, product_low);
-  const Sum high = add_any(product, low.high);
+  const Sum exact = product(a, x);
+  const Sum low = add_any(y, exact.low);
+  const Sum high = add_any(exact.high, low.high);
   return ((high.high - sum) + high.low) + low.low;
 }
 
@@ -236,8 +216,7 @@ Value of_angle(Value x, Function function) {
   const Value result = e.acc(function(reduce_moderate(size)));
   e.if_(any_greater(size_bits, bound));
   const Value invalid = less_equal(format_of(x).infinity_bits(), size_bits);
-  const Value huge =
-      where(invalid, std::numeric_limits<double>::quiet_NaN(), function(reduce_huge(size)));
+  const Value huge = where(invalid, kNan, function(reduce_huge(size)));
   e.assign(result, where(less(bound, size_bits), huge, result));
   e.end_if();
   return result;

@@ -6,31 +6,17 @@ namespace rune::lower {
 
 namespace {
 
-// For each instruction, the one that opens the innermost scope around it (for an opener or its end:
-// the opener itself), or -1.
-std::vector<int64_t> scope_openers(const Kernel& kernel) {
-  std::vector<int64_t> opener(kernel.body.size(), -1), open;
+// For each instruction, the one that opens the scope around it (for an end: the scope that it
+// closes), or -1.
+std::vector<int64_t> scopes_around(const Kernel& kernel) {
+  std::vector<int64_t> around(kernel.body.size(), -1), open;
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     const InstrKind kind = kernel.body[i].kind();
+    if (!open.empty()) around[i] = open.back();
     if (opens_scope(kind)) open.push_back(static_cast<int64_t>(i));
-    opener[i] = open.empty() ? -1 : open.back();
     if (closes_scope(kind)) open.pop_back();
   }
-  return opener;
-}
-
-// For an opener, the scope around it.
-std::vector<int64_t> scope_parents(const Kernel& kernel) {
-  std::vector<int64_t> parent(kernel.body.size(), -1), open;
-  for (size_t i = 0; i < kernel.body.size(); ++i) {
-    const InstrKind kind = kernel.body[i].kind();
-    if (opens_scope(kind)) {
-      parent[i] = open.empty() ? -1 : open.back();
-      open.push_back(static_cast<int64_t>(i));
-    }
-    if (closes_scope(kind)) open.pop_back();
-  }
-  return parent;
+  return around;
 }
 
 bool has_effect(const Instr& instr) {
@@ -45,8 +31,7 @@ class Marker {
   explicit Marker(const Kernel& kernel)
       : live(kernel.body.size(), false),
         kernel_(kernel),
-        opener_(scope_openers(kernel)),
-        parent_(scope_parents(kernel)),
+        around_(scopes_around(kernel)),
         assigns_(kernel.body.size()) {
     for (size_t i = 0; i < kernel.body.size(); ++i)
       if (kernel.body[i].kind() == InstrKind::Assign)
@@ -64,7 +49,7 @@ class Marker {
       for (const size_t assign : assigns_[i]) mark(assign);
     }
     for (size_t i = 0; i < kernel_.body.size(); ++i)
-      if (closes_scope(kernel_.body[i].kind())) live[i] = live[opener_[i]];
+      if (closes_scope(kernel_.body[i].kind())) live[i] = live[around_[i]];
   }
 
   std::vector<bool> live;
@@ -74,12 +59,11 @@ class Marker {
     if (live[i]) return;
     live[i] = true;
     pending_.push_back(i);
-    const int64_t scope = opens_scope(kernel_.body[i].kind()) ? parent_[i] : opener_[i];
-    if (scope >= 0) mark(static_cast<size_t>(scope));
+    if (around_[i] >= 0) mark(static_cast<size_t>(around_[i]));
   }
 
   const Kernel& kernel_;
-  const std::vector<int64_t> opener_, parent_;
+  const std::vector<int64_t> around_;
   std::vector<std::vector<size_t>> assigns_;  // by accumulator
   std::vector<size_t> pending_;
 };

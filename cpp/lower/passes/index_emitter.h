@@ -23,13 +23,12 @@ class IndexEmitter {
   sym::Expr argument(const SymVar& var) const { return arguments_.at(var.name); }
   // The value of a size, which may be symbolic.
   sym::Expr size(const Dim& dim) const { return schedule::size_expr(graph_, dim); }
-  // A variable for an expression that is at least 0 and less than `count`, though its own bounds
-  // may be wider.
+  // Emits an expression and returns a variable for it. The caller knows that its value is at least
+  // 0 and less than `count`; the expression's own bounds may be wider.
   sym::Expr emit_and_bind(const sym::Expr& expr, int64_t count) {
     return bind(emit(expr), {0, count - 1});
   }
-  // The number of the lane, where only the first `used` lanes matter: the bounds are tighter, the
-  // value is the same.
+  // The number of the lane. If only the first `used` lanes matter, its bounds are tighter.
   sym::Expr lane(int64_t used) const;
   int lanes() const { return lanes_; }
   DType dtype() const { return dtype_; }
@@ -43,16 +42,16 @@ class IndexEmitter {
   // `value` where the condition holds, else `other`; scalars spread over the lanes of the rest.
   Var where(Var condition, Var value, Var other);
 
-  // An index that is data as a position along an axis. Negative ones count from the end; one that
-  // is out of range even so becomes the nearest position in it.
+  // The position along an axis for an index that is data. A negative index counts from the end. An
+  // index that is out of range becomes the nearest position in range.
   sym::Expr wrapped_position(Var index, const Dim& along);
-  // The same of a scalar index; `valid` says whether it is in range.
+  // The same for a scalar index; `valid` says whether it is in range.
   struct Position {
     sym::Expr position;
     Var valid;
   };
   Position checked_position(Var index, const Dim& along);
-  // An index that is data, known to be in range.
+  // The position for an index that is data and known to be in range.
   sym::Expr position(Var index, const Dim& along) {
     return bind(builder_.cast(index, dtype_), {0, along.bound() - 1});
   }

@@ -15,9 +15,11 @@ struct KernelContext {
   // The index at a point of a stage's value.
   Index index_of(const schedule::Stage& stage, const schedule::StageValue& value,
                  const std::vector<sym::Expr>& axes) const;
-  // Where a kept value's element at a point is, over all axes, those that the stage reduces too.
+  // The index of a kept value's element at a point. The point has all axes, also those that the
+  // stage reduces.
   Index kept_index(const schedule::StageValue& kept, const std::vector<sym::Expr>& axes) const;
-  // Keeps the stage's value at these points in scratch memory that counts from `origin`.
+  // Stores the stage's value at these points to scratch memory, whose first element is the one at
+  // `origin`.
   void keep_points(const schedule::Stage& stage, const Index& origin, const Points& points);
   // Whether the value is stored past the caches.
   bool is_nontemporal(Value v) const;
@@ -33,7 +35,7 @@ struct KernelContext {
   LoopNest nest;
 };
 
-// The parts of a kernel's context by name, for classes that lower a part of it.
+// The base of classes that lower a part of a kernel: names the parts of its context.
 class Lowering {
  protected:
   explicit Lowering(KernelContext& context)

@@ -160,7 +160,7 @@ void LoopNest::nest(const Ints& axes, const Points& points, bool into_slots, con
 Expr LoopNest::thread_number(int64_t used) {
   const auto known = thread_.find(used);
   if (known != thread_.end()) return known->second;
-  const Var number = builder_.special(SpecialKind::Local_thread_idx, 0, threads_, index_.dtype());
+  const Var number = builder_.special(SpecialKind::Local_thread_idx, threads_, index_.dtype());
   return thread_[used] = index_.bind(number, {0, used - 1});
 }
 

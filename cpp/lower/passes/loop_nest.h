@@ -10,7 +10,7 @@
 namespace rune::lower {
 
 // A point of the iteration space that the innermost loops compute: an expression for each axis that
-// is fixed, and where the point exists at all.
+// has been fixed, and a mask that says where the point exists.
 struct Point {
   std::vector<sym::Expr> axes;
   sym::Mask mask;
@@ -18,17 +18,18 @@ struct Point {
 };
 using Points = std::vector<Point>;
 
-// Tile `number` of those of `size` points along an axis.
+// A tile of `size` points along an axis. Tiles are numbered from the axis's start.
 struct Tile {
   sym::Expr number;
   int64_t size = 1;
 };
 
-// Emits what a loop repeats, for the points of one iteration.
+// Emits the body of a loop for the points of one iteration.
 using Body = std::function<void(const Points&)>;
 
-// Opens loops by the steps, vectors and threads that the kernel's mapping gives its axes, and emits
-// their bodies: for whole steps in a loop, for what is left of an axis once more under a mask.
+// Emits loops over axes, with the steps, vectors and threads that the kernel's mapping gives them.
+// A loop covers the whole steps of an axis; if points are left, its body is emitted again for them,
+// under a mask.
 class LoopNest {
  public:
   LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::Kernel& kernel);
@@ -50,28 +51,28 @@ class LoopNest {
   // The thread's number in its group, of which only the first `used` matter.
   sym::Expr thread_number(int64_t used);
 
-  // An If around what follows where a point of these axes may lie beyond their symbolic sizes;
-  // returns whether there is one.
+  // Opens an If around what follows if the point may lie beyond the symbolic size of one of these
+  // axes. Returns whether it has opened one.
   bool open_within_sizes(const Ints& axes, const Point& point);
 
-  // Points that one iteration computes along an axis from `base` on: `count` elements, in vectors
-  // if the axis carries the lanes. Vectors side by side stay neighbours among the points. With
-  // `into_slots`, each copy goes to an accumulator of its own.
+  // Returns the points that one iteration computes along an axis: `count` elements from `base` on,
+  // as vectors if the axis has the lanes. Neighbouring vectors are neighbours among the points.
+  // With `into_slots`, each copy has an accumulator of its own.
   Points extend(const Points& points, int64_t axis, const sym::Expr& base, int64_t count,
                 bool into_slots);
 
-  // A loop of known length; none for one iteration.
+  // Emits a loop of `count` iterations, or just the body if there is one.
   void loop(int64_t count, const std::function<void(const sym::Expr&)>& body);
-  // The same, its iterations copied out.
+  // Emits the same loop, which the target's compiler should unroll.
   void unrolled(int64_t count, const std::function<void(const sym::Expr&)>& body);
-  // All points of an axis.
+  // Emits the body for all points of an axis.
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body);
-  // The points of an axis in a tile, the last tile possibly shorter.
+  // Emits the body for the points of an axis that lie in a tile. The last tile may be shorter.
   void tiled_axis(int64_t axis, const Tile& tile, const Points& points, bool into_slots,
                   const Body& body);
-  // All points of several axes, the first one outermost.
+  // Emits the body for all points of several axes. The first axis has the outermost loop.
   void nest(const Ints& axes, const Points& points, bool into_slots, const Body& body);
-  // A stage's axes in the order of its loops: the one with the lanes or threads last.
+  // A stage's axes in the order of their loops. The axis with the lanes or threads is the last.
   Ints order_of(const schedule::Stage& stage) const;
 
  private:

@@ -73,7 +73,7 @@ class KernelLowerer {
       outer_loops(0, {start});
       if (within) builder_.close_if();
     }
-    return builder_.finish(kernel_.name, {kernel_.workgroups(), 1, 1}, {nest_.threads(), 1, 1});
+    return builder_.finish(kernel_.name, kernel_.workgroups(), nest_.threads());
   }
 
  private:
@@ -84,7 +84,7 @@ class KernelLowerer {
     for (const int64_t axis : mapping_.block)
       sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
     const int64_t launched = kernel_.workgroups() * nest_.threads();
-    const Var number = builder_.special(SpecialKind::Global_task_idx, 0, launched, index_.dtype());
+    const Var number = builder_.special(SpecialKind::Global_task_idx, launched, index_.dtype());
     const bool guarded = launched > total;
     if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, index_.constant(total)}));
     Point point = start;
@@ -115,7 +115,7 @@ class KernelLowerer {
       total *= counts.back();
     }
     if (counts.empty()) return {};
-    const Var group = builder_.special(SpecialKind::Workgroup_idx, 0, total, index_.dtype());
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, total, index_.dtype());
     return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
   }
 

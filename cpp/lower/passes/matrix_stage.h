@@ -9,38 +9,38 @@
 
 namespace rune::lower {
 
-// The tiles of one thread's SIMD-group. A thread holds `lanes` neighbours of a row of each tile, by
-// the operation's layout.
+// Lowers the tiles of one thread's SIMD-group. As the operation's layout says, a thread holds
+// `lanes` neighbours of a row of each tile.
 class MatrixStage : Lowering {
  public:
   // Throws InternalError if the device has no operation as the kernel's plan wants it.
   explicit MatrixStage(KernelContext& context);
 
-  // The thread's points, row after row of tiles; `group` has the workgroup's axes, of the rows and
-  // the columns the number of its block.
+  // Returns the thread's points, row by row of tiles. `group` is the workgroup's point; its axes of
+  // rows and columns have the number of its block.
   Points points(const Point& group);
   // Computes the stage's contraction at these points, which points() gave last.
   void run(const schedule::Stage& stage, const Points& points);
 
  private:
-  // Where along an axis; it counts only where the mask holds.
+  // A position along an axis, which is valid where the mask holds.
   struct Position {
     sym::Expr at;
     sym::Mask mask;
   };
-  // The row and the column of the first element that the thread holds of a tile.
+  // The row and the column in a tile of the first element that the thread holds.
   struct Place {
     sym::Expr row, column;
   };
 
-  // An operand's panels in shared memory, all copies one after the other; by_rows: neighbouring
-  // threads fill neighbouring elements of a row, else of a column, as memory has them.
+  // An operand's panels in shared memory; copies follow each other. Neighbouring threads fill
+  // neighbouring elements of a row if by_rows, else of a column, whichever is adjacent in memory.
   struct Panel {
     schedule::Panel shape;
     Var memory;
     bool by_rows = true;
   };
-  // What a thread copies to a position of a side's panel, where it exists.
+  // An element that a thread copies to a position of a side's panel, if the element exists.
   struct Element {
     size_t side;
     sym::Expr position;
@@ -51,8 +51,9 @@ class MatrixStage : Lowering {
 
   Place place_in_tile(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
-  // Sides of the block are 0, along its rows' axis, and 1, along its columns'. Where the
-  // SIMD-group's tiles are in the block, and positions that these and others are along the axis.
+  // Side 0 of the block is along the axis of its rows, side 1 along that of its columns. The first
+  // function gives the places of the SIMD-group's tiles in the block, the second the position along
+  // the axis of a place, the third the positions of the SIMD-group's tiles.
   std::vector<sym::Expr> in_block(size_t side, const sym::Expr& place) const;
   Position of_block(size_t side, const sym::Expr& at, bool in_lanes);
   std::vector<Position> along(size_t side, const sym::Expr& place);

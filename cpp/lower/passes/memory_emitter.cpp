@@ -70,7 +70,7 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
   for (const Value input : kernel.inputs) arguments_[input.id].is_input = true;
   for (const schedule::Scratch& buffer : kernel.scratch) {
     Location& location = scratch_[buffer.value.id];
-    location.memory = builder_.buffer(graph_[buffer.value].dtype(), buffer.elements);
+    location.memory = builder_.local(graph_[buffer.value].dtype(), buffer.elements);
     location.layout = &buffer;
     location.scope.id = ~uint64_t{0};  // of no scope, until elements are held
   }

@@ -18,12 +18,12 @@ using schedule::Value;
 // Where the elements of a value are in memory.
 struct Location {
   Var memory;
-  // Of scratch memory, which holds the elements from `origin` on; null: all of the value,
-  // row-major.
+  // The layout of scratch memory, which holds the elements from `origin` on. If it is null, the
+  // memory holds the whole value in row-major order.
   const schedule::Scratch* layout = nullptr;
   Index origin;
-  sym::Expr shift;  // of an argument: how much further on the elements lie in this launch
-  // While this scope is open, the elements are there; no load of them leaves it.
+  sym::Expr shift;  // of an argument: the distance of this launch's elements from its start
+  // The memory has the elements while this scope is open. Loads do not leave the scope.
   ScopedBuilder::ScopeName scope;
   bool is_input = false;  // of the kernel
 };
@@ -33,18 +33,18 @@ class MemoryEmitter {
   // For `kernel`, which is the launch's or one of its phases. Defines arguments and scratch memory.
   MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, IndexEmitter& index);
 
-  // Where the value is read from: scratch memory if the stage takes it from there, else an
-  // argument. Null if it is in no memory and has to be computed.
+  // The memory from which the value is read: scratch memory if the stage takes it from there, else
+  // an argument. Null if the value is not in memory and has to be computed.
   const Location* find(Value v) const;
   bool is_input(Value v) const {
     const auto argument = arguments_.find(v.id);
     return argument != arguments_.end() && argument->second.is_input;
   }
-  // A value that find() has found.
+  // Loads an element of a value that find() has found.
   Var load(const Access& access);
 
-  // An element of a value at several points. Where elements fill what lies between those of each
-  // other's neighbouring lanes, they are stored as whole vectors.
+  // Stores elements of a value. If the elements of several points interleave, so that together they
+  // fill a run of memory, they are stored as whole vectors.
   struct Element {
     sym::Expr position;
     Var value;
@@ -53,33 +53,34 @@ class MemoryEmitter {
   void store(Value v, const std::vector<Element>& elements, bool nontemporal);
   void store(Value v, const Element& element, bool nontemporal);
 
-  // How an update meets what is there: in its place, or by `op`, which other threads may do, too.
+  // How an update changes an element: it replaces the element, or is combined with it by `op`. If
+  // it is atomic, other threads may update the same element.
   struct Combination {
     std::optional<ReduceOp> op;
     bool atomic = false;
   };
-  // As store, where `valid`, if there is one, holds too.
+  // Updates an element where its mask holds and, if there is a `valid`, where `valid` holds.
   void update(Value v, const Element& element, Var valid, Combination by);
 
-  // Stores an element to scratch memory that counts from `origin`.
+  // Stores an element to scratch memory, whose first element is the one at `origin`.
   void keep(Value v, const Index& origin, const Index& index, Var value, const sym::Mask& mask);
-  // From now on, in the innermost scope, the elements that have been kept from `origin` on can be
-  // taken.
+  // Says that loads may take the elements that have been kept from `origin` on, until the innermost
+  // scope closes.
   void hold(Value v, const Index& origin);
-  // From now on, in the innermost scope, the scratch buffer that `owner` has for this value takes
-  // the place of its argument, from `origin` on.
+  // Lets the scratch memory that `owner` has for this value replace its argument, from `origin` on,
+  // until the innermost scope closes.
   void place_in_scratch(Value v, const MemoryEmitter& owner, const Index& origin);
-  // The values that are taken from scratch memory instead of being computed.
+  // Says which values are loaded from scratch memory instead of being computed.
   void take(std::vector<Value> values) { taken_ = std::move(values); }
   bool takes(Value v) const { return std::find(taken_.begin(), taken_.end(), v) != taken_.end(); }
 
-  // From now on, loads are announced as the kernel's hints for the stage say.
+  // Lets loads prefetch later elements from now on, as the kernel's hints for the stage say.
   void prefetch_for(const schedule::Stage& stage);
-  // Announces a load of an argument.
+  // Prefetches an element of an argument.
   void prefetch(const Access& access);
 
  private:
-  // Where an access to all lanes of a position goes.
+  // The operands of an access to all lanes of a position.
   struct Place {
     Var index;
     int lanes;
@@ -91,23 +92,24 @@ class MemoryEmitter {
 
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
-  // What the stage is going to load after the vector, or element, at this position.
+  // Prefetches what the stage is going to load after the vector or element at this position.
   void prefetch_following(const Access& access, Var memory, const sym::Expr& position);
-  // Of neighbouring lanes' elements that are `stride` apart: all that lies between them is loaded.
+  // Loads elements of neighbouring lanes that are `stride` apart, with all that lies between them.
   Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
-  // The same, of memory that consists of runs of `stride` elements: whole runs are loaded, which
-  // serve the accesses to their other elements, too.
+  // The same for memory that consists of runs of `stride` elements. It loads whole runs, so that
+  // accesses to their other elements use the same loads.
   Var load_interleaved(Var memory, const sym::Expr& position, int64_t stride);
   bool is_in_runs(Value v, const sym::Expr& position, int64_t run) const;
-  // Of lanes whose elements are far apart, of as many neighbouring points as there are lanes: for
-  // each lane a vector of their elements is loaded, and the square of these transposed.
+  // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
+  // a vector for each lane, which has its elements of all points, and transposes these vectors.
   Var load_transposed(Var memory, const sym::Expr& position);
   bool is_of_square(Value v, const sym::Expr& position, int64_t stride) const;
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(Var memory, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);
   void store_to(Var memory, const Element& element, bool nontemporal);
-  // Whether the first lane is at a multiple of whole vectors, as stores past the caches must be.
+  // Whether the first lane's position is a multiple of the vector's length, as stores past the
+  // caches need it.
   bool starts_vector(const sym::Expr& position) const;
 
   ScopedBuilder& builder_;

@@ -27,7 +27,7 @@ std::vector<bool> may_be_arguments(const Kernel& kernel) {
   std::vector<bool> result(kernel.body.size());
   for (size_t i = kernel.body.size(); i-- > 0;) {
     const Instr& instr = kernel.body[i];
-    const bool spread = instr.as<Vectorize>() && instr.args.size() == 1;
+    const bool spread = instr.as<Splat>();
     const bool constant = instr.as<Const>() && !is_bool(instr.type.dtype);
     // Users have been seen, and say where a constant is needed.
     result[i] = (constant || spread) && !result[i];
@@ -40,9 +40,7 @@ std::vector<bool> may_be_arguments(const Kernel& kernel) {
 // What kernels that can share their code have in common.
 std::string code_key(const Kernel& kernel) {
   const std::vector<bool> free = may_be_arguments(kernel);
-  std::string key;
-  for (const auto& dims : {kernel.grid, kernel.local})
-    for (const int64_t dim : dims) key += concat(dim, ' ');
+  std::string key = concat(kernel.grid, ' ', kernel.local);
   for (size_t i = 0; i < kernel.body.size(); ++i) {
     const Instr& instr = kernel.body[i];
     key += concat('\n', static_cast<int>(instr.kind()), ':');

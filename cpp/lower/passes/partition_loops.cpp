@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "alu/eval.h"
 #include "lower/builder.h"
 
 namespace rune::lower {
@@ -81,7 +82,7 @@ class Masks {
     const Instr& instr = kernel_[mask];
     if (const auto* alu = instr.as<Alu>(); alu && alu->op == AluOp::And) {
       for (const Var arg : instr.args) collect(arg, comparisons);
-    } else if (is_splat(instr)) {
+    } else if (instr.as<Splat>()) {
       collect(instr.args[0], comparisons);
     } else if (condition(mask)) {
       comparisons.insert(mask.id);
@@ -91,7 +92,7 @@ class Masks {
   bool implied(Var mask, const std::set<uint32_t>& comparisons) const {
     if (comparisons.count(mask.id)) return true;
     const Instr& instr = kernel_[mask];
-    if (is_splat(instr)) return implied(instr.args[0], comparisons);
+    if (instr.as<Splat>()) return implied(instr.args[0], comparisons);
     const auto* alu = instr.as<Alu>();
     return alu && alu->op == AluOp::And && is_bool(instr.type.dtype) &&
            implied(instr.args[0], comparisons) && implied(instr.args[1], comparisons);
@@ -111,10 +112,6 @@ class Masks {
   }
 
  private:
-  static bool is_splat(const Instr& instr) {
-    return instr.kind() == InstrKind::Vectorize && instr.args.size() == 1;
-  }
-
   std::optional<Linear> compute(const Instr& instr) {
     if (instr.type.dtype != DType::Int64 || instr.type.pointer) return std::nullopt;
     if (const auto* constant = instr.as<Const>())
@@ -124,7 +121,7 @@ class Masks {
       for (const Scalar& x : vector->values) result.lanes.push_back(x.as_int64());
       return if_fits(std::move(result));
     }
-    if (is_splat(instr)) return linear(instr.args[0]);
+    if (instr.as<Splat>()) return linear(instr.args[0]);
     const auto* alu = instr.as<Alu>();
     if (!alu || instr.args.size() != 2) return std::nullopt;
     if (alu->op != AluOp::Add && alu->op != AluOp::Sub && alu->op != AluOp::Mul)
@@ -152,8 +149,7 @@ class Partitioner {
  public:
   explicit Partitioner(const Kernel& kernel)
       : kernel_(kernel), masks_(kernel), moved_(kernel.body.size()) {
-    Kernel empty{kernel.name, kernel.grid, kernel.local, {}};
-    out_ = Builder(std::move(empty));
+    out_ = Builder({kernel.name, kernel.grid, kernel.local, {}});
   }
 
   Kernel run() {
@@ -276,7 +272,7 @@ class Partitioner {
     } else if (step > 0) {
       low = larger(low, minus(Count{}, divide(value, step)));
     } else {
-      high = smaller(high, plus_one(divide(value, -step)));
+      high = smaller(high, binary(AluOp::Add, divide(value, -step), {1, {}}));
     }
   }
 
@@ -285,29 +281,19 @@ class Partitioner {
     return count.dynamic.valid() ? count.dynamic : number(count.constant);
   }
 
-  template <class Fold>
-  Count binary(AluOp op, const Count& a, const Count& b, Fold fold) {
-    if (!a.dynamic.valid() && !b.dynamic.valid()) return {fold(a.constant, b.constant), {}};
-    return {0, out_.alu(op, {var(a), var(b)})};
+  Count binary(AluOp op, const Count& a, const Count& b) {
+    if (a.dynamic.valid() || b.dynamic.valid()) return {0, out_.alu(op, {var(a), var(b)})};
+    const Scalar operands[] = {Scalar::of(DType::Int64, a.constant),
+                               Scalar::of(DType::Int64, b.constant)};
+    return {evaluate(op, operands).as_int64(), {}};
   }
-  Count smaller(const Count& a, const Count& b) {
-    return binary(AluOp::Min, a, b, [](int64_t x, int64_t y) { return std::min(x, y); });
-  }
-  Count larger(const Count& a, const Count& b) {
-    return binary(AluOp::Max, a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
-  }
-  Count minus(const Count& a, const Count& b) {
-    return binary(AluOp::Sub, a, b, [](int64_t x, int64_t y) { return x - y; });
-  }
-  Count plus_one(const Count& a) {
-    return binary(AluOp::Add, a, Count{1, {}}, [](int64_t x, int64_t y) { return x + y; });
-  }
+  Count smaller(const Count& a, const Count& b) { return binary(AluOp::Min, a, b); }
+  Count larger(const Count& a, const Count& b) { return binary(AluOp::Max, a, b); }
+  Count minus(const Count& a, const Count& b) { return binary(AluOp::Sub, a, b); }
   // Rounded down.
   Count divide(const Count& a, int64_t by) {
-    const bool shifts = std::has_single_bit(static_cast<uint64_t>(by));
-    const int64_t shift = std::countr_zero(static_cast<uint64_t>(by));
-    const auto fold = [&](int64_t x, int64_t) { return x / by - (x % by < 0 ? 1 : 0); };
-    return binary(shifts ? AluOp::Shr : AluOp::Idiv, a, Count{shifts ? shift : by, {}}, fold);
+    if (!std::has_single_bit(static_cast<uint64_t>(by))) return binary(AluOp::Idiv, a, {by, {}});
+    return binary(AluOp::Shr, a, {std::countr_zero(static_cast<uint64_t>(by)), {}});
   }
 
   void copy_loop(size_t begin, size_t end, const Count& from, const Count& count,

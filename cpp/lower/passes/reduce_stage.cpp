@@ -51,8 +51,7 @@ class ReduceStage : Lowering {
  private:
   // Whether each workgroup has a point of the axis, at which the outer point is.
   bool is_of_groups(int64_t axis) const {
-    const Ints& block = context_.kernel.iter.mapping.block;
-    return std::find(block.begin(), block.end(), axis) != block.end();
+    return contains(context_.kernel.iter.mapping.block, axis);
   }
 
   ReduceOp reduce_op(Value v) const { return schedule::reduction_op(graph_[v]); }

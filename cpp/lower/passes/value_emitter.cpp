@@ -103,7 +103,7 @@ Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {
   if (node.kind() == graph::NodeKind::Bitcast) return builder_.bitcast(args[0], node.dtype());
   for (Var& arg : args) arg = builder_.splat(arg, lanes);
   if (const auto* custom = node.as<graph::Custom>())
-    return builder_.custom({custom->op_name, *graph::custom_source(*custom, "text"), true},
+    return builder_.custom({custom->op_name, *graph::custom_source(*custom, "text")},
                            std::move(args), {node.dtype(), lanes});
   const AluOp op = node.as<graph::Binop>()   ? node.as<graph::Binop>()->op
                    : node.as<graph::Unary>() ? node.as<graph::Unary>()->op

@@ -1,4 +1,4 @@
-// Computes values of the graph at index tuples: follows what is wanted down to memory and emits the
+// Computes values of the graph at index tuples. It follows operands down to memory, and emits the
 // operations on the way back.
 #pragma once
 
@@ -15,13 +15,13 @@ class ValueEmitter {
   ValueEmitter(Launch& launch, const schedule::Kernel& kernel, IndexEmitter& index,
                MemoryEmitter& memory);
 
-  // The values wanted, in one sweep over the graph: vectors where they depend on the lane. An
-  // access's mask says where the value is needed; elsewhere it may be anything, but memory is not
-  // touched.
+  // Computes the wanted values in one sweep over the graph. A value that depends on the lane is a
+  // vector. An access's mask says where the value is needed; elsewhere it may be anything, and no
+  // memory is accessed.
   std::vector<Var> evaluate(const std::vector<Access>& wanted);
   Var evaluate_one(const Access& wanted) { return evaluate({wanted})[0]; }
 
-  // From now on the reduction's element at this position is this value.
+  // Says that the reduction's element at this position has been computed.
   void define(Value reduction, const sym::Expr& position, Var result);
 
  private:
@@ -46,10 +46,11 @@ class ValueEmitter {
   Var compute_forward(const Access& access);
   Var compute_select(const Access& access);
   Var compute_reduction(const Access& access);
-  // A reduction that no stage computes: a loop where its value is needed.
+  // Computes a reduction that no stage computes, by a loop at the place where it is needed.
   Var fold_in_place(const Access& access);
   Var compute_gathered(const Access& access);
-  // Announces what the gather loads `ahead` elements of the last dimension further on.
+  // Prefetches what the gather loads for the index that is `ahead` further on in the last
+  // dimension.
   void prefetch_gathered(const Access& access, int64_t ahead);
   Var zero_of(DType dtype) { return builder_.constant(Scalar::zero(dtype)); }
 

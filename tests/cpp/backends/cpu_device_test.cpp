@@ -27,7 +27,7 @@ void negate(void* const* buffers, const int64_t*, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) out[t] = -in[t];
 }
 
-std::vector<KernelSource> two_sources(std::array<int64_t, 3> grid, double estimated_ns) {
+std::vector<KernelSource> two_sources(int64_t grid, double estimated_ns) {
   std::vector<KernelSource> sources(2);
   sources[0].name = "scale";
   sources[0].text = "the module";
@@ -80,7 +80,7 @@ TEST_F(CpuDeviceTest, DevicesHaveNamesOfTheirOwnAndOneMemory) {
 
 TEST_F(CpuDeviceTest, SaysThatNoCompilerIsRegistered) {
   set_compile_hook(nullptr);
-  const std::string message = compile_error(two_sources({1, 1, 1}, 0));
+  const std::string message = compile_error(two_sources(1, 0));
   EXPECT_NE(message.find("no LLVM compiler is registered"), std::string::npos) << message;
 }
 
@@ -88,12 +88,12 @@ TEST_F(CpuDeviceTest, PassesTheCompilersErrorOn) {
   set_compile_hook([](const auto&, const auto&) -> CompiledModule {
     user_error(ErrorKind::Runtime, "llvm: line 3 is wrong");
   });
-  EXPECT_EQ(compile_error(two_sources({1, 1, 1}, 0)), "llvm: line 3 is wrong");
+  EXPECT_EQ(compile_error(two_sources(1, 0)), "llvm: line 3 is wrong");
 }
 
 TEST_F(CpuDeviceTest, NamesAKernelThatTheModuleLacks) {
   use_functions();
-  std::vector<KernelSource> sources = two_sources({1, 1, 1}, 0);
+  std::vector<KernelSource> sources = two_sources(1, 0);
   sources[1].name = "missing";
   EXPECT_NE(compile_error(sources).find("kernel missing"), std::string::npos);
   set_compile_hook([](const auto&, const auto&) { return CompiledModule{}; });
@@ -106,7 +106,7 @@ TEST_F(CpuDeviceTest, CompilesNothingWithoutSources) {
 
 TEST_F(CpuDeviceTest, CompilesAModuleOnceAndKeepsItsCode) {
   use_functions();
-  auto programs = cpu_device()->compiler().compile(two_sources({1, 1, 1}, 0));
+  auto programs = cpu_device()->compiler().compile(two_sources(1, 0));
   EXPECT_EQ(module_texts, std::vector<std::string>{"the module"});
   ASSERT_EQ(programs.size(), 2u);
   set_compile_hook(nullptr);
@@ -120,7 +120,7 @@ TEST_F(CpuDeviceTest, CompilesAModuleOnceAndKeepsItsCode) {
 TEST_F(CpuDeviceTest, LaunchesTheWholeGrid) {
   use_functions();
   for (const double estimated_ns : {0.0, 1e6}) {
-    const auto programs = cpu_device()->compiler().compile(two_sources({7, 5, 3}, estimated_ns));
+    const auto programs = cpu_device()->compiler().compile(two_sources(105, estimated_ns));
     std::vector<int64_t> in(106), out(106, -1);
     std::iota(in.begin(), in.end(), 1);
     void* const buffers[] = {out.data(), in.data()};
@@ -133,13 +133,13 @@ TEST_F(CpuDeviceTest, LaunchesTheWholeGrid) {
 
 TEST_F(CpuDeviceTest, LaunchesNothingOfAnEmptyGrid) {
   use_functions();
-  const auto programs = cpu_device()->compiler().compile(two_sources({4, 0, 1}, 1e6));
+  const auto programs = cpu_device()->compiler().compile(two_sources(0, 1e6));
   programs[1]->launch({});
 }
 
 TEST_F(CpuDeviceTest, LaunchesFromSeveralThreads) {
   use_functions();
-  const auto programs = cpu_device()->compiler().compile(two_sources({500, 1, 1}, 1e6));
+  const auto programs = cpu_device()->compiler().compile(two_sources(500, 1e6));
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -178,7 +178,7 @@ TEST_F(CpuDeviceTest, RunsAnExecutable) {
   executable.device = cpu_device();
   executable.num_inputs = executable.num_outputs = 1;
   executable.arena_bytes = 8 * 64;
-  const auto programs = executable.device->compiler().compile(two_sources({64, 1, 1}, 1e6));
+  const auto programs = executable.device->compiler().compile(two_sources(64, 1e6));
   const Slot temporary{Slot::Kind::Temporary, 0, 0};
   executable.steps = {Launch{programs[0], {temporary, {Slot::Kind::Input, 0, 0}}},
                       Launch{programs[1], {{Slot::Kind::Output, 0, 0}, temporary}}};

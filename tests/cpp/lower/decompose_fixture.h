@@ -10,8 +10,8 @@
 
 namespace rune::lower {
 
-// A target with arithmetic on all dtypes but float16 and bfloat16, and few operations: what every
-// decomposition may end in.
+// A target with arithmetic on all dtypes but float16 and bfloat16, and the elementary operations
+// alone: what every decomposition may end in.
 inline Capabilities basic_target() {
   Capabilities caps;
   caps.name = "basic";
@@ -19,18 +19,7 @@ inline Capabilities basic_target() {
   caps.arithmetic.set();
   caps.arithmetic.reset(static_cast<int>(DType::Float16));
   caps.arithmetic.reset(static_cast<int>(DType::Bfloat16));
-  for (int d = 0; d < kNumDTypes; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    if (!caps.has_arithmetic(dtype)) continue;
-    set_native(caps, AluOp::Where, dtype);
-    if (!is_bool(dtype))
-      for (const AluOp op : {AluOp::Add, AluOp::Sub, AluOp::Mul, AluOp::Cmplt, AluOp::Cmpeq})
-        set_native(caps, op, dtype);
-    if (is_float(dtype))
-      for (const AluOp op : {AluOp::Fdiv, AluOp::Mulacc, AluOp::Sqrt}) set_native(caps, op, dtype);
-    else
-      for (const AluOp op : {AluOp::And, AluOp::Or, AluOp::Xor}) set_native(caps, op, dtype);
-  }
+  set_elementary_native(caps);
   return caps;
 }
 

@@ -53,13 +53,13 @@ void check_op(const AluInfo& row, DType dtype, std::mt19937_64& random) {
   }
   arrays.emplace_back(result, kCount);
   const Var out = b.define_global(result, row.arity, kCount, true);
-  const Var group = b.special(SpecialKind::Workgroup_idx, 0, kCount / kLanes, DType::Int32);
+  const Var group = b.special(SpecialKind::Workgroup_idx, kCount / kLanes, DType::Int32);
   const Var at = b.alu(AluOp::Mul, {group, b.constant(Scalar::of(DType::Int32, kLanes))});
   std::vector<Var> operands;
   for (const Var g : globals) operands.push_back(b.load(g, at, kLanes));
   b.store(out, at, b.alu(row.op, operands));
   Kernel k = b.take();
-  k.grid = {kCount / kLanes, 1, 1};
+  k.grid = kCount / kLanes;
   std::vector<Array*> pointers;
   for (Array& a : arrays) pointers.push_back(&a);
   run(k, pointers);

@@ -7,8 +7,8 @@ namespace {
 Kernel launched(Builder& b, int64_t grid, int64_t local) {
   Kernel k = b.take();
   k.name = "k3";
-  k.grid = {grid, 1, 1};
-  k.local = {local, 1, 1};
+  k.grid = grid;
+  k.local = local;
   return k;
 }
 
@@ -46,17 +46,11 @@ TEST(InterpreterBounds, TheActualMemoryCounts) {
   expect_part(error_of(launched(b, 1, 1), {&a}), "element 5 of %0 (it has 5 elements)");
 }
 
-TEST(InterpreterBounds, GatherLocalAndBuffer) {
-  const auto error = [](auto make) {
-    Builder b;
-    const Var n = b.define_var({"n", 0, 100});
-    b.load(make(b), b.vectorize({b.constant(i64(0)), n}));
-    return error_of(launched(b, 1, 1), {}, {7});
-  };
-  const auto local = [](Builder& b) { return b.local(DType::Int8, 7); };
-  const auto buffer = [](Builder& b) { return b.buffer(DType::Int8, 7); };
-  expect_part(error(local), "element 7 of %3 (it has 7 elements)");
-  expect_part(error(buffer), "element 7 of %3 (it has 7 elements)");
+TEST(InterpreterBounds, GatherFromWorkgroupMemory) {
+  Builder b;
+  const Var n = b.define_var({"n", 0, 100});
+  b.load(b.local(DType::Int8, 7), b.shuffle({b.constant(i64(0)), n}, {0, 1}));
+  expect_part(error_of(launched(b, 1, 1), {}, {7}), "element 7 of %3 (it has 7 elements)");
 }
 
 // out[group] = sum of the group's `threads` elements, by a tree over Local memory. `skip` leaves
@@ -66,9 +60,9 @@ Kernel tree_reduction(int64_t threads, int64_t groups, int skip = -1) {
   const Var in = b.define_global(DType::Float32, 0, threads * groups, false);
   const Var out = b.define_global(DType::Float32, 1, groups, true);
   const Var shared = b.local(DType::Float32, threads);
-  const Var t = b.special(SpecialKind::Local_thread_idx, 0, threads, DType::Int64);
-  const Var g = b.special(SpecialKind::Workgroup_idx, 0, groups, DType::Int64);
-  const Var task = b.special(SpecialKind::Global_task_idx, 0, threads * groups, DType::Int64);
+  const Var t = b.special(SpecialKind::Local_thread_idx, threads, DType::Int64);
+  const Var g = b.special(SpecialKind::Workgroup_idx, groups, DType::Int64);
+  const Var task = b.special(SpecialKind::Global_task_idx, threads * groups, DType::Int64);
   b.store(shared, t, b.load(in, task));
   if (skip != 0) b.barrier();
   int64_t steps = 0;
@@ -126,7 +120,7 @@ std::string branch_error(const std::vector<double>& flags, F emit) {
   Builder b;
   const int64_t threads = static_cast<int64_t>(flags.size());
   const Var in = b.define_global(DType::Bool, 0, threads, false);
-  const Var t = b.special(SpecialKind::Local_thread_idx, 0, threads, DType::Int64);
+  const Var t = b.special(SpecialKind::Local_thread_idx, threads, DType::Int64);
   const Var flag = b.load(in, t);
   emit(b, flag);
   Array a(DType::Bool, flags);
@@ -144,8 +138,8 @@ TEST(InterpreterBarrier, NotReachedByAll) {
   for (const std::vector<double>& flags : {std::vector<double>{1, 0, 1}, {0, 1, 1}}) {
     const std::string error = branch_error(flags, body);
     expect_part(error, "barrier: cannot wait for all threads");
-    expect_part(error, flags[0] ? "thread [1,0,0] reaches the end without it"
-                                : "thread [0,0,0] reaches the end without it");
+    expect_part(error, flags[0] ? "thread 1 reaches the end without it"
+                                : "thread 0 reaches the end without it");
     expect_part(error, "`barrier` of kernel k3");
   }
 }
@@ -174,22 +168,18 @@ TEST(InterpreterBarrier, DifferentIterations) {
     b.end_range();
   });
   expect_part(error, "barrier: cannot wait in different iterations");
-  expect_part(error, "thread [1,0,0] is in iteration 1, thread [0,0,0] in 0");
+  expect_part(error, "thread 1 is in iteration 1, thread 0 in 0");
 }
 
-enum class Space { Local, Buffer, Global };
+enum class Space { Local, Global };
 
 // Thread t of 4 runs `first` and, after a barrier if there is one, `second`.
 template <class A, class B>
 std::string race_error(Space space, bool barrier, A first, B second, bool reverse = false) {
   Builder b;
-  Var memory;
-  switch (space) {
-    case Space::Local: memory = b.local(DType::Int64, 8); break;
-    case Space::Buffer: memory = b.buffer(DType::Int64, 8); break;
-    case Space::Global: memory = b.define_global(DType::Int64, 0, 8, true); break;
-  }
-  const Var t = b.special(SpecialKind::Local_thread_idx, 0, 4, DType::Int64);
+  const Var memory =
+      space == Space::Local ? b.local(DType::Int64, 8) : b.define_global(DType::Int64, 0, 8, true);
+  const Var t = b.special(SpecialKind::Local_thread_idx, 4, DType::Int64);
   first(b, memory, t);
   if (barrier) b.barrier();
   second(b, memory, t);
@@ -223,7 +213,7 @@ void write_from_the_end(Builder& b, Var memory, Var t) {
 void nothing(Builder&, Var, Var) {}
 
 TEST(InterpreterRace, BetweenThreadsOfAGroup) {
-  for (const Space space : {Space::Local, Space::Buffer, Space::Global})
+  for (const Space space : {Space::Local, Space::Global})
     for (const bool reverse : {false, true}) {
       const auto race = [&](auto first, auto second) {
         const std::string error = race_error(space, false, first, second, reverse);
@@ -243,15 +233,15 @@ TEST(InterpreterRace, BetweenThreadsOfAGroup) {
       clean(read_first, read_next);
       clean(write_seven, nothing);  // equal values
       const std::string error = race_error(space, true, write_first, nothing, reverse);
-      expect_part(error, "store: cannot write element 0 of %0: thread [");
-      expect_part(error, "] wrote it since the last barrier");
+      expect_part(error, "store: cannot write element 0 of %0: thread ");
+      expect_part(error, " wrote it since the last barrier");
     }
 }
 
 TEST(InterpreterRace, NamesTheThreads) {
   const std::string error = race_error(Space::Local, false, write_own, read_first);
-  expect_part(error, "load: cannot read element 0 of %0: thread [0,0,0] wrote it");
-  expect_part(error, "workgroup [0,0,0], thread [1,0,0]");
+  expect_part(error, "load: cannot read element 0 of %0: thread 0 wrote it");
+  expect_part(error, "workgroup 0, thread 1");
   const std::string several = race_error(Space::Local, false, read_first, write_from_the_end);
   expect_part(several, "store: cannot write element 0 of %0: other threads read it since");
 }
@@ -260,8 +250,8 @@ TEST(InterpreterRace, NamesTheThreads) {
 template <class A, class B>
 std::string group_error(A first, B second, bool reverse, bool global = true) {
   Builder b;
-  const Var memory = global ? b.define_global(DType::Int64, 0, 8, true) : b.buffer(DType::Int64, 8);
-  const Var g = b.special(SpecialKind::Workgroup_idx, 0, 3, DType::Int64);
+  const Var memory = global ? b.define_global(DType::Int64, 0, 8, true) : b.local(DType::Int64, 8);
+  const Var g = b.special(SpecialKind::Workgroup_idx, 3, DType::Int64);
   first(b, memory, g);
   second(b, memory, g);
   Array a(DType::Int64, 8);
@@ -295,7 +285,7 @@ TEST(InterpreterRace, BetweenGroups) {
 TEST(InterpreterRace, BarriersDoNotOrderGroups) {
   Builder b;
   const Var memory = b.define_global(DType::Int64, 0, 4, true);
-  const Var task = b.special(SpecialKind::Global_task_idx, 0, 4, DType::Int64);
+  const Var task = b.special(SpecialKind::Global_task_idx, 4, DType::Int64);
   b.store(memory, task, task);
   b.barrier();
   b.load(memory, b.alu(AluOp::Xor, {task, b.constant(i64(2))}));
@@ -307,7 +297,7 @@ TEST(InterpreterRace, ArgumentsThatAreOneMemory) {
   Builder b;
   const Var in = b.define_global(DType::Int64, 0, 4, false);
   const Var out = b.define_global(DType::Int64, 1, 4, true);
-  const Var g = b.special(SpecialKind::Workgroup_idx, 0, 3, DType::Int64);
+  const Var g = b.special(SpecialKind::Workgroup_idx, 3, DType::Int64);
   b.store(out, g, b.load(in, b.alu(AluOp::Add, {g, b.constant(i64(1))})));
   const Kernel k = launched(b, 3, 1);
   Array x(DType::Int64, 4), y(DType::Int64, 4);

@@ -50,7 +50,7 @@ inline void run(const Kernel& kernel, const std::vector<Array*>& arrays,
   ASSERT_EQ(parse(print(kernel)), kernel);
   std::vector<Memory> memories;
   for (Array* a : arrays) memories.push_back(a->memory());
-  interpret(kernel, memories, vars, options);
+  Interpreter(kernel).run(memories, vars, options);
 }
 
 // The error that a run gives; also of kernels that do not verify, if their structure is valid.
@@ -60,7 +60,7 @@ inline std::string error_of(const Kernel& kernel, const std::vector<Array*>& arr
   std::vector<Memory> memories;
   for (Array* a : arrays) memories.push_back(a->memory());
   try {
-    interpret(kernel, memories, vars, options);
+    Interpreter(kernel).run(memories, vars, options);
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Runtime);
     return e.what();

@@ -21,35 +21,24 @@ TEST(Interpreter, ConstantsInEveryLane) {
 }
 
 TEST(Interpreter, PositionsInTheLaunch) {
-  const std::array<int64_t, 3> grid{3, 2, 2}, local{2, 3, 1};
-  const int64_t total = 3 * 2 * 2 * 2 * 3;
   Builder b;
-  const Var g = b.define_global(DType::Int32, 0, total * 9, true);
-  Var position = b.constant(i64(0));
-  std::vector<Var> values;
-  for (int dim = 0; dim < 3; ++dim) {
-    const int64_t extent = grid[dim] * local[dim];
-    values.push_back(b.special(SpecialKind::Global_task_idx, dim, extent, DType::Int64));
-    values.push_back(b.special(SpecialKind::Workgroup_idx, dim, grid[dim], DType::Int64));
-    values.push_back(b.special(SpecialKind::Local_thread_idx, dim, local[dim], DType::Int64));
-    position = b.alu(AluOp::Mulacc, {position, b.constant(i64(extent)), values[3 * dim]});
-  }
-  for (int i = 0; i < 9; ++i) {
-    const Var at = b.alu(AluOp::Mulacc, {position, b.constant(i64(9)), b.constant(i64(i))});
+  const Var g = b.define_global(DType::Int32, 0, 36, true);
+  const Var task = b.special(SpecialKind::Global_task_idx, 12, DType::Int64);
+  const Var values[] = {task, b.special(SpecialKind::Workgroup_idx, 3, DType::Int64),
+                        b.special(SpecialKind::Local_thread_idx, 4, DType::Int64)};
+  for (int i = 0; i < 3; ++i) {
+    const Var at = b.alu(AluOp::Mulacc, {task, b.constant(i64(3)), b.constant(i64(i))});
     b.store(g, at, b.cast(values[i], DType::Int32));
   }
   Kernel k = b.take();
-  k.grid = grid;
-  k.local = local;
-  Array a(DType::Int32, total * 9);
+  k.grid = 3;
+  k.local = 4;
+  Array a(DType::Int32, 36);
   run(k, {&a});
-  for (int64_t x = 0; x < 6; ++x)
-    for (int64_t y = 0; y < 6; ++y)
-      for (int64_t z = 0; z < 2; ++z) {
-        const size_t at = static_cast<size_t>((x * 6 + y) * 2 + z) * 9;
-        const int64_t expected[] = {x, x / 2, x % 2, y, y / 3, y % 3, z, z, 0};
-        for (int i = 0; i < 9; ++i) EXPECT_EQ(a.at(at + i).as_int64(), expected[i]) << at << i;
-      }
+  for (int64_t task = 0; task < 12; ++task) {
+    const int64_t expected[] = {task, task / 4, task % 4};
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(a.at(3 * task + i).as_int64(), expected[i]) << task;
+  }
 }
 
 // out[0] = sum over nested loops, through an Acc, of i * 10 + j; Unroll counts as a Range.
@@ -60,7 +49,7 @@ TEST(Interpreter, RangesUnrollAndAcc) {
   const Var sum = b.acc(zero), inner_max = b.acc(zero);
   const Var i = b.range(b.constant(i64(4)));
   const Var count = b.acc(zero);  // starts anew in each iteration
-  const Var j = b.unroll(3);
+  const Var j = b.add(Unroll{3}, {}, {DType::Int64});
   b.assign(count, b.alu(AluOp::Add, {count, b.constant(i64(1))}));
   const Var term = b.alu(AluOp::Mulacc, {i, b.constant(i64(10)), j});
   b.assign(sum, b.alu(AluOp::Add, {sum, term}));
@@ -96,7 +85,7 @@ TEST(Interpreter, RangeBounds) {
 TEST(Interpreter, If) {
   Builder b;
   const Var g = b.define_global(DType::Int64, 0, 8, true);
-  const Var t = b.special(SpecialKind::Global_task_idx, 0, 8, DType::Int64);
+  const Var t = b.special(SpecialKind::Global_task_idx, 8, DType::Int64);
   const Var result = b.acc(b.constant(i64(-1)));
   b.if_(b.alu(AluOp::Cmplt, {t, b.constant(i64(5))}));
   b.if_(b.alu(AluOp::Cmplt, {b.constant(i64(2)), t}));
@@ -105,8 +94,8 @@ TEST(Interpreter, If) {
   b.end_if();
   b.store(g, t, result);
   Kernel k = b.take();
-  k.grid = {4, 1, 1};
-  k.local = {2, 1, 1};
+  k.grid = 4;
+  k.local = 2;
   Array a(DType::Int64, 8);
   run(k, {&a});
   EXPECT_EQ(a.values(), (std::vector<double>{-1, -1, -1, 3, 4, -1, -1, -1}));
@@ -117,7 +106,7 @@ TEST(Interpreter, DefineVar) {
   const Var g = b.define_global(DType::Int64, 0, 3, true);
   const Var n = b.define_var({"n", 1, 9}), m = b.define_var({"m", 1, 9}, DType::Int64);
   const Var again = b.define_var({"n", 1, 9}, DType::Int64);
-  b.store(g, b.constant(i64(0)), b.vectorize({n, m, again}));
+  b.store(g, b.constant(i64(0)), b.shuffle({n, m, again}, {0, 1, 2}));
   const Kernel k = b.take();
   Array a(DType::Int64, 3);
   run(k, {&a}, {4, 7});
@@ -152,12 +141,12 @@ TEST(Interpreter, GathersAndMasks) {
   EXPECT_EQ(y.values(), (std::vector<double>{40, -10, 40, 0, 30, 40, 0, 0, 20, -10, 0, 30}));
 }
 
-TEST(Interpreter, GepVectorizeBitcast) {
+TEST(Interpreter, ShuffleAndBitcast) {
   Builder b;
   const Var g = b.define_global(DType::Uint32, 0, 8, true);
   const Var v = b.vconst({f32(1), f32(2), f32(-0.0), f32(4)});
   const Var swapped = b.shuffle(v, {2, 0});
-  const Var joined = b.vectorize({b.shuffle(swapped, {1}), b.shuffle(v, {3})});
+  const Var joined = b.shuffle({b.shuffle(swapped, {1}), b.shuffle(v, {3})}, {0, 1});
   b.store(g, b.constant(i64(0)), b.bitcast(swapped, DType::Uint32));
   b.store(g, b.constant(i64(2)), b.bitcast(joined, DType::Uint32));
   const Var minus = b.constant(Scalar::of(DType::Int32, -1));
@@ -172,7 +161,7 @@ TEST(Interpreter, GepVectorizeBitcast) {
 }
 
 TEST(Interpreter, WmmaOfSeveralDTypes) {
-  const int64_t m = 2, n = 3, k = 4;
+  const int64_t m = 2, n = 2, k = 4;
   for (const auto& [in, sum] : {std::pair{DType::Float32, DType::Float32},
                                 {DType::Float16, DType::Float32},
                                 {DType::Float16, DType::Float16},
@@ -183,7 +172,8 @@ TEST(Interpreter, WmmaOfSeveralDTypes) {
     const Var gc = b.define_global(sum, 2, m * n, true);
     const Var zero = b.constant(i64(0));
     const Var c = b.load(gc, zero, m * n);
-    b.store(gc, zero, b.wmma({m, n, k}, b.load(ga, zero, m * k), b.load(gb, zero, k * n), c));
+    const Wmma shape{m, n, k, {{1, 2, 4}, {1, 2, 4}, {1, 2}}};  // whole tiles in one thread
+    b.store(gc, zero, b.wmma(shape, b.load(ga, zero, m * k), b.load(gb, zero, k * n), c));
     std::vector<double> av(m * k), bv(k * n), cv(m * n), expected(m * n);
     std::iota(av.begin(), av.end(), -3);
     std::iota(bv.begin(), bv.end(), 1);
@@ -203,13 +193,13 @@ TEST(Interpreter, SimdReduceWithinItsGroups) {
   for (const bool reverse : {false, true}) {
     Builder b;
     const Var out = b.define_global(DType::Int64, 0, 24, true);
-    const Var task = b.special(SpecialKind::Global_task_idx, 0, 24, DType::Int64);
+    const Var task = b.special(SpecialKind::Global_task_idx, 24, DType::Int64);
     const Var sum = b.simd_reduce(AluOp::Add, 4, task);
     const Var most = b.simd_reduce(AluOp::Max, 4, b.alu(AluOp::Neg, {task}));
     b.store(out, task, b.alu(AluOp::Add, {b.alu(AluOp::Mul, {sum, b.constant(i64(100))}), most}));
     Kernel k = b.take();
-    k.grid = {2, 1, 1};
-    k.local = {12, 1, 1};
+    k.grid = 2;
+    k.local = 12;
     Array a(DType::Int64, 24);
     run(k, {&a}, {}, {.reverse_order = reverse});
     for (int64_t i = 0; i < 24; ++i) {
@@ -221,11 +211,11 @@ TEST(Interpreter, SimdReduceWithinItsGroups) {
 
 TEST(Interpreter, CustomIsUnsupported) {
   Builder b;
-  b.custom({"magic", "magic($0)", true}, {b.constant(i64(1))}, {DType::Int64});
+  b.custom({"magic", "magic($0)"}, {b.constant(i64(1))}, {DType::Int64});
   Kernel k = b.take();
   k.name = "k7";
   try {
-    interpret(k, {});
+    Interpreter(k).run({});
     FAIL();
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Unsupported);
@@ -236,7 +226,7 @@ TEST(Interpreter, CustomIsUnsupported) {
 TEST(Interpreter, RefusesAnInvalidStructure) {
   Kernel k;
   k.body.push_back({EndIf{}, {}, {}});
-  EXPECT_THROW(interpret(k, {}), InternalError);
+  EXPECT_THROW(Interpreter(k).run({}), InternalError);
 }
 
 TEST(Interpreter, EveryDTypeInMemory) {
@@ -244,12 +234,12 @@ TEST(Interpreter, EveryDTypeInMemory) {
     const DType dtype = static_cast<DType>(d);
     Builder b;
     const Var in = b.define_global(dtype, 0, 8, false), out = b.define_global(dtype, 1, 8, true);
-    const Var local = b.local(dtype, 8), buffer = b.buffer(dtype, 8);
+    const Var local = b.local(dtype, 8), other = b.local(dtype, 8);
     const Var zero = b.constant(i64(0)), three = b.constant(i64(3));
     b.store(local, zero, b.load(in, zero, 8));
-    b.store(buffer, zero, b.load(local, zero, 8));
-    b.store(out, zero, b.load(buffer, zero, 3));
-    b.store(out, three, b.load(buffer, three, 5));
+    b.store(other, zero, b.load(local, zero, 8));
+    b.store(out, zero, b.load(other, zero, 3));
+    b.store(out, three, b.load(other, three, 5));
     Array x(dtype, std::vector<double>{0, 1, -1, 0.1, 127, -128, 3e5, -3e5}), y(dtype, 8);
     run(b.take(), {&x, &y});
     EXPECT_EQ(x.bytes, y.bytes) << name_of(dtype);
@@ -268,26 +258,24 @@ TEST(Interpreter, ABoolIsAnyByteOtherThanZero) {
 }
 
 TEST(Interpreter, WorkgroupMemoryStartsUndefined) {
-  for (const bool local : {true, false}) {
-    Builder b;
-    const Var out = b.define_global(DType::Float32, 0, 2, true);
-    const Var ints = b.define_global(DType::Int8, 1, 2, true);
-    const Var f = local ? b.local(DType::Float32, 4) : b.buffer(DType::Float32, 4);
-    const Var i = local ? b.local(DType::Int8, 4) : b.buffer(DType::Int8, 4);
-    const Var group = b.special(SpecialKind::Workgroup_idx, 0, 2, DType::Int64);
-    // What one group leaves behind, the next one does not see.
-    b.store(out, group, b.load(f, b.constant(i64(2))));
-    b.store(ints, group, b.load(i, b.constant(i64(2))));
-    b.store(f, b.constant(i64(2)), b.constant(f32(1)));
-    b.store(i, b.constant(i64(2)), b.constant(Scalar::of(DType::Int8, 1)));
-    Kernel k = b.take();
-    k.grid = {2, 1, 1};
-    Array x(DType::Float32, 2), y(DType::Int8, 2);
-    run(k, {&x, &y});
-    for (int g = 0; g < 2; ++g) {
-      EXPECT_TRUE(std::isnan(x.at(g).as_double())) << g;
-      EXPECT_EQ(y.at(g).as_int64(), static_cast<int8_t>(0xa5)) << g;
-    }
+  Builder b;
+  const Var out = b.define_global(DType::Float32, 0, 2, true);
+  const Var ints = b.define_global(DType::Int8, 1, 2, true);
+  const Var f = b.local(DType::Float32, 4);
+  const Var i = b.local(DType::Int8, 4);
+  const Var group = b.special(SpecialKind::Workgroup_idx, 2, DType::Int64);
+  // What one group leaves behind, the next one does not see.
+  b.store(out, group, b.load(f, b.constant(i64(2))));
+  b.store(ints, group, b.load(i, b.constant(i64(2))));
+  b.store(f, b.constant(i64(2)), b.constant(f32(1)));
+  b.store(i, b.constant(i64(2)), b.constant(Scalar::of(DType::Int8, 1)));
+  Kernel k = b.take();
+  k.grid = 2;
+  Array x(DType::Float32, 2), y(DType::Int8, 2);
+  run(k, {&x, &y});
+  for (int g = 0; g < 2; ++g) {
+    EXPECT_TRUE(std::isnan(x.at(g).as_double())) << g;
+    EXPECT_EQ(y.at(g).as_int64(), static_cast<int8_t>(0xa5)) << g;
   }
 }
 
@@ -296,14 +284,14 @@ TEST(Interpreter, ReverseOrderRunsTheLastThreadFirst) {
   Builder b;
   const Var order = b.define_global(DType::Int64, 0, 6, true);
   const Var counter = b.define_global(DType::Int64, 1, 1, true);
-  const Var t = b.special(SpecialKind::Global_task_idx, 0, 6, DType::Int64);
+  const Var t = b.special(SpecialKind::Global_task_idx, 6, DType::Int64);
   const Var zero = b.constant(i64(0));
   const Var count = b.load(counter, zero);
   b.store(order, count, t);
   b.store(counter, zero, b.alu(AluOp::Add, {count, b.constant(i64(1))}));
   Kernel k = b.take();
-  k.grid = {2, 1, 1};
-  k.local = {3, 1, 1};
+  k.grid = 2;
+  k.local = 3;
   for (const bool reverse : {false, true}) {
     Array o(DType::Int64, 6), c(DType::Int64, 1);
     run(k, {&o, &c}, {}, {.check_races = false, .reverse_order = reverse});
@@ -318,7 +306,7 @@ TEST(Interpreter, IsFastEnoughForTests) {
   const int64_t size = 1 << 20;
   Builder b;
   const Var g = b.define_global(DType::Float32, 0, size, true);
-  const Var group = b.special(SpecialKind::Workgroup_idx, 0, 64, DType::Int64);
+  const Var group = b.special(SpecialKind::Workgroup_idx, 64, DType::Int64);
   const Var base = b.alu(AluOp::Mul, {group, b.constant(i64(size / 64))});
   const Var i = b.range(b.constant(i64(size / 64)));
   const Var at = b.alu(AluOp::Add, {base, i});
@@ -326,7 +314,7 @@ TEST(Interpreter, IsFastEnoughForTests) {
   b.store(g, at, b.alu(AluOp::Mulacc, {x, x, x}));
   b.end_range();
   Kernel k = b.take();
-  k.grid = {64, 1, 1};
+  k.grid = 64;
   Array a(DType::Float32, size);
   const auto start = std::chrono::steady_clock::now();
   run(k, {&a});

@@ -15,16 +15,15 @@ namespace {
 Kernel every_kind() {
   Builder b;
   const Var g = b.define_global(DType::Float32, 0, 64, true);
-  const Var buffer = b.buffer(DType::Bfloat16, 8);
   const Var local = b.local(DType::Float32, 8);
   const Var zero = b.constant(Scalar::of(DType::Int64, 0));
   const Var v = b.vconst({Scalar::of(DType::Float32, -0.0), Scalar::of(DType::Float32, 0.1)});
-  const Var group = b.special(SpecialKind::Global_task_idx, 1, 4, DType::Int32);
-  b.special(SpecialKind::Local_thread_idx, 2, 4, DType::Int32);
+  const Var group = b.special(SpecialKind::Global_task_idx, 4, DType::Int32);
+  b.special(SpecialKind::Local_thread_idx, 4, DType::Int32);
   const Var n = b.define_var({"n", 1, 9}, DType::Int64);
   const Var acc = b.acc(v);
   const Var i = b.range(n);
-  const Var u = b.unroll(2);
+  const Var u = b.add(Unroll{2}, {}, {DType::Int64});
   const Var sum = b.alu(AluOp::Add, {i, u});
   const Var condition = b.alu(AluOp::Cmplt, {sum, n});
   b.if_(condition);
@@ -36,18 +35,17 @@ Kernel every_kind() {
   b.barrier();
   const Var bits = b.bitcast(b.shuffle(acc, {0}), DType::Uint32);
   const Var scalar = b.cast(bits, DType::Float32);
-  const Var tile = b.vectorize({scalar, scalar, scalar, scalar});
-  const Var product = b.wmma({2, 2, 2}, tile, tile, tile);
+  const Var tile = b.splat(scalar, 2);
+  const Var product = b.wmma({2, 2, 2, {{1, 2}, {2, 1}, {1, 2}}}, tile, tile, tile);
   b.prefetch(g, zero);
   b.store(g, zero, product, {}, true);
-  b.store(buffer, b.cast(group, DType::Int64), b.cast(b.shuffle(product, {3}), DType::Bfloat16),
-          condition);
-  b.custom({"my op", "$0 \"+\" $1\n", false}, {scalar, scalar}, {DType::Float32});
+  b.store(local, b.cast(group, DType::Int64), b.shuffle(product, {1}), condition);
+  b.custom({"my op", "$0 \"+\" $1\n"}, {scalar, scalar}, {DType::Float32});
   b.simd_reduce(AluOp::Max, 8, scalar);
   Kernel k = b.take();
   k.name = "every_kind";
-  k.grid = {4, 2, 1};
-  k.local = {8, 1, 2};
+  k.grid = 8;
+  k.local = 16;
   return k;
 }
 
@@ -80,9 +78,9 @@ TEST(LowerText, RoundTripsEveryDTypeAndSpecialValues) {
 
 TEST(LowerText, PrintsTheDocumentedForm) {
   const char* text =
-      "kernel @k0 grid=[4,1,1] local=[1,1,1] {\n"
+      "kernel @k0 grid=4 local=1 {\n"
       "  %0 = define_global index=0 size=64 writable=true : ptr f32\n"
-      "  %1 = special Workgroup_idx dim=0 bound=4 : i64\n"
+      "  %1 = special Workgroup_idx bound=4 : i64\n"
       "  %2 = const i64(16) : i64\n"
       "  %3 = alu mul %1 %2 : i64\n"
       "  %4 = range %2 : i64\n"
@@ -115,7 +113,7 @@ TEST(LowerText, ReadsSeveralKernelsAndComments) {
 
 std::string error_of(const std::string& body) {
   try {
-    parse("kernel @k grid=[1,1,1] local=[1,1,1] {\n" + body + "\n}\n");
+    parse("kernel @k grid=1 local=1 {\n" + body + "\n}\n");
   } catch (const UserError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Parse);
     return e.what();
@@ -141,10 +139,10 @@ TEST(LowerText, ErrorsNameLineAndColumn) {
   expect_error("  %0 = const i64(1)", "expected `:`", "line 3, column 1,");
   expect_error("  %0 = define_global size=1 : ptr f32", "index=", "line 2, column 22,");
   expect_error("  %0 = alu frob %1 : f32", "AluOp", "line 2, column ");
-  expect_error("  %0 = special Where dim=0 bound=1 : i64", "Where", "line 2, column ");
-  EXPECT_THROW(parse("kernel @k grid=[1,1] local=[1,1,1] {}"), UserError);
-  EXPECT_THROW(parse("kernel @k grid=[1,1,1] local=[1,1,1] {} x"), UserError);
-  EXPECT_THROW(parse("kernel @k grid=[1,1,1] local=[1,1,1] {"), UserError);
+  expect_error("  %0 = special Where bound=1 : i64", "Where", "line 2, column ");
+  EXPECT_THROW(parse("kernel @k grid=[1,1,1] local=1 {}"), UserError);
+  EXPECT_THROW(parse("kernel @k grid=1 local=1 {} x"), UserError);
+  EXPECT_THROW(parse("kernel @k grid=1 local=1 {"), UserError);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ inline lower::Builder kernel_named(const std::string& name, int64_t groups = 1,
                                    int64_t threads = 1) {
   lower::Kernel kernel;
   kernel.name = name;
-  kernel.grid = {groups, 1, 1};
-  kernel.local = {threads, 1, 1};
+  kernel.grid = groups;
+  kernel.local = threads;
   return lower::Builder(std::move(kernel));
 }
 
@@ -28,7 +28,7 @@ inline lower::Kernel doubling(DType dtype, bool masked) {
   lower::Builder b = kernel_named("doubling", 4, 64);
   const lower::Var out = b.define_global(dtype, 0, 1000, true);
   const lower::Var in = b.define_global(dtype, 1, 1000, false);
-  const lower::Var task = b.special(lower::SpecialKind::Global_task_idx, 0, 256, DType::Int64);
+  const lower::Var task = b.special(lower::SpecialKind::Global_task_idx, 256, DType::Int64);
   const lower::Var i = b.alu(AluOp::Mul, {task, index_constant(b, 4)});
   lower::Var valid;
   if (masked) valid = b.alu(AluOp::Cmplt, {i, index_constant(b, 1000)});

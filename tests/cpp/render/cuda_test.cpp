@@ -11,8 +11,8 @@ using lower::Builder;
 using lower::Var;
 
 TEST(Cuda, Elementwise) {
-  EXPECT_EQ(render_cuda(doubling(DType::Float64, true)), R"(
-// 4 x 1 x 1 workgroups of 64 x 1 x 1 threads
+  EXPECT_EQ(render_c_like(doubling(DType::Float64, true), cuda_dialect()), R"(
+// 4 workgroups of 64 threads
 extern "C" __global__ void __launch_bounds__(64)
 doubling(double* b0,
          const double* b1) {
@@ -49,7 +49,7 @@ TEST(Cuda, NarrowFloatsAreBits) {
   const Var x = b.cast(b.load(out, index_constant(b, 0)), DType::Float32);
   const Var y = b.cast(b.alu(AluOp::Exp, {x}), DType::Float16);
   b.store(out, index_constant(b, 1), y);
-  const std::string text = render_cuda(b.take());
+  const std::string text = render_c_like(b.take(), cuda_dialect());
   expect_contains(text, "struct rune_half { unsigned short bits; };");
   expect_contains(text, "= rune_from_half(v2);");
   expect_contains(text, "= expf(v3);");
@@ -64,7 +64,7 @@ TEST(Cuda, SymbolicVariablesAreOneStruct) {
   b.store(local, index_constant(b, 0), b.define_var({"n", 1, 100}));
   b.barrier();
   b.store(out, index_constant(b, 0), b.load(local, index_constant(b, 0)));
-  const std::string text = render_cuda(b.take());
+  const std::string text = render_c_like(b.take(), cuda_dialect());
   expect_contains(text, "const rune_vars<1> vars");
   expect_contains(text, "= vars.v[0];");
   expect_contains(text, "__shared__ __align__(16) long long m1[32];");

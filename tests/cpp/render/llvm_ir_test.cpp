@@ -12,7 +12,7 @@ using lower::Builder;
 using lower::Kernel;
 using lower::Var;
 
-Builder named(const std::string& name, std::array<int64_t, 3> grid = {1, 1, 1}) {
+Builder named(const std::string& name, int64_t grid = 1) {
   Kernel kernel;
   kernel.name = name;
   kernel.grid = grid;
@@ -29,15 +29,6 @@ void expect_lacks(const std::string& text, const std::string& part) {
 
 Var i64(Builder& b, int64_t value) {
   return b.constant(Scalar::of(DType::Int64, value));
-}
-
-TEST(LlvmIr, SymbolsAreIdentifiersAndNotLibm) {
-  EXPECT_EQ(llvm_symbol("fused_add_0"), "fused_add_0");
-  EXPECT_EQ(llvm_symbol("add.mul-3"), "add_mul_3");
-  EXPECT_EQ(llvm_symbol("3d"), "k3d");
-  EXPECT_EQ(llvm_symbol(""), "k");
-  EXPECT_EQ(llvm_symbol("exp"), "exp_");
-  EXPECT_EQ(llvm_symbol("expf"), "expf_");
 }
 
 TEST(LlvmIr, TextIsDeterministic) {
@@ -155,39 +146,25 @@ TEST(LlvmIr, FloatsCarryNoFastMathFlags) {
   expect_contains(text, "@llvm.fma.v16f32");
 }
 
-TEST(LlvmIr, DimensionsOfSizeOneCostNothing) {
-  const auto text_of = [](std::array<int64_t, 3> grid) {
-    Builder b = named("k", grid);
-    const Var memory = b.define_global(DType::Int64, 0, 64, true);
-    const Var y = b.special(lower::SpecialKind::Workgroup_idx, 1, grid[1], DType::Int64);
-    b.store(memory, y, y);
-    return render_llvm(b.take());
-  };
-  expect_lacks(text_of({1, 8, 1}), "udiv");
-  expect_contains(text_of({4, 8, 1}), "udiv i64 %task, 4");
-}
-
-TEST(LlvmIr, ScratchMemoryIsAlignedAndBounded) {
+TEST(LlvmIr, WorkgroupMemoryIsTheCallers) {
   Builder b = named("scratch");
-  const Var scratch = b.local(DType::Float32, 1024);
-  b.store(scratch, i64(b, 0), b.constant(Scalar::of(DType::Float32, 1.0)));
-  expect_contains(render_llvm(b.take()), "alloca [1024 x float], align 64");
-
-  Builder large = named("large");
-  large.local(DType::Float64, (256 << 10) / 8);
-  EXPECT_NO_THROW(render_llvm(large.kernel()));
-  large.local(DType::Int8, 1);
-  EXPECT_THROW(render_llvm(large.kernel()), InternalError);
+  b.define_global(DType::Float32, 0, 4, true);
+  b.local(DType::Int8, 65);
+  b.local(DType::Float32, 1024);
+  const std::string text = render_llvm(b.take());
+  expect_contains(text, "getelementptr ptr, ptr %buffers, i64 1");
+  expect_contains(text, "%m1 = getelementptr i8, ptr %t1, i64 0");
+  expect_contains(text, "%m2 = getelementptr i8, ptr %t1, i64 128");
 }
 
 TEST(LlvmIr, RefusesWhatTheCpuCannotRun) {
   Builder threads = named("threads");
   Kernel kernel = threads.take();
-  kernel.local = {32, 1, 1};
+  kernel.local = 32;
   EXPECT_THROW(render_llvm(kernel), InternalError);
 
   Builder custom = named("custom");
-  custom.add(lower::Custom{"my_op", "add $T $0, $1", true}, {i64(custom, 1)}, {DType::Int64});
+  custom.add(lower::Custom{"my_op", "add $T $0, $1"}, {i64(custom, 1)}, {DType::Int64});
   try {
     render_llvm(custom.kernel());
     FAIL() << "a Custom was rendered";

@@ -21,7 +21,7 @@ TEST(Msl, Elementwise) {
 #endif
 using namespace metal;
 
-// 4 x 1 x 1 workgroups of 64 x 1 x 1 threads
+// 4 workgroups of 64 threads
 [[kernel, max_total_threads_per_threadgroup(64)]]
 void doubling(device float* b0 [[buffer(0)]],
               device const float* b1 [[buffer(1)]],
@@ -77,8 +77,8 @@ TEST(Msl, SharedMemoryAndBarriers) {
   Builder b = kernel_named("k", 1, 32);
   const Var out = b.define_global(DType::Float32, 0, 32, true);
   const Var local = b.local(DType::Float32, 32);
-  const Var scratch = b.buffer(DType::Int8, 16);
-  const Var thread = b.special(lower::SpecialKind::Local_thread_idx, 0, 32, DType::Int32);
+  const Var scratch = b.local(DType::Int8, 16);
+  const Var thread = b.special(lower::SpecialKind::Local_thread_idx, 32, DType::Int32);
   b.store(local, thread, b.constant(Scalar::of(DType::Float32, 1.0)));
   b.store(scratch, b.constant(Scalar::of(DType::Int32, 0)), b.constant(Scalar::of(DType::Int8, 1)));
   b.barrier();
@@ -151,7 +151,7 @@ TEST(Msl, LimitsAreNamed) {
                   "metal: cannot render kernel many with 542 buffers (MSL allows 541)");
   Builder large = kernel_named("large");
   large.local(DType::Float32, 4096);
-  large.buffer(DType::Float32, 4097);
+  large.local(DType::Float32, 4097);
   expect_contains(message_of<UserError>([&] { render_msl(large.kernel()); }),
                   "with 32772 bytes of workgroup memory (MSL allows 32768)");
 }

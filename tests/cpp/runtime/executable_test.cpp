@@ -292,31 +292,6 @@ TEST_F(ExecutableTest, RunsFromSeveralThreadsAtOnce) {
   EXPECT_EQ(device->allocator().live, 1);  // the constant
 }
 
-TEST_F(ExecutableTest, RefusesSlotsThatDoNotExist) {
-  executable.arena_bytes = kBytes;
-  executable.constants = {std::vector<uint8_t>(kBytes)};
-  const auto invalid = [&](Step step) {
-    executable.steps = {std::move(step)};
-    EXPECT_THROW(executable.validate(), InternalError);
-  };
-  for (const Slot& slot : {input(1), input(-1), output(1), temporary(kBytes + 1), temporary(-1),
-                           constant(1), constant(0, kBytes + 1), input(0, -4)}) {
-    invalid(add(output(0), slot, 0));
-    invalid(Memory_Transfer{output(0), slot, 0});
-    invalid(Host_Callback{"f", [](std::span<void* const>) {}, {slot}});
-  }
-  invalid(Memory_Transfer{temporary(4), input(0), kBytes});
-  invalid(Memory_Transfer{output(0), constant(0, 4), kBytes});
-  invalid(Memory_Transfer{constant(0), input(0), kBytes});
-  invalid(Launch{nullptr, {}});
-  invalid(Host_Callback{"empty", {}, {}});
-  executable.steps = {add(output(0), temporary(0), 0),
-                      Memory_Transfer{temporary(0), constant(0), kBytes}};
-  EXPECT_NO_THROW(executable.validate());
-  executable.device = nullptr;
-  EXPECT_THROW(executable.validate(), InternalError);
-}
-
 TEST_F(ExecutableTest, RefusesTheWrongNumberOfArgumentsAndAMissingPreparation) {
   executable.steps = {add(output(0), input(0), 0)};
   executable.prepare();

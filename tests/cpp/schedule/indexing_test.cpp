@@ -3,6 +3,7 @@
 #include "schedule/indexing/indexing.h"
 
 #include "base/error.h"
+#include "expr_testing.h"
 #include "random_program.h"
 #include "reference.h"
 #include "schedule/indexing/demand.h"
@@ -25,7 +26,7 @@ class Follower {
     int64_t result = 0;
     int holding = 0;
     for (const Access& access : operand_accesses(graph_, v, index)) {
-      if (!access.mask.evaluate(value())) continue;
+      if (!sym::evaluate(access.mask, value())) continue;
       ++holding;
       result = element(access.value, access.index);
     }
@@ -42,13 +43,13 @@ class Follower {
   int64_t load(const Tensor& x, const Index& index) const {
     int64_t position = 0;
     for (size_t d = 0; d < index.size(); ++d) {
-      const int64_t i = index[d].evaluate(value());
+      const int64_t i = sym::evaluate(index[d], value());
       EXPECT_TRUE(0 <= i && i < x.shape[d])
           << "index " << i << " of dimension " << d << " of " << shape_text(x.shape);
       // An axis of size 1 has one element, whatever a simplified index says.
       position = position * x.shape[d] + i;
     }
-    EXPECT_EQ(sym::flatten_index(index, x.shape).evaluate(value()), position);
+    EXPECT_EQ(sym::evaluate(sym::flatten_index(index, x.shape), value()), position);
     return x.data.at(position);
   }
 
@@ -89,8 +90,8 @@ class Rule : public testing::Test {
     for (const Access& access : operand_accesses(b.graph(), v, variable_index(b.shape(v), 0))) {
       result += result.empty() ? "" : " | ";
       for (const sym::Expr& expr : access.index)
-        result += (&expr == access.index.data() ? "" : ", ") + expr.text();
-      if (!access.mask.is_true()) result += " if " + access.mask.text();
+        result += (&expr == access.index.data() ? "" : ", ") + sym::text_of(expr);
+      if (!access.mask.is_true()) result += " if " + sym::text_of(access.mask);
     }
     return result;
   }
@@ -132,8 +133,8 @@ TEST_F(Rule, Flip) {
 TEST_F(Rule, PadMasksBothSides) {
   const Value y = b.pad(input(b, {4}), {{2, 1}});
   const Access access = operand_accesses(b.graph(), y, variable_index({7}, 0))[0];
-  EXPECT_EQ(access.index[0].text(), "v0 - 2");
-  EXPECT_EQ(access.mask.conditions().size(), 2u) << access.mask.text();
+  EXPECT_EQ(sym::text_of(access.index[0]), "v0 - 2");
+  EXPECT_EQ(access.mask.conditions().size(), 2u) << sym::text_of(access.mask);
 }
 
 TEST_F(Rule, PadOnOneSideHasOneCondition) {
@@ -147,7 +148,7 @@ TEST_F(Rule, ShrinkOfThePaddingNeedsNoMask) {
   const Index index = operand_accesses(b.graph(), y, variable_index({4}, 0))[0].index;
   const Access access = operand_accesses(b.graph(), padded, index)[0];
   EXPECT_TRUE(access.mask.is_true());
-  EXPECT_EQ(access.index[0].text(), "v0");
+  EXPECT_EQ(sym::text_of(access.index[0]), "v0");
 }
 
 TEST_F(Rule, CatSelectsOneOperand) {
@@ -156,11 +157,11 @@ TEST_F(Rule, CatSelectsOneOperand) {
   const std::vector<Access> accesses =
       operand_accesses(b.graph(), joined, variable_index({7, 3}, 0));
   ASSERT_EQ(accesses.size(), 2u);
-  EXPECT_EQ(accesses[1].index[0].text(), "v0 - 2");
+  EXPECT_EQ(sym::text_of(accesses[1].index[0]), "v0 - 2");
   for (int64_t i = 0; i < 7; ++i) {
     const auto at = [i](uint32_t) { return i; };
-    EXPECT_EQ(accesses[0].mask.evaluate(at), i < 2);
-    EXPECT_EQ(accesses[1].mask.evaluate(at), i >= 2);
+    EXPECT_EQ(sym::evaluate(accesses[0].mask, at), i < 2);
+    EXPECT_EQ(sym::evaluate(accesses[1].mask, at), i >= 2);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "expr_testing.h"
 #include "graph/text.h"
 #include "schedule/analysis/accesses.h"
 #include "schedule_testing.h"
@@ -276,7 +277,7 @@ class ScheduleRunner {
   }
 
   int64_t read(const Access& access) {
-    if (!access.mask.evaluate([](uint32_t) { return 0; })) return 0;
+    if (!sym::evaluate(access.mask, [](uint32_t) { return 0; })) return 0;
     return element(access.value, access.index);
   }
 
@@ -297,7 +298,7 @@ class ScheduleRunner {
     std::vector<int64_t> operands;
     for (const Access& access : operand_accesses(graph_, v, index)) {
       const bool selects = evaluation_of(node) == Evaluation::Select;
-      if (selects && !access.mask.evaluate([](uint32_t) { return 0; })) continue;
+      if (selects && !sym::evaluate(access.mask, [](uint32_t) { return 0; })) continue;
       operands.push_back(read(access));
     }
     return evaluation_of(node) == Evaluation::Alu ? scalar(op_of(node), operands) : operands.at(0);

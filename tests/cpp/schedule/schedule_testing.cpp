@@ -22,7 +22,6 @@ Capabilities cores() {
   caps.num_cores = 2;
   caps.vector_bits = 512;
   caps.num_vector_registers = 32;
-  caps.l1_bytes = 32 << 10;
   caps.l2_bytes = 1 << 20;
   caps.last_level_bytes = 32 << 20;
   caps.bandwidth_bytes_per_ns = 10;

@@ -6,12 +6,12 @@
 #include <numeric>
 #include <random>
 
-#include "symbolic/expr.h"
+#include "expr_testing.h"
 
 namespace rune::sym {
 
 void PrintTo(const Expr& e, std::ostream* out) {
-  *out << e.text();
+  *out << text_of(e);
 }
 
 namespace {
@@ -95,10 +95,10 @@ Checked random_expr(Rng& rng, const Space& space, int depth) {
 void expect_canonical(const Expr& e) {
   for (size_t t = 0; t < e.terms().size(); ++t) {
     const Atom& atom = *e.terms()[t].atom;
-    EXPECT_NE(e.terms()[t].coefficient, 0) << e.text();
+    EXPECT_NE(e.terms()[t].coefficient, 0) << text_of(e);
     if (atom.kind == Atom::Kind::Variable) continue;
-    EXPECT_FALSE(atom.inner.is_constant()) << e.text();
-    EXPECT_GT(atom.divisor, 1) << e.text();
+    EXPECT_FALSE(atom.inner.is_constant()) << text_of(e);
+    EXPECT_GT(atom.divisor, 1) << text_of(e);
     expect_canonical(atom.inner);
   }
 }
@@ -113,15 +113,15 @@ TEST(RandomExpr, AgreesWithDirectEvaluation) {
     const Bounds bounds = e.bounds();
     const int64_t divisor = e.known_divisor();
     for (size_t p = 0; p < space.points.size(); ++p) {
-      const int64_t value = e.evaluate([&](uint32_t v) { return space.points[p][v]; });
-      ASSERT_EQ(value, checked.values[p]) << "seed " << seed << ": " << e.text();
-      ASSERT_LE(bounds.low, value) << "seed " << seed << ": " << e.text();
-      ASSERT_GE(bounds.high, value) << "seed " << seed << ": " << e.text();
+      const int64_t value = evaluate(e, [&](uint32_t v) { return space.points[p][v]; });
+      ASSERT_EQ(value, checked.values[p]) << "seed " << seed << ": " << text_of(e);
+      ASSERT_LE(bounds.low, value) << "seed " << seed << ": " << text_of(e);
+      ASSERT_GE(bounds.high, value) << "seed " << seed << ": " << text_of(e);
       ASSERT_TRUE(divisor ? value % divisor == 0 : value == 0) << "seed " << seed;
     }
     // Idempotence: rebuilding from the variables changes nothing.
     const Expr rebuilt = e.substitute([&](uint32_t v) { return space.variable(v); });
-    ASSERT_EQ(rebuilt.text(), e.text()) << "seed " << seed;
+    ASSERT_EQ(text_of(rebuilt), text_of(e)) << "seed " << seed;
     ASSERT_EQ(rebuilt, e) << "seed " << seed;
     ASSERT_EQ(rebuilt.hash(), e.hash()) << "seed " << seed;
   }
@@ -137,8 +137,8 @@ TEST(RandomExpr, QuotientAndRemainderRestoreTheValue) {
     }
     const int64_t c = pick(rng, 1, 24), d = pick(rng, 1, 6), k = pick(rng, 1, 5);
     const auto expect_same = [&](const char* rule, const Expr& a, const Expr& b) {
-      EXPECT_EQ(a.text(), b.text()) << rule << " with e = " << e.text() << ", c = " << c
-                                    << ", d = " << d << ", seed " << seed;
+      EXPECT_EQ(text_of(a), text_of(b)) << rule << " with e = " << text_of(e) << ", c = " << c
+                                        << ", d = " << d << ", seed " << seed;
       EXPECT_EQ(a, b);
     };
     expect_same("(e//c*c + e%c)*k = e*k", (floordiv(e, c) * c + mod(e, c)) * k, e * k);
@@ -182,12 +182,12 @@ TEST(RandomIndex, ReshapeChainsLeaveNothing) {
     const int64_t total = kTotals[rng() % 13];
     const auto first = random_shape(rng, total);
     const Expr position = flatten_index(axes_of(first), first);
-    EXPECT_FALSE(position.has_division());
+    EXPECT_FALSE(has_division(position));
     Expr current = position;
     for (int step = 0; step < 5; ++step) {
       const auto shape = random_shape(rng, total);
       current = flatten_index(unflatten_index(current, shape), shape);
-      ASSERT_EQ(current.text(), position.text()) << "seed " << seed;
+      ASSERT_EQ(text_of(current), text_of(position)) << "seed " << seed;
     }
     ASSERT_EQ(unflatten_index(current, first), axes_of(first)) << "seed " << seed;
     const Expr x = Expr::variable(0, {0, total - 1});
@@ -247,8 +247,8 @@ TEST(RandomIndex, ReshapePermuteChainsInvert) {
           positions[p] = positions[p] * shape[a] + coordinates[u.order[a]];
         }
         const Expr flat = flatten_index(index, shape);
-        ASSERT_EQ(flat.evaluate([&](uint32_t v) { return points[p][v]; }), positions[p])
-            << "seed " << seed << ": " << flat.text();
+        ASSERT_EQ(evaluate(flat, [&](uint32_t v) { return points[p][v]; }), positions[p])
+            << "seed " << seed << ": " << text_of(flat);
       }
       undo.push_back(u);
     }
@@ -313,8 +313,8 @@ TEST(RandomMask, AgreesWithBruteForce) {
       ranges.push_back(r);
     }
     const Mask rebuilt = mask.substitute(variable);
-    ASSERT_EQ(rebuilt, mask) << "seed " << seed << ": " << mask.text();
-    for (const Expr& condition : mask.conditions()) ASSERT_FALSE(condition.has_division());
+    ASSERT_EQ(rebuilt, mask) << "seed " << seed << ": " << text_of(mask);
+    for (const Expr& condition : mask.conditions()) ASSERT_FALSE(has_division(condition));
     std::vector<int64_t> point;
     for (const Bounds& b : bounds) point.push_back(b.low);
     for (bool more = true; more;) {
@@ -326,7 +326,7 @@ TEST(RandomMask, AgreesWithBruteForce) {
         expected = expected && r.low <= value && value < r.high;
       }
       const auto value = [&](uint32_t v) { return point[v]; };
-      ASSERT_EQ(mask.evaluate(value), expected) << "seed " << seed << ": " << mask.text();
+      ASSERT_EQ(evaluate(mask, value), expected) << "seed " << seed << ": " << text_of(mask);
       more = false;
       for (size_t v = 0; v < variables && !more; ++v) {
         more = ++point[v] <= bounds[v].high;

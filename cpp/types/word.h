@@ -1,0 +1,97 @@
+// Words: values of any dtype in 64 bits. A word holds an integer extended by its dtype's
+// signedness, a bool as 0 or 1, or a float's bits, zero-extended.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/error.h"
+#include "types/dtype.h"
+
+namespace rune {
+
+// IEEE conversions, round to nearest even.
+uint16_t half_from_float(double value);
+double half_to_float(uint16_t bits);
+uint16_t bfloat16_from_float(double value);
+double bfloat16_to_float(uint16_t bits);
+
+// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles
+// to: the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others,
+// INT_MIN for NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips
+// the top bit.
+int64_t truncate(DType dtype, double value);
+
+// The C++ type of a dtype's values, and the type in which they are computed.
+template <DType kDType>
+struct Represented;
+#define RUNE_DTYPE(Name, text, numpy, bytes, kind, Type, WideType) \
+  template <>                                                      \
+  struct Represented<DType::Name> {                                \
+    using T = Type;                                                \
+    using Wide = WideType;                                         \
+  };
+#include "types/dtypes.def"
+#undef RUNE_DTYPE
+template <DType kDType>
+using Wide = typename Represented<kDType>::Wide;
+
+template <DType kDType>
+Wide<kDType> read(uint64_t word) {
+  if constexpr (kDType == DType::Float64) return std::bit_cast<double>(word);
+  if constexpr (kDType == DType::Float32) return std::bit_cast<float>(static_cast<uint32_t>(word));
+  if constexpr (kDType == DType::Float16) return half_to_float(static_cast<uint16_t>(word));
+  if constexpr (kDType == DType::Bfloat16) return bfloat16_to_float(static_cast<uint16_t>(word));
+  return static_cast<Wide<kDType>>(word);
+}
+
+// The word of a number converted to the dtype: floats are rounded once (bfloat16 by way of float32,
+// as ml_dtypes does), integers wrap.
+template <DType kDType, class V>
+uint64_t word_of(V value) {
+  using T = typename Represented<kDType>::T;
+  if constexpr (kDType == DType::Float64)
+    return std::bit_cast<uint64_t>(static_cast<double>(value));
+  else if constexpr (kDType == DType::Float32)
+    return std::bit_cast<uint32_t>(static_cast<float>(value));
+  else if constexpr (kDType == DType::Float16)
+    return half_from_float(static_cast<double>(value));
+  else if constexpr (kDType == DType::Bfloat16)
+    return bfloat16_from_float(static_cast<float>(value));
+  else if constexpr (kDType == DType::Bool)
+    return value != 0;
+  else if constexpr (std::is_floating_point_v<V>)
+    return word_of<kDType>(truncate(kDType, value));
+  else
+    return static_cast<uint64_t>(static_cast<Wide<kDType>>(static_cast<T>(value)));
+}
+
+// The word of the value with these bits; bits beyond the dtype's width are ignored.
+template <DType kDType>
+uint64_t word_from_bits(uint64_t bits) {
+  if constexpr (kDType == DType::Float16 || kDType == DType::Bfloat16)
+    return static_cast<uint16_t>(bits);
+  else if constexpr (kDType == DType::Float32)
+    return static_cast<uint32_t>(bits);
+  else if constexpr (kDType == DType::Float64)
+    return bits;
+  else if constexpr (kDType == DType::Bool)
+    return static_cast<uint8_t>(bits) != 0;
+  else
+    return word_of<kDType>(bits);
+}
+
+// f of the dtype as a constant.
+template <class F>
+auto with_dtype(DType dtype, F f) {
+  switch (dtype) {
+#define RUNE_DTYPE(Name, ...) \
+  case DType::Name: return f(std::integral_constant<DType, DType::Name>());
+#include "types/dtypes.def"
+#undef RUNE_DTYPE
+  }
+  RUNE_UNREACHABLE();
+}
+
+}  // namespace rune
