@@ -50,9 +50,8 @@ struct Fixture {
   // A launch that is said to take this long and to access as much.
   void launch(const std::shared_ptr<Block>& block, double ns, size_t bytes) {
     static const auto name = std::make_shared<const std::string>("one");
-    const MTLSize one = MTLSizeMake(1, 1, 1);
     const Binding binding{block, 0, bytes, true};
-    queue.launch({name, name, 1, pipeline, one, one, false, ns}, {&binding, 1}, {});
+    queue.launch({name, name, 1, pipeline, 1, 1, false, ns}, {&binding, 1}, {});
   }
 };
 
