@@ -161,7 +161,6 @@ GROUPS = {
         "widen_narrow_floats",
         "decompose",
         "eliminate_dead_instructions",
-        "parameterize_constants",
     ),
 }
 

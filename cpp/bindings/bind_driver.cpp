@@ -162,11 +162,11 @@ void bind_driver(py::module_& m) {
           "kernels",
           [](const PyLowered& l) {
             std::vector<std::string> texts;
-            for (const lower::Kernel& kernel : l.lowered.kernels)
+            for (const lower::Kernel& kernel : driver::launched_kernels(l.lowered))
               texts.push_back(lower::print(kernel));
             return texts;
           },
-          "Text of the Lowered IR, one a kernel.")
+          "Text of the Lowered IR, one a launch.")
       .def_readonly("device", &PyLowered::device)
       .def(
           "source",

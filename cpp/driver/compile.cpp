@@ -1,7 +1,6 @@
 #include "driver/compile.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "driver/pipeline.h"
@@ -121,50 +120,33 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   return source;
 }
 
-KernelSource kernel_source(const Lowered& lowered, size_t item, const lower::Kernel& code) {
-  KernelSource source = source_of(*lowered.target, code);
-  const double work_ns = static_cast<double>(lowered.schedule.analysis[item].work_ns);
-  if (schedule::is_worth_sharing(lowered.capabilities, work_ns)) source.estimated_ns = work_ns;
-  return source;
-}
-
-// Kernels that share a body are one program.
-struct Programs {
-  std::vector<KernelSource> sources;
-  std::map<size_t, size_t> of_kernel;  // by number of the kernel among the items': its source
-};
-
-// Those of one device, which are compiled together.
-Programs distinct_programs(const Lowered& lowered, const Devices& devices, int device) {
-  Programs programs;
-  std::vector<lower::Kernel> distinct;
-  std::map<const void*, size_t> known;
-  size_t next = 0;
-  for (size_t item = 0; item < lowered.schedule.items.size(); ++item) {
-    const schedule::Kernel* kernel = lowered.schedule.kernel_of(lowered.schedule.items[item]);
-    if (!kernel) continue;
-    const size_t number = next++;
-    if (devices.number_of(kernel->device) != device) continue;
-    const lower::Kernel& code = lowered.kernels[number];
-    const auto [at, added] = known.emplace(code.body.identity(), distinct.size());
-    programs.of_kernel[number] = at->second;
-    if (!added) continue;
-    distinct.push_back(code);
-    programs.sources.push_back(kernel_source(lowered, item, code));
-  }
-  std::vector<std::string> texts = lowered.target->render(distinct);
-  for (size_t i = 0; i < texts.size(); ++i) programs.sources[i].text = std::move(texts[i]);
-  return programs;
-}
-
-// The programs of all kernels, in order.
+// The programs of the kernels, in order. Those of one device are compiled together.
 std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lowered,
                                                                const Devices& devices) {
+  const schedule::Schedule& schedule = lowered.schedule;
+  std::vector<double> work_ns(lowered.kernels.size());
+  for (size_t i = 0; i < schedule.items.size(); ++i)
+    if (const schedule::Launch* launch = schedule.items[i].launch())
+      work_ns[launch->kernel] = static_cast<double>(schedule.analysis[i].work_ns);
   std::vector<std::shared_ptr<runtime::Program>> programs(lowered.kernels.size());
   for (int d = 0; d < devices.count(); ++d) {
-    const Programs distinct = distinct_programs(lowered, devices, d);
-    const auto compiled = devices[d].compiler().compile(distinct.sources);
-    for (const auto& [kernel, source] : distinct.of_kernel) programs[kernel] = compiled[source];
+    std::vector<size_t> numbers;
+    std::vector<lower::Kernel> kernels;
+    for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+      if (devices.number_of(schedule.kernels[k].device) != d) continue;
+      numbers.push_back(k);
+      kernels.push_back(lowered.kernels[k]);
+    }
+    std::vector<std::string> texts = lowered.target->render(kernels);
+    std::vector<KernelSource> sources;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      KernelSource& source = sources.emplace_back(source_of(*lowered.target, kernels[i]));
+      const double ns = work_ns[numbers[i]];
+      if (schedule::is_worth_sharing(lowered.capabilities, ns)) source.estimated_ns = ns;
+      source.text = std::move(texts[i]);
+    }
+    const auto compiled = devices[d].compiler().compile(sources);
+    for (size_t i = 0; i < compiled.size(); ++i) programs[numbers[i]] = compiled[i];
   }
   return programs;
 }
@@ -279,7 +261,6 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
   const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
-  size_t next = 0;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (const schedule::Host_Callback* callback = item.callback()) {
       executable->steps.emplace_back(
@@ -297,8 +278,8 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
     }
     const schedule::Launch& launched = *item.launch();
     runtime::Launch launch;
-    launch.vars = lowered.kernels[next].arguments;
-    launch.program = programs[next++];
+    launch.vars = launched.arguments;
+    launch.program = programs[launched.kernel];
     const int number = devices.number_of(lowered.schedule.kernel_of(item)->device);
     for (const schedule::Value v : lower::kernel_arguments(launched.inputs, launched.outputs))
       launch.arguments.push_back(slots.at(v, number));
@@ -322,16 +303,20 @@ std::string source(const Lowered& lowered, const std::string& target) {
   return all;
 }
 
-size_t count_programs(const Lowered& lowered) {
-  std::set<const void*> bodies;
-  for (const lower::Kernel& kernel : lowered.kernels) bodies.insert(kernel.body.identity());
-  return bodies.size();
+std::vector<lower::Kernel> launched_kernels(const Lowered& lowered) {
+  std::vector<lower::Kernel> kernels;
+  for (const schedule::ScheduleItem& item : lowered.schedule.items)
+    if (const schedule::Launch* launch = item.launch()) {
+      kernels.push_back(lowered.kernels[launch->kernel]);
+      kernels.back().arguments = launch->arguments;
+    }
+  return kernels;
 }
 
 std::map<std::string, double> cost_analysis(const Lowered& lowered) {
   std::map<std::string, double> costs{
-      {"kernels", static_cast<double>(lowered.kernels.size())},
-      {"programs", static_cast<double>(count_programs(lowered))},
+      {"kernels", 0},
+      {"programs", static_cast<double>(lowered.kernels.size())},
       {"peak_bytes", static_cast<double>(lowered.schedule.total_memory_usage)},
       {"estimated_ns",
        static_cast<double>(lowered.schedule.estimated_runtime_ns) +
@@ -346,11 +331,14 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
     costs["bytes_read"] += static_cast<double>(item.bytes_read);
     costs["bytes_written"] += static_cast<double>(item.bytes_written);
   }
-  for (const schedule::ScheduleItem& item : lowered.schedule.items)
-    costs["transfers"] += std::holds_alternative<schedule::Memory_Transfer>(item.operation);
-  for (const lower::Kernel& kernel : lowered.kernels)
-    for (const lower::Instr& instr : kernel.body)
-      costs["barriers"] += instr.kind() == lower::InstrKind::Barrier;
+  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+    costs["transfers"] += item.transfer() != nullptr;
+    if (const schedule::Launch* launch = item.launch()) {
+      costs["kernels"] += 1;
+      for (const lower::Instr& instr : lowered.kernels[launch->kernel].body)
+        costs["barriers"] += instr.kind() == lower::InstrKind::Barrier;
+    }
+  }
   return costs;
 }
 

@@ -22,7 +22,7 @@ struct Lowered {
   Capabilities capabilities;           // that it was lowered for
   graph::Graph graph;                  // as it was traced
   schedule::Schedule schedule;         // holds the graph after its passes
-  std::vector<lower::Kernel> kernels;  // by schedule item of kind Kernel, in order
+  std::vector<lower::Kernel> kernels;  // by kernel of the schedule; each becomes one program
 };
 
 // Runs the pipeline up to the Lowered IR. Throws UserError for what the target cannot do (DType for
@@ -33,12 +33,11 @@ Lowered lower(const graph::Graph& graph, const std::string& device);
 // lowered again for that target.
 std::string source(const Lowered& lowered, const std::string& target);
 
-// How many programs the kernels are: those that differ in the arguments of their launch only are
-// compiled once.
-size_t count_programs(const Lowered& lowered);
+// By launch, in order: its kernel, with its arguments.
+std::vector<lower::Kernel> launched_kernels(const Lowered& lowered);
 
-// kernels, programs, flops, bytes_read, bytes_written, peak_bytes, estimated_ns, transfers,
-// barriers.
+// kernels (launches), programs, flops, bytes_read, bytes_written, peak_bytes, estimated_ns,
+// transfers, barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
 
 // An operand or result of a function of the host: row-major elements in the host's memory.

@@ -26,8 +26,8 @@ class Explanation {
   }
 
   std::string run() {
-    out_ << lowered_.target->name << ": " << lowered_.kernels.size() << " kernels of "
-         << count_programs(lowered_) << " programs, about " << schedule_.estimated_runtime_ns
+    out_ << lowered_.target->name << ": " << count_launches() << " kernels of "
+         << lowered_.kernels.size() << " programs, about " << schedule_.estimated_runtime_ns
          << " ns, peak " << schedule_.total_memory_usage << " bytes, " << schedule_.arena_bytes
          << " of them temporary\n";
     out_ << "  critical path: items " << text::to_text(schedule_.critical_path) << '\n';
@@ -41,8 +41,13 @@ class Explanation {
   }
 
  private:
-  std::string name(size_t number, const ScheduleItem& item) const {
-    if (item.launch()) return schedule_.launch_name(number);
+  int64_t count_launches() const {
+    return std::count_if(schedule_.items.begin(), schedule_.items.end(),
+                         [](const ScheduleItem& item) { return item.launch() != nullptr; });
+  }
+
+  std::string name(const ScheduleItem& item) const {
+    if (const Kernel* kernel = schedule_.kernel_of(item)) return kernel->name;
     if (const auto* callback = item.callback()) return "host callback " + callback->name;
     if (const auto* transfer = item.transfer())
       return concat("transfer of %", transfer->src.id, " from ", transfer->src_device, " to ",
@@ -51,7 +56,7 @@ class Explanation {
   }
 
   void add_item(size_t number, const ScheduleItem& item) {
-    out_ << "  item " << number << ": " << name(number, item);
+    out_ << "  item " << number << ": " << name(item);
     const schedule::ItemAnalysis& a = schedule_.analysis.at(number);
     out_ << '\n';
     for (const schedule::Dependency* d : waits_for_[static_cast<int64_t>(number)]) {

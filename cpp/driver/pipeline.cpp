@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <map>
-#include <set>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -13,7 +11,6 @@
 #include "lower/passes/decompose.h"
 #include "lower/passes/eliminate_dead_instructions.h"
 #include "lower/passes/lower_kernel.h"
-#include "lower/passes/parameterize_constants.h"
 #include "lower/passes/partition_loops.h"
 #include "lower/text.h"
 #include "lower/verify.h"
@@ -29,15 +26,9 @@ namespace rune::driver {
 
 namespace {
 
-// Kernels that share a body, and so have equal launches, share what becomes of it.
 template <lower::Kernel (*pass)(const lower::Kernel&, const Capabilities&)>
-void for_each_body(State& s) {
-  std::map<const void*, std::pair<lower::Instrs, lower::Instrs>> changed;  // from, to
-  for (lower::Kernel& kernel : s.kernels) {
-    const auto [it, is_new] = changed.try_emplace(kernel.body.identity());
-    if (is_new) it->second = {kernel.body, pass(kernel, *s.capabilities).body};
-    kernel.body = it->second.second;
-  }
+void for_each_kernel(State& s) {
+  for (lower::Kernel& kernel : s.kernels) kernel = pass(kernel, *s.capabilities);
 }
 
 constexpr Stage kSource = Stage::Source, kCore = Stage::Core, kSchedule = Stage::Schedule,
@@ -83,8 +74,7 @@ const std::string& device_of(const State& s) {
 // Everything about a kernel's cost is known once it is formed; the mapping uses it, and memory is
 // planned when no kernel can change any more.
 //
-// Narrow floats are widened before decomposition, so that float32's rules serve them too. Kernels
-// share their code last, since the other passes may treat constants apart.
+// Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
     {"functionalize", kSource, kSource,
      [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},
@@ -124,13 +114,11 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.schedule = schedule::plan_memory(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
      [](State& s) { s.kernels = lower::lower_schedule(s.schedule, *s.capabilities); }},
-    {"partition_loops", kLowered, kLowered, for_each_body<lower::partition_loops>},
-    {"widen_narrow_floats", kLowered, kLowered, for_each_body<lower::widen_narrow_floats>},
-    {"decompose", kLowered, kLowered, for_each_body<lower::decompose>},
+    {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
+    {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
+    {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
     {"eliminate_dead_instructions", kLowered, kLowered,
-     for_each_body<lower::eliminate_dead_instructions>},
-    {"parameterize_constants", kLowered, kLowered,
-     [](State& s) { lower::parameterize_constants(s.kernels); }},
+     for_each_kernel<lower::eliminate_dead_instructions>},
 };
 
 bool is_graph(Stage stage) {
@@ -224,10 +212,8 @@ std::vector<std::string> verify(const State& state) {
     case Stage::Schedule: return schedule::verify(state.schedule);
     case Stage::Lowered: {
       std::vector<std::string> all;
-      std::set<const void*> known;
       for (const lower::Kernel& kernel : state.kernels)
-        if (known.insert(kernel.body.identity()).second)
-          for (std::string& violation : lower::verify(kernel)) all.push_back(std::move(violation));
+        for (std::string& violation : lower::verify(kernel)) all.push_back(std::move(violation));
       return all;
     }
   }

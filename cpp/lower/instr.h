@@ -250,38 +250,14 @@ inline bool closes_scope(InstrKind kind) {
 // Whether all threads of a workgroup execute the instruction together.
 bool is_collective(const Instr& instr);
 
-// Instructions, which copies of a kernel share until one of them is changed.
-class Instrs {
- public:
-  Instrs() : Instrs(std::vector<Instr>{}) {}
-  Instrs(std::vector<Instr> instrs)
-      : instrs_(std::make_shared<std::vector<Instr>>(std::move(instrs))) {}
-
-  size_t size() const { return instrs_->size(); }
-  const Instr& operator[](size_t i) const { return (*instrs_)[i]; }
-  auto begin() const { return instrs_->cbegin(); }
-  auto end() const { return instrs_->cend(); }
-  void push_back(Instr instr) {
-    if (instrs_.use_count() > 1) instrs_ = std::make_shared<std::vector<Instr>>(*instrs_);
-    instrs_->push_back(std::move(instr));
-  }
-  // Equal where they are shared, for as long as both live.
-  const void* identity() const { return instrs_.get(); }
-  bool operator==(const Instrs& o) const { return instrs_ == o.instrs_ || *instrs_ == *o.instrs_; }
-
- private:
-  std::shared_ptr<std::vector<Instr>> instrs_;
-};
-
-// The most integer arguments that a launch may have. Each takes a register.
-inline constexpr size_t kMostIntegerArguments = 4;
+using Instrs = std::vector<Instr>;
 
 struct Kernel {
   std::string name;
   int64_t grid = 1;   // workgroups
   int64_t local = 1;  // threads of a workgroup
   Instrs body;
-  std::vector<int64_t> arguments{};  // values of the last Define_Vars in this launch
+  std::vector<int64_t> arguments{};  // of one launch, if known: values of the last Define_Vars
   bool operator==(const Kernel&) const = default;
   const Instr& operator[](Var v) const { return body[v.id]; }
   // The Define_Global instructions, ordered by index.

@@ -164,8 +164,4 @@ ItemAccesses accesses_of(const ScheduleItem& item) {
   return {};
 }
 
-std::string Schedule::launch_name(size_t item) const {
-  return concat(kernel_of(items[item])->name, "_", item);
-}
-
 }  // namespace rune::schedule

@@ -197,6 +197,33 @@ struct Stage {
 
 // Kernels.
 
+// Where a launch reads or stores elements of a buffer: `scale` times its argument of this number
+// further on than the kernel says.
+struct Shift {
+  Value buffer;
+  int64_t argument = 0;
+  int64_t scale = 1;
+  bool operator==(const Shift&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", buffer);
+    f("argument", argument);
+    f("scale", scale);
+  }
+};
+
+// A Const_Scalar node whose value, in a launch, has the bits of its argument of this number.
+struct ConstantArgument {
+  Value constant;
+  int64_t argument = 0;
+  bool operator==(const ConstantArgument&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("", constant);
+    f("argument", argument);
+  }
+};
+
 struct Kernel;
 
 // Runs its stages, in order, at every point of the outer axes.
@@ -248,6 +275,10 @@ struct Kernel {
   std::vector<Scratch> scratch;  // a workgroup's own
   std::vector<Prefetch> prefetches;
   std::vector<Value> nontemporal;  // outputs that are written past the caches
+  // Of its launches: the arguments' names and ranges, and what they stand for. Phases have none.
+  std::vector<SymVar> arguments;
+  std::vector<Shift> shifts;
+  std::vector<ConstantArgument> constants;
   Body body;
   bool operator==(const Kernel&) const = default;
   template <class F>
@@ -261,6 +292,9 @@ struct Kernel {
     f("iter", iter);
     f("prefetch", prefetches);
     f("nontemporal", nontemporal);
+    f("arguments", arguments);
+    f("shifts", shifts);
+    f("constants", constants);
     f("body", body);
   }
 
@@ -305,14 +339,12 @@ const Stage* sequential_stage(const Kernel& kernel);
 
 // Items.
 
-// Runs a kernel with values of its own: `ops`, `inputs` and `outputs` stand for the kernel's, by
-// position. Launches of one kernel may read different parts of their inputs: `origins` has, by
-// input, the least index by axis of what the launch reads, if it reads that through Shrink nodes on
-// the input alone; else nothing.
+// Runs a kernel: `ops`, `inputs` and `outputs` stand for the kernel's, by position, and
+// `arguments` are the values of the kernel's arguments.
 struct Launch {
   int64_t kernel = 0;  // position in Schedule::kernels
   std::vector<Value> ops, inputs, outputs;
-  std::vector<Ints> origins;
+  Ints arguments;
   bool operator==(const Launch&) const = default;
   template <class F>
   void fields(F&& f) {
@@ -320,7 +352,7 @@ struct Launch {
     f("ops", ops);
     f("inputs", inputs);
     f("outputs", outputs);
-    f("origins", origins);
+    f("arguments", arguments);
   }
 };
 
@@ -461,8 +493,6 @@ struct Schedule {
   const Kernel* kernel_of(const ScheduleItem& item) const {
     return item.launch() ? &kernels[item.launch()->kernel] : nullptr;
   }
-  // The name of a launch, which no other has.
-  std::string launch_name(size_t item) const;
 };
 
 }  // namespace rune::schedule

@@ -1,59 +1,29 @@
-// Kernels of equal structure. What is decided about one of them, or made of it, serves the others.
+// Equal kernels. A schedule has each kernel once, and launches of it.
 #pragma once
 
-#include <cstdint>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "schedule/schedule.h"
 
 namespace rune::schedule {
 
-// By input: the least index, by axis, of what the kernel reads of it (see Launch::origins).
-std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel);
-
-// Numbers the values of a kernel: those that it computes, in order, then those that it reads, in
-// order.
-class KernelValues {
- public:
-  explicit KernelValues(const Kernel& kernel);
-  size_t size() const { return by_id_.size(); }
-  // Returns size() for other values.
-  size_t number_of(Value v) const;
-  std::vector<Value> by_number() const;
-
- private:
-  std::vector<std::pair<Value, size_t>> by_id_;
+struct SharedKernels {
+  std::vector<Kernel> kernels;   // in the order of their first launches
+  std::vector<Launch> launches;  // one for each kernel that was formed, in order
 };
 
-// Finds kernels of equal structure: those that differ in nothing but which values they are about,
-// what their inputs are computed from, and where their inputs' parts begin.
-class StructureTable {
- public:
-  // The kernels' graph must outlive the table.
-  explicit StructureTable(const Graph& graph) : graph_(graph) {}
+// Finds equal kernels among those formed, which have no arguments yet. Two launches share a kernel
+// if their kernels differ only in
+// - their names, and the values that they compute and read,
+// - the offset at which they read an input, if they read it through Shrink nodes only,
+// - the offset of the part of a Cat that they store,
+// - scalar constants; but those that make an integer operation cheaper, or say which element of an
+//   array is read, must be equal.
+// The arguments of a launch say what it differs in. A kernel has few of them (kMostArguments,
+// kMostIntegerArguments); launches that would need more are of several kernels.
+SharedKernels share_kernels(const Graph& graph, const std::vector<Kernel>& formed);
 
-  // The number of the first kernel of this structure, counted from 0 in order of appearance.
-  size_t add(const Kernel& kernel);
-
- private:
-  struct Entry {
-    std::vector<Value> ops;
-    Kernel kernel;  // values by number
-    KernelValues values;
-    std::vector<Ints> origins;
-  };
-  uint64_t hash_of(const Entry& entry) const;
-  bool equal(const Entry& a, const Entry& b) const;
-  bool computes_alike(size_t op, const Entry& a, const Entry& b) const;
-
-  const Graph& graph_;
-  std::vector<Entry> entries_;
-  std::unordered_multimap<uint64_t, size_t> known_;  // by hash
-};
-
-// The kernel with the launch's values. Ops, inputs and outputs must correspond.
+// The kernel as the launch runs it: with the launch's values and offsets, without arguments.
 Kernel instantiate(Kernel kernel, const Launch& launch);
 
 }  // namespace rune::schedule

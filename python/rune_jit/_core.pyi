@@ -359,7 +359,7 @@ class Lowered:
     @property
     def kernels(self) -> list[str]:
         """
-        Text of the Lowered IR, one a kernel.
+        Text of the Lowered IR, one a launch.
         """
     @property
     def schedule(self) -> str:

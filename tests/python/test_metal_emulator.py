@@ -90,7 +90,10 @@ class Program:
         }
         stored = {value: (dtype, shape) for value, dtype, shape in _TYPE.findall(self.schedule)}
         items = re.split(r"\n  item ", self.schedule)[1:]
-        for item, name, text in zip(items, self.names, self.kernels, strict=True):
+        for item, text in zip(items, self.kernels, strict=True):
+            launched = re.search(r"\n    kernel=(\d+)", item)
+            assert launched
+            name = self.names[int(launched[1])]
             arguments = []
             for kind, buffers in _ARGUMENTS.findall(item):
                 for value in buffers.split(","):

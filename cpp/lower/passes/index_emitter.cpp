@@ -20,8 +20,12 @@ IndexEmitter::IndexEmitter(Launch& launch, int lanes)
   for (const SymVar& var : launch.vars)
     variables_[schedule::kFirstSizeVariable + graph_.definition(var).id] =
         builder_.define_var(var, dtype_);
-  for (const SymVar& var : launch.arguments)
-    arguments_[var.name] = bind(builder_.define_var(var, dtype_), {var.min_val, var.max_val});
+  std::vector<DType> dtypes(launch.kernel.arguments.size(), dtype_);
+  for (const auto& constant : launch.kernel.constants) dtypes[constant.argument] = DType::Int64;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const SymVar& var = launch.kernel.arguments[i];
+    arguments_.push_back(bind(builder_.define_var(var, dtypes[i]), {var.min_val, var.max_val}));
+  }
 }
 
 Expr IndexEmitter::lane(int64_t used) const {

@@ -1,9 +1,8 @@
 // Emits index expressions and masks.
 #pragma once
 
-#include <map>
-#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "lower/passes/lane_expressions.h"
 #include "lower/passes/launch.h"
@@ -20,7 +19,7 @@ class IndexEmitter {
   // A variable of index expressions that stands for this value.
   sym::Expr bind(Var value, sym::Bounds bounds);
   // The value of an argument of the launch.
-  sym::Expr argument(const SymVar& var) const { return arguments_.at(var.name); }
+  const sym::Expr& argument(int64_t number) const { return arguments_.at(number); }
   // The value of a size, which may be symbolic.
   sym::Expr size(const Dim& dim) const { return schedule::size_expr(graph_, dim); }
   // Emits an expression and returns a variable for it. The caller knows that its value is at least
@@ -66,7 +65,7 @@ class IndexEmitter {
   const DType dtype_;
   const int lanes_;
   Var lane_numbers_;
-  std::map<std::string, sym::Expr> arguments_;
+  std::vector<sym::Expr> arguments_;
   std::unordered_map<uint32_t, Var> variables_;
   uint32_t next_variable_ = 0;
   uint32_t next_vector_variable_ = kFirstVectorVariable;

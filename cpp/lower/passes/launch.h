@@ -8,14 +8,6 @@
 
 namespace rune::lower {
 
-// Several launches run the same instructions. In one of them, elements of `input` are read further
-// along `axis` than in the kernel lowered, by the launch's argument of this number.
-struct Shift {
-  schedule::Value input;
-  int64_t axis = 0;
-  size_t argument = 0;
-};
-
 // The kernel whose arguments are the globals, the graph's variables, and the instructions that they
 // become. All that it refers to must outlive it.
 struct Launch {
@@ -27,8 +19,6 @@ struct Launch {
   const std::vector<SymVar>& vars;
   const Capabilities& caps;
   const DType index_dtype;
-  std::vector<SymVar> arguments;  // of the launch
-  std::vector<Shift> shifts;
   ScopedBuilder builder;
 };
 

@@ -325,84 +325,15 @@ class KernelLowerer {
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };
 
-// The launches of a kernel, which is lowered once for all of them.
-class Launches {
- public:
-  // `item`: the launch's position in the schedule; `number`: its position among all launches.
-  void add(size_t item, size_t number, const std::vector<Ints>& origins) {
-    members_.push_back({item, number, &origins});
-  }
-
-  void lower(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-             const Capabilities& caps, std::vector<Kernel>& result) const {
-    const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
-    Launch launch(schedule.graph, kernel, vars, caps);
-    std::vector<Ints> steps;  // by argument and member
-    for (size_t i = 0; i < kernel.inputs.size(); ++i)
-      for (size_t axis = 0; axis < (*members_[0].origins)[i].size(); ++axis) {
-        const Ints from_first = steps_of(i, axis);
-        if (std::all_of(from_first.begin(), from_first.end(), [](int64_t n) { return n == 0; }))
-          continue;
-        const auto known = std::find(steps.begin(), steps.end(), from_first);
-        launch.shifts.push_back({kernel.inputs[i], static_cast<int64_t>(axis),
-                                 static_cast<size_t>(known - steps.begin())});
-        if (known == steps.end()) steps.push_back(from_first);
-      }
-    if (steps.size() > kMostIntegerArguments)
-      return lower_by_origin(schedule, kernel, caps, result);
-    for (const Ints& step : steps) {
-      const auto [low, high] = std::minmax_element(step.begin(), step.end());
-      launch.arguments.push_back({concat("launch.", launch.arguments.size()), *low, *high});
-    }
-    const Kernel lowered = KernelLowerer(launch, kernel).run();
-    for (size_t m = 0; m < members_.size(); ++m) {
-      Kernel& own = result[members_[m].number];
-      own = lowered;
-      own.name = schedule.launch_name(members_[m].item);
-      for (const Ints& step : steps) own.arguments.push_back(step[m]);
-    }
-  }
-
- private:
-  struct Member {
-    size_t item, number;
-    const std::vector<Ints>* origins;
-  };
-
-  // How much further along the axis than the first each member's origin is.
-  Ints steps_of(size_t input, size_t axis) const {
-    Ints steps;
-    for (const Member& member : members_)
-      steps.push_back((*member.origins)[input][axis] - (*members_[0].origins)[input][axis]);
-    return steps;
-  }
-
-  // One body for each set of origins.
-  void lower_by_origin(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
-                       const Capabilities& caps, std::vector<Kernel>& result) const {
-    std::map<std::vector<Ints>, Launches> parts;
-    for (const Member& member : members_)
-      parts[*member.origins].add(member.item, member.number, *member.origins);
-    for (const auto& [origins, part] : parts) {
-      const auto* first = schedule.items[part.members_[0].item].launch();
-      part.lower(schedule, schedule::instantiate(kernel, *first), caps, result);
-    }
-  }
-
-  std::vector<Member> members_;
-};
-
 }  // namespace
 
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
-  std::vector<Launches> launches(schedule.kernels.size());
-  size_t count = 0;
-  for (size_t i = 0; i < schedule.items.size(); ++i)
-    if (const schedule::Launch* launch = schedule.items[i].launch())
-      launches[launch->kernel].add(i, count++, launch->origins);
-  std::vector<Kernel> result(count);
-  for (size_t k = 0; k < launches.size(); ++k)
-    launches[k].lower(schedule, schedule.kernels[k], caps, result);
+  const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
+  std::vector<Kernel> result;
+  for (const schedule::Kernel& kernel : schedule.kernels) {
+    Launch launch(schedule.graph, kernel, vars, caps);
+    result.push_back(KernelLowerer(launch, kernel).run());
+  }
   return result;
 }
 

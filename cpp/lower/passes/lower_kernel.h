@@ -9,10 +9,9 @@
 
 namespace rune::lower {
 
-// Lowers the kernels of a schedule, in item order. Global `i` is kernel.inputs[i], then the outputs
-// that are not inputs. Launches of one kernel share their body; how much further along an input
-// each of them reads is an argument of its launch. All scalar operations of alu.def may occur;
-// `decompose` removes those that the target lacks.
+// Lowers the kernels of a schedule, in order. The globals are kernel.inputs in order, followed by
+// the outputs that are not inputs. The last Define_Vars are the arguments of a launch. The result
+// may contain all scalar operations of alu.def; `decompose` removes those that the target lacks.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
 
 // The values behind a lowered kernel's globals, by index, given its inputs and outputs.

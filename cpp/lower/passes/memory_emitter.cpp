@@ -53,11 +53,8 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
       kernel_(kernel),
       lanes_(index.lanes()) {
   std::map<uint32_t, Expr> shifts;  // by input, in elements
-  for (const Shift& shift : launch.shifts) {
-    const int64_t stride = contiguous_strides(graph_[shift.input].shape())[shift.axis];
-    Expr& total = shifts[shift.input.id];
-    total = total + index.argument(launch.arguments[shift.argument]) * stride;
-  }
+  for (const schedule::Shift& shift : launch.kernel.shifts)
+    shifts[shift.buffer.id] = index.argument(shift.argument) * shift.scale;
   int64_t number = 0;
   for (const Value v : kernel_arguments(launch.kernel.inputs, launch.kernel.outputs)) {
     bool writable = false;
@@ -229,7 +226,9 @@ MemoryEmitter::Place MemoryEmitter::place_of(const Expr& position, Var valid) {
 
 void MemoryEmitter::store(Value v, const Element& element, bool nontemporal) {
   const Location& location = arguments_.at(v.id);
-  if (!location.layout) return store_to(location.memory, element, nontemporal);
+  if (!location.layout)
+    return store_to(location.memory,
+                    {element.position + location.shift, element.value, element.mask}, nontemporal);
   const Index index = schedule::unflatten_index(element.position, graph_[v].shape());
   const Expr position = scratch_position(*location.layout, location.origin, index);
   store_to(location.memory, {position, element.value, element.mask}, false);
@@ -245,7 +244,7 @@ void MemoryEmitter::store(Value v, const std::vector<Element>& elements, bool no
     if (group.empty()) {
       store(v, elements[i], nontemporal);
     } else {
-      store_interleaved(location.memory, elements, group, nontemporal);
+      store_interleaved(location, elements, group, nontemporal);
     }
     for (const size_t member : group) stored[member] = true;
   }
@@ -265,7 +264,8 @@ std::vector<size_t> MemoryEmitter::interleaved(const std::vector<Element>& eleme
   return {};
 }
 
-void MemoryEmitter::store_interleaved(Var memory, const std::vector<Element>& elements,
+void MemoryEmitter::store_interleaved(const Location& location,
+                                      const std::vector<Element>& elements,
                                       const std::vector<size_t>& group, bool nontemporal) {
   const auto count = static_cast<int64_t>(group.size());
   std::vector<Var> vectors;
@@ -274,8 +274,10 @@ void MemoryEmitter::store_interleaved(Var memory, const std::vector<Element>& el
     Ints indices;
     for (int64_t at = i * lanes_; at < (i + 1) * lanes_; ++at)
       indices.push_back(at % count * lanes_ + at / count);
-    const Expr position = with_lane(elements[group[0]].position, Expr(0)) + Expr(i * lanes_);
-    builder_.store(memory, index_.emit(position), builder_.shuffle(vectors, std::move(indices)), {},
+    const Expr first = elements[group[0]].position + location.shift;
+    const Expr position = with_lane(first, Expr(0)) + Expr(i * lanes_);
+    builder_.store(location.memory, index_.emit(position),
+                   builder_.shuffle(vectors, std::move(indices)), {},
                    nontemporal && starts_vector(position));
   }
 }

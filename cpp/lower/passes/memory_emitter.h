@@ -105,7 +105,7 @@ class MemoryEmitter {
   Var load_transposed(Var memory, const sym::Expr& position);
   bool is_of_square(Value v, const sym::Expr& position, int64_t stride) const;
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
-  void store_interleaved(Var memory, const std::vector<Element>& elements,
+  void store_interleaved(const Location& location, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);
   void store_to(Var memory, const Element& element, bool nontemporal);
   // Whether the first lane's position is a multiple of the vector's length, as stores past the

@@ -1,6 +1,7 @@
 #include "lower/passes/value_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "alu/eval.h"
 #include "base/error.h"
@@ -25,6 +26,7 @@ ValueEmitter::ValueEmitter(Launch& launch, const schedule::Kernel& kernel, Index
     : builder_(launch.builder),
       graph_(launch.graph),
       kernel_(kernel),
+      arguments_(launch.kernel.constants),
       index_(index),
       memory_(memory) {}
 
@@ -72,7 +74,7 @@ Var ValueEmitter::compute(const Access& access) {
     case Evaluation::Alu: return compute_alu(node, access);
     case Evaluation::Forward: return compute_forward(access);
     case Evaluation::Select: return compute_select(access);
-    case Evaluation::Constant: return builder_.constant(node.as<graph::Const_Scalar>()->value);
+    case Evaluation::Constant: return compute_constant(access.value);
     case Evaluation::Variable:
       return builder_.cast(index_.emit(index_.size(Dim(node.as<graph::Define_Var>()->var))),
                            node.dtype());
@@ -90,6 +92,21 @@ Var ValueEmitter::compute(const Access& access) {
       return zero_of(node.dtype());
   }
   RUNE_UNREACHABLE();
+}
+
+Var ValueEmitter::compute_constant(Value v) {
+  const Scalar& value = graph_[v].as<graph::Const_Scalar>()->value;
+  for (const schedule::ConstantArgument& argument : arguments_) {
+    if (argument.constant != v) continue;
+    constexpr DType kIntegers[] = {DType::Int8, DType::Int16, DType::Int32, DType::Int64};
+    const DType dtype = value.dtype();
+    const DType bits = is_integer(dtype)
+                           ? dtype
+                           : kIntegers[std::countr_zero(static_cast<uint64_t>(size_of(dtype)))];
+    const Var raw = index_.emit(index_.argument(argument.argument));
+    return builder_.bitcast(builder_.cast(raw, bits), dtype);
+  }
+  return builder_.constant(value);
 }
 
 Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {

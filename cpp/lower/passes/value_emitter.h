@@ -42,6 +42,7 @@ class ValueEmitter {
   const Var* find(const Access& access) const;
   Var known_value(const Access& access);
   Var compute(const Access& access);
+  Var compute_constant(Value v);
   Var compute_alu(const graph::Node& node, const Access& access);
   Var compute_forward(const Access& access);
   Var compute_select(const Access& access);
@@ -57,6 +58,7 @@ class ValueEmitter {
   ScopedBuilder& builder_;
   const schedule::Graph& graph_;
   const schedule::Kernel& kernel_;
+  const std::vector<schedule::ConstantArgument>& arguments_;  // of the launch
   IndexEmitter& index_;
   MemoryEmitter& memory_;
   std::unordered_map<Access, Register, Hash, Equal> known_;

@@ -10,7 +10,7 @@
 #include "schedule/analysis/cost.h"
 #include "schedule/fusion/materialize.h"
 #include "schedule/fusion/split_kernels.h"
-#include "schedule/grid_reduction.h"
+#include "schedule/mapping/grid_reduction.h"
 
 namespace rune::schedule {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/cat_parts.h"
+#include "schedule/fusion/cat_parts.h"
 #include "schedule/fusion/uses.h"
 #include "schedule/schedule.h"
 

@@ -94,7 +94,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
         if (is_computed(graph[v])) outputs.push_back(v);
   std::erase_if(outputs, [&](Value v) { return max_elements(graph[v].shape()) == 0; });
   Fusion fusion = fuse(graph, outputs, caps);
-  StructureTable structures(graph);
+  std::vector<Kernel> formed;
   std::map<size_t, Kernel> grouped;  // by the group's last cluster
   std::set<size_t> in_groups;
   for (TileGroup& group : group_by_tiles(graph, outputs, caps, fusion)) {
@@ -122,13 +122,16 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
       kernel.name = kind_of(graph, kernel);
       check_supported(graph, kernel, caps);
       kernel.device = graph[cluster.values.front()].meta.device.value_or(caps.name);
-      const size_t number = structures.add(kernel);
-      schedule.items.emplace_back().operation =
-          Launch{static_cast<int64_t>(number), kernel.ops, kernel.inputs, kernel.outputs,
-                 origins_of(graph, kernel)};
-      if (number == schedule.kernels.size()) schedule.kernels.push_back(std::move(kernel));
+      schedule.items.emplace_back().operation = Launch{};
+      formed.push_back(std::move(kernel));
     }
   }
+  SharedKernels shared = share_kernels(graph, formed);
+  schedule.kernels = std::move(shared.kernels);
+  for (size_t k = 0; k < schedule.kernels.size(); ++k) schedule.kernels[k].name += concat("_", k);
+  size_t next = 0;
+  for (ScheduleItem& item : schedule.items)
+    if (item.launch()) item.operation = std::move(shared.launches[next++]);
   schedule.fusion_opportunities = std::move(fusion.opportunities);
   return schedule;
 }

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "schedule/analysis/cost.h"
-#include "schedule/cat_parts.h"
+#include "schedule/fusion/cat_parts.h"
 #include "schedule/fusion/split_kernels.h"
 
 namespace rune::schedule {

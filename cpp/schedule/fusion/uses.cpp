@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-#include "schedule/cat_parts.h"
+#include "schedule/fusion/cat_parts.h"
 
 namespace rune::schedule {
 

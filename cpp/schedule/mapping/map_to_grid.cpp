@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "graph/parallel_work.h"
-#include "schedule/grid_reduction.h"
+#include "schedule/mapping/grid_reduction.h"
 #include "schedule/mapping/mapping.h"
 #include "schedule/mapping/mapping_state.h"
 

@@ -33,6 +33,7 @@ class Verifier {
     for (const ScheduleItem& item : schedule_.items) accesses_.push_back(accesses_of(item));
     check_items();
     if (!violations_.empty()) return std::move(violations_);
+    check_sharing();
     check_data_flow();
     check_outputs();
     if (check_dependency_ends()) {
@@ -51,8 +52,8 @@ class Verifier {
   bool is_item(int64_t id) const { return id >= 0 && id < num_items(); }
 
   std::string item_text(int64_t id) const {
-    const bool launches = schedule_.items[id].launch() != nullptr;
-    return concat("item ", id, launches ? " `" + schedule_.launch_name(id) + "`" : "");
+    const Kernel* kernel = schedule_.kernel_of(schedule_.items[id]);
+    return concat("item ", id, kernel ? " `" + kernel->name + "`" : "");
   }
 
   template <class... Args>
@@ -70,38 +71,70 @@ class Verifier {
         report("item ", i, " launches kernel ", launch->kernel, ", but there are ", num_kernels());
         continue;
       }
-      for (const auto* values : {&accesses_[i].reads, &accesses_[i].writes})
-        for (const Value v : *values)
+      const std::vector<Value> ops = launch ? launch->ops : std::vector<Value>{};
+      for (const std::vector<Value>& values : {ops, accesses_[i].reads, accesses_[i].writes})
+        for (const Value v : values)
           if (v.id >= graph_.size()) report(item_text(i), ": ", text(v), " does not exist");
     }
     if (violations_.empty()) check_launches();
   }
 
-  // Kernels differ in structure, and each launch is of its kernel's.
+  // Launches must have as many values and arguments as their kernels.
   void check_launches() {
-    StructureTable structures(graph_);
-    for (size_t k = 0; k < schedule_.kernels.size(); ++k)
-      if (const size_t known = structures.add(schedule_.kernels[k]); known != k)
-        return report("kernel ", k, " is kernel ", known, " again");
+    for (size_t k = 0; k < schedule_.kernels.size(); ++k) {
+      const Kernel& kernel = schedule_.kernels[k];
+      const auto check = [&](const auto& use) {
+        if (use.argument < 0 || use.argument >= std::ssize(kernel.arguments))
+          report("kernel ", k, " `", kernel.name, "`: uses argument ", use.argument,
+                 ", but its launches have ", kernel.arguments.size());
+      };
+      std::for_each(kernel.shifts.begin(), kernel.shifts.end(), check);
+      std::for_each(kernel.constants.begin(), kernel.constants.end(), check);
+    }
     for (int64_t i = 0; i < num_items(); ++i) {
       const Launch* launch = schedule_.items[i].launch();
       if (!launch) continue;
       const Kernel& kernel = schedule_.kernels[launch->kernel];
       if (launch->ops.size() != kernel.ops.size() ||
           launch->inputs.size() != kernel.inputs.size() ||
-          launch->outputs.size() != kernel.outputs.size()) {
+          launch->outputs.size() != kernel.outputs.size() ||
+          launch->arguments.size() != kernel.arguments.size())
         report(item_text(i), ": has ", launch->ops.size(), " ops, ", launch->inputs.size(),
-               " inputs and ", launch->outputs.size(), " outputs, but its kernel ",
-               kernel.ops.size(), ", ", kernel.inputs.size(), " and ", kernel.outputs.size());
-        continue;
-      }
-      const Kernel own = instantiate(kernel, *launch);
-      if (structures.add(own) != static_cast<size_t>(launch->kernel))
-        report(item_text(i), ": computes something else than its kernel");
-      else if (launch->origins != origins_of(graph_, own))
-        report(item_text(i), ": has the origins ", text::to_text(launch->origins),
-               ", but reads from ", text::to_text(origins_of(graph_, own)));
+               " inputs, ", launch->outputs.size(), " outputs and ", launch->arguments.size(),
+               " arguments, but its kernel ", kernel.ops.size(), ", ", kernel.inputs.size(), ", ",
+               kernel.outputs.size(), " and ", kernel.arguments.size());
     }
+  }
+
+  // Sharing the kernels of all launches must give the schedule's kernels again.
+  void check_sharing() {
+    std::vector<Kernel> own;
+    std::vector<int64_t> launches;
+    for (int64_t i = 0; i < num_items(); ++i) {
+      const Launch* launch = schedule_.items[i].launch();
+      if (!launch) continue;
+      own.push_back(instantiate(schedule_.kernels[launch->kernel], *launch));
+      launches.push_back(i);
+    }
+    const SharedKernels again = share_kernels(graph_, own);
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const Launch& launch = *schedule_.items[launches[i]].launch();
+      const Launch& expected = again.launches[i];
+      if (launch.kernel > expected.kernel)
+        return report("kernel ", launch.kernel, " is kernel ", expected.kernel, " again");
+      if (launch.kernel < expected.kernel)
+        return report(item_text(launches[i]), ": computes something else than its kernel");
+      if (launch.arguments != expected.arguments)
+        return report(item_text(launches[i]), ": has the arguments ",
+                      text::to_text(launch.arguments), ", but differs from its kernel by ",
+                      text::to_text(expected.arguments));
+    }
+    if (again.kernels.size() != schedule_.kernels.size())
+      return report("nothing launches kernel ", again.kernels.size());
+    for (size_t k = 0; k < again.kernels.size(); ++k)
+      if (!(again.kernels[k] == schedule_.kernels[k]))
+        report("kernel ", k, " `", schedule_.kernels[k].name,
+               "`: differs from the kernel that its launches have in common");
   }
 
   // Fills writers_.

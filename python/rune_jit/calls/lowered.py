@@ -25,7 +25,7 @@ class Lowered:
 
     @property
     def kernels(self) -> list[str]:
-        """Text of the Lowered IR, one string a kernel."""
+        """Text of the Lowered IR, one string a launch."""
         return self._core.kernels  # type: ignore[no-any-return]
 
     @property

@@ -28,6 +28,9 @@ Schedule everything() {
   k.scratch = {scratch, {Value{1}, {}, {}}};
   k.prefetches = {{Value{0}, 1, 64}, {Value{1}, std::nullopt, 2}};
   k.nontemporal = {Value{1}};
+  k.arguments = {{"launch.0", -3, 0}};
+  k.shifts = {{Value{0}, 0, 4}};
+  k.constants = {{Value{1}, 0}};
   k.body = Staged{{{StageKind::Reduce, {1}, {{Value{1}, {1, 0}}, {Value{0}, {-1, 2}}}},
                    {StageKind::Map, {}, {}}},
                   Combination{ThreadCombination::Shuffles, true}};
@@ -39,7 +42,7 @@ Schedule everything() {
   plan.copies = 2;
   tiled.body = MatrixTiled{plan, {{StageKind::Map, {}, {}}}};
   s.kernels = {k, Kernel{}, phased, tiled};
-  s.items = {{Launch{0, {Value{1}}, {Value{0}, Value{0}}, {Value{1}}, {{0}, {}}}},
+  s.items = {{Launch{0, {Value{1}}, {Value{0}, Value{0}}, {Value{1}}, {-3}}},
              {Launch{}},
              {Memory_Transfer{Value{0}, Value{1}, "cpu", "metal"}},
              {Synchronization{{"cpu", "metal"}}},
@@ -70,7 +73,10 @@ TEST(ScheduleText, EachDecisionHasALine) {
   for (const char* line : {
            "  kernel {\n",
            "  item 0 launch {\n",
-           "    origins=[[0],[]]\n",
+           "    arguments=[-3]\n",
+           "    argument name=\"launch.0\" min=-3 max=0\n",
+           "    shift %0 argument=0 scale=4\n",
+           "    constant %1 argument=0\n",
            "    inputs=[%0,%0]\n",
            "    axis name=\"o0\" size=4\n",
            "    axis name=\"r1\" size=2*n-1\n",
@@ -104,6 +110,9 @@ TEST(ScheduleText, ComparisonSeesEveryPart) {
       {"from=0", "from=1"},
       {"offset=128", "offset=64"},
       {"prefetch %0", "prefetch %1"},
+      {"scale=4", "scale=8"},
+      {"constant %1", "constant %0"},
+      {"arguments=[-3]", "arguments=[0]"},
       {"copies=2", "copies=1"},
       {"score=0.1", "score=0.2"},
       {" est_ns=6", " est_ns=7"},

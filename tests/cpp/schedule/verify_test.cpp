@@ -277,12 +277,27 @@ const Case kScheduleCases[] = {
     {"kernel out of range", [](Schedule& s) { launch(s, 1).kernel = 7; },
      "item 1 launches kernel 7, but there are 3"},
     {"kernel again", [](Schedule& s) { s.kernels.push_back(s.kernels[1]); },
-     "kernel 3 is kernel 1 again"},
+     "nothing launches kernel 3"},
     {"fewer ops", [](Schedule& s) { launch(s, 1).ops.pop_back(); }, "but its kernel"},
     {"other inputs", [](Schedule& s) { std::swap(launch(s, 0).inputs[0], launch(s, 0).inputs[1]); },
-     "computes something else than its kernel"},
-    {"origins", [](Schedule& s) { launch(s, 0).origins[0] = {1, 1}; },
-     "`contract_0`: has the origins"},
+     "differs from the kernel that its launches have in common"},
+    {"another kernel",
+     [](Schedule& s) {
+       s.kernels[2] = s.kernels[0];
+       launch(s, 2) = launch(s, 0);
+       launch(s, 2).kernel = 2;
+     },
+     "kernel 2 is kernel 0 again"},
+    {"arguments", [](Schedule& s) { launch(s, 0).arguments = {1}; }, "but its kernel"},
+    {"argument of no launch", [](Schedule& s) { s.kernels[1].shifts = {{Value{0}, 0, 4}}; },
+     "uses argument 0, but its launches have 0"},
+    {"arguments of equal launches",
+     [](Schedule& s) {
+       s.kernels[1].arguments = {{"launch.0", 0, 1}};
+       launch(s, 1).arguments = {1};
+     },
+     "has the arguments [1], but differs from its kernel by []"},
+    {"unknown op", [](Schedule& s) { launch(s, 1).ops[0] = Value{9999}; }, "does not exist"},
     {"graph", [](Schedule& s) { s.graph.nodes[3].meta.shape = {7}; }, "%3"},
     {"order", [](Schedule& s) { std::swap(s.items[0].operation, s.items[1].operation); },
      "before an earlier item wrote it"},

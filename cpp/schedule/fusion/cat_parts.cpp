@@ -1,4 +1,4 @@
-#include "schedule/cat_parts.h"
+#include "schedule/fusion/cat_parts.h"
 
 #include <algorithm>
 

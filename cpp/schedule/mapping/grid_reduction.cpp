@@ -1,4 +1,4 @@
-#include "schedule/grid_reduction.h"
+#include "schedule/mapping/grid_reduction.h"
 
 #include <algorithm>
 
