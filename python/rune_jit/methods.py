@@ -236,6 +236,11 @@ def install_operators(
     def binary(name: str, reflected: bool) -> Callable[..., Any]:
         def operator(self: Any, other: Any) -> Any:
             if not is_operand(other):
+                if name in ("eq", "ne") and (other is None or isinstance(other, str)):
+                    differs = name == "ne"  # in all elements
+                    if self.shape:
+                        return np.full_like(self, differs, dtype=bool)
+                    return differs if other is None else np.bool_(differs)
                 return NotImplemented
             return apply(name, (other, self) if reflected else (self, other))
 

@@ -115,7 +115,6 @@ def test_what_a_tracer_knows() -> None:
         assert x.nbytes == 48
         assert len(x) == 4
         assert np.shape(x) == (4, 3)
-        assert re.match(r"Tracer\(float32\[4, 3\], made at .*:\d+\)", repr(x))
         return x + 1
 
     _graph(f, X)

@@ -482,8 +482,9 @@ def jit(
     number or an object that it takes from there (or from attributes, containers, default arguments)
     is another one, it is traced again. Writes to these arrays and to arguments reach them when the
     program has run. A function that assigns to globals, attributes or items of containers at each
-    call, or takes random numbers or the time, runs on NumPy; other side effects (printing,
-    appending to a list) happen while tracing only.
+    call, takes random numbers or the time, or makes text of a traced array (f"{x}", print(x)) runs
+    on NumPy; other side effects (printing other things, appending to a list) happen while tracing
+    only.
 
     Args:
       fn: the function; without it, a decorator is returned.

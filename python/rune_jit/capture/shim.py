@@ -105,6 +105,14 @@ _MADE = (
 )
 
 
+# What numpy.array's `copy` means.
+_COPY_MODES: dict[Any, bool | None] = {
+    np._CopyMode.ALWAYS: True,
+    np._CopyMode.IF_NEEDED: None,
+    np._CopyMode.NEVER: False,
+}
+
+
 def _array(
     object: Any,
     dtype: Any = None,
@@ -115,6 +123,7 @@ def _array(
     ndmin: int = 0,
     **kwargs: Any,
 ) -> Any:
+    copy = _COPY_MODES.get(copy, copy)
     if _outside_trace() or kwargs:
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
     if isinstance(object, _core.ArrayBase):
@@ -168,7 +177,7 @@ def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
 def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
     if isinstance(a, _core.ArrayBase) and not _outside_trace():
         a = require_trace().stand_in(a)
-    if kwargs.pop("copy", None):
+    if _COPY_MODES.get(copy := kwargs.pop("copy", None), copy):
         return _array(a, dtype)
     if isinstance(a, Tracer):
         if a._storage.scalar:

@@ -17,7 +17,7 @@ from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
 
-_OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
+_OPERANDS = (Array, np.ndarray, np.generic, int, float, complex, list, tuple)
 _OPERATORS = {
     "divmod": divmod,
     **{name: getattr(op, f"__{name}__") for name in (*BINARY, *COMPARISONS, *UNARY, "matmul")},

@@ -39,9 +39,18 @@ def _clip(
     max: Any = NO_VALUE,
     dtype: Any = None,
 ) -> Tracer:
-    low = a_min if min is NO_VALUE else min
-    high = a_max if max is NO_VALUE else max
-    low, high = (None if bound is NO_VALUE else bound for bound in (low, high))
+    if a_min is NO_VALUE and a_max is NO_VALUE:
+        low, high = (None if bound is NO_VALUE else bound for bound in (min, max))
+    elif a_min is NO_VALUE or a_max is NO_VALUE:
+        missing = "a_min" if a_min is NO_VALUE else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: '{missing}'")
+    elif min is not NO_VALUE or max is not NO_VALUE:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is"
+            " forbidden."
+        )
+    else:
+        low, high = a_min, a_max
     trace = require_trace()
     value = trace.array(a)
     if dtype is not None:

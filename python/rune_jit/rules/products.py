@@ -81,6 +81,9 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
         axes_x, axes_y = list(range(x.ndim - count, x.ndim)), list(range(count))
     else:
         axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])
+    for axes_of, ndim in ((axes_x, x.ndim), (axes_y, y.ndim)):
+        if len({axis % max(ndim, 1) for axis in axes_of}) < len(axes_of):
+            raise ValueError("duplicate axes are not allowed in tensordot")
     return Tracer(trace, _contracted(trace, x, y, axes_x, axes_y), scalar=False)
 
 
@@ -231,6 +234,9 @@ def _as_tracer(x: Any) -> Tracer:
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     value = x if x.dtype.kind == "f" else x.astype(np.float64)
     vector = x.ndim == 1 if axis is None else isinstance(axis, numbers.Integral)
+    count = x.ndim if axis is None else 1 if vector else len(axis)
+    if count not in (1, 2) and (ord is not None or axis is not None):
+        raise ValueError("Improper number of dimensions to norm.")
     if ord is None or (ord == 2 and vector) or (ord == "fro" and not vector):
         return np.sqrt(np.sum(value * value, axis=axis, keepdims=keepdims))
     if vector and ord == 1:

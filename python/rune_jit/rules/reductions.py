@@ -48,8 +48,9 @@ def reduce_array(
     if where is not NO_VALUE and where is not True:
         a = _where_else_neutral(name, a, initial, where)
     axes = None if is_axis_of_scalar(a, axis) else as_axes(axis)
-    if name in ("max", "min") and initial is not NO_VALUE and 0 in np.shape(a):
-        a = _of_initial(a, axes, initial)
+    given = initial is not NO_VALUE and initial is not None
+    if given and 0 in np.shape(a) and (name in ("max", "min") or a.dtype.kind == "f"):
+        a, initial = _of_initial(a, axes, initial), NO_VALUE
     trace = require_trace()
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     result = Tracer(trace, value)

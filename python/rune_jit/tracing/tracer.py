@@ -124,6 +124,15 @@ class Tracer(ArrayMethods):
 
     # What is known without values.
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class of what this stands for, which isinstance asks for: of a number, Python's or
+        NumPy's."""
+        if not self._storage.scalar:
+            return Tracer
+        weak: str | None = getattr(self._value, "weak", None)
+        return {"bool": bool, "int": int, "float": float, None: self.dtype.type}[weak]
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self._type[0]
@@ -152,11 +161,31 @@ class Tracer(ArrayMethods):
             "to_device: cannot move an array while tracing\nhint: move arguments before the call"
         )
 
-    def __repr__(self) -> str:
-        what = getattr(self._value, "weak", None) or self.dtype.name
-        return f"Tracer({what}{list(self.shape)}, made at {self._site()})"
-
     # What needs values.
+
+    def __repr__(self) -> str:
+        """The array's text; after the trace, what this is."""
+        if self._trace.done and self._storage.array is None:
+            return f"Tracer({self.dtype.name}{list(self.shape)}, made at {self._site()})"
+        return repr(self._element("repr"))
+
+    def __str__(self) -> str:
+        return str(self._element("str"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._element("format"), spec)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        if not self._storage.scalar:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        if ndigits is None or self._value_in(self._trace).weak is not None:
+            return round(self._element("round"), ndigits)  # a Python number
+        return np.round(self, ndigits)
+
+    def _element(self, what: str) -> Any:
+        """The array, or what is no array: NumPy's scalar."""
+        array = self._values(what)
+        return array[()] if self._storage.scalar else array
 
     def _concretization(self, what: str, hint: str) -> NoReturn:
         needed = self._trace.numbers_behind(self._value_in(self._trace))
