@@ -56,7 +56,7 @@ class FieldHash {
   template <class... T>
   void add(const std::variant<T...>& v) {
     add(v.index());
-    std::visit([this](const auto& alternative) { add(alternative); }, v);
+    std::visit([&](const auto& alternative) { add(alternative); }, v);
   }
   template <text::Reflected T>
   void add(const T& v) {

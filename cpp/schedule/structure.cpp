@@ -36,7 +36,7 @@ class ValueVisitor {
     if (member) visit(*member);
   }
   void visit(Kernel::Body& body) {
-    std::visit([this](auto& alternative) { visit(alternative); }, body);
+    std::visit([&](auto& alternative) { visit(alternative); }, body);
   }
   void visit(const std::string&) {}
   void visit(const Dim&) {}
