@@ -99,7 +99,7 @@ def test_too_many_values() -> None:
         return x if a > 0.5 else -x
 
     jitted = rune_jit.jit(f)
-    with pytest.warns(JitFallbackWarning, match="for each value of argument a"):
+    with pytest.warns(JitFallbackWarning, match="each value of argument a"):
         for i in range(80):
             assert_matches(jitted(X, i / 80), f(X, i / 80))
     assert jitted.cache_info().size == 80

@@ -26,6 +26,7 @@ from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names, take_apart
 from rune_jit.calls.cache import Cache
+from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.parameters import Parameters
@@ -76,9 +77,6 @@ class CacheInfo(NamedTuple):
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
 
-# How many programs a signature has for the values of its numbers.
-_MOST_VALUES = 64
-
 
 class _Fallback:
     """A signature whose function runs on NumPy."""
@@ -120,9 +118,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
-        # By signature: the numbers whose values its traces use, and how many programs that made.
-        self._constants: dict[Any, frozenset[int]] = {}
-        self._programs: dict[Any, int] = {}
+        self._constants = Constants()
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
 
@@ -196,7 +192,6 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._changed_state.clear()
         self._refuted.clear()
         self._constants.clear()
-        self._programs.clear()
         self._warned.clear()
 
     # One call.
@@ -244,15 +239,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         call = take_apart(
             self._name, self._signature, self._static_names, args, kwargs, self._key, self._dynamic
         )
-        constants = self._constants.get(call.signature)
-        return call.with_constants(constants) if constants else call
-
-    def _with_constants(self, call: Call, leaves: frozenset[int]) -> Call:
-        """The call with these numbers as constants, as all later calls of its signature have
-        them."""
-        known = self._constants.get(call.signature, frozenset())
-        self._constants[call.signature] = known | leaves
-        return call.with_constants(known | leaves)
+        return self._constants.of(call)
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
         """The call with the constants that it needs, its compiled call or _Fallback, and whether
@@ -263,7 +250,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             try:
                 entry, fresh = self._cache.get(call.key, make)
             except ValuesNeeded as needed:
-                call = self._with_constants(call, needed.leaves)
+                call = self._constants.add(call, needed.leaves)
                 continue
             if self._cache.evictions != evictions:
                 self._forget()
@@ -272,7 +259,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
-            self._check_count(call)
+            self._constants.count(self._name, call)
             traced = self._trace(call)
             done()
             executable = None
@@ -287,19 +274,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return None
             self._fall_back(error)
             return _Fallback()
-        if call.constants:
-            self._programs[call.signature] = self._programs.get(call.signature, 0) + 1
         return self._bind(call, traced, executable)
-
-    def _check_count(self, call: Call) -> None:
-        """Raises UnsupportedOpError if the signature has programs for many values already."""
-        if self._programs.get(call.signature, 0) >= _MOST_VALUES:
-            owners = ", ".join(dict.fromkeys(input_names(call, list(call.constants))))
-            raise UnsupportedOpError(
-                f"{self._name}: cannot make a program for each value of {owners}"
-                f" ({_MOST_VALUES} programs so far)\nhint: pass arrays, or use np.where instead of"
-                " if"
-            )
 
     def _traced(self, call: Call) -> tuple[Call, Traced]:
         """The trace of a call, and the call with the constants that the trace needs."""
@@ -307,7 +282,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             try:
                 return call, self._trace(call)
             except ValuesNeeded as needed:
-                call = self._with_constants(call, needed.leaves)
+                call = self._constants.add(call, needed.leaves)
 
     def _trace(self, call: Call) -> Traced:
         def run(traced: Traced) -> Any:

@@ -1,0 +1,47 @@
+"""The numbers among a function's arguments whose values are constants of its programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit.calls.arguments import Call, input_names
+from rune_jit.errors import UnsupportedOpError
+
+# How many values the numbers of a signature may have; more run on NumPy.
+_MOST = 64
+
+
+class Constants:
+    """By signature: which numbers its traces use, and how many values of them were traced."""
+
+    def __init__(self) -> None:
+        self._leaves: dict[Any, frozenset[int]] = {}
+        self._traced: dict[Any, int] = {}
+
+    def clear(self) -> None:
+        """Forgets every signature."""
+        self._leaves.clear()
+        self._traced.clear()
+
+    def of(self, call: Call) -> Call:
+        """The call with the constants that traces of its signature have needed so far."""
+        leaves = self._leaves.get(call.signature)
+        return call.with_constants(leaves) if leaves else call
+
+    def add(self, call: Call, leaves: frozenset[int]) -> Call:
+        """The call with these numbers as constants, as all later calls of its signature."""
+        self._leaves[call.signature] = self._leaves.get(call.signature, frozenset()) | leaves
+        return self.of(call)
+
+    def count(self, name: str, call: Call) -> None:
+        """Counts a trace for the values of this call of the function `name`. Raises
+        UnsupportedOpError if there were traces for many values already."""
+        if not call.constants:
+            return
+        count = self._traced[call.signature] = self._traced.get(call.signature, 0) + 1
+        if count > _MOST:
+            owners = ", ".join(dict.fromkeys(input_names(call, list(call.constants))))
+            raise UnsupportedOpError(
+                f"{name}: cannot trace each value of {owners} ({_MOST} values so far)\n"
+                "hint: pass arrays, or use np.where instead of if"
+            )
