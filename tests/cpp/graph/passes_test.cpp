@@ -184,17 +184,21 @@ TEST_P(EachDtype, RepeatedOperationsKeepTheirValue) {
       const Value x = b.placeholder(dtype(), {});
       b.set_outputs({b.alu(outer.op, {x, x})});
       expect_same_values(b.graph(), dtype());
-      continue;
     }
     for (const AluInfo& inner : all_alu_ops()) {
-      if (inner.arity > 2 || !inner.accepts(dtype())) continue;
-      Builder b;
-      const Value x = b.placeholder(dtype(), {});
-      const Value y = inner.arity == 2 ? b.placeholder(dtype(), {}) : Value{};
-      const Value v = b.alu(inner.op, inner.arity == 2 ? std::vector{x, y} : std::vector{x});
-      if (!outer.accepts(b.dtype(v))) continue;
-      b.set_outputs({b.alu(outer.op, {v})});
-      expect_same_values(b.graph(), dtype());
+      if (inner.arity > 2 || inner.arity < outer.arity || !inner.accepts(dtype())) continue;
+      // outer(inner), or outer(inner, y) and outer(y, inner), where y is the inner one's, too.
+      for (const bool inner_first : {true, false}) {
+        Builder b;
+        const Value x = b.placeholder(dtype(), {});
+        const Value y = inner.arity == 2 ? b.placeholder(dtype(), {}) : Value{};
+        const Value v = b.alu(inner.op, inner.arity == 2 ? std::vector{x, y} : std::vector{x});
+        const bool is_unary = outer.arity == 1;
+        if (is_unary ? !outer.accepts(b.dtype(v)) || !inner_first : b.dtype(v) != dtype()) continue;
+        const auto pair = inner_first ? std::vector{v, y} : std::vector{y, v};
+        b.set_outputs({b.alu(outer.op, is_unary ? std::vector{v} : pair)});
+        expect_same_values(b.graph(), dtype());
+      }
     }
   }
 }
