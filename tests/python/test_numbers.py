@@ -124,11 +124,26 @@ def test_the_function_cannot_catch_what_numpy_does_not_raise(kinds: Any) -> None
         except kinds:
             return None
 
+    def any_number(x: Any, n: Any) -> Any:
+        try:
+            return x * sum(range(n))
+        except:  # noqa: E722
+            raise ValueError("no number") from None
+
     check(number, (X, 1), (X, 2))
+    check(any_number, (X, 1), (X, 2))
     with pytest.warns(JitFallbackWarning, match="float: cannot take the value"):
         assert_matches(rune_jit.jit(value)(X), value(X))
     with pytest.raises(ConcretizationError, match="float: cannot take the value"):
         rune_jit.jit(value, fallback="error")(X)
+
+    def raises(x: Any) -> Any:
+        try:
+            return x * float(x.sum())
+        except kinds as error:
+            raise ValueError("no number") from error
+
+    assert_matches(rune_jit.jit(raises, fallback="silent")(X), raises(X))
 
 
 def test_functions_that_ask_for_values_run_on_numpy() -> None:

@@ -110,10 +110,17 @@ def _trace_once(
 
     trace.evaluate = evaluate
     with trace.active(), noted_refusals() as refusals:
+
+        def raise_what_was_caught() -> None:
+            """Raises what the trace raised, which the function has caught."""
+            if trace.needed:
+                raise ValuesNeeded(trace.needed)
+            if refusals:
+                raise refusals[0]
+
         try:
             result = trace.rebind(fn)(*args, **kwargs)
-            if refusals:  # the function has caught it
-                raise refusals[0]
+            raise_what_was_caught()
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]
@@ -122,6 +129,7 @@ def _trace_once(
             if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
                 raise error.__cause__ from None
+            raise_what_was_caught()
             raise
         finally:
             trace.rebind.finish()

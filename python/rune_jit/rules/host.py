@@ -4,7 +4,6 @@ program calls NumPy on the host for them."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from rune_jit.errors import ConcretizationError, DataDependentShapeError, Unsupp
 from rune_jit.rules.coercions import traced
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import ON_HOST, implements, named
-from rune_jit.tracing.context import ValuesNeeded, require_trace
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -128,7 +127,7 @@ def call_on_host(
     for answer in answers[1:]:
         other_types = _types(optree.tree_leaves(answer))
         if [shape for _, shape in other_types] != [shape for _, shape in types]:
-            _need_numbers(trace, values)
+            trace.need_numbers(values)
             raise shape_depends_on_data(name)
         if other_types != types:
             raise UnsupportedOpError(
@@ -173,24 +172,14 @@ def _types(results: Sequence[Any]) -> list[tuple[np.dtype[Any], tuple[int, ...]]
     return [(np.asarray(x).dtype, np.shape(x)) for x in results]
 
 
-def _need_numbers(trace: Trace, values: list[Any]) -> None:
-    """Raises ValuesNeeded if any of these values are numbers among the arguments, or computed from
-    such numbers alone."""
-    needed = frozenset[int]().union(*(trace.numbers_behind(value) for value in values))
-    if needed:
-        raise ValuesNeeded(needed)
-
-
 def require_known(x: Any, name: str, hint: str | None = None) -> None:
     """Raises DataDependentShapeError if x, which decides the shape of the result of the function
     `name`, holds traced values; ValuesNeeded if these are numbers among the arguments."""
     if not contains_traced(x):
         return
     trace = require_trace()
-    leaves = optree.tree_leaves(x)
-    _need_numbers(
-        trace, [v for v in map(functools.partial(_traced_value, trace), leaves) if v is not None]
-    )
+    values = [_traced_value(trace, leaf) for leaf in optree.tree_leaves(x)]
+    trace.need_numbers(value for value in values if value is not None)
     raise shape_depends_on_data(name, hint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import active
+from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -51,6 +51,7 @@ class Trace:
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
+        self.needed: frozenset[int] = frozenset()  # of these leaves: whose values were asked for
         self.sizes = TracedSizes(self.builder, sizes)
 
     @contextmanager
@@ -156,12 +157,15 @@ class Trace:
         self._assumed.append(self._pair(value, guess))
         return guess
 
-    def numbers_behind(self, value: Any) -> frozenset[int]:
-        """The leaves from which a value is computed if all of them are numbers; otherwise none."""
-        inputs = self.builder.inputs_behind(value)
-        if inputs is None or not all(i in self.numbers for i in inputs):
-            return frozenset()
-        return frozenset(self.numbers[i] for i in inputs)
+    def need_numbers(self, values: Iterable[Any]) -> None:
+        """Raises ValuesNeeded if any of these values are numbers among the arguments, or computed
+        from such numbers alone."""
+        for value in values:
+            inputs = self.builder.inputs_behind(value)
+            if inputs is not None and all(i in self.numbers for i in inputs):
+                self.needed |= {self.numbers[i] for i in inputs}
+        if self.needed:
+            raise ValuesNeeded(self.needed)
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
         """Storages of the inputs that are arrays and were read or written, with their positions."""

@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
-from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site
+from rune_jit.tracing.context import current_trace, user_site
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
 if TYPE_CHECKING:
@@ -188,9 +188,8 @@ class Tracer(ArrayMethods):
         return array[()] if self._storage.scalar else array
 
     def _concretization(self, what: str, hint: str) -> NoReturn:
-        needed = self._trace.numbers_behind(self._value_in(self._trace))
-        if needed and not self._trace.done:
-            raise ValuesNeeded(needed)
+        if not self._trace.done:
+            self._trace.need_numbers([self._value_in(self._trace)])
         filename, line = user_site()
         raise ConcretizationError(
             f"{what}: cannot take the value of a traced array ({self.dtype.name}{list(self.shape)},"
