@@ -157,6 +157,14 @@ def test_order_and_indices(device: str) -> None:
     check(f, make, device)
 
 
+def _row_of_least(x: Any) -> Any:
+    return (
+        x[np.argmin(x[:, 0])],
+        x[np.argmin(x, 0)],
+        np.take_along_axis(x, np.argmin(x, 0)[None], 0),
+    )
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_sizes_in_terms_of_a_size(device: str) -> None:
     """What cuts, extends, joins and merges the axis has sizes that follow from its own."""
@@ -169,6 +177,7 @@ def test_sizes_in_terms_of_a_size(device: str) -> None:
             x[:-1] - x[1:],
             np.diff(x, axis=0),
             np.concatenate([x, x[::-1], x[:1]]),
+            _row_of_least(np.concatenate([x, x])[1:]),
             np.concatenate([x[1:].sum(0, keepdims=True), x]),
             np.pad(x, 1),
             np.pad(x, [(2, 0), (0, 3)], mode="edge"),

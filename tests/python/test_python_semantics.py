@@ -48,8 +48,18 @@ COMPILED = {
     "the norm over three axes": lambda x, n: np.linalg.norm(x[None], axis=(0, 1, 2)),
     "clip with bounds given twice": lambda x, n: np.clip(x, 1, 2, min=1),
     "clip without a bound": lambda x, n: np.clip(x, 1),
+    "numbers as indices": lambda x, n: (x[(x[0] * 0).astype(int), x.argmax() % 3], x[n % 2, 1]),
+    "a number to pad with": lambda x, n: np.pad(x, 1, constant_values=x[0, 0]),
+    "numbers in at": lambda x, n: _add_at(x, x.argmin() % 2),
+    "a range between numbers": lambda x, n: np.linspace(x.min(), x.max(), 5),
     "a list times a number": lambda x, n: np.stack([x] * n) + x,
 }
+
+
+def _add_at(x: Any, i: Any) -> Any:
+    total = np.zeros_like(x)
+    np.add.at(total, (i, 1), x[0, 0])
+    return total
 
 
 @pytest.mark.parametrize("name", COMPILED)

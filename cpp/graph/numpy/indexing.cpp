@@ -1,7 +1,7 @@
 #include "graph/numpy/indexing.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
@@ -148,12 +148,14 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   if (!t.checked.emplace(at, axis, size.text()).second) return;
   const DType dtype = t.dtype(at);
   const bool has_sign = kind(dtype) == Kind::Int;
-  Dim low = static_cast<int64_t>(lowest_integer(dtype)),
-      high = static_cast<int64_t>(
-          std::min<__int128>(highest_integer(dtype), std::numeric_limits<int64_t>::max()));
+  std::optional<std::pair<Dim, Dim>> range;
   if (const auto known = t.ranges.find(at); known != t.ranges.end())
-    std::tie(low, high) = known->second;
-  const bool is_within = always_at_most(0, low + size) && always_at_most(high, size - 1);
+    range = known->second;
+  else if (bits_of(dtype) < 64)  // a range of 64 bits is no size, and within none
+    range = {static_cast<int64_t>(lowest_integer(dtype)),
+             static_cast<int64_t>(highest_integer(dtype))};
+  const bool is_within =
+      range && always_at_most(0, range->first + size) && always_at_most(range->second, size - 1);
   if (is_within || max_elements(t.shape(at)) == 0) return;
   // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
   // tells. It is of an index out of range if there is one.

@@ -121,7 +121,7 @@ def _linspace(
     intervals = num - 1 if endpoint else num
     of_floats = np.result_type(start, stop, float(num))
     start, stop = (
-        x * 1.0 if isinstance(x, (int, float)) else np.multiply(traced(x), 1.0)
+        x * 1.0 if issubclass(type(x), (int, float)) else np.multiply(traced(x), 1.0)
         for x in (start, stop)
     )
     span: Any = stop - start

@@ -248,7 +248,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     refuse_unless(isinstance(mode, str), "pad with a function as mode")
     refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
     fill = kwargs.pop("constant_values", 0)
-    refuse_unless(isinstance(fill, numbers.Number), "pad with an array of constant_values")
+    refuse_unless(issubclass(type(fill), numbers.Number), "pad with an array of constant_values")
     refuse_unless(not kwargs or kwargs == {"reflect_type": "even"}, f"pad with {', '.join(kwargs)}")
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
     if widths.dtype.kind not in "iu":

@@ -85,7 +85,7 @@ def _compare(name: str, size: Any, other: Any) -> Any:
         if not isinstance(difference, Size):
             return function(difference, 0)
         low, high = difference.low, difference.high
-    elif isinstance(other, numbers.Real):
+    elif issubclass(type(other), numbers.Real):
         low, high = size.low - other, size.high - other
     else:
         return function(_traced(size), other)

@@ -89,7 +89,7 @@ class Trace:
         value = self.capture(array)
         if array.dtype.kind in "iu" and array.size:
             low, high = int(array.min()), int(array.max())
-            if high < 2**63:
+            if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
                 self.builder.assume_range(value, low, high)
         return value
 

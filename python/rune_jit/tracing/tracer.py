@@ -127,7 +127,7 @@ class Tracer(ArrayMethods):
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """The class of what this stands for, which isinstance asks for: of a number, Python's or
-        NumPy's."""
+        NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
         if not self._storage.scalar:
             return Tracer
         weak: str | None = getattr(self._value, "weak", None)

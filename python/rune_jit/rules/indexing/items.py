@@ -65,10 +65,11 @@ def _index_item(trace: Trace, item: Any) -> Any:
         return item
     if isinstance(item, slice):
         return slice(*map(_slice_bound, (item.start, item.stop, item.step)))
-    if isinstance(item, (bool, np.bool_)):
+    kind = type(item)  # isinstance would say of a traced number what it says of a known one
+    if issubclass(kind, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
-    if isinstance(item, numbers.Integral):
-        if not -(2**63) <= item < 2**63:  # type: ignore[operator]
+    if issubclass(kind, numbers.Integral):
+        if not -(2**63) <= item < 2**63:
             raise IndexError("cannot fit 'int' into an index-sized integer")
         return int(item)
     if isinstance(item, list) and contains_tracer(item):

@@ -152,7 +152,7 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
         _scatter_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
         x[...] = numbers.astype(bool)
         return
-    items = tuple(np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items)
+    items = tuple(np.atleast_1d(i) if issubclass(type(i), (int, np.integer)) else i for i in items)
     if all(item is None or item is Ellipsis or isinstance(item, slice) for item in items):
         raise UnsupportedOpError(f"{ufunc.__name__}.at: cannot trace an index without arrays")
     scatter(trace, x, items, new, mode)
