@@ -125,7 +125,7 @@ Value strided(TracedGraph& t, Value x, int64_t axis, const Dim& start, const Dim
 Value spread(TracedGraph& t, Value x, int64_t axis, const Dim& start, int64_t step,
              const Dim& size) {
   const Shape from = t.shape(x);
-  const Dim count = from[axis];
+  const Dim& count = from[axis];
   Dim length = count;
   if (step > 1 && count != 0) {
     Shape split = from, merged = from;
