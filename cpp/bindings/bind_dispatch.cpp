@@ -3,8 +3,8 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ struct Constant {
     if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
     if (PyFloat_CheckExact(other.ptr())) {
       const double a = PyFloat_AS_DOUBLE(value.ptr()), b = PyFloat_AS_DOUBLE(other.ptr());
-      return std::memcmp(&a, &b, sizeof a) == 0;
+      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
     }
     return PyLong_CheckExact(other.ptr()) ? value.equal(other)
                                           : py::repr(value).equal(py::repr(other));

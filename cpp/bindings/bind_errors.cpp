@@ -64,6 +64,7 @@ void raise_current_exception() {
 
 void bind_errors(py::module_&) {
   py::register_local_exception_translator(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): the type that pybind11 takes
       [](std::exception_ptr pointer) { raise_error_of_ours(pointer); });
 }
 

@@ -309,7 +309,7 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
 }
 
 py::object to_numpy_result(const py::object& memory) {
-  const py::array array = to_host(memory);
+  py::array array = to_host(memory);
   if (array.ndim() != 0) return array;
   return array[py::tuple()];  // NumPy's scalar
 }

@@ -39,6 +39,7 @@ void set_compile_hook(const py::function& compile_module) {
                                              .cast<std::pair<std::vector<uintptr_t>, py::object>>();
           runtime::CompiledModule module;
           for (const uintptr_t address : addresses)
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has addresses as integers
             module.entry_points.push_back(reinterpret_cast<void*>(address));
           module.keep_alive = keep_alive(code);
           return module;

@@ -69,8 +69,9 @@ bool keeps_order(const Shape& from, const Shape& to) {
       const bool first = x.bound() < y.bound();
       const Shape& more = first ? a : b;
       size_t& next = first ? i : j;
-      if (x.bound() == y.bound() || ++next == more.size() || !more[next].is_constant())
-        return false;
+      if (x.bound() == y.bound()) return false;
+      ++next;
+      if (next == more.size() || !more[next].is_constant()) return false;
       (first ? x : y) = (first ? x : y) * more[next].constant();
     }
   }
