@@ -37,18 +37,13 @@ class Call(NamedTuple):
     @property
     def key(self) -> Any:
         """Calls of one key run the same program."""
-        return self.signature, tuple(_value_key(self.leaves[i]) for i in self.constants)
+        return self.signature, tuple(trees.static_key(self.leaves[i]) for i in self.constants)
 
     def with_constants(self, leaves: frozenset[int]) -> Call:
         """The call with these numbers, too, as constants."""
         constants = tuple(sorted(leaves.union(self.constants)))
         static = sorted({*self.static_leaves, *constants})
         return self._replace(constants=constants, static_leaves=static)
-
-
-def _value_key(number: Any) -> Any:
-    """Equal for numbers of one type and value; -0.0 is not 0.0."""
-    return type(number), repr(number)
 
 
 def take_apart(
