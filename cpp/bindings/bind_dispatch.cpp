@@ -11,6 +11,7 @@
 #include "bindings/bindings.h"
 #include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
+#include "bindings/context.h"
 
 namespace rune::bindings {
 
@@ -89,9 +90,6 @@ struct DispatcherObject {
   long long hits;
 };
 
-// Traces that run on this thread: what they call becomes part of them.
-thread_local int active_traces = 0;
-
 DispatcherObject& as_dispatcher(PyObject* self) {
   return *reinterpret_cast<DispatcherObject*>(self);
 }
@@ -111,7 +109,7 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
-  if (active_traces > 0) return slow();
+  if (is_tracing()) return slow();
   KeyedCall call;
   std::shared_ptr<CompiledCall> compiled;  // shared while it runs
   try {
@@ -286,8 +284,6 @@ void bind_dispatch(py::module_& m) {
                                                      : "unsuitable";
         return py::make_tuple(name, result);
       });
-  m.def("trace_began", [] { ++active_traces; }, "This thread's calls are part of a trace.");
-  m.def("trace_ended", [] { --active_traces; });
   m.add_object("Dispatcher", make_dispatcher().release().ptr());
 }
 

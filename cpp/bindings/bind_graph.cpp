@@ -1,6 +1,8 @@
 // Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
 #include "base/error.h"
 #include "bindings/bindings.h"
+#include "bindings/graph_builder.h"
+#include "bindings/value.h"
 #include "graph/numpy/indexing.h"
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
@@ -15,20 +17,6 @@ using graph::numpy::Operand;
 using graph::numpy::Operands;
 
 namespace {
-
-// A graph under construction. `trace` tells its sizes from those of other traces.
-struct PyGraph : graph::numpy::TracedGraph {
-  std::shared_ptr<const void> trace = std::make_shared<char>();
-};
-
-// A value of a graph, with what Python asks of it. Its builder is known to the tracer that holds
-// it.
-struct PyValue {
-  Operand operand;
-  Shape shape;
-  DType dtype = DType::Float32;
-  std::shared_ptr<const void> trace;
-};
 
 std::optional<Operand> literal(py::handle x) {
   if (PyBool_Check(x.ptr())) return graph::numpy::Literal::of(x.ptr() == Py_True);
@@ -55,7 +43,7 @@ Operand to_operand(py::handle x) {
   if (!py::isinstance<PyValue>(x))
     user_error(ErrorKind::Unsupported, "operand: cannot trace a ",
                std::string(py::str(py::type::of(x).attr("__name__"))));
-  return x.cast<const PyValue&>().operand;
+  return py::reinterpret_borrow<PyValue>(x).operand();
 }
 
 Operands to_operands(const py::sequence& xs) {
@@ -67,7 +55,7 @@ Operands to_operands(const py::sequence& xs) {
 // The numbers of the inputs that a value is computed from. None if it depends on a dynamic size.
 std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValue& value) {
   const graph::Graph& graph = g.graph();
-  std::vector<bool> is_needed(value.operand.value.id + 1, false);
+  std::vector<bool> is_needed(value.operand().value.id + 1, false);
   is_needed.back() = true;
   std::vector<int64_t> inputs;
   for (size_t i = is_needed.size(); i-- > 0;) {
@@ -82,7 +70,7 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
 
 // Results as Python has them.
 PyValue wrap(const PyGraph& g, const Operand& x) {
-  return {x, shape_of(g, x), dtype_of(g, x), g.trace};
+  return {g, x, g.trace};
 }
 
 std::vector<PyValue> wrap(const PyGraph& g, const Operands& xs) {
@@ -113,17 +101,6 @@ std::optional<Kind> weak_kind(const py::object& name) {
   if (text == "int") return Kind::Int;
   RUNE_CHECK(text == "float", "weak kind ", text);
   return Kind::Float;
-}
-
-py::object weak_name(const std::optional<Kind>& weak) {
-  if (!weak) return py::none();
-  switch (*weak) {
-    case Kind::Bool: return py::str("bool");
-    case Kind::Int:
-    case Kind::Uint: return py::str("int");
-    case Kind::Float: return py::str("float");
-  }
-  RUNE_UNREACHABLE();
 }
 
 Scalar scalar_from_numpy(const py::object& x) {
@@ -317,7 +294,7 @@ std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t 
     const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
     values.push_back(wrap(g, Operand(g.add(node, inputs, declared))));
   }
-  if (may_raise && !values.empty()) g.add(graph::Sink{}, {values.front().operand.value});
+  if (may_raise && !values.empty()) g.add(graph::Sink{}, {values.front().operand().value});
   return values;
 }
 
@@ -341,15 +318,7 @@ py::list checks(const PyGraph& g) {
 }  // namespace
 
 void bind_graph(py::module_& m) {
-  py::class_<PyValue>(m, "Value", "A value of a graph.")
-      .def_property_readonly("shape", [](const PyValue& v) { return to_python(v.shape, v.trace); })
-      .def_property_readonly("ndim", [](const PyValue& v) { return v.shape.size(); })
-      .def_property_readonly("dtype", [](const PyValue& v) { return to_numpy(v.dtype); })
-      .def_property_readonly("id", [](const PyValue& v) { return v.operand.value.id; })
-      .def_property_readonly(
-          "weak", [](const PyValue& v) { return weak_name(v.operand.weak); },
-          "None, or the Python type that it stands for: bool, int, float.");
-
+  bind_values(m);
   py::class_<graph::Graph, std::shared_ptr<graph::Graph>>(m, "Graph", "A high-level graph.")
       .def("__str__", [](const graph::Graph& g) { return graph::print(g); })
       .def("__len__", &graph::Graph::size)
@@ -371,8 +340,6 @@ void bind_graph(py::module_& m) {
             return wrap(g, Operand(to_operand(x).value, Kind::Bool));
           },
           "A 0-d bool as a Python one.")
-      .def("set_location",
-           [](PyGraph& g, std::string location) { g.set_location(std::move(location)); })
       .def("inputs_behind", &inputs_behind, py::arg("value"),
            "The numbers of the inputs that a value is computed from; None if it depends on a "
            "dynamic size.")
@@ -391,7 +358,7 @@ void bind_graph(py::module_& m) {
           "finish",
           [](const PyGraph& g, const std::vector<PyValue>& outputs) {
             auto graph = std::make_shared<graph::Graph>(g.graph());
-            for (const PyValue& v : outputs) graph->outputs.push_back(v.operand.value);
+            for (const PyValue& v : outputs) graph->outputs.push_back(v.operand().value);
             return graph;
           },
           "The graph so far with these outputs.");

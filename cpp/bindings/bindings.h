@@ -26,6 +26,7 @@ void bind_driver(py::module_& m);
 void bind_hooks(py::module_& m);
 void bind_ir(py::module_& m);
 void bind_sizes(py::module_& m);
+void bind_context(py::module_& m);
 
 // A size whose value is known when the program runs, as Python has it.
 struct PySize {

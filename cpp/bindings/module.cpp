@@ -14,4 +14,5 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_hooks(m);
   rune::bindings::bind_ir(m);
   rune::bindings::bind_sizes(m);
+  rune::bindings::bind_context(m);
 }

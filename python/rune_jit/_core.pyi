@@ -26,6 +26,7 @@ __all__: list[str] = [
     "calibration_options",
     "compile_kernel",
     "cpu_figures",
+    "current_trace",
     "default_device",
     "describe_options",
     "dtypes",
@@ -44,34 +45,25 @@ __all__: list[str] = [
     "render_llvm",
     "render_msl",
     "reprint",
+    "require_trace",
     "set_array_class",
     "set_compile_hook",
     "set_cpu_figures",
+    "set_own_folders",
     "static_leaves",
     "synchronize",
     "targets",
     "to_host",
     "trace_began",
     "trace_ended",
+    "user_line",
+    "user_site",
 ]
 
 class Value:
     """
     A value of a graph.
     """
-    @property
-    def dtype(self) -> numpy.dtype[typing.Any]: ...
-    @property
-    def id(self) -> int: ...
-    @property
-    def ndim(self) -> int: ...
-    @property
-    def shape(self) -> tuple: ...
-    @property
-    def weak(self) -> typing.Any:
-        """
-        None, or the Python type that it stands for: bool, int, float.
-        """
 
 class Graph:
     """
@@ -93,20 +85,20 @@ class GraphBuilder:
     """
     def __init__(self) -> None: ...
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
-    def astype(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
-    def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
+    def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def concatenate(
         self,
         arg0: collections.abc.Sequence,
         arg1: typing.SupportsInt | typing.SupportsIndex | None,
         arg2: typing.Any,
-    ) -> Value: ...
-    def constant(self, arg0: typing.Any) -> Value: ...
+    ) -> typing.Any: ...
+    def constant(self, arg0: typing.Any) -> typing.Any: ...
     def contract(
         self, arg0: str, arg1: typing.Any, arg2: str, arg3: typing.Any, arg4: str, arg5: str
-    ) -> Value: ...
+    ) -> typing.Any: ...
     def define_size(
         self,
         name: str,
@@ -122,17 +114,19 @@ class GraphBuilder:
         arg1: typing.SupportsInt | typing.SupportsIndex,
         arg2: typing.SupportsInt | typing.SupportsIndex,
         arg3: typing.SupportsInt | typing.SupportsIndex,
-    ) -> Value: ...
+    ) -> typing.Any: ...
     def expand_dims(
         self,
         arg0: typing.Any,
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-    ) -> Value: ...
-    def finish(self, arg0: collections.abc.Sequence[Value]) -> Graph:
+    ) -> typing.Any: ...
+    def finish(self, arg0: collections.abc.Sequence[typing.Any]) -> Graph:
         """
         The graph so far with these outputs.
         """
-    def full(self, arg0: collections.abc.Sequence, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    def full(
+        self, arg0: collections.abc.Sequence, arg1: typing.Any, arg2: typing.Any
+    ) -> typing.Any: ...
     def host_callback(
         self,
         name: str,
@@ -140,24 +134,26 @@ class GraphBuilder:
         operands: collections.abc.Sequence,
         results: collections.abc.Sequence,
         may_raise: bool,
-    ) -> list[Value]:
+    ) -> list[typing.Any]:
         """
         Values of the results, of these (dtype, shape), of call number `call` to a function. One that may raise is called whether its results are used or not.
         """
-    def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
+    def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
     def indexed_shape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> tuple: ...
     def input(
         self, dtype: typing.Any, shape: collections.abc.Sequence, weak: typing.Any = None
-    ) -> Value: ...
-    def inputs_behind(self, value: Value) -> list[int] | None:
+    ) -> typing.Any: ...
+    def inputs_behind(self, value: typing.Any) -> list[int] | None:
         """
         The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
         """
-    def matmul(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
-    def operator(self, arg0: str, arg1: collections.abc.Sequence) -> Value: ...
-    def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
-    def put(self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any) -> Value: ...
-    def python_bool(self, arg0: typing.Any) -> Value:
+    def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def operator(self, arg0: str, arg1: collections.abc.Sequence) -> typing.Any: ...
+    def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
+    def put(
+        self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any
+    ) -> typing.Any: ...
+    def python_bool(self, arg0: typing.Any) -> typing.Any:
         """
         A 0-d bool as a Python one.
         """
@@ -168,21 +164,20 @@ class GraphBuilder:
         axes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
         keepdims: bool,
         dtype: typing.Any = None,
-    ) -> Value: ...
-    def reshape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> Value: ...
+    ) -> typing.Any: ...
+    def reshape(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
     def result_type(self, arg0: str, arg1: collections.abc.Sequence) -> numpy.dtype[typing.Any]: ...
     def same(self, arg0: typing.Any, arg1: typing.Any) -> bool: ...
     def scan(
         self, op: str, x: typing.Any, axis: typing.SupportsInt | typing.SupportsIndex
-    ) -> Value:
+    ) -> typing.Any:
         """
         Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.
         """
     def scatter(
         self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any, arg3: str
-    ) -> Value: ...
-    def set_location(self, arg0: str) -> None: ...
-    def size_value(self, size: typing.Any) -> Value:
+    ) -> typing.Any: ...
+    def size_value(self, size: typing.Any) -> typing.Any:
         """
         A size as a Python int in computations.
         """
@@ -190,33 +185,33 @@ class GraphBuilder:
         self,
         arg0: typing.Any,
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-    ) -> Value: ...
+    ) -> typing.Any: ...
     def stack(
         self, arg0: collections.abc.Sequence, arg1: typing.SupportsInt | typing.SupportsIndex
-    ) -> Value: ...
+    ) -> typing.Any: ...
     def take(
         self,
         arg0: typing.Any,
         arg1: typing.Any,
         arg2: typing.SupportsInt | typing.SupportsIndex | None,
-    ) -> Value: ...
-    def threefry(self, arg0: typing.Any, arg1: typing.Any) -> Value: ...
+    ) -> typing.Any: ...
+    def threefry(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def transpose(
         self,
         arg0: typing.Any,
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None,
-    ) -> Value: ...
+    ) -> typing.Any: ...
     def ufunc(
         self, name: str, operands: collections.abc.Sequence, dtype: typing.Any = None
-    ) -> list[Value]: ...
-    def value(self, arg0: typing.Any) -> Value: ...
-    def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> Value: ...
+    ) -> list[typing.Any]: ...
+    def value(self, arg0: typing.Any) -> typing.Any: ...
+    def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def windows(
         self,
         arg0: typing.Any,
         arg1: typing.SupportsInt | typing.SupportsIndex,
         arg2: typing.SupportsInt | typing.SupportsIndex,
-    ) -> Value: ...
+    ) -> typing.Any: ...
     @property
     def checks(self) -> list:
         """
@@ -527,6 +522,11 @@ def cpu_figures() -> dict[str, float]:
     The figures of the CPU that the cost model uses.
     """
 
+def current_trace(*args, **kwargs):
+    """
+    The innermost trace that runs on this thread, or None.
+    """
+
 def default_device() -> str: ...
 def describe_options() -> str:
     """
@@ -606,6 +606,11 @@ def reprint(text: str) -> tuple[str, list[str]]:
     IR text (graph, schedule or kernels) as it prints after reading, and the verifier's violations.
     """
 
+def require_trace(*args, **kwargs):
+    """
+    The current trace, with the user's line noted. Raises TracerLeakError if there is none.
+    """
+
 def set_array_class(type: type) -> None:
     """
     Sets the class of the arrays that programs return.
@@ -621,6 +626,11 @@ def set_cpu_figures(
 ) -> None:
     """
     Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
+    """
+
+def set_own_folders(folders: tuple) -> None:
+    """
+    Names the folders, with a separator at the end, of code that is not the user's.
     """
 
 def static_leaves(leaves: collections.abc.Sequence) -> list[int]:
@@ -643,11 +653,20 @@ def to_host(memory: typing.Any) -> numpy.ndarray[typing.Any, numpy.dtype[typing.
     The elements as a numpy.ndarray: the memory itself, or a copy of the device's.
     """
 
-def trace_began() -> None:
+def trace_began(trace: typing.Any) -> None:
     """
-    This thread's calls are part of a trace.
+    Makes a trace the innermost one of this thread.
     """
 
 def trace_ended() -> None: ...
+def user_line() -> str:
+    """
+    Its file's name and line: `file.py:12`.
+    """
+
+def user_site() -> tuple[typing.Any, int]:
+    """
+    File and line of the innermost Python frame outside of the own folders.
+    """
 
 __version__: str = "0.1.0"

@@ -3,6 +3,7 @@ and dtype, or call NumPy's function of the same name."""
 
 from __future__ import annotations
 
+import functools
 import operator as op
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -222,38 +223,43 @@ for _name in (
 
 def install_operators(
     kind: type[ArrayMethods],
-    is_operand: Callable[[Any], bool],
-    apply: Callable[[str, tuple[Any, ...]], Any],
+    is_operand: Callable[[type], bool],
+    operation: Callable[[str], Callable[[tuple[Any, ...]], Any]],
     apply_in_place: Callable[[str, Any, Any], Any],
 ) -> None:
     """Gives a class Python's operators.
 
-    `apply` takes the name of an operator ("add", "neg" ...) and its operands, `apply_in_place` the
-    name, the array that is written to and the other operand. `is_operand` says what may stand
-    beside an array; Python asks any other object for its own operator.
+    `operation` takes the name of an operator ("add", "neg" ...) and returns what computes it of a
+    tuple of operands. `apply_in_place` takes the name, the array that is written to and the other
+    operand. `is_operand` says which types may stand beside an array; Python asks objects of other
+    types for their own operators.
     """
+    takes: Callable[[Any], bool] = functools.lru_cache(is_operand)
 
     def binary(name: str, reflected: bool) -> Callable[..., Any]:
+        apply = operation(name)
+
         def operator(self: Any, other: Any) -> Any:
-            if not is_operand(other):
+            if not takes(type(other)):
                 if name in ("eq", "ne") and (other is None or isinstance(other, str)):
                     differs = name == "ne"  # in all elements
                     if self.shape:
                         return np.full_like(self, differs, dtype=bool)
                     return differs if other is None else np.bool_(differs)
                 return NotImplemented
-            return apply(name, (other, self) if reflected else (self, other))
+            return apply((other, self) if reflected else (self, other))
 
         return operator
 
     def in_place(name: str) -> Callable[..., Any]:
         def operator(self: Any, other: Any) -> Any:
-            return apply_in_place(name, self, other) if is_operand(other) else NotImplemented
+            return apply_in_place(name, self, other) if takes(type(other)) else NotImplemented
 
         return operator
 
     def unary(name: str) -> Callable[..., Any]:
-        return lambda self: apply(name, (self,))
+        apply = operation(name)
+        return lambda self: apply((self,))
 
     operators = {f"__{name}__": binary(name, False) for name in COMPARISONS}
     operators |= {f"__{name}__": unary(name) for name in UNARY}

@@ -8,9 +8,14 @@ namespace {
 
 // The row of alu.def whose NumPy name this is.
 std::optional<AluOp> alu_by_numpy_name(std::string_view name) {
-  for (const AluInfo& row : all_alu_ops())
-    if (*row.numpy && name == row.numpy) return row.op;
-  return std::nullopt;
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, AluOp> result;
+    for (const AluInfo& row : all_alu_ops())
+      if (*row.numpy) result.emplace(row.numpy, row.op);
+    return result;
+  }();
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? std::nullopt : std::optional(found->second);
 }
 
 [[noreturn]] void no_loop(std::string_view name, DType dtype) {

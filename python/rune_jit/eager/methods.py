@@ -24,12 +24,13 @@ _OPERATORS = {
 }
 
 
-def _is_operand(x: Any) -> bool:
-    return isinstance(x, _OPERANDS)
+def _is_operand(kind: type) -> bool:
+    return issubclass(kind, _OPERANDS)
 
 
-def _apply(name: str, operands: tuple[Any, ...]) -> Any:
-    return operations.call(_OPERATORS[name], operands, {})
+def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
+    function = _OPERATORS[name]
+    return lambda operands: operations.call(function, operands, {})
 
 
 def _apply_in_place(name: str, x: Array, other: Any) -> Any:
@@ -38,7 +39,7 @@ def _apply_in_place(name: str, x: Array, other: Any) -> Any:
     if trace is not None:
         getattr(op, f"__i{name}__")(trace.stand_in(x), other)
         return x
-    result = _apply(name, (x, other))
+    result = operations.call(_OPERATORS[name], (x, other), {})
     if result.shape != x.shape:
         raise ValueError(
             f"__i{name}__: cannot broadcast the result from {list(x.shape)} to"
@@ -98,4 +99,4 @@ for _name, _method in {
     "astype": _astype,
 }.items():
     setattr(Array, _name, _method)
-install_operators(Array, _is_operand, _apply, _apply_in_place)
+install_operators(Array, _is_operand, _operation, _apply_in_place)

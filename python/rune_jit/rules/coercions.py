@@ -7,13 +7,12 @@ import operator as op
 from typing import Any, NoReturn
 
 import numpy as np
-import optree
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, tracers_in
 
 NO_VALUE = np._NoValue
 # By the weak type of an operand: a number for NumPy's own decision about dtypes, and its errors. A
@@ -76,9 +75,10 @@ def as_flag(keepdims: Any) -> bool:
 
 
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:
-    """A result that NumPy may lay out in memory as its operands."""
-    if result.ndim > 1:
-        result._storage.order_from = tuple(x for x in operands if isinstance(x, Tracer) and x.ndim)
+    """A result that NumPy may lay out in memory as its operands of more than one dimension."""
+    if len(result._shape) > 1:
+        arrays = [x for x in operands if type(x) is Tracer and len(x._shape) > 1]
+        result._storage.order_from = tuple(arrays)
     return result
 
 
@@ -93,13 +93,12 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
-    """What a function returns: new arrays are noted to be laid out as its operands, of which those
-    of one dimension do not count."""
-    arrays = [x for x in optree.tree_leaves(operands) if isinstance(x, Tracer) and x.ndim > 1]
+    """What a function returns: new arrays are noted to be laid out as its operands."""
+    arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
     if arrays and function not in _IN_C_ORDER:
         known = {id(x._storage) for x in arrays}
-        for x in optree.tree_leaves(result):
-            if not isinstance(x, Tracer) or x._storage.value is None or id(x._storage) in known:
+        for x in tracers_in(result):
+            if x._storage.value is None or id(x._storage) in known:
                 continue
             laid_out_as(x, (*x._storage.order_from, *arrays))
             x._storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN

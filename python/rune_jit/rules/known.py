@@ -10,7 +10,7 @@ import optree
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -26,12 +26,11 @@ def plain(x: Any) -> Any:
 def known(array: np.ndarray, fill: Any = None) -> Any:
     """A tracer of an array made while tracing; the array itself if it has a dtype that cannot be
     traced."""
-    trace = current_trace()
-    if trace is None or type(array) is not np.ndarray:
+    if current_trace() is None or type(array) is not np.ndarray:
         return array
     if not _core.is_supported_dtype(array.dtype):
         return array
-    return Tracer.known(trace, array, fill)
+    return Tracer.known(require_trace(), array, fill)
 
 
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -47,9 +47,8 @@ _OPERANDS = (
 )
 
 
-def is_operand(x: Any) -> bool:
-    """Whether a Python operator may take x beside a tracer."""
-    return isinstance(x, _OPERANDS)
+def _is_operand(kind: type) -> bool:
+    return issubclass(kind, _OPERANDS)
 
 
 # The two protocols and the operators.
@@ -57,12 +56,13 @@ def is_operand(x: Any) -> bool:
 
 def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     """A Python operator on tracers and numbers."""
-    if any(isinstance(x, Selection) for x in operands):
-        return getattr(np, ufunc)(*operands)
-    if ufunc == "multiply" and any(isinstance(x, (list, tuple)) for x in operands):
-        number = next(x for x in operands if isinstance(x, Tracer))
-        if number._storage.scalar and number.dtype.kind in "iu":  # repeats the list
-            return op.mul(*(op.index(x) if x is number else x for x in operands))
+    for x in operands:
+        if type(x) is Selection:
+            return getattr(np, ufunc)(*operands)
+        if ufunc == "multiply" and issubclass(type(x), (list, tuple)):
+            number = next(x for x in operands if type(x) is Tracer)
+            if number._storage.scalar and number.dtype.kind in "iu":  # repeats the list
+                return op.mul(*(op.index(x) if x is number else x for x in operands))
     if not contains_traced(operands):
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
@@ -76,11 +76,12 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
             raise  # Python's own arithmetic
         forgive(error)
         result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
-    return as_laid_out(ufunc, result, operands)
+        return as_laid_out(ufunc, result, operands)
+    return laid_out_as(result, operands)
 
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:
-    return isinstance(x, Tracer) and x._storage.scalar and value.weak is None
+    return type(x) is Tracer and x._storage.scalar and value.weak is None
 
 
 def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
@@ -206,21 +207,20 @@ def _position_of_out(func: Callable[..., Any]) -> int:
 # What Tracer has of a numpy.ndarray beyond ArrayMethods.
 
 
-def _apply(name: str, operands: tuple[Any, ...]) -> Any:
-    """A Python operator."""
+def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
+    """What computes a Python operator of its operands."""
     if name == "matmul":
-        return np.matmul(*operands)
+        return lambda operands: np.matmul(*operands)
     if name == "divmod":
-        a, b = operands
-        return a // b, a % b
-    return operator(_UFUNCS[name], operands)
+        return lambda operands: (operands[0] // operands[1], operands[0] % operands[1])
+    return functools.partial(operator, _UFUNCS[name])
 
 
 def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     """x op= other."""
     if name == "matmul":
         return np.matmul(x, other, out=x)  # type: ignore[call-overload]
-    if x._storage.scalar or isinstance(other, Selection):
+    if x._storage.scalar or type(other) is Selection:
         return operator(_UFUNCS[name], (x, other))
     trace = require_trace()
     ufunc = getattr(np, _UFUNCS[name])
@@ -283,4 +283,4 @@ for _name, _method in {
     "flat": property(Flat, _set_flat),
 }.items():
     setattr(Tracer, _name, _method)
-install_operators(Tracer, is_operand, _apply, _apply_in_place)
+install_operators(Tracer, _is_operand, _operation, _apply_in_place)

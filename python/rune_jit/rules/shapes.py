@@ -56,13 +56,13 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
     if same_shape(wanted, a.shape):
         return a[...]
     base = a._storage
-    base.reshaped.append(base)
+    base.reshaped += (base,)
     views = can_view(base.shape, a.dtype, a._steps, wanted)
     if base.array is not None:  # in an order of its own
         views = is_viewed(plain(a), wanted)
     if not views:
         result = a.copy().reshape(wanted)
-        result._storage.reshaped.append(base)
+        result._storage.reshaped += (base,)
         return result
     return make_view("reshape", wanted, a)
 
@@ -89,11 +89,11 @@ def _ravel(a: Any, order: str = "C") -> Any:
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
-    a._storage.reshaped.append(a._storage)
+    a._storage.reshaped += (a._storage,)
     if is_contiguous(a._storage.shape, a.dtype, a._steps):
         return _reshaped(a, shape)
     result = _reshaped(a.copy(), shape)
-    result._storage.reshaped.append(a._storage)
+    result._storage.reshaped += (a._storage,)
     return result
 
 

@@ -34,9 +34,9 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     except UnsupportedOpError as error:
         forgive(error)
         result = run_on_host(ufunc, method, inputs, kwargs)
-    # Products of matrices are in C order, batches of them as their operands.
-    least = 1 if ufunc.signature is None else 3
-    return as_laid_out(ufunc, result, [x for x in inputs if np.ndim(x) >= least])
+    if ufunc.signature is not None:  # products of matrices are in C order, batches as operands
+        inputs = tuple(x for x in inputs if np.ndim(x) >= 3)
+    return as_laid_out(ufunc, result, inputs)
 
 
 def is_traced(ufunc: np.ufunc) -> bool:

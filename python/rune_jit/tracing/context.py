@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import TracerLeakError
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -22,6 +19,14 @@ _OWN_FOLDERS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(path)), "")
     for path in (os.path.dirname(__file__), np.__file__)
 )
+_core.set_own_folders(_OWN_FOLDERS)
+
+# File and line of the innermost frame outside rune_jit and numpy.
+user_site: Callable[[], tuple[str, int]] = _core.user_site
+# The innermost trace that runs on this thread, or None.
+current_trace: Callable[[], Trace | None] = _core.current_trace
+# The current trace, with the user's line noted. Raises TracerLeakError if there is none.
+require_trace: Callable[[], Trace] = _core.require_trace
 
 
 class ValuesNeeded(BaseException):
@@ -32,52 +37,14 @@ class ValuesNeeded(BaseException):
         self.leaves = leaves
 
 
-class _Active(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[Trace] = []
-
-
-_active = _Active()
-
-
-def current_trace() -> Trace | None:
-    """The innermost trace that runs on this thread, or None."""
-    return _active.stack[-1] if _active.stack else None
-
-
 @contextmanager
 def active(trace: Trace) -> Iterator[None]:
     """Makes a trace the current one of this thread."""
-    _active.stack.append(trace)
-    _core.trace_began()
+    _core.trace_began(trace)
     try:
         yield
     finally:
         _core.trace_ended()
-        _active.stack.pop()
-
-
-def require_trace() -> Trace:
-    """The current trace, with the user's line noted. Raises TracerLeakError if there is none."""
-    trace = current_trace()
-    if trace is None:
-        raise TracerLeakError(
-            "a traced array is used outside the function that was traced\n"
-            "hint: return it from the function instead of storing it"
-        )
-    trace.builder.set_location(user_location())
-    return trace
-
-
-def user_site() -> tuple[str, int]:
-    """File and line of the innermost frame outside rune_jit and numpy."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if not filename.startswith(_OWN_FOLDERS) and not filename.startswith("<frozen"):
-            return filename, frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
-    return "<unknown>", 0
 
 
 def user_site_of(error: BaseException) -> tuple[str, int] | None:
@@ -90,9 +57,3 @@ def user_site_of(error: BaseException) -> tuple[str, int] | None:
             site = (filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return site
-
-
-def user_location() -> str:
-    """`file.py:12` of the user's code that runs now."""
-    filename, line = user_site()
-    return f"{os.path.basename(filename)}:{line}"

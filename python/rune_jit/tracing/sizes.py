@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 import operator as op
 from collections.abc import Callable, Sequence
@@ -101,8 +102,8 @@ def _signs(low: Any, high: Any) -> list[int]:
     return [sign for sign, is_there in found.items() if is_there]
 
 
-def _is_operand(x: Any) -> bool:
-    return isinstance(x, numbers.Number) or hasattr(type(x), "__array_ufunc__")
+def _is_operand(kind: type) -> bool:
+    return issubclass(kind, numbers.Number) or hasattr(kind, "__array_ufunc__")
 
 
 def _apply(name: str, operands: tuple[Any, ...]) -> Any:
@@ -117,7 +118,12 @@ def _apply(name: str, operands: tuple[Any, ...]) -> Any:
     return result
 
 
-install_operators(Size, _is_operand, _apply, lambda name, size, other: _apply(name, (size, other)))
+install_operators(
+    Size,
+    _is_operand,
+    lambda name: functools.partial(_apply, name),
+    lambda name, size, other: _apply(name, (size, other)),
+)
 
 
 def _bool(self: Any) -> bool:

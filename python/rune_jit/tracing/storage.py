@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -97,7 +96,6 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
         return view
 
 
-@dataclasses.dataclass(slots=True, eq=False)
 class Storage:
     """The memory behind a traced array and its views.
 
@@ -106,10 +104,6 @@ class Storage:
     nobody asks for its value, only a captured array.
     """
 
-    value: Any = None
-    array: np.ndarray | None = None
-    captured: Any = None  # the caller's array, which is no argument
-    original: Any = None  # of an input: its value at the start
     leaf: int | None = None  # which argument this is
     version: int = 0
     scalar: bool = False  # a NumPy scalar or a Python number: in-place operators rebind
@@ -118,8 +112,20 @@ class Storage:
     order_from: tuple[Tracer, ...] = ()
     order_known: bool = True
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
-    reshaped: list[Storage] = dataclasses.field(default_factory=list)
-    fill: Any = None  # what all elements of `array` are, where known
+    reshaped: tuple[Storage, ...] = ()
+
+    def __init__(
+        self,
+        value: Any = None,
+        array: np.ndarray | None = None,
+        captured: Any = None,
+        fill: Any = None,
+    ) -> None:
+        self.value = value
+        self.original = value  # of an input: its value at the start
+        self.array = array
+        self.captured = captured  # the caller's array, which is no argument
+        self.fill = fill  # what all elements of `array` are, where known
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
@@ -151,8 +157,9 @@ class Storage:
 
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
         """A new version, in which the view through `steps` is `part`."""
-        while self.reshaped:
-            self.reshaped.pop().require_c_order()
+        for storage in self.reshaped:
+            storage.require_c_order()
+        self.reshaped = ()
         old = self.current(trace)
         self.value = _put(trace, old, steps, part)
         self.array = None

@@ -38,6 +38,7 @@ class Trace:
         self.has_guessed = False
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder()
+        self.line = _core.user_line()  # where the last operation stands: "file.py:12"
         self.done = False
         # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
         # snapshots tell whether NumPy changes one afterwards.
@@ -194,10 +195,10 @@ class Trace:
     def operand(self, x: Any) -> Any:
         """What the builder takes for x: a Value, or a Python bool, int or float."""
         kind = type(x)
+        if kind is Tracer:
+            return x._value_in(self)
         if kind is float or kind is int or kind is bool:
             return x
-        if isinstance(x, Tracer):
-            return x._value_in(self)
         if kind is Size:
             return self.builder.size_value(x)
         if isinstance(x, np.ndarray):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dis
-import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -29,22 +29,34 @@ class Tracer(ArrayMethods):
 
     __slots__ = (
         "__weakref__",
+        "_dtype",
         "_made_at",
+        "_shape",
         "_steps",
         "_storage",
         "_trace",
-        "_type",
         "_value",
         "_version",
         "_writeable",
     )
     __array_priority__ = 1000
+    _shape: tuple[int, ...]
+    _dtype: np.dtype[Any]
+    _steps: tuple[Step, ...]
 
     def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
         """An array of its own with this value; 0-d ones are NumPy scalars unless told otherwise."""
-        self._init(trace, Storage(value, original=value), (), value.shape, value.dtype)
-        self._value, self._version = value, 0
-        self._storage.scalar = value.ndim == 0 if scalar is None else scalar
+        self._trace = trace
+        self._storage = storage = Storage(value)
+        self._steps = ()
+        self._shape = shape = value.shape
+        self._dtype = value.dtype
+        self._value = value
+        self._version = 0
+        self._writeable = True
+        self._made_at = trace.line
+        if not shape if scalar is None else scalar:
+            storage.scalar = True
 
     def _init(
         self,
@@ -57,10 +69,11 @@ class Tracer(ArrayMethods):
         self._trace = trace
         self._storage = storage
         self._steps = steps
-        self._type = (tuple(shape), dtype)
+        self._shape = tuple(shape)
+        self._dtype = dtype
         self._value, self._version = None, -1  # the value of this view in a version of the storage
         self._writeable = True
-        self._made_at = user_site()
+        self._made_at = trace.line  # the user's
 
     @classmethod
     def known(cls, trace: Trace, array: np.ndarray, fill: Any = None) -> Tracer:
@@ -103,24 +116,22 @@ class Tracer(ArrayMethods):
         """Raises TracerLeakError if the array belongs to another trace."""
         if self._trace is not trace:
             raise TracerLeakError(
-                f"a traced array of {self._trace.name}, made at {self._site()}, is used "
+                f"a traced array of {self._trace.name}, made at {self._made_at}, is used "
                 + ("after its trace ended" if self._trace.done else f"in the trace of {trace.name}")
                 + "\nhint: return it from the function instead of storing it"
             )
 
     def _value_in(self, trace: Trace) -> Any:
         """The value of the array's present version."""
-        self._check_trace(trace)
-        if self._version != self._storage.version or self._value is None:
-            value = self._storage.current(trace)
+        if self._trace is not trace:
+            self._check_trace(trace)
+        storage = self._storage
+        if self._version != storage.version or self._value is None:
+            value = storage.current(trace)
             for step in self._steps:
                 value = step.of(trace.builder, value)
-            self._value, self._version = value, self._storage.version
+            self._value, self._version = value, storage.version
         return self._value
-
-    def _site(self) -> str:
-        filename, line = self._made_at
-        return f"{os.path.basename(filename)}:{line}"
 
     # What is known without values.
 
@@ -135,7 +146,7 @@ class Tracer(ArrayMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._type[0]
+        return self._shape
 
     @shape.setter
     def shape(self, value: Any) -> NoReturn:
@@ -143,7 +154,7 @@ class Tracer(ArrayMethods):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._type[1]
+        return self._dtype
 
     @dtype.setter
     def dtype(self, value: Any) -> NoReturn:
@@ -166,7 +177,7 @@ class Tracer(ArrayMethods):
     def __repr__(self) -> str:
         """The array's text; after the trace, what this is."""
         if self._trace.done and self._storage.array is None:
-            return f"Tracer({self.dtype.name}{list(self.shape)}, made at {self._site()})"
+            return f"Tracer({self.dtype.name}{list(self.shape)}, made at {self._made_at})"
         return repr(self._element("repr"))
 
     def __str__(self) -> str:
@@ -193,7 +204,7 @@ class Tracer(ArrayMethods):
         filename, line = user_site()
         raise ConcretizationError(
             f"{what}: cannot take the value of a traced array ({self.dtype.name}{list(self.shape)},"
-            f" made at {self._site()})\n  at {filename}:{line}\nhint: {hint}"
+            f" made at {self._made_at})\n  at {filename}:{line}\nhint: {hint}"
         )
 
     def _values(self, what: str) -> np.ndarray:
@@ -257,12 +268,32 @@ def contains_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
+def tracers_in(x: Any) -> list[Tracer]:
+    """The tracers in nested lists, tuples and dicts."""
+    kind = type(x)
+    if kind is Tracer:
+        return [x]
+    if issubclass(kind, dict):
+        x = x.values()
+    elif not issubclass(kind, (list, tuple)):
+        return []
+    return [tracer for item in x for tracer in tracers_in(item)]
+
+
 def contains_traced(x: Any) -> bool:
     """Whether x is or holds a tracer whose values are not known while tracing."""
-    if isinstance(x, (list, tuple)):
-        return any(contains_traced(item) for item in x)
-    if isinstance(x, dict):
-        return any(contains_traced(item) for item in x.values())
-    if isinstance(x, slice):
-        return any(contains_traced(item) for item in (x.start, x.stop, x.step))
-    return isinstance(x, Tracer) and x._storage.array is None
+    kind = type(x)  # asking isinstance about a tracer takes longer
+    if kind is Tracer:
+        return x._storage.array is None
+    if issubclass(kind, (list, tuple)):
+        items: Iterable[Any] = x
+    elif issubclass(kind, dict):
+        items = x.values()
+    elif kind is slice:
+        items = (x.start, x.stop, x.step)
+    else:
+        return False
+    for item in items:  # noqa: SIM110  (a generator takes longer)
+        if contains_traced(item):
+            return True
+    return False

@@ -1,0 +1,181 @@
+#include "bindings/context.h"
+
+#include <frameobject.h>
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "bindings/graph_builder.h"
+
+namespace rune::bindings {
+
+namespace {
+
+PyObject* own_folders = nullptr;  // a tuple of str, kept at exit
+
+PyFrameObject* as_frame(const py::object& frame) {
+  return reinterpret_cast<PyFrameObject*>(frame.ptr());
+}
+
+py::object code_of(const py::object& frame) {
+  PyCodeObject* code = PyFrame_GetCode(as_frame(frame));
+  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(code));
+}
+
+py::object caller_of(const py::object& frame) {
+  PyFrameObject* caller = PyFrame_GetBack(as_frame(frame));
+  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(caller));
+}
+
+py::handle file_of(const py::object& code) {
+  return reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename;
+}
+
+int instruction_of(const py::object& frame) {
+#if PY_VERSION_HEX >= 0x030b0000
+  return PyFrame_GetLasti(as_frame(frame));
+#else
+  return as_frame(frame)->f_lasti;
+#endif
+}
+
+bool is_own(const py::object& code) {
+  const py::handle file = file_of(code);
+  const auto starts_with = [&](PyObject* prefix) {
+    return PyUnicode_Tailmatch(file.ptr(), prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+  };
+  static PyObject* const frozen = PyUnicode_InternFromString("<frozen");
+  if (starts_with(frozen)) return true;
+  for (Py_ssize_t i = 0; own_folders && i < PyTuple_GET_SIZE(own_folders); ++i)
+    if (starts_with(PyTuple_GET_ITEM(own_folders, i))) return true;
+  return false;
+}
+
+// The innermost frame whose code is not own; null if there is none.
+template <class IsOwn>
+py::object user_frame(IsOwn is_own_code) {
+  auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame && is_own_code(code_of(frame))) frame = caller_of(frame);
+  return frame;
+}
+
+// `file.py:12`
+std::string line_of(const py::object& frame) {
+  const auto path = file_of(code_of(frame)).cast<std::string>();
+  return path.substr(path.find_last_of("/\\") + 1) + ':' +
+         std::to_string(PyFrame_GetLineNumber(as_frame(frame)));
+}
+
+// The lines of the user's code by instruction, because each traced operation asks for its line.
+class UserLines {
+ public:
+  // Of the innermost user's frame, as a Python str: the same object for the same instruction.
+  py::object now() {
+    Code* found = nullptr;
+    const py::object frame = user_frame([&](const py::object& code) {
+      const auto [at, is_new] = codes_.try_emplace(code.ptr());
+      found = &at->second;
+      if (is_new) *found = {code, is_own(code), {}};
+      return found->is_own;
+    });
+    if (!frame) return py::str("<unknown>:0");
+    py::object& line = found->lines[instruction_of(frame)];
+    if (!line) line = py::str(line_of(frame));
+    return line;
+  }
+
+ private:
+  struct Code {
+    py::object code;  // keeps its address, which is the key, from being used again
+    bool is_own = false;
+    std::unordered_map<int, py::object> lines;  // by instruction
+  };
+  std::unordered_map<PyObject*, Code> codes_;
+};
+
+struct ActiveTrace {
+  py::object trace;  // tracing.trace.Trace
+  PyGraph* graph = nullptr;
+  UserLines lines;
+  py::object line;  // the last one
+};
+
+thread_local std::vector<ActiveTrace> active_traces;
+
+// Notes the user's line in the graph and, as attribute `line`, in the trace.
+void note_line(ActiveTrace& active) {
+  py::object line = active.lines.now();
+  if (line.is(active.line)) return;
+  static PyObject* const name = PyUnicode_InternFromString("line");
+  if (PyObject_SetAttr(active.trace.ptr(), name, line.ptr()) != 0) throw py::error_already_set();
+  active.graph->set_location(line.cast<std::string>());
+  active.line = std::move(line);
+}
+
+void trace_began(const py::object& trace) {
+  auto* graph = trace.attr("builder").cast<PyGraph*>();
+  active_traces.push_back({trace, graph, {}, {}});
+}
+
+PyObject* current_trace(PyObject*, PyObject*) {
+  PyObject* trace = active_traces.empty() ? Py_None : active_traces.back().trace.ptr();
+  return py::handle(trace).inc_ref().ptr();
+}
+
+PyObject* require_trace(PyObject*, PyObject*) {
+  try {
+    if (active_traces.empty())
+      user_error(ErrorKind::Leak, "a traced array is used outside the function that was traced\n",
+                 "hint: return it from the function instead of storing it");
+    note_line(active_traces.back());
+    return py::object(active_traces.back().trace).release().ptr();
+  } catch (...) {
+    raise_current_exception();
+  }
+  return nullptr;
+}
+
+std::pair<py::object, int> user_site() {
+  const py::object frame = user_frame(&is_own);
+  if (!frame) return {py::str("<unknown>"), 0};
+  return {py::reinterpret_borrow<py::object>(file_of(code_of(frame))),
+          PyFrame_GetLineNumber(as_frame(frame))};
+}
+
+}  // namespace
+
+bool is_tracing() {
+  return !active_traces.empty();
+}
+
+void bind_context(py::module_& m) {
+  m.def(
+      "set_own_folders",
+      [](const py::tuple& folders) { Py_XSETREF(own_folders, py::tuple(folders).release().ptr()); },
+      py::arg("folders"),
+      "Names the folders, with a separator at the end, of code that is not the user's.");
+  m.def("user_site", &user_site,
+        "File and line of the innermost Python frame outside of the own folders.");
+  m.def(
+      "user_line",
+      [] {
+        const py::object frame = user_frame(&is_own);
+        return frame ? line_of(frame) : "<unknown>:0";
+      },
+      "Its file's name and line: `file.py:12`.");
+  m.def("trace_began", &trace_began, py::arg("trace"),
+        "Makes a trace the innermost one of this thread.");
+  m.def("trace_ended", [] { active_traces.pop_back(); });
+  // Plain functions, because each traced operation calls them.
+  static PyMethodDef functions[] = {
+      {"current_trace", &current_trace, METH_NOARGS,
+       "The innermost trace that runs on this thread, or None."},
+      {"require_trace", &require_trace, METH_NOARGS,
+       "The current trace, with the user's line noted. Raises TracerLeakError if there is none."},
+      {nullptr, nullptr, 0, nullptr}};
+  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+}
+
+}  // namespace rune::bindings

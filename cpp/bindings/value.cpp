@@ -1,0 +1,115 @@
+#include "bindings/value.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace rune::bindings {
+
+using graph::numpy::Operand;
+
+namespace {
+
+struct ValueObject {
+  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject* shape;
+  PyObject* dtype;
+  PyObject* weak;
+  Operand operand;
+};
+
+PyTypeObject* value_type = nullptr;  // lives as long as the process
+
+ValueObject* as_value(PyObject* object) {
+  return reinterpret_cast<ValueObject*>(object);
+}
+
+void dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  ValueObject* value = as_value(self);
+  Py_DECREF(value->shape);
+  Py_DECREF(value->dtype);
+  Py_DECREF(value->weak);
+  value->operand.~Operand();
+  type->tp_free(self);
+  Py_DECREF(type);  // of a heap type each instance holds a reference
+}
+
+PyObject* get_ndim(PyObject* self, void*) {
+  return PyLong_FromSsize_t(PyTuple_GET_SIZE(as_value(self)->shape));
+}
+
+PyObject* get_id(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(as_value(self)->operand.value.id);
+}
+
+PyTypeObject* make_type() {
+  static PyMemberDef members[] = {
+      {"shape", T_OBJECT_EX, offsetof(ValueObject, shape), READONLY, nullptr},
+      {"dtype", T_OBJECT_EX, offsetof(ValueObject, dtype), READONLY, nullptr},
+      {"weak", T_OBJECT_EX, offsetof(ValueObject, weak), READONLY,
+       "None, or the Python type that it stands for: bool, int, float."},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyGetSetDef properties[] = {{"ndim", &get_ndim, nullptr, nullptr, nullptr},
+                                     {"id", &get_id, nullptr, nullptr, nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_members, members},
+                         {Py_tp_getset, properties},
+                         {Py_tp_doc, const_cast<char*>("A value of a graph.")},
+                         {0, nullptr}};
+  PyType_Spec spec = {"rune_jit._core.Value", sizeof(ValueObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
+}
+
+PyObject* weak_name(const std::optional<Kind>& weak) {
+  if (!weak) return Py_None;
+  static PyObject* const names[] = {PyUnicode_InternFromString("bool"),
+                                    PyUnicode_InternFromString("int"),
+                                    PyUnicode_InternFromString("float")};
+  switch (*weak) {
+    case Kind::Bool: return names[0];
+    case Kind::Int:
+    case Kind::Uint: return names[1];
+    case Kind::Float: return names[2];
+  }
+  RUNE_UNREACHABLE();
+}
+
+}  // namespace
+
+PyValue::PyValue(const graph::numpy::TracedGraph& graph, const Operand& operand,
+                 const std::shared_ptr<const void>& trace) {
+  const Shape none;
+  const bool is_node = !operand.literal;
+  py::tuple shape = to_python(is_node ? graph.shape(operand.value) : none, trace);
+  py::dtype dtype = to_numpy(graph::numpy::dtype_of(graph, operand));
+  PyObject* object = value_type->tp_alloc(value_type, 0);
+  if (!object) throw py::error_already_set();
+  ValueObject* value = as_value(object);
+  value->shape = shape.release().ptr();
+  value->dtype = dtype.release().ptr();
+  value->weak = py::handle(weak_name(operand.weak)).inc_ref().ptr();
+  new (&value->operand) Operand(operand);
+  m_ptr = object;
+}
+
+const Operand& PyValue::operand() const {
+  return as_value(m_ptr)->operand;
+}
+
+bool PyValue::is_value(PyObject* object) {
+  return Py_TYPE(object) == value_type;
+}
+
+void bind_values(py::module_& m) {
+  value_type = make_type();
+  m.attr("Value") = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(value_type));
+}
+
+}  // namespace rune::bindings
