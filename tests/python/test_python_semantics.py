@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sized
 from typing import Any
 
 import numpy as np
 import pytest
 from compare import assert_matches
+from numpy import float64
 
 import rune_jit
 from rune_jit import JitFallbackWarning
@@ -21,7 +22,7 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result, or the exception and its message."""
     try:
         return function(*arguments)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         return type(error), str(error)
 
 
@@ -53,7 +54,129 @@ COMPILED = {
     "numbers in at": lambda x, n: _add_at(x, x.argmin() % 2),
     "a range between numbers": lambda x, n: np.linspace(x.min(), x.max(), 5),
     "a list times a number": lambda x, n: np.stack([x] * n) + x,
+    "a NumPy scalar of a number": lambda x, n: (np.float64(n), np.int8(n), np.bool_(n)),
+    "a NumPy scalar of a scalar": lambda x, n: (np.float32(x[0, 0]), np.int64(x[1, 1] * n)),
+    "a NumPy scalar's class of an array": lambda x, n: (
+        np.float64(x),
+        np.bool_(x),
+        float64([n, 2]),
+    ),
+    "a NumPy scalar of a computed number": lambda x, n: (np.int64(n * 100), np.float32(n + 1)),
+    "classes of scalars as dtypes": lambda x, n: x.astype(np.float32) + np.zeros(3, dtype=np.int8),
+    "classes of scalars": lambda x, n: _classes(x, n),
+    "the class of an array": lambda x, n: (
+        type(x) is np.ndarray,
+        type(np.zeros(2)) in (np.ndarray,),
+    ),
+    "the class of a number": lambda x, n: (type(n) is int, type(x[0, 0]) is np.float64),
+    "functions as values": lambda x, n, f=np.add: (
+        f is np.add,
+        f == np.add,
+        f.nin,
+        np.sum.__name__,
+    ),
+    "the sum of a list": lambda x, n: (np.sum([x, x * 2], axis=0), np.sum((n, 2, x[0, 0]))),
+    "the extremes of a list": lambda x, n: (np.max([x, x * 2]), np.argmax([x[0, 0], n])),
+    "a product with a list": lambda x, n: (x[:, :2] @ [[1, 2], [3, n]], [[1, 2], [3, n]] @ x),
+    "a vector product of lists": lambda x, n: np.dot([x[0, 0], n], [1.0, x[0, 1]]),
+    "linear algebra of lists": lambda x, n: (
+        np.linalg.norm([x[0, 0], n]),
+        np.linalg.det([[x[0, 0], 1], [n, x[1, 1]]]),
+    ),
+    "ufuncs of lists": lambda x, n: (np.sin([x[0, 0], 1]), np.maximum.reduce([x[0], x[1], x[0]])),
+    "nested lists": lambda x, n: np.array([[x[0, 0], 0], [0, n]]),
+    "lists in lists": lambda x, n: np.vstack(([x[0, 0], 1.0], [2, n])),
+    "lists as bounds": lambda x, n: np.clip([x[0, 0], n], 0, 1),
+    "columns": lambda x, n: (np.c_[x[0], x[1]], np.r_[x[0], n, 0:3]),
+    "like a list": lambda x, n: (np.zeros_like([x[0, 0], 1]), np.full_like([n, 2], 7)),
+    "the shape of a list": lambda x, n: (np.shape([x, x]), np.ndim([x, x]), np.size([x[0], x[1]])),
+    "sizes in tuples": lambda x, n: (np.reshape(x, (-1, n)), np.tile(x, (n, 1)), np.pad(x, (n, 1))),
+    "attributes": lambda x, n: (hasattr(n, "dtype"), hasattr(x, "shape"), getattr(n, "ndim", 7)),
+    "attributes of a scalar": lambda x, n: (hasattr(x.sum(), "__len__"), hasattr(x.sum(), "dtype")),
+    "abstract classes": lambda x, n: (isinstance(n, Iterable), isinstance(x, Sized)),
+    "hashable": lambda x, n: (isinstance(x, Hashable), isinstance(n, Hashable)),
+    "in columns": lambda x, n: (x.T.ravel("K"), x.T.flatten("A"), x.T.reshape(-1, order="A")),
+    "in columns by copies": lambda x, n: (
+        x.copy("F").ravel("K"),
+        np.array(x, order="F").ravel("A"),
+    ),
+    "flags": lambda x, n: _flags(x * n),
+    "strides": lambda x, n: (x.T.strides, (x + n)[::-1].strides, x.sum().strides),
+    "known strides": lambda x, n: (np.zeros((2, 3), order="F").strides, (x + n).base is None),
+    "shared memory": lambda x, n: (
+        np.shares_memory(x[:, ::2], x[:, 1::2]),
+        np.may_share_memory(x[:, ::2], x[:, 1::2]),
+        np.shares_memory(x, x.T),
+        np.shares_memory(x, x + n),
+    ),
+    "contiguous copies and views": lambda x, n: _written_contiguous(x * n),
+    "require": lambda x, n: np.require((x * n).T, np.float32, ["C"]),
+    "Fortran's order": lambda x, n: (np.isfortran(x.T), np.asfortranarray(x) * n),
+    "joined in a dtype": lambda x, n: np.concatenate([x, x], dtype=np.int32, casting="unsafe"),
+    "joined by no cast": lambda x, n: np.concatenate([x, np.arange(6).reshape(2, 3)], casting="no"),
+    "stacked by the same kind": lambda x, n: np.stack([x, x], dtype=np.int32),
+    "stacked in rows": lambda x, n: np.vstack([x, x], dtype=np.int32),
+    "stacked by any cast": lambda x, n: np.hstack([x, x], dtype=np.int32, casting="unsafe"),
+    "joined into": lambda x, n: np.concatenate(
+        [x, x], out=np.zeros((4, 3), np.float32), casting="unsafe"
+    ),
+    "a ufunc's casting": lambda x, n: np.add(x, n, dtype=np.int32, casting="unsafe"),
+    "a ufunc's dtype": lambda x, n: np.add(x, n, dtype=np.int32),
+    "grids": lambda x, n: (np.mgrid[0:n, 0:1:3j] * x[0, 0], np.ogrid[0:n, 0:n], np.mgrid[0:n]),
+    "a grid between numbers": lambda x, n: np.mgrid[x[0, 0] : x[1, 2] : 5j],
+    "finite lists": lambda x, n: np.asarray_chkfinite([x[0, 0], n]),
+    "errors ignored": lambda x, n: _divided(x, "ignore"),
+    "a list of unequal lengths": lambda x, n: np.sum([x[0], x[0, :2]]),
 }
+
+
+def _flags(x: Any) -> Any:
+    return (
+        x.flags.c_contiguous,
+        x.T.flags["F_CONTIGUOUS"],
+        x.flags.owndata,
+        x[0].flags.owndata,
+        x[:, 0].flags.contiguous,
+        x.flags.writeable,
+        x.sum().flags.writeable,
+        x.copy("F").flags.f_contiguous,
+        np.zeros((2, 3), order="F").flags.fnc,
+    )
+
+
+def _written_contiguous(x: Any) -> Any:
+    view, columns, copy = np.ascontiguousarray(x[1:]), np.asfortranarray(x), x.copy("F")
+    view[0] = 9
+    columns[0, 0] = 5
+    copy[0, 1] = 7
+    return x, view, columns, copy
+
+
+def _divided(x: Any, how: Any) -> Any:
+    with np.errstate(divide=how, invalid="ignore"):
+        return x / (x - x)
+
+
+def _classes(x: Any, n: int) -> Any:
+    class Own(np.ndarray):
+        pass
+
+    return (
+        issubclass(np.float32, np.floating),
+        issubclass(np.int8, np.float64),
+        isinstance(np.float32, type),
+        isinstance(np.float32(2), np.float32),
+        issubclass(Own, np.ndarray),
+        np.issubdtype(x.dtype, np.floating),
+        x.dtype == np.float64,
+        x.dtype.type == np.float64,
+        {np.float64: n * 0}[x.dtype.type],
+        np.finfo(np.float32).eps,
+        np.iinfo(np.int8).max,
+        np.result_type(np.int8, np.float32),
+        np.float32.__name__,
+        np.dtype([("a", np.float32)]),
+    )
 
 
 def _add_at(x: Any, i: Any) -> Any:
@@ -75,14 +198,33 @@ def test_compiled(name: str) -> None:
 VALUES = {
     "text of an array": lambda x: f"{x.sum():.2f} {x} {x!r}",
     "the nearest integer": lambda x: round(x.sum()),
+    "whether an argument may be written to": lambda x: (x, x.flags.writeable),
+    "errors that raise": lambda x: _divided(x, "raise"),
+    "errors that raise in a function": lambda x: np.errstate(divide="raise")(lambda y: 1 / y)(
+        x - x
+    ),
 }
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name: str) -> None:
     jitted = rune_jit.jit(VALUES[name])
-    with pytest.warns(JitFallbackWarning, match="cannot take the value"):
-        assert repr(jitted(X)) == repr(VALUES[name](X))
+    with pytest.warns(JitFallbackWarning, match="cannot"):
+        assert repr(outcome(jitted, X)) == repr(outcome(VALUES[name], X))
+
+
+def test_errors_that_raise_around_a_call() -> None:
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        rune_jit.jit(lambda x: 1 / x, fallback="silent")(X - X)
+
+
+def test_arrays_in_other_orders() -> None:
+    def f(x: Any) -> Any:
+        return x.ravel("K"), x.T.ravel("A"), x.strides, np.isfortran(x)
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for x in (X, np.asfortranarray(X), X[:, ::2]):
+        assert_matches(jitted(x), f(x))
 
 
 def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +236,43 @@ def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> No
     for x in (X, X + 1):
         f(x)
         assert capsys.readouterr().out == f"{x[0]} {x.sum()}\n"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.dtype("f4"), "float32", float])
+def test_dtypes_as_arguments(dtype: Any) -> None:
+    def f(x: Any, dtype: Any) -> Any:
+        return x.astype(dtype), np.zeros(2, dtype) + x[0, 0], np.ones_like(x, dtype=dtype)
+
+    result = rune_jit.jit(f, fallback="error")(X, dtype)
+    assert_matches(result, f(X, dtype))
+
+
+def test_functions_of_lists_as_jitted_functions() -> None:
+    for function in (np.sum, np.mean, np.linalg.norm, np.sin):
+        assert_matches(rune_jit.jit(function, fallback="error")([1.0, 2.5]), function([1.0, 2.5]))
+
+
+def test_what_a_trace_returns_is_the_real_thing() -> None:
+    def f(x: Any) -> Any:
+        return np.add, np.float32, np.zeros, type, np.linalg, np, x
+
+    result, expected = rune_jit.jit(f, fallback="error")(X), f(X)
+    assert all(a is b for a, b in zip(result[:-1], expected[:-1], strict=True))
+
+
+def test_a_number_that_does_not_fit() -> None:
+    jitted = rune_jit.jit(lambda n: np.int8(n), fallback="error")
+    assert repr(jitted(3)) == repr(np.int8(3))
+    for _ in range(2):
+        assert outcome(jitted, 300) == outcome(np.int8, 300)
+
+
+def test_identity_of_classes() -> None:
+    def f(x: Any) -> Any:
+        return x * 2 if x.dtype.type is np.float64 else x
+
+    with pytest.warns(JitFallbackWarning, match="cannot trace `is` between a class and float64"):
+        assert_matches(rune_jit.jit(f)(X), X * 2)
 
 
 def _add_in_place(a: Any) -> Any:

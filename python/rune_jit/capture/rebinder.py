@@ -13,7 +13,8 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
-from rune_jit.capture.shim import SHIM, ModuleView, replacements
+from rune_jit.capture.shim import BUILTINS, ModuleView, original, refuse_reports, replacements
+from rune_jit.capture.stand_ins import refuse_identity
 from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -26,10 +27,10 @@ class _Globals(dict[str, Any]):
     first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
 
     def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
-        super().__init__(real)
+        super().__init__(BUILTINS | real)
         self.real = real
-        self._before = dict(real)
-        self._read: set[str] = set()
+        self._before = dict(self)
+        self._read: set[str] = BUILTINS.keys() - real.keys()
         self._rebinder = rebinder
 
     def __getitem__(self, name: str) -> Any:
@@ -53,6 +54,7 @@ class Rebinder:
     """Copies functions of one trace, with copies of their globals and cells."""
 
     def __init__(self, trace: Trace, watch: Watch) -> None:
+        refuse_reports(dict(np.geterr()))
         self._trace = trace
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
@@ -72,12 +74,13 @@ class Rebinder:
             if isinstance(call, types.FunctionType) and not is_library(type(function).__module__):
                 return types.MethodType(self(call), self.inside(function))
             self._watch.look(function)
-            return function
+            return replacements().get(id(function), function)
         if is_library(function.__module__):
             return function
         known = self._copies.get(id(function))
         if known is not None:
             return known[1]
+        refuse_identity(function.__code__)
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         copy = types.FunctionType(
             function.__code__,
@@ -95,10 +98,10 @@ class Rebinder:
         copy.__defaults__ = tuple(map(self.inside, function.__defaults__ or ()))
         defaults = function.__kwdefaults__ or {}
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
-        for original, cell in zip(function.__closure__ or (), cells, strict=True):
-            if cell is not original:
-                cell.cell_contents = self.inside(original.cell_contents)
-                self._cells.append((original, cell, cell.cell_contents))
+        for real, cell in zip(function.__closure__ or (), cells, strict=True):
+            if cell is not real:
+                cell.cell_contents = self.inside(real.cell_contents)
+                self._cells.append((real, cell, cell.cell_contents))
         for name in _names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         return copy
@@ -135,10 +138,11 @@ class Rebinder:
         replacement = replacements().get(id(value))
         if replacement is not None:
             return replacement
-        if value is np:
-            return SHIM
         if isinstance(value, _REBOUND):
             return self(value)
+        if isinstance(value, np.errstate):
+            names = ("all", "divide", "over", "under", "invalid")
+            refuse_reports({name: getattr(value, f"_{name}", None) for name in names})
         if isinstance(value, np.vectorize):
             self._watch.look(value.pyfunc)
             return Vectorized(value)
@@ -202,9 +206,9 @@ class Rebinder:
 
     def outside(self, value: Any) -> Any:
         """What stands for a value of the trace outside of it."""
-        for original, copy in self._copies.values():
+        for real, copy in self._copies.values():
             if copy is value:
-                return original
+                return real
         return _outside(value)
 
     def _view_of(self, module: types.ModuleType) -> Any:
@@ -252,7 +256,7 @@ def _names_in_classes(code: types.CodeType) -> frozenset[str]:
 def _outside(value: Any) -> Any:
     """What stands for a value of the trace outside of it."""
     if not isinstance(value, Tracer):
-        return value
+        return original(value)
     if value._storage.captured is not None and not value._steps:
         return value._storage.captured
     array = value._array()

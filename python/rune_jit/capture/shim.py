@@ -12,12 +12,13 @@ import os
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.stand_ins import OF_CLASSES, Function, Ndarray, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.coercions import SAMPLES, as_shape
@@ -25,6 +26,7 @@ from rune_jit.rules.known import known, plain
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import layout
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
@@ -83,6 +85,8 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
 
 
 def _made(real: Callable[..., Any]) -> Callable[..., Any]:
+    real = Function(real, lambda x: _array(x))
+
     def create(*args: Any, **kwargs: Any) -> Any:
         if contains_tracer(list(args)) or contains_traced(kwargs):
             return real(*args, **kwargs)  # NumPy's protocols
@@ -135,7 +139,7 @@ def _array(
         same = dtype is None or np.dtype(dtype) == object.dtype
         result = object if same else object.astype(dtype)
         if same and (copy or object._storage.scalar):
-            result = object.copy()
+            result = object.copy("K")
             result._storage.scalar = False
     elif not contains_traced(object):
         result = known(np.array(plain(object), dtype))
@@ -143,7 +147,23 @@ def _array(
         result = _stacked(require_trace(), object, dtype)
     while result.ndim < ndmin:
         result = result[None]
-    return result
+    return _in_order(result, order)
+
+
+def _in_order(x: Any, order: Any) -> Any:
+    """x, or a copy of it, that lies in memory in the order."""
+    if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
+        return x
+    # Of an array in C order a view is returned, of others a copy: what follows may depend on it.
+    x._storage.reshaped += (x._storage,)
+    array = x._array()
+    if array is None:
+        array = layout(x._storage.shape, x.dtype, x._steps)
+    if getattr(array.flags, f"{order.lower()}_contiguous"):
+        return x
+    copy = x.copy(order)
+    copy._storage.reshaped += (x._storage,)
+    return copy
 
 
 def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
@@ -178,46 +198,31 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     if isinstance(a, _core.ArrayBase) and not _outside_trace():
         a = require_trace().stand_in(a)
     if _COPY_MODES.get(copy := kwargs.pop("copy", None), copy):
-        return _array(a, dtype)
+        return _array(a, dtype, order=order or "K")
     if isinstance(a, Tracer):
         if a._storage.scalar:
             return _array(a, dtype)
-        return a if dtype is None else a.astype(dtype, copy=False)
+        return _in_order(a if dtype is None else a.astype(dtype, copy=False), order)
     if isinstance(a, np.ndarray) or _outside_trace() or kwargs:
         return np.asarray(a, dtype, order, **kwargs)
-    return _array(a, dtype)
+    return _array(a, dtype, order=order)
 
 
-def _ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    if isinstance(a, np.ndarray):
-        return np.ascontiguousarray(a, dtype, **kwargs)
-    result = _asarray(a, dtype, **kwargs)
-    if isinstance(result, Tracer) and result._steps:
-        return result.copy()
-    return result
+def _in_this_order(order: str) -> Callable[..., Any]:
+    """numpy.ascontiguousarray or asfortranarray."""
+    real = np.ascontiguousarray if order == "C" else np.asfortranarray
+
+    def array(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if isinstance(a, np.ndarray):
+            return real(a, dtype, **kwargs)
+        result = _asarray(a, dtype, order, **kwargs)
+        return result if result.ndim else result[None]
+
+    return array
 
 
-class _NdarrayMeta(type):
-    """Makes the class below stand for numpy.ndarray: traced arrays are instances, and calls make
-    traced arrays."""
-
-    def __call__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
-        if args or kwargs:
-            return np.ndarray(shape, dtype, *args, **kwargs)
-        return REPLACED["empty"](shape, dtype)
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x._storage.scalar)
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, np.ndarray)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(np.ndarray, name)
-
-
-class _Ndarray(metaclass=_NdarrayMeta):
-    pass
+def _isfortran(a: Any) -> bool:
+    return _asarray(a).flags.fnc  # type: ignore[no-any-return]
 
 
 def _broadcast(*args: Any) -> Any:
@@ -240,6 +245,32 @@ def _of_plain(name: str) -> Callable[..., Any]:
     return function
 
 
+_REPORTS = ("raise", "call", "print", "log")
+
+
+def refuse_reports(settings: dict[str, Any]) -> None:
+    """Raises UnsupportedOpError if NumPy reports floating-point errors other than by warnings."""
+    for name, how in settings.items():
+        if how in _REPORTS:
+            raise UnsupportedOpError(
+                f"numpy.errstate: cannot trace {name}={how!r} (compiled code reports no"
+                " floating-point errors)"
+            )
+
+
+def _errstate(**kwargs: Any) -> Any:
+    if not _outside_trace():
+        refuse_reports(kwargs)
+    return np.errstate(**kwargs)
+
+
+def _seterr(*args: Any, **kwargs: Any) -> Any:
+    if not _outside_trace():
+        names = ("all", "divide", "over", "under", "invalid")
+        refuse_reports({**dict(zip(names, args, strict=False)), **kwargs})
+    return np.seterr(*args, **kwargs)
+
+
 def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     if _outside_trace():
         return np.fromiter(iter, dtype, count, **kwargs)
@@ -250,7 +281,7 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
 
 
 def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
-    if not isinstance(a, Tracer) or not contains_traced(a):
+    if not contains_traced(a):
         return writable(np.asarray_chkfinite(plain(a), dtype, order))
     array, trace = _asarray(a, dtype, order), require_trace()
     if array.dtype.kind == "f":
@@ -267,9 +298,12 @@ REPLACED: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": _vectorize,
     "ndenumerate": _ndenumerate,
-    **{name: _of_plain(name) for name in ("nditer", "asfortranarray", "require", "isfortran")},
+    "nditer": _of_plain("nditer"),
+    "errstate": _errstate,
+    "seterr": _seterr,
+    "isfortran": _isfortran,
     "broadcast": _broadcast,
-    "ndarray": _Ndarray,
+    "ndarray": Ndarray(_filled("empty", 0)),
     "zeros": _filled("zeros", 0),
     "empty": _filled("empty", 0),
     "ones": _filled("ones", 1),
@@ -278,7 +312,8 @@ REPLACED: dict[str, Any] = {
     "asarray": _asarray,
     "asanyarray": _asarray,
     "asarray_chkfinite": _asarray_chkfinite,
-    "ascontiguousarray": _ascontiguousarray,
+    "ascontiguousarray": _in_this_order("C"),
+    "asfortranarray": _in_this_order("F"),
     "arange": _arange,
     "broadcast_to": _broadcast_to,
     **{name: _made(getattr(np, name)) for name in _MADE.split()},
@@ -291,7 +326,11 @@ class _Shim(types.ModuleType):
     """Stands for the numpy module inside a trace."""
 
     def __getattr__(self, name: str) -> Any:
-        return _random() if name == "random" else getattr(np, name)
+        value = getattr(np, name)
+        stand_in = _stand_in_of(value)
+        if stand_in is not value:
+            self.__dict__[name] = stand_in  # found sooner from now on
+        return stand_in
 
     def __dir__(self) -> list[str]:
         return dir(np)
@@ -307,6 +346,20 @@ def replace(name: str, stand_in: Any) -> None:
 
 for _name, _stand_in in list(REPLACED.items()):
     replace(_name, _stand_in)
+
+
+def _functions(module: types.ModuleType) -> Iterator[tuple[Any, Any]]:
+    """The functions of a module of NumPy, each with what stands for it."""
+    for value in vars(module).values():
+        if isinstance(value, (np.ufunc, type(np.sum))):
+            yield value, Function(value, _array)
+
+
+def _scalar_classes() -> Iterator[tuple[Any, Any]]:
+    """NumPy's classes of numbers, each with what stands for it."""
+    for dtype in map(np.dtype, "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]):
+        if _core.is_supported_dtype(dtype):
+            yield dtype.type, Scalar(dtype.type, _array)
 
 
 def _refusing(function: Any, name: str) -> Callable[..., Any]:
@@ -327,9 +380,8 @@ def _refusing(function: Any, name: str) -> Callable[..., Any]:
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
-@functools.cache
-def _impure() -> dict[int, Callable[..., Any]]:
-    """By id, what stands for functions whose results differ from call to call."""
+def _impure() -> Iterator[tuple[Any, Any]]:
+    """Functions whose results differ from call to call, each with what stands for it."""
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
     functions = [
         *((f"time.{name}", getattr(time, name)) for name in names),
@@ -338,14 +390,7 @@ def _impure() -> dict[int, Callable[..., Any]]:
         ("input", input),
         ("numpy.random.default_rng", np.random.default_rng),
     ]
-    return {id(function): _refusing(function, name) for name, function in functions}
-
-
-@functools.cache
-def replacements() -> dict[int, Any]:
-    """By id, what stands for a function inside a trace. (NumPy loads numpy.random now.)"""
-    by_id = {id(getattr(np, name)): function for name, function in REPLACED.items()}
-    return by_id | _impure()
+    return ((function, _refusing(function, name)) for name, function in functions)
 
 
 class ModuleView(types.ModuleType):
@@ -372,12 +417,50 @@ class ModuleView(types.ModuleType):
         return dir(self._module)
 
 
-@functools.cache
-def _random() -> ModuleView:
-    """Stands for numpy.random."""
+def _view_of(module: types.ModuleType) -> ModuleView:
+    """Stands for a module of NumPy."""
 
     def read(name: str) -> Any:
-        value = getattr(np.random, name)
-        return _impure().get(id(value), value)
+        return _stand_in_of(getattr(module, name))
 
-    return ModuleView(np.random, read)
+    return ModuleView(module, read)
+
+
+def _stand_in_of(x: Any) -> Any:
+    return replacements().get(id(x), x)
+
+
+# By name, what stands for Python's own functions.
+BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
+
+
+@functools.cache
+def _pairs() -> list[tuple[Any, Any]]:
+    """Functions, classes and modules, each with what stands for it inside a trace. (NumPy loads
+    numpy.random now.)"""
+    return [
+        *_functions(np),
+        *_functions(np.linalg),
+        *_scalar_classes(),
+        *_impure(),
+        *((module, _view_of(module)) for module in (np.linalg, np.random)),
+        *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
+        (np, SHIM),
+        (type, BUILTINS["type"]),
+    ]
+
+
+@functools.cache
+def replacements() -> dict[int, Any]:
+    """By id, what stands for a function, class or module inside a trace."""
+    return {id(real): stand_in for real, stand_in in _pairs()}
+
+
+@functools.cache
+def _originals() -> dict[int, Any]:
+    return {id(stand_in): real for real, stand_in in _pairs()}
+
+
+def original(x: Any) -> Any:
+    """What x stands for; x itself if it stands for nothing."""
+    return x._real if isinstance(x, StandIn) else _originals().get(id(x), x)

@@ -15,6 +15,7 @@ import numpy as np
 
 from rune_jit.capture import shim
 from rune_jit.capture.guards import names_in
+from rune_jit.capture.stand_ins import Scalar
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements, named
@@ -24,8 +25,11 @@ _copies: dict[int, Any] = {}  # by id of what they stand for: functions and modu
 
 def _inside(value: Any) -> Any:
     """What stands for a global of NumPy's code while it is traced."""
-    if value is np or id(value) in shim.replacements():
-        return shim.SHIM if value is np else shim.replacements()[id(value)]
+    stand_in = shim.replacements().get(id(value))
+    if isinstance(stand_in, Scalar):
+        return value  # it may be compared with a dtype's
+    if stand_in is not None and value is not np:
+        return stand_in
     is_module = isinstance(value, types.ModuleType)
     if not is_module and not isinstance(value, types.FunctionType):
         return value  # a class, a number, or a function that answers to NumPy's protocols
@@ -101,5 +105,6 @@ class _Indexed:
         return shim.writable(code(self._real, key))
 
 
+shim.replace("require", _traced(np.require))
 for _name in ("mgrid", "ogrid", "r_", "c_"):
     shim.replace(_name, _Indexed(getattr(np, _name)))

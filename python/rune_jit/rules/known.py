@@ -33,6 +33,19 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
     return Tracer.known(require_trace(), array, fill)
 
 
+def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
+    """What a class of NumPy's scalars makes of x: a scalar, or an array if x has dimensions."""
+    array = x._array()
+    if array is not None:
+        result = dtype.type(array)
+        return known(result) if result.ndim else result
+    trace = require_trace()
+    value = trace.operand(x)
+    if value.weak == "int" and dtype.kind in "iu" and dtype != value.dtype:
+        value = trace.builder.full([], value, dtype)  # checked to fit
+    return Tracer(trace, trace.builder.astype(value, dtype))
+
+
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """NumPy's own result, of arguments whose values are all known."""
     given: dict[int, tuple[Tracer, Any]] = {}  # by id of the tracer, with its array

@@ -22,6 +22,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     counting,
     elementwise,
     host,
+    memory,
     products,
     reductions,
     shapes,
@@ -173,7 +174,8 @@ def _array_function(
             raise
     if out is None:
         return as_laid_out(func, result, (args, kwargs))
-    return writes.into(func.__name__, out, result, _CASTING_OF_OUT.get(func, "same_kind"))
+    casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
+    return writes.into(func.__name__, out, result, casting)
 
 
 _CASTING_OF_OUT = {
@@ -246,20 +248,25 @@ def _astype(
     if not copy and np.dtype(dtype) == self.dtype:
         return self
     if (array := self._array()) is not None:
-        return known(array.astype(dtype))  # type: ignore[no-any-return]
+        return known(array.astype(dtype, order))  # type: ignore[no-any-return,call-overload]
     trace = require_trace()
     value = trace.builder.astype(trace.operand(self), dtype)
-    return laid_out_as(Tracer(trace, value, scalar=self._storage.scalar), [self])
+    result = Tracer(trace, value, scalar=self._storage.scalar)
+    if order != "K" and self.ndim > 1:
+        return result.copy(memory.known_order(self, order))  # type: ignore[no-any-return]
+    return laid_out_as(result, [self])
 
 
 def _copy(self: Tracer, order: str = "C") -> Tracer:
     if (array := self._array()) is not None:
-        return known(array.copy())  # type: ignore[no-any-return]
+        return known(array.copy(order))  # type: ignore[no-any-return,arg-type]
     trace = require_trace()
-    result = Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
-    if order == "F" and self.ndim > 1:
-        raise UnsupportedOpError("ndarray.copy: cannot trace order='F'")
-    return result if order == "C" else laid_out_as(result, [self])
+    if order == "K":
+        result = Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
+        return laid_out_as(result, [self])
+    if memory.known_order(self, order) == "F" and self.ndim > 1:
+        return self.T.copy().T  # type: ignore[no-any-return]
+    return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
 
 
 def _view(self: Tracer, *args: Any) -> Tracer:

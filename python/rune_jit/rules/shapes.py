@@ -23,7 +23,9 @@ from rune_jit.rules.coercions import (
 )
 from rune_jit.rules.host import require_known
 from rune_jit.rules.known import plain, run_known
+from rune_jit.rules.memory import known_order
 from rune_jit.rules.table import implements
+from rune_jit.rules.writes import check_casting
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import (
     Size,
@@ -67,15 +69,12 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
     return make_view("reshape", wanted, a)
 
 
-def _c_order(order: Any, name: str) -> None:
-    refuse_unless(order in ("C", "K", "A"), f"{name} with order={order!r}")
-
-
 @implements(np.reshape)
 def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
-    if order == "F":
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if known_order(a, order) == "F":
         return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()
-    _c_order(order, "reshape")
     if copy:
         return _reshaped(a, as_shape(shape)).copy()
     return _reshaped(a, as_shape(shape))
@@ -83,9 +82,8 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> An
 
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Any:
-    if order == "F":
+    if known_order(a, order) == "F":
         return _ravel(np.transpose(a))
-    _c_order(order, "ravel")
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
@@ -347,18 +345,21 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
 def _concatenate(
     arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Tracer:
-    refuse_unless(casting == "same_kind", "concatenate with casting=")
     trace = require_trace()
     parts = [trace.array(x) for x in arrays]
-    return Tracer(trace, trace.builder.concatenate(parts, as_axis(axis), dtype))
+    result = trace.builder.concatenate(parts, as_axis(axis), dtype)
+    for part in parts:
+        check_casting(part.dtype, result.dtype, casting)
+    return Tracer(trace, result)
 
 
 @implements(np.stack)
 def _stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    refuse_unless(casting == "same_kind", "stack with casting=")
     trace = require_trace()
     values = [trace.array(x) for x in arrays]
     result = Tracer(trace, trace.builder.stack(values, as_index(axis)))
+    for value in values:
+        check_casting(value.dtype, result.dtype if dtype is None else np.dtype(dtype), casting)
     return result if dtype is None else result.astype(dtype)
 
 
@@ -448,12 +449,6 @@ def _iscomplexobj(x: Any) -> bool:
 @implements(np.isrealobj)
 def _isrealobj(x: Any) -> bool:
     return True
-
-
-@implements(np.may_share_memory, np.shares_memory)
-def _may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    refuse("may_share_memory")
-    return False
 
 
 @implements(np.meshgrid)

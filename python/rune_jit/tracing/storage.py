@@ -212,15 +212,21 @@ def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
     return first.put(trace, old, part)
 
 
-def layout(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> np.ndarray:
-    """The view through `steps` of a C-contiguous array, with memory that must not be touched: only
-    for asking NumPy what is a view of it."""
+def layout(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    steps: tuple[Step, ...],
+    memory: np.ndarray | None = None,
+) -> np.ndarray:
+    """The view through `steps` of a C-contiguous array that begins where `memory` does, with memory
+    that must not be touched: only for asking NumPy what is a view of it."""
+    memory = np.empty(1, dtype) if memory is None else memory
     strides, stride = [], dtype.itemsize
     shape = with_bounds(shape)
     for size in reversed(shape):
         strides.append(stride)
         stride *= max(size, 1)
-    array = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[::-1])
+    array = np.lib.stride_tricks.as_strided(memory, shape, strides[::-1])
     for step in steps:
         if step.kind == "element":
             axis = step.argument[0]

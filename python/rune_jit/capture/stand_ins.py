@@ -1,0 +1,233 @@
+"""What stands for NumPy's functions and classes, and for Python's `type`, inside a trace."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.known import numbers_as
+from rune_jit.tracing.tracer import Tracer, contains_tracer
+
+
+class StandIn:
+    """Stands for an object: has its attributes, and is equal to it."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._real)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._real == _real(other)
+
+    def __hash__(self) -> int:
+        return hash(self._real)
+
+    def __repr__(self) -> str:
+        return repr(self._real)
+
+
+def _real(x: Any) -> Any:
+    return x._real if isinstance(x, StandIn) else x
+
+
+# Functions.
+
+# Whose lists and tuples are sequences of arrays, which NumPy looks through itself.
+_OF_SEQUENCES = {
+    *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack"),
+    *("select", "choose", "piecewise", "lexsort", "ravel_multi_index", "histogramdd", "multi_dot"),
+}
+# Parameters that are no arrays.
+_NO_ARRAYS = {
+    *("axis", "axes", "shape", "newshape", "reps", "pad_width", "shift", "dims", "source"),
+    *("destination", "indices_or_sections", "window_shape", "sorter", "out", "dtype"),
+}
+
+
+class Function(StandIn):
+    """Stands for a function of NumPy that takes arrays. Lists and tuples that hold traced arrays
+    are arrays to it: NumPy's protocols do not look for traced arrays in them."""
+
+    def __init__(self, real: Any, make_array: Callable[[Any], Any]) -> None:
+        super().__init__(real)
+        self._make_array = make_array
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if (type(x) is list or type(x) is tuple) and contains_tracer(x):
+                return self._call_with_lists(args, kwargs)
+        if kwargs and any(map(contains_tracer, kwargs.values())):
+            return self._call_with_lists(args, kwargs)
+        return self._real(*args, **kwargs)
+
+    def _call_with_lists(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._real is np.block:  # of nested lists
+            return self._real(*args, **kwargs)
+        convert = self._each if self._real.__name__ in _OF_SEQUENCES else self._as_array
+        names = _parameters(self._real)
+        args = tuple(
+            x if i < len(names) and names[i] in _NO_ARRAYS else convert(x)
+            for i, x in enumerate(args)
+        )
+        kwargs = {k: x if k in _NO_ARRAYS else convert(x) for k, x in kwargs.items()}
+        return self._real(*args, **kwargs)
+
+    def _as_array(self, x: Any) -> Any:
+        return self._make_array(x) if type(x) in (list, tuple) and contains_tracer(x) else x
+
+    def _each(self, x: Any) -> Any:
+        return type(x)(map(self._as_array, x)) if type(x) in (list, tuple) else x
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        is_method = name in ("reduce", "accumulate", "reduceat", "outer")
+        return Function(value, self._make_array) if is_method else value
+
+
+@functools.cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    """The names of a function's parameters, as far as they may be given by position."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):  # a function in C without a signature
+        return ()
+    return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+
+
+# Classes.
+
+_CLASS_NAMES = {"ndarray", *(np.dtype(c).name for c in "?bhilqBHILQefd"), "bool_"}
+
+
+def refuse_identity(code: types.CodeType) -> None:
+    """Raises UnsupportedOpError if code writes `x.dtype.type is np.float64` or `x.__class__ is
+    np.ndarray`: the right side is a stand-in, and unlike `==` nothing can make `is` true of it."""
+    if not {"type", "__class__"} & set(code.co_names) or not _CLASS_NAMES & set(code.co_names):
+        return
+    last: list[dis.Instruction] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IS_OP":
+            names = {x.argval for x in last[-5:] if isinstance(x.argval, str)}
+            read = {x.argval for x in last[-5:] if x.opname == "LOAD_ATTR"}
+            if read & {"type", "__class__"} and names & _CLASS_NAMES:
+                raise UnsupportedOpError(
+                    f"{code.co_name}: cannot trace `is` between a class and"
+                    f" {', '.join(sorted(names & _CLASS_NAMES))}\nhint: write =="
+                )
+        last.append(instruction)
+
+
+class Class(StandIn):
+    """Stands for a class."""
+
+    @property
+    def __bases__(self) -> tuple[type, ...]:  # what issubclass(this, ...) looks at
+        return (self._real,)
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (self._real,)
+
+    def __instancecheck__(self, x: Any) -> bool:
+        return isinstance(x, self._real)
+
+    def __subclasscheck__(self, other: Any) -> bool:
+        return issubclass(_real(other), self._real)
+
+    def __getitem__(self, parameters: Any) -> Any:
+        return self._real[parameters]
+
+    def __or__(self, other: Any) -> Any:
+        return self._real | _real(other)
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self._real
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._real(*args, **kwargs)
+
+
+class Scalar(Class):
+    """Stands for a class of NumPy's scalars: called with a traced number or array, it casts."""
+
+    def __init__(self, real: Any, make_array: Callable[[Any], Any]) -> None:
+        super().__init__(real)
+        self.dtype = np.dtype(real)  # which numpy.dtype(this) asks for
+        self._make_array = make_array
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs or not contains_tracer(args[0]):
+            return self._real(*args, **kwargs)
+        x = args[0]
+        return numbers_as(x if issubclass(type(x), Tracer) else self._make_array(x), self.dtype)
+
+
+class Ndarray(Class):
+    """Stands for numpy.ndarray: traced arrays are instances, and calls make traced arrays."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        super().__init__(np.ndarray)
+        self._make = make
+
+    def __call__(self, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            return np.ndarray(shape, dtype, *args, **kwargs)
+        return self._make(shape, dtype)
+
+    def __instancecheck__(self, x: Any) -> bool:
+        is_traced = issubclass(type(x), Tracer) and not x._storage.scalar
+        return is_traced or isinstance(x, np.ndarray)
+
+
+class Type(Class):
+    """Stands for Python's `type`, which says of a traced array what isinstance does."""
+
+    def __init__(self, stand_in_of: Callable[[type], Any]) -> None:
+        super().__init__(type)
+        self._stand_in_of = stand_in_of
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs:
+            return type(*args, **kwargs)
+        return self._stand_in_of(_class_of(_real(args[0])))
+
+
+def _class_of(x: Any) -> Any:
+    if type(x) is not Tracer:
+        return type(x)
+    return x.__class__ if x._storage.scalar else np.ndarray
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) is Tracer and x._storage.scalar
+
+
+def _isinstance(x: Any, kinds: Any) -> bool:
+    return issubclass(_class_of(x), kinds) if type(x) is Tracer else isinstance(x, kinds)
+
+
+def _hasattr(x: Any, name: str) -> bool:
+    return hasattr(x.__class__ if _is_number(x) else x, name)
+
+
+def _getattr(x: Any, name: str, *default: Any) -> Any:
+    if _is_number(x) and not hasattr(x.__class__, name):
+        return getattr(x.__class__, name, *default)
+    return getattr(x, name, *default)
+
+
+# Python's functions that ask for an object's class, by name. A traced number has the attributes of
+# an array, which are not those of a number.
+OF_CLASSES = {"isinstance": _isinstance, "hasattr": _hasattr, "getattr": _getattr}

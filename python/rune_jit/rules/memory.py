@@ -1,0 +1,132 @@
+"""What NumPy says about how arrays lie in memory."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.coercions import refuse
+from rune_jit.rules.table import implements
+from rune_jit.tracing.storage import layout
+from rune_jit.tracing.tracer import Tracer
+
+
+def layout_of(x: Tracer, memory: np.ndarray | None = None) -> np.ndarray:
+    """An array that lies in memory as NumPy's array would, and that must not be touched. Raises
+    UnsupportedOpError if that is not known. Of an argument it is known because the program runs
+    only for arguments in C order. `memory` is where it begins."""
+    array = x._array()
+    if array is not None:
+        return array
+    x._storage.require_c_order()
+    return layout(x._storage.shape, x.dtype, x._steps, memory)
+
+
+def known_order(x: Any, order: str) -> str:
+    """C or F, for an order that NumPy takes from x's layout: "A" or "K". Raises
+    UnsupportedOpError if it is neither."""
+    if order not in ("A", "K"):
+        if order not in ("C", "F"):
+            raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+        return order
+    if not isinstance(x, Tracer) or x.ndim < 2:
+        return "C"
+    flags = layout_of(x).flags
+    if order == "K" and not flags.forc:
+        refuse("order='K' of an array that is contiguous in neither order")
+    return "F" if flags.fnc else "C"
+
+
+_LETTERS = {
+    **{"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned"},
+    **{"X": "writebackifcopy", "B": "behaved", "CA": "carray", "FA": "farray"},
+}
+_OF_LAYOUT = ("c_contiguous", "f_contiguous", "contiguous", "fnc", "forc", "num")
+
+
+class Flags:
+    """Stands for numpy.ndarray.flags."""
+
+    def __init__(self, x: Tracer) -> None:
+        object.__setattr__(self, "_x", x)
+
+    def __getitem__(self, key: str) -> Any:
+        name = _LETTERS.get(key, key.lower())
+        if name not in _LETTERS.values() and name not in _OF_LAYOUT[3:5]:
+            raise KeyError("Unknown flag")
+        return getattr(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        x: Tracer = self._x
+        storage = x._storage
+        if (array := x._array()) is not None and name != "writeable":
+            return getattr(array.flags, name)
+        if name in _OF_LAYOUT[:5]:
+            return getattr(layout_of(x).flags, name)
+        if storage.leaf is not None or storage.captured is not None:
+            raise UnsupportedOpError(
+                f"flags.{name}: cannot trace this (it may differ from call to call)"
+            )
+        if name == "writeable":
+            return x._writeable
+        if name == "owndata":
+            return not x._steps
+        if name in ("aligned", "writebackifcopy"):
+            return name == "aligned"
+        if name in ("behaved", "carray", "farray"):
+            contiguous = {"carray": "c_contiguous", "farray": "f_contiguous"}.get(name)
+            return x._writeable and (contiguous is None or getattr(self, contiguous))
+        raise AttributeError(f"'numpy._core.multiarray.flagsobj' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, value)
+
+
+def _flags(x: Tracer) -> Any:
+    return x.dtype.type(0).flags if x._storage.scalar else Flags(x)
+
+
+def _strides(x: Tracer) -> tuple[int, ...]:
+    return () if x._storage.scalar else layout_of(x).strides
+
+
+def _base(x: Tracer) -> None:
+    storage = x._storage
+    if x._steps or storage.leaf is not None or storage.captured is not None:
+        refuse("ndarray.base of an array that may be a view")
+
+
+for _name, _property in {"flags": _flags, "strides": _strides, "base": _base}.items():
+    setattr(Tracer, _name, property(_property))
+
+
+def _share(function: Any, a: Any, b: Any, *options: Any, **named: Any) -> Any:
+    """numpy.may_share_memory or shares_memory."""
+    if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
+        refuse(f"{function.__name__} with an array that is not traced")
+    first, second = a._storage, b._storage
+    if first is not second:
+        outer = [x for x in (first, second) if x.leaf is not None or x.captured is not None]
+        if len(outer) == 2:
+            refuse(f"{function.__name__} of two arrays from outside")
+        return False
+    if first.scalar:
+        refuse(f"{function.__name__} of a number")
+    # Both views of one array: NumPy compares addresses, which follow from offsets.
+    memory = np.empty(1, a.dtype)
+    return function(layout_of(a, memory), layout_of(b, memory), *options, **named)
+
+
+@implements(np.may_share_memory)
+def _may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> Any:
+    return _share(np.may_share_memory, a, b, max_work)
+
+
+@implements(np.shares_memory)
+def _shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> Any:
+    return _share(np.shares_memory, a, b, max_work)
