@@ -1,4 +1,7 @@
 // Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
+#include <algorithm>
+#include <limits>
+
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "bindings/graph_builder.h"
@@ -110,6 +113,17 @@ Scalar scalar_from_numpy(const py::object& x) {
   return Scalar::load(to_dtype(array.dtype()), array.data());
 }
 
+// None, a Size, or an int. Slices end where arrays do, however far they reach.
+std::optional<Dim> slice_bound(py::handle given, const PyGraph& g) {
+  if (given.is_none()) return std::nullopt;
+  if (!PyLong_Check(given.ptr())) return to_dim(given, g.trace);
+  int overflow = 0;
+  const int64_t bound = PyLong_AsLongLongAndOverflow(given.ptr(), &overflow);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  if (overflow != 0) return overflow > 0 ? kMost : -kMost;
+  return std::max(bound, -kMost);
+}
+
 // Items: int, slice of ints and Sizes, None, Ellipsis, or a Value of integers.
 IndexItems to_index(const PyGraph& g, const py::sequence& items) {
   using ItemKind = graph::numpy::IndexItem::Kind;
@@ -121,14 +135,11 @@ IndexItems to_index(const PyGraph& g, const py::sequence& items) {
     } else if (item.ptr() == Py_Ellipsis) {
       out.kind = ItemKind::Ellipsis;
     } else if (PySlice_Check(item.ptr())) {
+      const auto* slice = reinterpret_cast<PySliceObject*>(item.ptr());
       out.kind = ItemKind::Slice;
-      const auto bound = [&](const char* name) {
-        const py::object given = item.attr(name);
-        return given.is_none() ? std::nullopt : std::optional(to_dim(given, g.trace));
-      };
-      out.start = bound("start");
-      out.stop = bound("stop");
-      out.step = item.attr("step").cast<std::optional<int64_t>>();
+      out.start = slice_bound(slice->start, g);
+      out.stop = slice_bound(slice->stop, g);
+      if (const auto step = slice_bound(slice->step, g)) out.step = step->constant();
     } else if (py::isinstance<PyValue>(item)) {
       out.kind = ItemKind::Array;
       out.array = to_operand(item);

@@ -216,6 +216,8 @@ Value broadcast(TracedGraph& t, Value x, const Shape& shape) {
 }
 
 std::vector<Value> broadcast_all(TracedGraph& t, const char* op, std::vector<Value> values) {
+  const auto is_first = [&](Value v) { return t.shape(v) == t.shape(values[0]); };
+  if (std::all_of(values.begin(), values.end(), is_first)) return values;
   Shape shape;
   for (const Value v : values) shape = broadcast_shapes(op, shape, t.shape(v));
   for (Value& v : values) v = broadcast(t, v, shape);

@@ -267,17 +267,18 @@ Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
   if (static_cast<int>(operands.size()) != arity)
     user_error(ErrorKind::Type, name, ": cannot take ", operands.size(), " operands (it has ",
                arity, ")");
-  Operands converted = operands;
   if (dtype) {
+    Operands converted = operands;
     for (Operand& x : converted) {
       if (!x.weak && !same_kind(dtype_of(t, x), *dtype))
         user_error(ErrorKind::Type, name, ": cannot cast ", numpy_name(dtype_of(t, x)), " to ",
                    numpy_name(*dtype), " (casting rule 'same_kind')");
       x = convert(t, x, *dtype, "ufunc");
     }
+    return ufunc(t, name, converted);
   }
-  if (is_composed) return found->second.function(t, converted);
-  return {alu_ufunc(t, *op, converted)};
+  if (is_composed) return found->second.function(t, operands);
+  return {alu_ufunc(t, *op, operands)};
 }
 
 Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {

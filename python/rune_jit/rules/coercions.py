@@ -12,6 +12,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
+from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, tracers_in
 
 NO_VALUE = np._NoValue
@@ -61,9 +62,14 @@ def as_axis(axis: Any) -> int | None:
     return None if axis is None else as_index(axis)
 
 
+def rank(x: Any) -> int:
+    """numpy.ndim, which takes longer to ask a traced array."""
+    return len(x._shape) if type(x) is Tracer else np.ndim(x)
+
+
 def is_axis_of_scalar(a: Any, axis: Any) -> bool:
     """Whether this is the axis that NumPy's reductions allow for arrays without any."""
-    return np.ndim(a) == 0 and axis in (0, -1)
+    return axis is not None and rank(a) == 0 and axis in (0, -1)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
@@ -96,12 +102,14 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     """What a function returns: new arrays are noted to be laid out as its operands."""
     arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
     if arrays and function not in _IN_C_ORDER:
-        known = {id(x._storage) for x in arrays}
+        given = [x._storage for x in arrays]
         for x in tracers_in(result):
-            if x._storage.value is None or id(x._storage) in known:
+            storage = x._storage
+            if storage.value is None or storage in given:
                 continue
-            laid_out_as(x, (*x._storage.order_from, *arrays))
-            x._storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+            if len(x._shape) > 1:
+                storage.order_from += tuple(arrays)
+            storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
     return result
 
 
@@ -114,11 +122,15 @@ def call_builder(name: str, *arguments: Any, scalar: bool | None = None) -> Trac
 
 def make_view(kind: str, argument: Any, a: Any) -> Tracer:
     """A view of a; its step checks the argument."""
-    trace, step = require_trace(), Step(kind, argument)
-    if not isinstance(a, Tracer) or a._storage.scalar:
+    return view_in(require_trace(), Step(kind, argument), a)
+
+
+def view_in(trace: Trace, step: Step, a: Any) -> Tracer:
+    """The same in a trace that is known."""
+    if type(a) is not Tracer or a._storage.scalar:
         return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
     array = a._array()
     if array is not None:
         return a._view(step, step.of_array(array).shape)
-    now = step.of(trace.builder, trace.operand(a))
-    return a._view(step, tuple(now.shape), now)
+    now = step.of(trace.builder, a._value_in(trace))
+    return a._view(step, now.shape, now)

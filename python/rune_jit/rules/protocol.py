@@ -57,17 +57,22 @@ def _is_operand(kind: type) -> bool:
 
 def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     """A Python operator on tracers and numbers."""
+    is_traced = False
     for x in operands:
-        if type(x) is Selection:
+        kind = type(x)
+        if kind is Tracer:
+            is_traced = is_traced or x._storage.array is None
+        elif kind is Selection:
             return getattr(np, ufunc)(*operands)
-        if ufunc == "multiply" and issubclass(type(x), (list, tuple)):
+        elif issubclass(kind, (list, tuple)):
             number = next(x for x in operands if type(x) is Tracer)
-            if number._storage.scalar and number.dtype.kind in "iu":  # repeats the list
-                return op.mul(*(op.index(x) if x is number else x for x in operands))
-    if not contains_traced(operands):
+            if ufunc == "multiply" and number._storage.scalar and number.dtype.kind in "iu":
+                return op.mul(*(op.index(x) if x is number else x for x in operands))  # repeats it
+            is_traced = is_traced or contains_traced(x)
+    if not is_traced:
         return run_known(getattr(np, ufunc), operands, {})
     trace = require_trace()
-    values = [trace.operand(x) for x in operands]
+    values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
     if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
     try:
@@ -100,10 +105,10 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if method == "at":
         return ufunc_at(ufunc, *inputs, **kwargs)
     out = kwargs.pop("out", None)
-    if out is not None and any(o is Ellipsis for o in out):
-        return _as_arrays(ufuncs.call(ufunc, method, inputs, kwargs))
     if out is None or all(o is None for o in out):
         return ufuncs.call(ufunc, method, inputs, kwargs)
+    if any(o is Ellipsis for o in out):
+        return _as_arrays(ufuncs.call(ufunc, method, inputs, kwargs))
     if method != "__call__":
         if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply) and method != "outer":
             kwargs["dtype"] = out[0].dtype
@@ -140,12 +145,11 @@ def _array_function(
 ) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
-    name = f"{func.__module__}.{func.__name__}"
     is_known = not contains_traced(args) and not contains_traced(kwargs)
     if is_known and (func not in VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)
     if handler is None and func not in ON_HOST:
-        raise UnsupportedOpError(f"{name}: cannot trace this function")
+        raise UnsupportedOpError(f"{_name_of(func)}: cannot trace this function")
     out = kwargs.pop("out", None)
     given, position = args, _position_of_out(func)
     if position < len(args):  # the traced forms have no such parameter
@@ -168,6 +172,7 @@ def _array_function(
     except TypeError as error:
         if "unexpected keyword argument" in str(error) or "positional argument" in str(error):
             if func not in ON_HOST:
+                name = _name_of(func)
                 raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
             result = host.call(func, args, kwargs)
         else:
@@ -176,6 +181,10 @@ def _array_function(
         return as_laid_out(func, result, (args, kwargs))
     casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
     return writes.into(func.__name__, out, result, casting)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}"
 
 
 _CASTING_OF_OUT = {

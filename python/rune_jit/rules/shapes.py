@@ -18,6 +18,7 @@ from rune_jit.rules.coercions import (
     call_builder,
     is_axis_of_scalar,
     make_view,
+    rank,
     refuse,
     refuse_unless,
 )
@@ -44,7 +45,7 @@ from rune_jit.tracing.tracer import Tracer
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
     """A view with the axes in the order of NumPy's function."""
-    return make_view("transpose", permutation(function, np.ndim(a), *arguments), a)
+    return make_view("transpose", permutation(function, rank(a), *arguments), a)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
@@ -97,7 +98,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
-    axes = range(np.ndim(a))[::-1] if axes is None else as_ints(axes)
+    axes = range(rank(a))[::-1] if axes is None else as_ints(axes)
     return make_view("transpose", tuple(axes), a)
 
 
@@ -114,9 +115,9 @@ def _swapaxes(a: Any, axis1: Any, axis2: Any) -> Tracer:
 @implements(np.expand_dims)
 def _expand_dims(a: Any, axis: Any) -> Tracer:
     axes = as_ints(axis)
-    rank = np.ndim(a) + len(axes)
-    new = normalize_axis_tuple(axes, rank)
-    return make_view("index", [None if i in new else slice(None) for i in range(rank)], a)
+    ndim = rank(a) + len(axes)
+    new = normalize_axis_tuple(axes, ndim)
+    return make_view("index", [None if i in new else slice(None) for i in range(ndim)], a)
 
 
 @implements(np.squeeze)

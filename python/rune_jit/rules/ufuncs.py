@@ -16,6 +16,8 @@ from rune_jit.rules.coercions import (
     as_index,
     as_laid_out,
     is_float,
+    laid_out_as,
+    rank,
     refuse,
     refuse_unless,
 )
@@ -29,13 +31,15 @@ from rune_jit.tracing.tracer import Tracer
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
     try:
+        if method == "__call__" and ufunc.signature is None:
+            return _elementwise(ufunc, *inputs, **kwargs)
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
         result = native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError as error:
         forgive(error)
         result = run_on_host(ufunc, method, inputs, kwargs)
     if ufunc.signature is not None:  # products of matrices are in C order, batches as operands
-        inputs = tuple(x for x in inputs if np.ndim(x) >= 3)
+        inputs = tuple([x for x in inputs if rank(x) >= 3])
     return as_laid_out(ufunc, result, inputs)
 
 
@@ -84,25 +88,32 @@ def _elementwise(
     subok: bool = True,
     **kwargs: Any,
 ) -> Any:
-    refuse_unless(not kwargs, f"{ufunc.__name__} with {'/'.join(kwargs)}=")
+    if kwargs:
+        refuse(f"{ufunc.__name__} with {'/'.join(kwargs)}=")
     trace = require_trace()
     operands = [trace.operand(x) for x in inputs]
     if ufunc in COMPOSED or dtype is not None or casting != "same_kind":
         results = _in_loop(trace, ufunc, operands, dtype, casting)
-    elif ufunc.signature is not None:
-        refuse_unless(where is True, f"{ufunc.__name__} with where=")
-        return products.generalized(ufunc.__name__, *inputs)
     else:
         results = trace.builder.ufunc(ufunc.__name__, operands)
-    tracers = tuple(_masked(Tracer(trace, value), where) for value in results)
-    return tracers[0] if len(tracers) == 1 else tracers
+    tracers = [laid_out_as(Tracer(trace, value), inputs) for value in results]
+    if where is not True:
+        tracers = [_masked(x, where) for x in tracers]
+    return tracers[0] if len(tracers) == 1 else tuple(tracers)
+
+
+def _product(
+    ufunc: np.ufunc, *inputs: Any, order: str = "K", subok: bool = True, **options: Any
+) -> Any:
+    if options:
+        refuse(f"{ufunc.__name__} with {'/'.join(options)}=")
+    return products.generalized(ufunc.__name__, *inputs)
 
 
 def _in_loop(
     trace: Trace, ufunc: np.ufunc, operands: list[Any], dtype: Any, casting: str
 ) -> list[Any]:
     """The results of the loop that NumPy chooses."""
-    refuse_unless(ufunc.signature is None, f"{ufunc.__name__} with dtype= or casting=")
     kinds = [_kind(value) for value in operands]
     options: dict[str, Any] = {"casting": casting}
     if dtype is not None:
@@ -224,7 +235,7 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": _elementwise,
+    "__call__": _product,
     "reduce": _reduce,
     "accumulate": _accumulate,
     "outer": _outer,

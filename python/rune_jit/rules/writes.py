@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ def converted(
         one[()] = value  # NumPy's errors for what does not fit
         return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
     operand = trace.array(value)
-    given = tuple(operand.shape)
+    given = operand.shape
+    if operand.weak is None and operand.dtype == dtype and same_shape(given, shape):
+        return operand
     kept = given
     while len(kept) > len(shape) and same_size(kept[0], 1):
         kept = kept[1:]
@@ -54,7 +57,7 @@ def converted(
         operand = trace.builder.full([], operand, dtype)  # checked to fit
     else:
         operand = trace.builder.astype(operand, dtype)
-    if kept != given:
+    if kept is not given:
         operand = trace.builder.reshape(operand, list(kept))
     return trace.builder.broadcast_to(operand, list(shape))
 
@@ -90,12 +93,14 @@ def target(x: Any, name: str) -> Tracer:
     return x  # type: ignore[no-any-return]
 
 
-def _dummy(trace: Trace, operand: Any) -> Any:
-    """Something of the operand's type for NumPy's own checks."""
+def _kind(trace: Trace, operand: Any) -> tuple[Any, Any]:
+    """What an operand is for NumPy's own checks: a dtype, or a Python type and a number of it."""
     value = trace.operand(operand)
     if type(value) in (bool, int, float):
-        return value
-    return np.ones((1, 1), value.dtype) if value.weak is None else SAMPLES[value.weak]
+        return type(value), value
+    if value.weak is None:
+        return value.dtype, None
+    return value.weak, SAMPLES[value.weak]
 
 
 def check_cast(
@@ -106,9 +111,16 @@ def check_cast(
     **kwargs: Any,
 ) -> None:
     """Raises NumPy's own errors if it would not cast the results to these dtypes."""
+    kinds = tuple([_kind(trace, x) for x in inputs])
+    _check_cast(ufunc, kinds, outputs, tuple(kwargs.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _check_cast(ufunc: np.ufunc, inputs: Any, outputs: Any, options: Any) -> None:
     with np.errstate(all="ignore"):
         out = tuple(None if dtype is None else np.zeros((1, 1), dtype) for dtype in outputs)
-        ufunc(*[_dummy(trace, x) for x in inputs], out=out, **kwargs)
+        arrays = [np.ones((1, 1), kind) if x is None else x for kind, x in inputs]
+        ufunc(*arrays, out=out, **dict(options))
 
 
 def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:
@@ -141,7 +153,7 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
-    if not broadcasts(tuple(value.shape), out.shape):
+    if not broadcasts(value.shape, out.shape):
         raise _not_broadcastable(out.shape, broadcast_shapes(value.shape, out.shape), value.shape)
     new = trace.builder.astype(value, out.dtype)
     new = trace.builder.broadcast_to(new, list(out.shape))

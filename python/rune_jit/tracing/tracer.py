@@ -69,7 +69,7 @@ class Tracer(ArrayMethods):
         self._trace = trace
         self._storage = storage
         self._steps = steps
-        self._shape = tuple(shape)
+        self._shape = shape
         self._dtype = dtype
         self._value, self._version = None, -1  # the value of this view in a version of the storage
         self._writeable = True
@@ -94,7 +94,7 @@ class Tracer(ArrayMethods):
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)
-        view._init(self._trace, self._storage, (*self._steps, step), shape, self.dtype)
+        view._init(self._trace, self._storage, (*self._steps, step), shape, self._dtype)
         view._writeable = self._writeable and step.kind not in ("broadcast_to", "diagonal")
         if value is not None:
             view._value, view._version = value, self._storage.version
@@ -270,14 +270,16 @@ def contains_tracer(x: Any) -> bool:
 
 def tracers_in(x: Any) -> list[Tracer]:
     """The tracers in nested lists, tuples and dicts."""
-    kind = type(x)
-    if kind is Tracer:
+    if type(x) is Tracer:
         return [x]
-    if issubclass(kind, dict):
-        x = x.values()
-    elif not issubclass(kind, (list, tuple)):
-        return []
-    return [tracer for item in x for tracer in tracers_in(item)]
+    found: list[Tracer] = []
+    if isinstance(x, (list, tuple, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            if type(item) is Tracer:
+                found.append(item)
+            elif isinstance(item, (list, tuple, dict)):
+                found += tracers_in(item)
+    return found
 
 
 def contains_traced(x: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
-from rune_jit.rules.coercions import as_index, make_view
+from rune_jit.rules.coercions import as_index, view_in
 from rune_jit.rules.known import plain
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
@@ -18,7 +18,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
 def items_of(index: Any) -> tuple[Any, ...]:
     """The items of an index expression; lists of bools are masks."""
-    items = index if isinstance(index, tuple) else (index,)
+    items = index if issubclass(type(index), tuple) else (index,)
 
     def item(x: Any) -> Any:
         if not isinstance(x, list) or contains_tracer(x):
@@ -26,7 +26,7 @@ def items_of(index: Any) -> tuple[Any, ...]:
         array = np.asarray(x)
         return array if array.dtype == bool else x
 
-    return tuple(map(item, items))
+    return tuple(map(item, items)) if list in map(type, items) else items
 
 
 def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
@@ -51,12 +51,15 @@ def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
     return parts
 
 
-def _slice_bound(bound: Any) -> Any:
-    """A bound of a slice as the builder takes it: None, a Size or an int of 64 bits."""
-    if bound is None or isinstance(bound, Size):
-        return bound
-    most = np.iinfo(np.int64).max  # slices end where arrays do, however far they reach
-    return max(-most, min(as_index(bound), most))
+def _slice(given: slice) -> slice:
+    """A slice as the builder takes it: its bounds are None, ints and Sizes."""
+    bounds = given.start, given.stop, given.step
+    if _PLAIN_BOUNDS.issuperset(map(type, bounds)):
+        return given
+    return slice(*(b if type(b) in _PLAIN_BOUNDS else as_index(b) for b in bounds))
+
+
+_PLAIN_BOUNDS = frozenset((type(None), int, Size))
 
 
 def _index_item(trace: Trace, item: Any) -> Any:
@@ -64,7 +67,7 @@ def _index_item(trace: Trace, item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
     if isinstance(item, slice):
-        return slice(*map(_slice_bound, (item.start, item.stop, item.step)))
+        return _slice(item)
     kind = type(item)  # isinstance would say of a traced number what it says of a known one
     if issubclass(kind, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
@@ -104,10 +107,9 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
     there are arrays among them."""
     known_items: list[Any] = []
     elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
-    consumed = sum(item is not None and item is not Ellipsis for item in items)
     axis = 0
     for item in items:
-        if isinstance(item, Tracer) and item.ndim == 0 and item.dtype.kind in "iu":
+        if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
                 return None
             if item._storage.array is None:
@@ -122,12 +124,12 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
             return None
         known_items.append(part)
         if part is Ellipsis:
-            axis += x.ndim - consumed
+            axis += x.ndim - sum(item is not None and item is not Ellipsis for item in items)
         elif not isinstance(part, int):
             axis += 1
     if elements and x._storage.array is not None:
         x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
-    view = make_view("index", known_items, x)
+    view = view_in(trace, Step("index", known_items), x)
     for along, at in reversed(elements):
         step = Step("element", (along, at))
         now = step.of(trace.builder, view._value_in(trace))
@@ -137,7 +139,9 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
 
 def is_mask(item: Any) -> bool:
     """Whether an index is an array of bool."""
-    return isinstance(item, (Tracer, np.ndarray)) and item.dtype == bool
+    if type(item) is Tracer or isinstance(item, np.ndarray):
+        return item.dtype == bool
+    return False
 
 
 def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> None:

@@ -13,21 +13,22 @@ from rune_jit.rules.indexing.selection import Selection, masked_view, select
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import _check_writeable, converted, write
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
-    if x._is_left_over():
+    is_known = x._storage.array is not None
+    if is_known and current_trace() is None:
         return plain(x)[plain(index)]
     trace = require_trace()
     items = items_of(index)
     if len(items) == 1 and is_mask(items[0]) and contains_traced(items[0]):
         return select(trace, x, items[0])
-    array = x._array()
-    if array is not None and not contains_traced(index):
+    if is_known and not contains_traced(index):
+        array = plain(x)
         result = array[plain(index)]
         if not isinstance(result, np.ndarray):
             return result
@@ -35,7 +36,7 @@ def getitem(x: Tracer, index: Any) -> Any:
             return known(result)
     view = basic_view(trace, x, items)
     if view is not None:
-        if view.ndim or any(item is Ellipsis for item in items):
+        if view._shape or any(item is Ellipsis for item in items):
             return view
         return Tracer(trace, view._value_in(trace))  # an element: a scalar
     if any(is_mask(item) and contains_traced(item) for item in items):
