@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "bindings/bindings.h"
@@ -105,11 +106,40 @@ py::object call_method(PyObject* self, const char* name, std::span<const py::han
   return py::handle(self).attr(name)(positional, named);
 }
 
+// Whether NumPy, as it is set on this thread (numpy.errstate), reports floating-point errors in
+// another way than by warnings. Programs report none.
+bool must_report_errors() {
+  static PyObject* const variable = [] {
+    try {
+      const py::object found = py::module_::import("numpy._core.umath").attr("_extobj_contextvar");
+      return found.inc_ref().ptr();
+    } catch (const py::error_already_set&) {
+      return static_cast<PyObject*>(nullptr);
+    }
+  }();
+  static PyObject* silent = nullptr;  // the last state that was asked about and does not
+  PyObject* state = nullptr;
+  if (!variable || PyContextVar_Get(variable, nullptr, &state) < 0 || !state) {
+    PyErr_Clear();
+    return false;
+  }
+  const auto now = py::reinterpret_steal<py::object>(state);
+  if (now.ptr() == silent) return false;
+  for (const auto& [kind, how] : py::dict(py::module_::import("numpy").attr("geterr")())) {
+    const auto text = py::cast<std::string>(how);
+    if (text != "ignore" && text != "warn") return true;
+  }
+  PyObject* before = std::exchange(silent, now.inc_ref().ptr());
+  Py_XDECREF(before);
+  return false;
+}
+
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
   if (is_tracing()) return slow();
+  if (must_report_errors()) return call_method(self, "_eager_call", args, values, names);
   KeyedCall call;
   std::shared_ptr<CompiledCall> compiled;  // shared while it runs
   try {

@@ -37,6 +37,15 @@ COMPILED = {
     "equal to None": lambda x, n: (x == None, x != None, x.sum() == None, n == None),  # noqa: E711
     "equal to text": lambda x, n: (x == "a", x != "a", x[0, 0] == "a"),
     "initial": lambda x, n: (np.sum(x[:0], initial=-0.0), np.prod(x[:0], initial=3.0)),
+    "initial of negative zeros": lambda x, n: (
+        np.sum(x * -0.0 - 0.0, initial=-0.0),
+        np.sum(-abs(x * 0.0), axis=0, initial=-0.0),
+    ),
+    "sums of one negative zero": lambda x, n: np.sum(-abs(x[:, :1] * 0.0), axis=1),
+    "an axis for a function on the host": lambda x, n: np.median(x[None], axis=(n - 2, 1 - 2)),
+    "results on the host": lambda x, n: np.percentile(x, 10 * n, out=np.zeros(1)),
+    "bins on the host": lambda x, n: np.histogram2d(x[0], x[1], (n + 4, 5))[0],
+    "results of a product": lambda x, n: np.vecdot(x, x, out=np.zeros((2, 2))),
     "initial of bools": lambda x, n: np.sum(x[:0] > 0, initial=3),
     "text of a number": lambda x, n: (f"{n:03d}", str(n), repr(n), "%d" % n),  # noqa: UP031
     "round": lambda x, n: (round(n * 1.26, 1), round(x[0, 0] * 1.26, 1), round(n)),
@@ -216,6 +225,34 @@ def test_values(name: str) -> None:
 def test_errors_that_raise_around_a_call() -> None:
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         rune_jit.jit(lambda x: 1 / x, fallback="silent")(X - X)
+
+
+def test_errors_that_raise_around_a_compiled_call() -> None:
+    jitted = rune_jit.jit(lambda x: 1 / x)
+    jitted(X - X)
+    for _ in range(2):
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            jitted(X - X)
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            np.divide(1, ARRAY - ARRAY)
+        with np.errstate(divide="ignore"):
+            assert np.isinf(jitted(X - X)).all()
+
+
+def test_made_up_values_raise_nothing() -> None:
+    def f(total: Any, mask: Any, x: Any) -> Any:
+        np.add.at(total, mask, x)
+        return total
+
+    arguments = np.zeros(4), np.array([True, False, False, False]), np.ones(1)
+    assert_matches(rune_jit.jit(f, fallback="silent")(*arguments), np.array([1.0, 0, 0, 0]))
+
+
+def test_ufuncs_with_results_by_name() -> None:
+    out = np.zeros(3), np.zeros(3, np.int32)
+    result = rune_jit.jit(np.frexp, fallback="error")(np.arange(3.0), out=out)
+    assert result[0] is out[0] and result[1] is out[1]
+    assert_matches(out, np.frexp(np.arange(3.0)))
 
 
 def test_arrays_in_other_orders() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 
 class Parameters:
@@ -12,10 +15,11 @@ class Parameters:
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._function = name
-        try:
-            self.signature: inspect.Signature | None = inspect.signature(function)
-        except (TypeError, ValueError):
-            self.signature = None
+        self.signature: inspect.Signature | None = None
+        # What a ufunc's `out` may be depends on whether it is given by name.
+        if not isinstance(getattr(function, "__self__", function), np.ufunc):
+            with contextlib.suppress(TypeError, ValueError):
+                self.signature = inspect.signature(function)
         self._all = list(self.signature.parameters.values()) if self.signature else []
         self.names = [p.name for p in self._all]
 

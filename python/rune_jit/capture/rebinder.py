@@ -54,7 +54,6 @@ class Rebinder:
     """Copies functions of one trace, with copies of their globals and cells."""
 
     def __init__(self, trace: Trace, watch: Watch) -> None:
-        refuse_reports(dict(np.geterr()))
         self._trace = trace
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)

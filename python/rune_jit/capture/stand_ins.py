@@ -48,12 +48,21 @@ def _real(x: Any) -> Any:
 # Whose lists and tuples are sequences of arrays, which NumPy looks through itself.
 _OF_SEQUENCES = {
     *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack"),
-    *("select", "choose", "piecewise", "lexsort", "ravel_multi_index", "histogramdd", "multi_dot"),
+    *(
+        "select",
+        "choose",
+        "piecewise",
+        "lexsort",
+        "ravel_multi_index",
+        "histogramdd",
+        "multi_dot",
+        "histogram2d",
+    ),
 }
 # Parameters that are no arrays.
 _NO_ARRAYS = {
     *("axis", "axes", "shape", "newshape", "reps", "pad_width", "shift", "dims", "source"),
-    *("destination", "indices_or_sections", "window_shape", "sorter", "out", "dtype"),
+    *("destination", "indices_or_sections", "window_shape", "sorter", "optimize", "out", "dtype"),
 }
 
 

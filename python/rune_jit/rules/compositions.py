@@ -180,6 +180,7 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
         return np.flip(_correlate(v, a, mode)).copy()
     size = len(v)
     margins = {"valid": (0, 0), "same": (size // 2, size - size // 2 - 1), "full": (size - 1,) * 2}
+    refuse_unless(isinstance(mode, str), f"correlate with mode={mode!r}")
     if mode not in margins:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     a, v = traced(a), traced(v)

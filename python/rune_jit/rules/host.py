@@ -3,7 +3,6 @@ program calls NumPy on the host for them."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,7 +12,12 @@ import numpy as np
 import optree
 
 from rune_jit import _core
-from rune_jit.errors import ConcretizationError, DataDependentShapeError, UnsupportedOpError
+from rune_jit.errors import (
+    ConcretizationError,
+    DataDependentShapeError,
+    RuneJitError,
+    UnsupportedOpError,
+)
 from rune_jit.rules.coercions import traced
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.table import ON_HOST, implements, named
@@ -36,7 +40,10 @@ def _ones(value: Any) -> np.ndarray:
 
 def _various(value: Any) -> np.ndarray:
     """As _zeros, with other values: whether shapes depend on them."""
-    return np.arange(1, math.prod(value.shape) + 1).astype(value.dtype).reshape(value.shape)
+    numbers = np.arange(1, math.prod(value.shape) + 1)
+    if value.dtype == bool:
+        numbers = numbers % 2
+    return numbers.astype(value.dtype).reshape(value.shape)
 
 
 def _minus_ones(value: Any) -> np.ndarray:
@@ -75,13 +82,16 @@ def call_on_host(
     name: str | None = None,
     may_raise: bool = True,
     others: Sequence[Callable[[Any], np.ndarray]] | None = None,
+    ints_are_data: bool = False,
 ) -> Any:
     """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
 
     A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
     each traced array; they must not depend on values (`others` are further values to find out by).
-    Raises what that call raises, DataDependentShapeError if other values give other shapes, and
-    UnsupportedOpError for a result of a dtype that cannot be traced or depends on values. When the
+    Raises what such calls raise, if all raise the same; otherwise UnsupportedOpError if none gives
+    a result, and for a result of a dtype that cannot be traced or depends on values;
+    DataDependentShapeError if other values give other shapes; ValuesNeeded for ints among the
+    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. When the
     program runs, exceptions of the function end the run and reach the caller; if there may be some,
     it is called even if nobody uses its results.
     """
@@ -101,8 +111,10 @@ def call_on_host(
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
             traced = isinstance(leaf, Tracer)
-            weak = traced and trace.operand(leaf).weak is not None
-            operands.append(_Operand(position, weak, traced and leaf._storage.scalar))
+            weak = trace.operand(leaf).weak if traced else None
+            if value.dtype.kind in "iu" and not ints_are_data:
+                trace.need_numbers([value])
+            operands.append(_Operand(position, bool(weak), traced and leaf._storage.scalar))
             values.append(value)
 
     def run(*arrays: np.ndarray) -> list[Any]:
@@ -121,7 +133,16 @@ def call_on_host(
             warnings.simplefilter("ignore")
             return function(*args, **kwargs)
 
-    answers = _answers(ask, probe, others)
+    answers, errors = _answers(ask, probe, others)
+    if not answers:
+        trace.need_numbers(values)
+        first = errors[0]
+        if isinstance(first, RuneJitError) or len({(type(e), str(e)) for e in errors}) == 1:
+            raise first
+        raise UnsupportedOpError(
+            f"{name}: cannot trace this call (it was called with made-up values to find the shape"
+            f" of the result, and raised {type(first).__name__}: {first})"
+        ) from first
     results, result_treedef = optree.tree_flatten(answers[0])
     types = _types(results)
     for answer in answers[1:]:
@@ -148,24 +169,18 @@ def _answers(
     ask: Callable[[Any], Any],
     probe: Callable[[Any], np.ndarray],
     others: Sequence[Callable[[Any], np.ndarray]],
-) -> list[Any]:
+) -> tuple[list[Any], list[Exception]]:
     """The function's results for this probe or, where it does not suit the function, another, and
-    for the others that suit it. Raises what the first one raises if none does."""
+    for the others that suit it; and what the function raised."""
     answers: list[Any] = []
-    first_error: Exception | None = None
-    for candidate in (probe, *others):
-        try:
-            answers.append(ask(candidate))
-        except Exception as error:
-            first_error = first_error or error
-    for candidate in _PROBES:
-        if not answers and candidate not in (probe, *others):
-            with contextlib.suppress(Exception):
+    errors: list[Exception] = []
+    for candidate in (probe, *others, *(p for p in _PROBES if p not in (probe, *others))):
+        if candidate in (probe, *others) or not answers:
+            try:
                 answers.append(ask(candidate))
-    if not answers:
-        assert first_error is not None
-        raise first_error
-    return answers
+            except Exception as error:
+                errors.append(error)
+    return answers, errors
 
 
 def _types(results: Sequence[Any]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
@@ -195,7 +210,22 @@ def _traced_value(trace: Trace, leaf: Any) -> Any:
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """A function of the table below."""
     may_raise = function not in _NEVER_RAISE
-    return call_on_host(function, args, kwargs, ON_HOST[function], may_raise=may_raise)
+    is_quantile = function in QUANTILES
+    if is_quantile:  # whose axis is no data, whereas the quantile is
+        given = [kwargs.get("axis"), *args[QUANTILES[function] : QUANTILES[function] + 1]]
+        require_known([x for x in given if x is not None], function.__name__)
+    kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}  # which may, not must
+    probe = ON_HOST[function]
+    return call_on_host(
+        function, args, kwargs, probe, may_raise=may_raise, ints_are_data=is_quantile
+    )
+
+
+# Where their axis stands.
+QUANTILES = {
+    **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
+    **dict.fromkeys((np.median, np.nanmedian), 1),
+}
 
 
 # The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
@@ -323,7 +353,12 @@ class Vectorized:
         others = (_ones, _minus_ones, _various)
         try:
             return call_on_host(
-                self._vectorize, args, kwargs, name="numpy.vectorize", others=others
+                self._vectorize,
+                args,
+                kwargs,
+                name="numpy.vectorize",
+                others=others,
+                ints_are_data=True,
             )
         except ConcretizationError as error:
             raise UnsupportedOpError(

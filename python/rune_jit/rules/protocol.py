@@ -126,7 +126,8 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     for target, value in zip(out, values, strict=True):
         if target is not None:
             if ufunc.signature is not None:
-                writes.into(ufunc.__name__, target, Tracer(trace, value))
+                result = np.broadcast_to(Tracer(trace, value), target.shape)
+                writes.into(ufunc.__name__, target, result)
             else:
                 writes.ufunc_write(trace, target, value, where)
     written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
@@ -179,6 +180,8 @@ def _array_function(
             raise
     if out is None:
         return as_laid_out(func, result, (args, kwargs))
+    if func in _BROADCAST_TO_OUT:
+        result = np.broadcast_to(result, out.shape)
     casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
     return writes.into(func.__name__, out, result, casting)
 
@@ -191,6 +194,8 @@ _CASTING_OF_OUT = {
     **dict.fromkeys((np.dot, np.argmax, np.argmin), "no"),
     **dict.fromkeys((np.mean, np.std), "unsafe"),
 }
+
+_BROADCAST_TO_OUT = tuple(host.QUANTILES)
 
 # NumPy adds and multiplies in the dtype of the array for the result.
 _IN_DTYPE_OF_OUT = named(

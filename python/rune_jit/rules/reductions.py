@@ -53,13 +53,34 @@ def reduce_array(
         a, initial = _of_initial(a, axes, initial), NO_VALUE
     trace = require_trace()
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
+    if name == "sum" and is_float(value.dtype) and not given and _is_of_ones(a, axes):
+        # Of one element each: NumPy adds it to 0.0, which makes -0.0 positive.
+        value = trace.builder.ufunc("add", [value, 0.0])[0]
     result = Tracer(trace, value)
     if initial is NO_VALUE or initial is None:
         return result
     if name in ("any", "all"):
         initial = bool(initial)
     values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
-    return Tracer(trace, values[0])
+    result = Tracer(trace, values[0])
+    if name == "sum" and is_float(value.dtype) and _may_be_negative_zero(initial):
+        negative = np.signbit(initial) & np.all(
+            np.signbit(a), axis=axis, keepdims=as_flag(keepdims)
+        )
+        is_zero: Any = np.equal(result, 0)
+        return np.where(negative & is_zero, result.dtype.type(-0.0), result)[()]  # type: ignore[return-value]
+    return result
+
+
+def _is_of_ones(a: Any, axes: Any) -> bool:
+    """Whether each sum over these axes is of one element."""
+    shape = np.shape(a)
+    summed = shape if axes is None else [shape[axis] for axis in axes]
+    return all(type(n) is int and n == 1 for n in summed)
+
+
+def _may_be_negative_zero(x: Any) -> bool:
+    return type(x) is Tracer or bool(np.signbit(x) and x == 0)
 
 
 def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:

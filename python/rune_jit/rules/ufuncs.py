@@ -59,7 +59,14 @@ def run_on_host(
     else:
         name, function = f"{ufunc.__name__}.{method}", getattr(ufunc, method)
     may_raise = ufunc is np.power  # of integers to negative ones
-    result = host.call_on_host(function, inputs, kwargs, name=f"numpy.{name}", may_raise=may_raise)
+    result = host.call_on_host(
+        function,
+        inputs,
+        kwargs,
+        name=f"numpy.{name}",
+        may_raise=may_raise,
+        ints_are_data=method == "__call__" and ufunc.signature is None,
+    )
     return _masked(result, where)
 
 

@@ -116,7 +116,10 @@ def _at_on_host(ufunc: np.ufunc, x: Tracer, indices: Any, others: tuple[Any, ...
         return result
 
     name = f"numpy.{ufunc.__name__}.at"
-    x[...] = host.call_on_host(after, (x, indices, *others), {}, name=name)
+    try:
+        x[...] = host.call_on_host(after, (x, indices, *others), {}, name=name)
+    except (ValueError, IndexError) as error:  # of made-up masks and indices
+        raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
 
 
 def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
