@@ -36,7 +36,7 @@ struct AluInfo {
   const char* name;  // the C++ name
   const char* text;  // the name in IR text
   int arity;
-  const char* operands;  // kinds allowed: letters of "bif"
+  const char* operands;  // kinds allowed: letters of "bifc"
   AluResult result;
   unsigned flags;
   int cost;           // in additions

@@ -120,8 +120,18 @@ py::array part(const py::array& array, const Ints& shape) {
              shape_text(type.shape), " on ", std::string(py::str(py::type::of(argument))));
 }
 
+bool store_complex(py::handle argument, DType dtype, ScalarStorage& storage) {
+  if (!PyComplex_CheckExact(argument.ptr())) return false;
+  const Py_complex number = PyComplex_AsCComplex(argument.ptr());
+  const DType part = real_of(dtype);
+  Scalar::of(part, number.real).store(storage.bytes);
+  Scalar::of(part, number.imag).store(storage.bytes + size_of(part));
+  return true;
+}
+
 // A Python number as the dtype's bytes; false if it is none.
 bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
+  if (is_complex(dtype)) return store_complex(argument, dtype, storage);
   if (PyFloat_CheckExact(argument.ptr())) {
     Scalar::of(DType::Float64, PyFloat_AS_DOUBLE(argument.ptr())).cast(dtype).store(storage.bytes);
     return true;

@@ -6,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/graph_builder.h"
 #include "bindings/value.h"
+#include "graph/numpy/complex.h"
 #include "graph/numpy/indexing.h"
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
@@ -38,6 +39,10 @@ std::optional<Operand> literal(py::handle x) {
     return result;
   }
   if (PyFloat_CheckExact(x.ptr())) return graph::numpy::Literal::of(PyFloat_AS_DOUBLE(x.ptr()));
+  if (PyComplex_CheckExact(x.ptr())) {
+    const Py_complex number = PyComplex_AsCComplex(x.ptr());
+    return graph::numpy::Literal::of(std::complex<double>(number.real, number.imag));
+  }
   return std::nullopt;
 }
 
@@ -102,15 +107,22 @@ std::optional<Kind> weak_kind(const py::object& name) {
   if (name.is_none()) return std::nullopt;
   const auto text = name.cast<std::string>();
   if (text == "int") return Kind::Int;
+  if (text == "complex") return Kind::Complex;
   RUNE_CHECK(text == "float", "weak kind ", text);
   return Kind::Float;
 }
 
-Scalar scalar_from_numpy(const py::object& x) {
+// The value of a NumPy scalar.
+PyValue constant(PyGraph& g, const py::object& x) {
   const py::array array = py::array::ensure(x);
   if (!array || array.ndim() != 0)
     user_error(ErrorKind::Value, "constant: cannot embed an array (only NumPy scalars)");
-  return Scalar::load(to_dtype(array.dtype()), array.data());
+  const DType dtype = to_dtype(array.dtype());
+  const auto* bytes = static_cast<const uint8_t*>(array.data());
+  const auto part = [&](int i) {
+    return g.constant(Scalar::load(real_of(dtype), bytes + i * size_of(real_of(dtype))));
+  };
+  return wrap(g, Operand(is_complex(dtype) ? g.complex(part(0), part(1)) : part(0)));
 }
 
 // None, a Size, or an int. Slices end where arrays do, however far they reach.
@@ -207,8 +219,6 @@ struct Argument<std::optional<DType>> : Optional<DType, py::object, to_dtype> {}
 template <>
 struct Argument<std::optional<Kind>> : Optional<Kind, py::object, weak_kind> {};
 template <>
-struct Argument<Scalar> : Converted<Scalar, py::object, scalar_from_numpy> {};
-template <>
 struct Argument<Dim> : Converted<Dim, py::handle, [](const PyGraph& g, py::handle size) {
   return to_dim(size, g.trace);
 }> {};
@@ -254,9 +264,10 @@ void bind_functions(Class& c) {
       "A size that is known when the program runs.");
   def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
   def(c, "assume_range", &assume_range);
-  def(
-      c, "constant",
-      +[](TracedGraph& g, const Scalar& scalar) { return Operand(g.constant(scalar)); });
+  c.def("constant", &constant);
+  def(c, "real", &real);
+  def(c, "imag", &imag);
+  def(c, "complex", &make_complex);
   def(c, "value", &value_of);
   def(c, "same", &same);
   def(c, "result_type", &common_type);

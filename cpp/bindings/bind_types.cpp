@@ -15,7 +15,7 @@ namespace {
 // dtypes by NumPy's type number. NumPy numbers some C types twice (long and long long), and
 // bfloat16's number is given out when ml_dtypes is imported.
 struct DTypeTable {
-  std::array<py::object, kNumDTypes> descriptors;
+  std::array<py::object, kNumGraphDTypes> descriptors;
   std::vector<std::pair<int, DType>> by_number;
 };
 
@@ -26,7 +26,7 @@ const DTypeTable& dtype_table() {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<DTypeTable> table;
   const auto make = [] {
     DTypeTable t;
-    for (int i = 0; i < kNumDTypes; ++i) {
+    for (int i = 0; i < kNumGraphDTypes; ++i) {
       const auto d = static_cast<DType>(i);
       const py::object scalar_type = d == DType::Bfloat16
                                          ? py::module_::import("ml_dtypes").attr("bfloat16")
@@ -129,7 +129,7 @@ void bind_types(py::module_& m) {
       "dtypes",
       [] {
         py::list names;
-        for (int i = 0; i < kNumDTypes; ++i) names.append(numpy_name(static_cast<DType>(i)));
+        for (int i = 0; i < kNumGraphDTypes; ++i) names.append(numpy_name(static_cast<DType>(i)));
         return names;
       },
       "NumPy's names of the dtypes that can be traced.");

@@ -61,6 +61,10 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
     key += 'F';
     return true;
   }
+  if (PyComplex_CheckExact(leaf.ptr())) {
+    key += 'C';
+    return true;
+  }
   if (PyLong_CheckExact(leaf.ptr())) {
     int overflow = 0;
     PyLong_AsLongLongAndOverflow(leaf.ptr(), &overflow);

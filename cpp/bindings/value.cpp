@@ -50,7 +50,7 @@ PyTypeObject* make_type() {
       {"shape", T_OBJECT_EX, offsetof(ValueObject, shape), READONLY, nullptr},
       {"dtype", T_OBJECT_EX, offsetof(ValueObject, dtype), READONLY, nullptr},
       {"weak", T_OBJECT_EX, offsetof(ValueObject, weak), READONLY,
-       "None, or the Python type that it stands for: bool, int, float."},
+       "None, or the Python type that it stands for: bool, int, float, complex."},
       {nullptr, 0, 0, 0, nullptr}};
   static PyGetSetDef properties[] = {{"ndim", &get_ndim, nullptr, nullptr, nullptr},
                                      {"id", &get_id, nullptr, nullptr, nullptr},
@@ -69,14 +69,15 @@ PyTypeObject* make_type() {
 
 PyObject* weak_name(const std::optional<Kind>& weak) {
   if (!weak) return Py_None;
-  static PyObject* const names[] = {PyUnicode_InternFromString("bool"),
-                                    PyUnicode_InternFromString("int"),
-                                    PyUnicode_InternFromString("float")};
+  static PyObject* const names[] = {
+      PyUnicode_InternFromString("bool"), PyUnicode_InternFromString("int"),
+      PyUnicode_InternFromString("float"), PyUnicode_InternFromString("complex")};
   switch (*weak) {
     case Kind::Bool: return names[0];
     case Kind::Int:
     case Kind::Uint: return names[1];
     case Kind::Float: return names[2];
+    case Kind::Complex: return names[3];
   }
   RUNE_UNREACHABLE();
 }

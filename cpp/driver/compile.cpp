@@ -208,10 +208,28 @@ class HostCall {
   runtime::Device& device_;
 };
 
+// The dtype and shape that the traced graph has for an array of a call: of a complex one the
+// schedule has the parts.
+void set_traced_types(const graph::Graph& traced, int64_t call, std::vector<HostArray>& operands,
+                      std::vector<HostArray>& results) {
+  const auto set = [&](HostArray& array, graph::Value v) {
+    array.dtype = traced[v].dtype();
+    array.shape = constants_of(traced[v].shape());
+  };
+  for (uint32_t id = 0; id < traced.size(); ++id) {
+    const auto* node = traced.nodes[id].as<graph::Host_Callback>();
+    if (!node || node->call != call) continue;
+    for (size_t i = 0; i < operands.size(); ++i) set(operands[i], traced.nodes[id].inputs[i]);
+    for (HostArray& result : results)
+      if (result.number == node->result) set(result, {id});
+  }
+}
+
 runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
-                                     const graph::Graph& graph, const SlotTable& slots,
+                                     const Lowered& lowered, const SlotTable& slots,
                                      const std::vector<HostFunction>& functions,
                                      runtime::Device& device) {
+  const graph::Graph& graph = lowered.schedule.graph;
   const auto call = static_cast<size_t>(callback.call);
   if (call >= functions.size() || !functions[call])
     user_error(ErrorKind::Value, "host_callback: cannot run ", callback.name, " (call ",
@@ -229,6 +247,7 @@ runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
     results.push_back({nullptr, graph[v].dtype(), constants_of(graph[v].shape()), node->result});
     step.arguments.push_back(slots.at(v, 0));
   }
+  set_traced_types(lowered.graph, callback.call, operands, results);
   step.function = HostCall(functions[call], std::move(operands), std::move(results), device);
   return step;
 }
@@ -264,7 +283,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (const schedule::Host_Callback* callback = item.callback()) {
       executable->steps.emplace_back(
-          make_callback(*callback, lowered.schedule.graph, slots, functions, *executable->device));
+          make_callback(*callback, lowered, slots, functions, *executable->device));
       continue;
     }
     if (const schedule::Memory_Transfer* transfer = item.transfer()) {

@@ -60,8 +60,9 @@ const std::string& device_of(const State& s) {
   return s.device.empty() ? s.capabilities->name : s.device;
 }
 
-// Source nodes become core nodes first. Writes go before all else, since they are told by the order
-// of the nodes, which no later pass need keep; then values go to their devices, since the rules of
+// Source nodes become core nodes first. Complex values become pairs of real ones before all else,
+// so that no other pass meets them. Then writes go, since they are told by the order of the nodes,
+// which no later pass need keep; then values go to their devices, since the rules of
 // decompose_nodes combine values of one device.
 //
 // What users wrote, made smaller: constants first, since they make rules apply, and sharing last,
@@ -76,6 +77,7 @@ const std::string& device_of(const State& s) {
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
+    {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"functionalize", kSource, kSource,
      [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},
     {"place_on_devices", kSource, kSource,

@@ -125,6 +125,20 @@ Value Builder::cast(Value x, DType to) {
   return dtype(x) == to ? x : add(Cast{to}, {x});
 }
 
+Value Builder::complex(Value real, Value imag) {
+  return add(Complex{}, {real, imag});
+}
+
+Value Builder::real(Value x) {
+  const Node& node = (*this)[x];
+  return node.as<Complex>() ? node.inputs[0] : add(Real{}, {x});
+}
+
+Value Builder::imag(Value x) {
+  const Node& node = (*this)[x];
+  return node.as<Complex>() ? node.inputs[1] : add(Imag{}, {x});
+}
+
 Value Builder::bitcast(Value x, DType to) {
   return dtype(x) == to ? x : add(Bitcast{to}, {x});
 }

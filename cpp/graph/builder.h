@@ -50,6 +50,10 @@ class Builder {
   Value reduce(ReduceOp op, Value x, Ints axes);
   Value scan(ReduceOp op, Value x, int64_t axis);
   Value cast(Value x, DType dtype);
+  Value complex(Value real, Value imag);
+  // The parts of a complex value: those that it was made of, if they are known.
+  Value real(Value x);
+  Value imag(Value x);
   Value bitcast(Value x, DType dtype);
   Value contract(Value a, Value b, Pairs contract, Pairs batch);
   Value cat(std::vector<Value> parts, int64_t axis);

@@ -193,6 +193,25 @@ Metadata infer_node(const Wmma& node, const Operands& in) {
   return result(in.dtype(2), expected[2]);
 }
 
+Metadata infer_node(const Complex&, const Operands& in) {
+  const DType part = in.dtype(0);
+  if (part != DType::Float32 && part != DType::Float64)
+    user_error(ErrorKind::Type, "complex: cannot make complex numbers of ", numpy_name(part),
+               " (dtype: ", numpy_name(part), ", expected float32 or float64)");
+  check_same_dtype("complex", part, in.dtype(1), 1);
+  check_same_shape("complex", "combine", in.shape(0), "with", in.shape(1));
+  return result(complex_of(part), in.shape(0));
+}
+
+template <class Kind>
+  requires(std::is_same_v<Kind, Real> || std::is_same_v<Kind, Imag>)
+Metadata infer_node(const Kind&, const Operands& in) {
+  if (!is_complex(in.dtype(0)))
+    user_error(ErrorKind::Type, "real, imag: cannot take a part of ", numpy_name(in.dtype(0)),
+               " (dtype: ", numpy_name(in.dtype(0)), ", expected a complex one)");
+  return result(real_of(in.dtype(0)), in.shape(0));
+}
+
 Metadata infer_node(const Cast& node, const Operands& in) {
   return result(node.target, in.shape(0));
 }

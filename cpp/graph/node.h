@@ -118,6 +118,12 @@ struct Wmma {
   RUNE_FIELDS(Wmma, f("m", m), f("n", n), f("k", k))
 };
 
+// Operands (real, imag), floats of one dtype: real + imag j. Real and Imag are its parts.
+RUNE_NODE_EMPTY(Complex)
+RUNE_NODE_EMPTY(Real)
+RUNE_NODE_EMPTY(Imag)
+
+// NumPy's astype: of a complex number, that of its real part; bool is value != 0.
 RUNE_NODE_1(Cast, DType, target, "")
 // Same bits; equal item sizes.
 RUNE_NODE_1(Bitcast, DType, target, "")
@@ -225,6 +231,9 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Shuffle, "shuffle", 1, 1, Source)                         \
   RUNE_NODE(Vectorize, "vectorize", 1, -1, Source)                    \
   RUNE_NODE(Wmma, "wmma", 3, 3, Source)                               \
+  RUNE_NODE(Complex, "complex", 2, 2, Source)                         \
+  RUNE_NODE(Real, "real", 1, 1, Source)                               \
+  RUNE_NODE(Imag, "imag", 1, 1, Source)                               \
   RUNE_NODE(Cast, "cast", 1, 1, Core)                                 \
   RUNE_NODE(Bitcast, "bitcast", 1, 1, Core)                           \
   RUNE_NODE(Contiguous, "contiguous", 1, 1, Core)                     \

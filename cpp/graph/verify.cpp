@@ -61,6 +61,8 @@ class Verifier {
   void check_dialect() {
     if (dialect_ == Dialect::Core && dialect_of_kind(node().kind()) == Dialect::Source)
       report(name_of(node().kind()), " is a source node, which a core graph cannot have");
+    if (dialect_ == Dialect::Core && is_complex(node().dtype()))
+      report("a core graph cannot have complex values");
   }
 
   bool check_operands() {

@@ -24,8 +24,10 @@ const char* element_type(DType dtype) {
     case DType::Uint64: return "i64";
     case DType::Float32: return "float";
     case DType::Float64: return "double";
+    case DType::Complex64:
+    case DType::Complex128: break;
   }
-  RUNE_UNREACHABLE();
+  RUNE_UNREACHABLE(numpy_name(dtype), " in a kernel");
 }
 
 std::string upper_hex(uint64_t value) {

@@ -78,7 +78,8 @@ struct Capabilities {
   std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 
   bool operator==(const Capabilities&) const = default;
-  bool has_dtype(DType d) const { return dtypes[static_cast<int>(d)]; }
+  // Of a complex dtype: that of its parts.
+  bool has_dtype(DType d) const { return dtypes[static_cast<int>(real_of(d))]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }
   // The number of lanes of a full vector register, at least 1.
   int lanes(DType d) const {

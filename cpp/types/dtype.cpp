@@ -13,10 +13,14 @@ struct Row {
   const char* numpy;
   int bytes;
   Kind kind;
+  DType real;
 };
 
 constexpr Row kRows[] = {
-#define RUNE_DTYPE(Name, text, numpy, bytes, kind, ...) {text, numpy, bytes, Kind::kind},
+#define RUNE_DTYPE(Name, text, numpy, bytes, kind, ...) \
+  {text, numpy, bytes, Kind::kind, DType::Name},
+#define RUNE_COMPLEX_DTYPE(Name, text, numpy, bytes, real) \
+  {text, numpy, bytes, Kind::Complex, DType::real},
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
 };
@@ -52,8 +56,14 @@ Kind kind(DType dtype) {
   return row(dtype).kind;
 }
 bool is_of_kinds(DType dtype, std::string_view letters) {
-  static constexpr std::string_view kLetters[] = {"b", "si", "ui", "f"};  // by Kind
+  static constexpr std::string_view kLetters[] = {"b", "si", "ui", "f", "c"};  // by Kind
   return letters.find_first_of(kLetters[static_cast<int>(kind(dtype))]) != std::string_view::npos;
+}
+DType real_of(DType dtype) {
+  return row(dtype).real;
+}
+DType complex_of(DType dtype) {
+  return size_of(real_of(dtype)) > 4 ? DType::Complex128 : DType::Complex64;
 }
 int size_of(DType dtype) {
   return row(dtype).bytes;
@@ -69,6 +79,7 @@ DType promote(DType a, DType b) {
   if (a == b) return a;
   if (is_bool(a)) return b;
   if (is_bool(b)) return a;
+  if (is_complex(a) || is_complex(b)) return complex_of(promote(real_of(a), real_of(b)));
   if (is_float(a) && is_float(b)) {
     if (size_of(a) == 2 && size_of(b) == 2) return DType::Float32;  // float16 with bfloat16
     return size_of(a) > size_of(b) ? a : b;
@@ -90,13 +101,14 @@ DType promote_weak(DType a, Kind weak) {
     case Kind::Uint: return is_bool(a) ? DType::Int64 : a;
     case Kind::Float:
       if (a == DType::Bfloat16) return DType::Float32;
-      return is_float(a) ? a : DType::Float64;
+      return is_inexact(a) ? a : DType::Float64;
+    case Kind::Complex: return complex_of(promote_weak(real_of(a), Kind::Float));
   }
   RUNE_UNREACHABLE();
 }
 
 DType float_of(DType dtype) {
-  if (is_float(dtype)) return dtype;
+  if (is_inexact(dtype)) return dtype;
   return is_bool(dtype) ? DType::Float16 : float_for_integer(size_of(dtype));
 }
 
@@ -105,7 +117,8 @@ DType sum_of(DType dtype) {
     case Kind::Bool:
     case Kind::Int: return DType::Int64;
     case Kind::Uint: return DType::Uint64;
-    case Kind::Float: return dtype;
+    case Kind::Float:
+    case Kind::Complex: return dtype;
   }
   RUNE_UNREACHABLE();
 }

@@ -10,17 +10,26 @@ namespace rune {
 
 enum class DType : uint8_t {
 #define RUNE_DTYPE(Name, ...) Name,
+#define RUNE_COMPLEX_DTYPE(Name, ...) Name,
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
 };
 
+// The dtypes that kernels compute with. Complex ones come after them.
 inline constexpr int kNumDTypes = 0
 #define RUNE_DTYPE(...) +1
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
     ;
+// The dtypes of a graph: these and complex ones.
+inline constexpr int kNumGraphDTypes = kNumDTypes
+#define RUNE_DTYPE(...)
+#define RUNE_COMPLEX_DTYPE(...) +1
+#include "types/dtypes.def"
+#undef RUNE_DTYPE
+    ;
 
-enum class Kind : uint8_t { Bool, Int, Uint, Float };
+enum class Kind : uint8_t { Bool, Int, Uint, Float, Complex };
 
 Kind kind(DType dtype);
 // Bytes of one element.
@@ -46,20 +55,33 @@ inline bool is_signed(DType d) {
 inline bool is_bool(DType d) {
   return d == DType::Bool;
 }
+inline bool is_complex(DType d) {
+  return kind(d) == Kind::Complex;
+}
+// A float or complex.
+inline bool is_inexact(DType d) {
+  return is_float(d) || is_complex(d);
+}
+// The dtype of a complex dtype's parts; any other dtype itself.
+DType real_of(DType dtype);
+// The complex dtype that holds numbers of a float dtype: complex64 of 16 and 32 bits, else
+// complex128.
+DType complex_of(DType dtype);
 // Whether a letter of `letters` stands for the dtype's kind: b bool, s signed and u unsigned
-// integers, i both, f floats.
+// integers, i both, f floats, c complex numbers.
 bool is_of_kinds(DType dtype, std::string_view letters);
 
 // numpy.result_type(a, b) for strong dtypes. bfloat16 is as in NumPy's ufuncs with ml_dtypes:
 // bool and 8 bits become bfloat16; 16 bits and float16 give float32, wider integers float64.
 DType promote(DType a, DType b);
 
-// numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int
-// or Float; Int with bool gives int64, Float with bool or integers float64, with bfloat16 float32.
+// numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int,
+// Float or Complex; Int with bool gives int64, Float with bool or integers float64, with bfloat16
+// float32, Complex the complex dtype of what Float gives.
 DType promote_weak(DType a, Kind weak);
 
 // The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: bool, int8, uint8 give
-// float16, 16-bit integers float32, wider ones float64, floats themselves.
+// float16, 16-bit integers float32, wider ones float64, floats and complex dtypes themselves.
 DType float_of(DType dtype);
 
 // The dtype in which numpy.sum and numpy.prod accumulate: bool and narrow integers widen to 64
@@ -68,4 +90,4 @@ DType sum_of(DType dtype);
 
 }  // namespace rune
 
-RUNE_ENUM_CODEC(rune::DType, rune::kNumDTypes, rune::name_of);
+RUNE_ENUM_CODEC(rune::DType, rune::kNumGraphDTypes, rune::name_of);

@@ -8,7 +8,8 @@
 
 namespace rune {
 
-// A value of a dtype. NaN payloads of floats narrower than float64 are not kept.
+// A value of a dtype, which is not complex. NaN payloads of floats narrower than float64 are not
+// kept.
 class Scalar {
  public:
   Scalar() = default;
@@ -69,6 +70,7 @@ struct rune::text::Codec<rune::Scalar> {
   }
   static rune::Scalar parse(Lexer& lexer) {
     const rune::DType dtype = Codec<rune::DType>::parse(lexer);
+    if (rune::is_complex(dtype)) lexer.fail("a complex constant is a `complex` of two constants");
     lexer.expect("(");
     rune::Scalar v = rune::Scalar::parse(dtype, lexer);
     lexer.expect(")");

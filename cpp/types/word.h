@@ -82,16 +82,18 @@ uint64_t word_from_bits(uint64_t bits) {
     return word_of<kDType>(bits);
 }
 
-// f of the dtype as a constant.
+// f of the dtype, which is not complex, as a constant.
 template <class F>
 auto with_dtype(DType dtype, F f) {
   switch (dtype) {
 #define RUNE_DTYPE(Name, ...) \
   case DType::Name: return f(std::integral_constant<DType, DType::Name>());
+#define RUNE_COMPLEX_DTYPE(Name, ...) case DType::Name:
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
+    break;
   }
-  RUNE_UNREACHABLE();
+  RUNE_UNREACHABLE(numpy_name(dtype), " is no dtype of words");
 }
 
 }  // namespace rune

@@ -12,11 +12,8 @@ from rune_jit import _core
 
 
 def is_dtype(dtype: np.dtype[Any]) -> bool:
-    """Whether Arrays of this dtype exist: those that programs take, and complex ones, with which
-    NumPy computes."""
-    return _core.is_supported_dtype(dtype) or (
-        dtype.kind == "c" and dtype.itemsize <= 16 and dtype.isnative
-    )
+    """Whether Arrays of this dtype exist."""
+    return _core.is_supported_dtype(dtype)
 
 
 @functools.lru_cache
@@ -44,9 +41,8 @@ def devices() -> list[str]:
 
 
 def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
-    """Whether Arrays on a device may have a dtype: one of its programs', or complex, with which
-    NumPy computes on the host's memory."""
-    return _core.has_dtype(device, dtype) or (dtype.kind == "c" and has_host_memory(device))
+    """Whether Arrays on a device may have a dtype."""
+    return _core.has_dtype(device, dtype)
 
 
 def default_dtype(device: str, dtype: np.dtype[Any]) -> np.dtype[Any]:

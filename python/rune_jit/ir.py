@@ -136,6 +136,13 @@ class Builder:
         return self._add(operation, [], dtype, shape)
 
     def constant(self, value: Any, dtype: Any) -> Value:
+        """A number as an array of no dimensions."""
+        if np.dtype(dtype).kind == "c":
+            parts = np.asarray(value, dtype)
+            return self.node(
+                "complex",
+                *(self.constant(part, part.dtype) for part in (parts.real, parts.imag)),
+            )
         return self.node("const_scalar", scalar(value, dtype))
 
     def vconst(self, values: Sequence[Any], dtype: Any) -> Value:

@@ -40,9 +40,8 @@ _FALLBACKS = """
 ## What is not compiled under `jit`
 
 At least one call of each of these functions in the second run needed an operation that cannot be
-traced, a result whose shape depends on data, or a complex dtype. Such a call ran on NumPy
-(`fallback="silent"`), or outside of `jit` if `jit` raised ConcretizationError. Calls with a complex
-argument always run on NumPy and are not counted here.
+traced, or a result whose shape depends on data. Such a call ran on NumPy (`fallback="silent"`), or
+outside of `jit` if `jit` raised ConcretizationError.
 
 {names}
 """

@@ -50,6 +50,77 @@ def sample(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> np
     return (values > 0 if np.dtype(dtype) == bool else values).astype(dtype)
 
 
+# Complex numbers.
+
+
+def sample_complex(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return (sample(shape, seed=seed) + 1j * sample(shape, seed=seed + 10)).astype(np.complex64)
+
+
+def case_complex_parts(g: Graph) -> Expected:
+    z = sample_complex((4, 6))[::2, ::-1]
+    v = g.input(z)
+    swapped = g.node("complex", g.node("imag", v), g.node("real", v))
+    number = g.constant(2 - 3j, np.complex64)
+    return [(v, z), (swapped, z.imag + 1j * z.real), (number, np.complex64(2 - 3j))]
+
+
+def case_complex_part_by_part(g: Graph) -> Expected:
+    x, y, c = sample_complex((4, 6)), sample_complex((4, 6), 1), sample((4, 6)) > 0
+    v, w, mask = g.input(x), g.input(y), g.input(c)
+    index = g.vconst([3, 1], np.int64)
+    both = g.node("gather", g.node("cat", v, w, axis=0), index, axis=0)
+    scattered = g.node("scatter", "add", v, index, both, axis=0)
+    e = x.copy()
+    e[[3, 1]] += x[[3, 1]]
+    total = g.node("reduce_axis", "add", g.node("pad", v, widths=[(1, 0), (0, 2)]), axes=[0])
+    return [
+        (g.node("binop", "sub", v, g.node("unary", "neg", w)), x + y),
+        (g.node("ternary", "where", mask, v, w), np.where(c, x, y)),
+        (g.node("permute", g.node("flip", v, axes=[1]), axes=[1, 0]), x[:, ::-1].T),
+        (scattered, e),
+        (total, np.pad(x.sum(0, keepdims=True), ((0, 0), (0, 2)))),
+        (g.node("scan", "add", v, axis=1), np.cumsum(x, 1)),
+    ]
+
+
+def case_complex_casts(g: Graph) -> Expected:
+    x = sample_complex((6,))
+    x[:2] = [0, 1j]
+    v = g.input(x)
+    real = g.node("cast", g.node("cast", v, "i16"), "c64")
+    return [(g.node("cast", v, "bool"), x != 0), (real, x.real.astype(np.int16).astype("F"))]
+
+
+def case_complex_contract(g: Graph) -> Expected:
+    x, y = sample_complex((3, 4, 5)), sample_complex((3, 5, 2), 1)
+    product = g.node("contract", g.input(x), g.input(y), contract=[(2, 1)], batch=[(0, 0)])
+    return [(product, x @ y)]
+
+
+def case_complex_writes(g: Graph) -> Expected:
+    x, y = sample_complex((6,)), sample_complex((2,), 1)
+    v = g.input(x)
+    before = g.node("unary", "neg", v)
+    g.node("sink", g.node("assign", g.node("flip", v, axes=[0]), g.input(y), boxes=[[(1, 3)]]))
+    e = x.copy()
+    e[::-1][1:3] = y
+    return [(before, -x), (v, e), (g.node("real", v), e.real)]
+
+
+def case_complex_host_callback(g: Graph) -> Expected:
+    x = sample_complex((4,))
+
+    def function(a: np.ndarray) -> list[np.ndarray]:
+        assert a.dtype == np.complex64
+        return [a.conj(), np.abs(a)]
+
+    results = [(np.complex64, (4,)), (np.float32, (4,))]
+    v = g.node("unary", "neg", g.input(x))
+    conjugate, size = g.host_callback("conj", function, v, results=results)
+    return [(g.node("unary", "neg", conjugate), x.conj()), (size, np.abs(x))]
+
+
 # Memory and constants.
 
 

@@ -330,11 +330,11 @@ def test_captured_arrays() -> None:
 def test_fallback_takes_and_returns_arrays() -> None:
     def f(x: Any) -> Any:
         x[0] = 5
-        return np.fft.fft(x).real, x
+        return np.unique(x), x
 
     x = asarray(np.arange(3))
     with pytest.warns(rune_jit.JitFallbackWarning):
-        transformed, same = jit(f)(x)
-    check(transformed, np.fft.fft([5, 1, 2]).real)
+        unique, same = jit(f)(x)
+    check(unique, np.unique([5, 1, 2]))
     assert same is x
     check(x, np.array([5, 1, 2]))

@@ -285,9 +285,7 @@ def test_python_ints_out_of_range_raise(dtype: str, number: int) -> None:
         rune_jit.jit(lambda v: v + number).trace(x)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["complex64", "complex128", "datetime64[s]", "U3", "object", ">f4"]
-)
+@pytest.mark.parametrize("dtype", ["clongdouble", "datetime64[s]", "U3", "object", ">f4", ">c8"])
 def test_unsupported_dtypes_are_named(dtype: str) -> None:
     x = np.zeros(2, dtype)
     with pytest.raises(rune_jit.UnsupportedOpError, match=r"cannot trace an argument of"):

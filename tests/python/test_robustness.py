@@ -31,8 +31,7 @@ def jit(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize(
     "dtype",
     [
-        "complex64",
-        "complex128",
+        "clongdouble",
         "object",
         "datetime64[s]",
         "timedelta64[s]",
@@ -42,6 +41,7 @@ def jit(request: pytest.FixtureRequest) -> Any:
         "V4",
         ">f4",
         ">i8",
+        ">c16",
         "i4,f4",
     ],
 )
@@ -260,7 +260,7 @@ def test_integers_beyond_64_bits(jit: Any) -> None:
     np.testing.assert_array_equal(jit(lambda x: x[-(2**70) : 2**70] + 1)(X), X + 1)
 
 
-@pytest.mark.parametrize("value", [1j, Fraction(1, 2), Decimal(1), object()])
+@pytest.mark.parametrize("value", [Fraction(1, 2), Decimal(1), object()])
 def test_numbers_that_cannot_be_traced(value: Any) -> None:
     with pytest.raises((UnsupportedOpError, TypeError)):
         rune_jit.jit(lambda x, n: x + n, fallback="error")(np.arange(3), value)
@@ -430,9 +430,9 @@ def test_messages(case: int) -> None:
 def test_this_file_is_the_users_line(tmp_path: Path) -> None:
     """Warnings of a fallback name the file and line of the user's code."""
     module = tmp_path / "user_code.py"
-    module.write_text("import numpy as np\n\ndef f(x):\n    y = x + 1\n    return np.fft.fft(y)\n")
+    module.write_text("import numpy as np\n\ndef f(x):\n    y = x + 1\n    return np.unique(y)\n")
     namespace: dict[str, Any] = {}
     exec(compile(module.read_text(), str(module), "exec"), namespace)
-    with pytest.warns(JitFallbackWarning, match="fft") as record:
+    with pytest.warns(JitFallbackWarning, match="unique") as record:
         rune_jit.jit(namespace["f"])(X)
     assert (record[0].filename, record[0].lineno) == (str(module), 5)

@@ -1,6 +1,7 @@
 // Products summed over axes.
 #include <algorithm>
 
+#include "graph/numpy/complex.h"
 #include "graph/numpy/reductions.h"
 
 namespace rune::graph::numpy {
@@ -95,7 +96,8 @@ Value contract_labels(TracedGraph& t, Value a, std::string la, Value b, std::str
       }
       return t.reshape(t.permute(x, permutation(lx, order)), shape);
     };
-    result = elementwise(t, AluOp::Mul, {spread(a, la), spread(b, lb)});
+    const Value x = spread(a, la), y = spread(b, lb);
+    result = is_complex(t.dtype(x)) ? complex_product(t, x, y) : elementwise(t, AluOp::Mul, {x, y});
   } else {
     result = t.contract(a, b, contract, batch);
   }

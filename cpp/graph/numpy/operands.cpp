@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/numpy/complex.h"
+
 namespace rune::graph::numpy {
 
 namespace {
@@ -12,6 +14,7 @@ DType default_dtype(Kind weak) {
     case Kind::Int:
     case Kind::Uint: return DType::Int64;
     case Kind::Float: return DType::Float64;
+    case Kind::Complex: return DType::Complex128;
   }
   RUNE_UNREACHABLE();
 }
@@ -30,7 +33,8 @@ std::string integer_text(__int128 value) {
 
 Scalar scalar_of(const Literal& literal, DType dtype) {
   if (is_float(dtype)) return Scalar::of(dtype, literal.real);
-  if (literal.kind == Kind::Float) return Scalar::of(DType::Float64, literal.real).cast(dtype);
+  if (literal.kind == Kind::Float || literal.kind == Kind::Complex)
+    return Scalar::of(DType::Float64, literal.real).cast(dtype);
   if (is_bool(dtype)) return Scalar::of(dtype, literal.integer != 0);
   if (literal.integer < lowest_integer(dtype) || literal.integer > highest_integer(dtype))
     throw OverflowError(concat("Python integer ", integer_text(literal.integer),
@@ -83,6 +87,9 @@ Literal Literal::of(int64_t value) {
 Literal Literal::of(double value) {
   return {Kind::Float, 0, value};
 }
+Literal Literal::of(std::complex<double> value) {
+  return {Kind::Complex, 0, value.real(), value.imag()};
+}
 
 Operand input(TracedGraph& t, DType dtype, Shape shape, std::optional<Kind> weak) {
   Operand result = t.placeholder(dtype, std::move(shape));
@@ -128,7 +135,7 @@ DType result_type(const TracedGraph& t, const Operands& operands) {
   std::optional<Kind> weak;
   for (const bool floats : {true, false})
     for (const Operand& x : operands) {
-      if (x.weak || is_float(dtype_of(t, x)) != floats) continue;
+      if (x.weak || is_inexact(dtype_of(t, x)) != floats) continue;
       strong = strong ? promote(*strong, dtype_of(t, x)) : dtype_of(t, x);
     }
   for (const Operand& x : operands) {
@@ -182,6 +189,8 @@ Value value_of(TracedGraph& t, const Operand& x) {
 }
 
 Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op) {
+  if (x.literal && is_complex(dtype))
+    return complex_constant(t, dtype, x.literal->real, x.literal->imag);
   if (x.literal) return t.constant(scalar_of(*x.literal, dtype));
   const bool narrows = x.weak == Kind::Int && is_integer(dtype) && dtype != DType::Int64;
   if (narrows) {
@@ -204,6 +213,7 @@ Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op) {
 Value to_bool(TracedGraph& t, const Operand& x) {
   const Value v = value_of(t, x);
   if (is_bool(t.dtype(v))) return v;
+  if (is_complex(t.dtype(v))) return complex_is_nonzero(t, v);
   return elementwise(t, AluOp::Cmpne, {v, scalar(t, t.dtype(v), 0)});
 }
 

@@ -6,6 +6,7 @@
 // can do and a graph cannot.
 #pragma once
 
+#include <complex>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,19 +31,21 @@ class AxisError : public UserError {
   explicit AxisError(const std::string& message) : UserError(ErrorKind::Index, message) {}
 };
 
-// A Python bool, int or float written in the traced function. Integers beyond 2^100 are held as
-// +-2^100, which no dtype holds either.
+// A Python bool, int, float or complex number written in the traced function. Integers beyond 2^100
+// are held as +-2^100, which no dtype holds either.
 struct Literal {
   Kind kind = Kind::Int;
   __int128 integer = 0;  // of Bool and Int
   double real = 0;       // the value rounded to double, of every kind
+  double imag = 0;       // of Complex
   static Literal of(bool value);
   static Literal of(int64_t value);
   static Literal of(double value);
+  static Literal of(std::complex<double> value);
 };
 
 // An operand of a NumPy function: a value of the graph or a literal. `weak` marks Python scalars,
-// which take the dtype of the arrays that they meet (NEP 50): Bool, Int or Float.
+// which take the dtype of the arrays that they meet (NEP 50): Bool, Int, Float or Complex.
 struct Operand {
   Value value;  // not valid for a literal
   std::optional<Kind> weak;
@@ -127,6 +130,7 @@ Value value_of(TracedGraph& t, const Operand& x);
 // The operand converted to a dtype. Literals and weak inputs are checked to fit.
 Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op);
 Value to_bool(TracedGraph& t, const Operand& x);
+// Of a dtype that is not complex.
 Value scalar(TracedGraph& t, DType dtype, double value);
 
 Value broadcast(TracedGraph& t, Value x, const Shape& shape);

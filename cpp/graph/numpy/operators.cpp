@@ -17,7 +17,8 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
     const auto* argument = divisor.literal ? nullptr : t[divisor.value].as<Placeholder>();
     if (argument) {
       t.guards.push_back({ScalarGuard::Check::NonZero, argument->index, dtype_of(t, divisor)});
-    } else if (divisor.literal ? divisor.literal->real == 0 : name != "divide") {
+    } else if (divisor.literal ? divisor.literal->real == 0 && divisor.literal->imag == 0
+                               : name != "divide") {
       user_error(ErrorKind::Unsupported, name, ": cannot divide Python numbers by a ",
                  divisor.literal ? "zero" : "computed one", " (Python raises ZeroDivisionError)");
     }
@@ -27,6 +28,10 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   if (shift)
     user_error(ErrorKind::Unsupported, name, ": cannot shift Python integers of unknown size");
   const bool has_positive_base = operands[0].literal && operands[0].literal->real > 0;
+  if (widest == Kind::Complex && (name.starts_with("less") || name.starts_with("greater")))
+    user_error(ErrorKind::Type, name, ": cannot order Python's complex numbers");
+  if (widest == Kind::Complex && name == "power")
+    user_error(ErrorKind::Unsupported, "power: cannot trace it on Python's complex numbers");
   if (widest == Kind::Float && name == "power" && !operands[1].literal && !has_positive_base)
     user_error(ErrorKind::Unsupported,
                "power: cannot raise a Python float to a traced one (the result may be complex)");
@@ -36,7 +41,8 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
     return weak_operator(t, name, {operands[0], Literal::of(operands[1].literal->real)});
   Operands wide;
   for (const Operand& x : operands) {
-    const DType d = widest == Kind::Float           ? DType::Float64
+    const DType d = widest == Kind::Complex         ? DType::Complex128
+                    : widest == Kind::Float         ? DType::Float64
                     : widest == Kind::Bool && logic ? DType::Bool
                                                     : DType::Int64;
     if (x.literal && name == "power")

@@ -13,6 +13,12 @@ DType accumulator_of(DType dtype) {
   return is_half(dtype) ? DType::Float32 : dtype;
 }
 
+// Only sums take the parts of complex numbers apart.
+void check_complex(const TracedGraph& t, const char* name, ReduceOp op, Value x) {
+  if (is_complex(t.dtype(x)) && op != ReduceOp::Add)
+    user_error(ErrorKind::Unsupported, name, ": cannot trace it on ", numpy_name(t.dtype(x)));
+}
+
 }  // namespace
 
 Operand reduce(TracedGraph& t, std::string_view name, const Operand& x, const Axes& axes,
@@ -47,6 +53,7 @@ Operand reduce(TracedGraph& t, std::string_view name, const Operand& x, const Ax
             concat("zero-size array to reduction operation ", name == "max" ? "maximum" : "minimum",
                    " which has no identity (axis ", axis, " has ", size, " elements)"));
   }
+  check_complex(t, op_name.c_str(), op, value);
   const bool accumulates = op == ReduceOp::Add || op == ReduceOp::Prod;
   if (accumulates) value = t.cast(value, accumulator_of(result));
   if (!along.empty()) value = t.reduce(op, value, along);
@@ -55,7 +62,9 @@ Operand reduce(TracedGraph& t, std::string_view name, const Operand& x, const Ax
 }
 
 Operand scan(TracedGraph& t, ReduceOp op, const Operand& x, int64_t axis) {
-  return t.scan(op, value_of(t, x), axis);
+  const Value value = value_of(t, x);
+  check_complex(t, name_of(op), op, value);
+  return t.scan(op, value, axis);
 }
 
 Operand threefry(TracedGraph& t, const Operand& counter, const Operand& key) {

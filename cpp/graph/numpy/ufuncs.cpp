@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "graph/numpy/complex.h"
+
 namespace rune::graph::numpy {
 
 namespace {
@@ -30,7 +32,8 @@ DType widen_bool(DType dtype) {
 
 // Whether a value of `from` may be cast to `to` under NumPy's "same_kind" rule.
 bool same_kind(DType from, DType to) {
-  if (is_float(from)) return is_float(to);
+  if (is_complex(from)) return is_complex(to);
+  if (is_float(from)) return is_inexact(to);
   if (is_bool(to)) return is_bool(from);
   if (kind(from) == Kind::Int) return kind(to) != Kind::Uint;
   return true;
@@ -53,7 +56,7 @@ Operand alu_ufunc(TracedGraph& t, AluOp op, const Operands& operands) {
   } else if (kinds == "bi" || kinds == "i") {
     if (is_float(dtype)) no_loop(row.numpy, dtype);
     if (kinds == "i") dtype = widen_bool(dtype);
-  } else if (kinds == "if" && is_bool(dtype)) {
+  } else if (kinds.starts_with("if") && is_bool(dtype)) {
     if (op == AluOp::Neg || op == AluOp::Sign) no_loop(row.numpy, dtype);
     dtype = widen_bool(dtype);
   }
@@ -277,12 +280,20 @@ Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
     }
     return ufunc(t, name, converted);
   }
+  for (const Operand& x : operands)
+    if (is_complex(dtype_of(t, x)) && name != "power") return complex_ufunc(t, name, operands);
   if (is_composed) return found->second.function(t, operands);
   return {alu_ufunc(t, *op, operands)};
 }
 
 Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
   const Operand &base = operands[0], &exponent = operands[1];
+  if (const DType dtype = result_type(t, operands); is_complex(dtype)) {
+    std::optional<Value> product;
+    if (exponent.literal)
+      product = complex_power(t, convert(t, base, dtype, "power"), *exponent.literal, is_operator);
+    return product ? Operand(*product) : complex_ufunc(t, "power", operands)[0];
+  }
   // NumPy's operator squares, and the square of bool is int8; its ufunc has int64.
   const bool is_square_of_bool = is_operator && dtype_of(t, base) == DType::Bool &&
                                  exponent.literal && exponent.literal->integer == 2 &&
@@ -344,6 +355,12 @@ Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low
   if (high) all.push_back(*high);
   // NumPy's clip is one ufunc: its dtype is that of all three operands. It has no loop of bfloat16.
   DType dtype = result_type(t, all);
+  if (is_complex(dtype)) {
+    for (Operand& operand : all) operand = convert(t, operand, dtype, "clip");
+    if (low) result = complex_ufunc(t, "maximum", {all[0], all[1]})[0];
+    if (high) result = complex_ufunc(t, "minimum", {low ? result : all[0], all.back()})[0];
+    return result;
+  }
   if (dtype == DType::Bfloat16 && low && high) dtype = DType::Float32;
   Value value = convert(t, x, dtype, "clip");
   if (low) value = elementwise(t, AluOp::Max, {value, convert(t, *low, dtype, "clip")});
@@ -357,6 +374,9 @@ Operand astype(TracedGraph& t, const Operand& x, DType dtype) {
 }
 
 Operand bitcast(TracedGraph& t, const Operand& x, DType dtype) {
+  if (is_complex(dtype_of(t, x)) || is_complex(dtype))
+    user_error(ErrorKind::Unsupported, "bitcast: cannot trace ", numpy_name(dtype_of(t, x)), " as ",
+               numpy_name(dtype));
   return t.bitcast(value_of(t, x), dtype);
 }
 

@@ -237,6 +237,9 @@ class Decomposer {
   Value decompose(Builder&, const Buffer& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Assign& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Multi& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const Complex& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const Real& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const Imag& node, const Node&, Operands&) { return remains(node); }
   template <class Kind>
   [[noreturn]] Value remains(const Kind& kind) {
     RUNE_UNREACHABLE(name_of(static_cast<NodeKind>(Payload(kind).index())), " was left");

@@ -11,6 +11,14 @@ namespace rune::graph {
 
 // --- From source nodes to core nodes. `device` is the program's; "cpu" is "cpu:0".
 
+// Makes complex values pairs of real ones, and Complex, Real and Imag nodes nothing. A complex
+// argument, output, or operand or result of a function of the host becomes an array of the same
+// memory, with a further last axis of the two parts; a Contract one Contract of real numbers; a
+// Cast of each part; all other nodes on complex values one node for each part. It runs first: of
+// the others none knows complex numbers. Throws UserError(Unsupported) for a Custom or Bitcast of
+// complex values. Linear.
+Graph split_complex(const Graph& graph);
+
 // Makes writes values: Assign and Buffer nodes become selections by masks.
 //
 // A Buffer, an argument or another value that an Assign writes, directly or through movement, is a

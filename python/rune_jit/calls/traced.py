@@ -191,7 +191,7 @@ def _finish(
 
 
 def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]) -> Tracer:
-    weak = type(leaf).__name__ if type(leaf) in (int, float) else None
+    weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
     value = trace.builder.input(dtype, list(shape), weak)

@@ -189,7 +189,7 @@ def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(x, (list, tuple)):
         return builder.stack([_stack(trace, item, dtype) for item in x], 0)
     operand = trace.operand(x)
-    if type(operand) in (int, float, bool) or operand.weak is not None:
+    if type(operand) in (int, float, bool, complex) or operand.weak is not None:
         return builder.full([], operand, dtype)
     return builder.astype(operand, dtype)
 
@@ -284,7 +284,7 @@ def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     if not contains_traced(a):
         return writable(np.asarray_chkfinite(plain(a), dtype, order))
     array, trace = _asarray(a, dtype, order), require_trace()
-    if array.dtype.kind == "f":
+    if array.dtype.kind in "fc":
         finite = trace.operand(np.all(np.isfinite(array)))
         trace.must_be_equal(finite, True, "array must not contain infs or NaNs")
     return array

@@ -22,7 +22,7 @@ from rune_jit.tracing.tracer import Tracer
 
 def finish(result: Any) -> Any:
     """A result with Arrays, or traced arrays, instead of NumPy's arrays and scalars."""
-    if type(result) is Array:
+    if type(result) in (Array, Tracer):
         return result
     if current_trace() is None:
         return wrap(result, None)

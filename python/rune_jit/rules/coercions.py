@@ -18,7 +18,7 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 NO_VALUE = np._NoValue
 # By the weak type of an operand: a number for NumPy's own decision about dtypes, and its errors. A
 # ufunc of integers does not divide by zero at it.
-SAMPLES = {"bool": True, "int": 1, "float": 1.0}
+SAMPLES = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
 def refuse(what: str) -> NoReturn:
@@ -76,6 +76,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fV"  # bfloat16 has kind V
 
 
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Whether this is a dtype of floats or complex numbers."""
+    return dtype.kind in "fVc"
+
+
 def as_flag(keepdims: Any) -> bool:
     return False if keepdims is NO_VALUE else bool(keepdims)
 
@@ -125,14 +130,12 @@ def make_view(kind: str, argument: Any, a: Any) -> Tracer:
     return view_in(require_trace(), Step(kind, argument), a)
 
 
-def view_in(trace: Trace, step: Step, a: Any, is_read: bool = True) -> Tracer:
-    """The same in a trace that is known. The value of one that is not read is made on demand."""
+def view_in(trace: Trace, step: Step, a: Any) -> Tracer:
+    """The same in a trace that is known."""
     if type(a) is not Tracer or a._storage.scalar:
         return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
     array = a._array()
     if array is not None:
         return a._view(step, step.of_array(array).shape)
-    if not is_read and step.kind == "index":
-        return a._view(step, trace.builder.indexed_shape(a._value_in(trace), step.argument))
     now = step.of(trace.builder, a._value_in(trace))
     return a._view(step, now.shape, now)

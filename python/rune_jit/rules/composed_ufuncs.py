@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.rules.coercions import call_builder, is_float
+from rune_jit.rules.coercions import call_builder, is_inexact
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -22,7 +22,7 @@ def _rad2deg(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    if is_float(x.dtype):
+    if is_inexact(x.dtype):
         trace = require_trace()
         return Tracer(trace, trace.builder.ufunc("reciprocal", [trace.operand(x)])[0])
     # 1 / x truncated: that of 0 is what infinity becomes as an integer.

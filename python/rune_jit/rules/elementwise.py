@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import DataDependentShapeError
-from rune_jit.rules.coercions import NO_VALUE, as_index, call_builder, is_float, refuse_unless
+from rune_jit.rules.coercions import (
+    NO_VALUE,
+    as_index,
+    call_builder,
+    is_float,
+    make_view,
+    refuse_unless,
+)
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
@@ -69,6 +76,9 @@ def _clip(
 @implements(np.round, np.around)
 def _round(a: Any, decimals: Any = 0) -> Any:
     decimals = as_index(decimals)
+    if a.dtype.kind == "c":
+        parts = [require_trace().operand(_round(x, decimals)) for x in (a.real, a.imag)]
+        return Tracer(require_trace(), require_trace().builder.complex(*parts))
     if not is_float(a.dtype):
         refuse_unless(a.dtype != bool, "round of bool")
         if decimals >= 0:
@@ -87,14 +97,30 @@ def _fix(x: Any) -> Any:
     return np.trunc(x)
 
 
-@implements(np.real, np.real_if_close)
+@implements(np.real)
 def _real(val: Any) -> Any:
-    return val
+    return _part("real", val) if np.iscomplexobj(val) else val
+
+
+def _part(name: str, x: Any) -> Tracer:
+    """A part of complex numbers: of an array, a view."""
+    is_scalar = isinstance(x, Tracer) and x._storage.scalar
+    return call_builder(name, x, scalar=True) if is_scalar else make_view(name, None, x)
 
 
 @implements(np.imag)
 def _imag(val: Any) -> Any:
-    return np.zeros_like(val)
+    if np.iscomplexobj(val):
+        return _part("imag", val)
+    zeros: Any = np.zeros_like(val)
+    zeros._writeable = False
+    return zeros
+
+
+@implements(np.real_if_close)
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    refuse_unless(not np.iscomplexobj(a), "real_if_close of complex numbers")
+    return a
 
 
 @implements(np.allclose)

@@ -247,6 +247,12 @@ _FUNCTIONS = (
         " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
         " iscomplex isreal isneginf isposinf imag linspace logspace geomspace",
     ),
+    (
+        np.fft,
+        _zeros,
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift"
+        " ifftshift",
+    ),
     (np, _ones, "average"),  # by weights whose sum is not zero
     (
         np.linalg,
@@ -317,6 +323,24 @@ def _polyfit(
         raise shape_depends_on_data("polyfit", "write full=False")
     # Of points that are not one.
     return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, _various)
+
+
+def _eigenvalues(function: Any) -> Callable[..., Any]:
+    """Of real matrices they may be real or complex."""
+
+    def handler(a: Any) -> Any:
+        if not np.iscomplexobj(a):
+            raise UnsupportedOpError(
+                f"{function.__name__}: cannot trace it on real numbers (the dtype of the result"
+                " depends on data)\nhint: convert them with astype(complex)"
+            )
+        return call_on_host(function, (a,), {}, _eye)
+
+    return handler
+
+
+for _function in (np.linalg.eig, np.linalg.eigvals):
+    implements(_function)(_eigenvalues(_function))
 
 
 @implements(np.linalg.lstsq)

@@ -31,6 +31,8 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
     refuse_unless(name in _PRODUCTS, name)
     trace = require_trace()
     left, right, dropped = _PRODUCTS[name]
+    if name in ("vecdot", "vecmat") and np.iscomplexobj(a):
+        a = np.conjugate(a)
     x, y = trace.operand(a), trace.operand(b)
     if left:
         x = trace.builder.expand_dims(trace.array(a), left)
@@ -67,7 +69,7 @@ def _outer(a: Any, b: Any) -> Any:
 
 @implements(np.vdot)
 def _vdot(a: Any, b: Any) -> Any:
-    return np.dot(np.ravel(a), np.ravel(b))
+    return np.dot(np.conjugate(np.ravel(a)), np.ravel(b))
 
 
 @implements(np.tensordot)
@@ -232,7 +234,8 @@ def _as_tracer(x: Any) -> Tracer:
 
 @implements(np.linalg.norm)
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    value = x if x.dtype.kind == "f" else x.astype(np.float64)
+    value = np.abs(x) if x.dtype.kind == "c" else x
+    value = value if value.dtype.kind == "f" else value.astype(np.float64)
     vector = x.ndim == 1 if axis is None else isinstance(axis, numbers.Integral)
     count = x.ndim if axis is None else 1 if vector else len(axis)
     if count not in (1, 2) and (ord is not None or axis is not None):

@@ -78,8 +78,10 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     try:
         result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError as error:
-        if all(type(v) in (bool, int, float) or v.weak for v in values):
-            raise  # Python's own arithmetic
+        numbers = [v for v in values if type(v) not in (bool, int, float, complex)]
+        if all(v.weak for v in numbers):  # Python's own arithmetic
+            trace.need_numbers(numbers)
+            raise
         forgive(error)
         result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
         return as_laid_out(ufunc, result, operands)
@@ -242,7 +244,7 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     ufunc = getattr(np, _UFUNCS[name])
     if x._storage.array is not None and not contains_traced(other):
         return ufunc(x, other, out=(x,))
-    writes.check_cast(trace, ufunc, (x, other), x._dtype)
+    writes.check_cast(trace, ufunc, (x, other), x.dtype)
     writes.ufunc_write(trace, x, trace.operand(operator(_UFUNCS[name], (x, other))))
     return x
 
@@ -264,6 +266,7 @@ def _astype(
     if (array := self._array()) is not None:
         return known(array.astype(dtype, order))  # type: ignore[no-any-return,call-overload]
     trace = require_trace()
+    writes.warn_of_lost_part(self.dtype, np.dtype(dtype))
     value = trace.builder.astype(trace.operand(self), dtype)
     result = Tracer(trace, value, scalar=self._storage.scalar)
     if order != "K" and self.ndim > 1:
@@ -293,6 +296,20 @@ def _set_flat(self: Tracer, value: Any) -> None:
     Flat(self)[:] = value
 
 
+def _conjugate(self: Tracer) -> Any:
+    return operator("conjugate", (self,))
+
+
+def _set_real(self: Tracer, value: Any) -> None:
+    np.real(self)[...] = value
+
+
+def _set_imag(self: Tracer, value: Any) -> None:
+    if not np.iscomplexobj(self):
+        raise TypeError("array does not have imaginary part to set")
+    np.imag(self)[...] = value
+
+
 for _name, _method in {
     "__array_ufunc__": _array_ufunc,
     "__array_function__": _array_function,
@@ -302,6 +319,10 @@ for _name, _method in {
     "copy": _copy,
     "view": _view,
     "flat": property(Flat, _set_flat),
+    "conj": _conjugate,
+    "conjugate": _conjugate,
+    "real": property(np.real, _set_real),
+    "imag": property(np.imag, _set_imag),
 }.items():
     setattr(Tracer, _name, _method)
 install_operators(Tracer, _is_operand, _operation, _apply_in_place)

@@ -444,12 +444,12 @@ for _name in [
 
 @implements(np.iscomplexobj)
 def _iscomplexobj(x: Any) -> bool:
-    return False
+    return np.result_type(x).kind == "c"
 
 
 @implements(np.isrealobj)
 def _isrealobj(x: Any) -> bool:
-    return True
+    return not np.iscomplexobj(x)
 
 
 @implements(np.meshgrid)

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from rune_jit.rules.coercions import NO_VALUE, as_axes, as_flag, is_float, refuse_unless, traced
+from rune_jit.rules.coercions import (
+    NO_VALUE,
+    as_axes,
+    as_flag,
+    is_float,
+    is_inexact,
+    refuse_unless,
+    traced,
+)
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.trace import Trace
@@ -29,7 +37,7 @@ def _count(mask: Any, like: Any, axis: Any, keepdims: bool) -> Any:
 
 def _quotient(total: Any, count: Any) -> Any:
     """total / count, rounded once to the dtype of the total."""
-    if not is_float(total.dtype):
+    if not is_inexact(total.dtype):
         return (total / count).astype(total.dtype)
     dtype = np.float32 if total.dtype.itemsize == 2 else total.dtype
     return (total.astype(dtype) / count.astype(dtype)).astype(total.dtype)
@@ -60,14 +68,14 @@ def _count_along(shape: tuple[Any, ...], axes: list[int] | None) -> Any:
 
 def _ratio(trace: Trace, total: Any, count: Any) -> Any:
     """The value of total / count in the dtype of the total."""
-    dtype = total.dtype if is_float(total.dtype) else np.dtype(np.float64)
+    dtype = total.dtype if is_inexact(total.dtype) else np.dtype(np.float64)
     count = trace.builder.astype(trace.operand(count), dtype)
     return trace.builder.astype(trace.builder.ufunc("divide", [total, count])[0], total.dtype)
 
 
 def _compute_dtype(a: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype of a mean, and the one to compute it in: 16-bit floats accumulate in 32 bits."""
-    result = np.dtype(dtype or (a.dtype if is_float(a.dtype) else np.float64))
+    result = np.dtype(dtype or (a.dtype if is_inexact(a.dtype) else np.float64))
     is_half = is_float(result) and result.itemsize == 2
     return result, np.dtype(np.float32) if is_half else result
 
@@ -91,6 +99,13 @@ def mean_of(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any = NO_VALUE)
 
 def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: bool) -> Tracer:
     """numpy.var of all elements, or its root."""
+    if np.dtype(dtype).kind == "c" if dtype is not None else np.iscomplexobj(a):
+        x = traced(a) if dtype is None else traced(a).astype(dtype)
+        of_real, of_imag = (
+            variance_of(part, axis, None, ddof, keepdims, False) for part in (x.real, x.imag)
+        )
+        total: Any = of_real + of_imag
+        return np.sqrt(total) if root else total  # type: ignore[no-any-return]
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)
@@ -116,6 +131,11 @@ def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: b
     return Tracer(trace, builder.astype(call("sqrt", variance) if root else variance, result))
 
 
+def _squared(x: Any) -> Any:
+    """|x|^2."""
+    return (x * np.conjugate(x)).real if np.iscomplexobj(x) else x * x
+
+
 def masked_variance(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any
 ) -> Any:
@@ -126,8 +146,7 @@ def masked_variance(
     where = True if where is NO_VALUE else where
     if mean is NO_VALUE:
         mean = _mean(a, where, axis, dtype, True)
-    deviation = a - mean
-    total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    total = np.sum(_squared(a - mean), axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     return _quotient(total, np.maximum(_count(where, a, axis, keepdims) - ddof, 0))
 
 
@@ -175,7 +194,7 @@ implements(np.nanargmax)(functools.partial(_nan_arg, np.argmax, -np.inf))
 def _present(a: Any, dtype: Any, where: Any) -> Any:
     """Which elements `where` selects that are not NaN; None if their dtype has no NaN. Raises
     NumPy's TypeError if they cannot be added up as `dtype`."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return None
     if dtype is not None and not issubclass(np.dtype(dtype).type, np.inexact):
         raise TypeError("If a is inexact, then dtype must be inexact")
@@ -213,8 +232,8 @@ def _nanvar(
     ddof = degrees_removed(ddof, correction)
     if mean is NO_VALUE:
         mean = _mean(a, present, axis, dtype, True)
-    deviation = (a - mean).astype(a.dtype)
-    total = np.sum(deviation * deviation, axis=axis, dtype=dtype, keepdims=keepdims, where=present)
+    squares = _squared((a - mean).astype(a.dtype))
+    total = np.sum(squares, axis=axis, dtype=dtype, keepdims=keepdims, where=present)
     freedom = _count(present, present, axis, keepdims) - ddof
     return np.where(freedom <= 0, total.dtype.type(np.nan), _quotient(total, freedom))[()]
 

@@ -143,10 +143,11 @@ def _in_loop(
 
 def _kind(value: Any) -> Any:
     """What ufunc.resolve_dtypes takes for an operand."""
-    name = type(value).__name__ if type(value) in (bool, int, float) else value.weak
+    is_number = type(value) in (bool, int, float, complex)
+    name = type(value).__name__ if is_number else value.weak
     if name is None or name == "bool":
         return np.dtype(bool) if name else value.dtype
-    return int if name == "int" else float
+    return {"int": int, "float": float, "complex": complex}[name]
 
 
 # Methods.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES
 from rune_jit.rules.table import implements
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
 from rune_jit.tracing.storage import refuse_write_to_numpy
 from rune_jit.tracing.trace import Trace
@@ -38,7 +39,7 @@ def converted(
     """The value that an assignment writes to an array of this type: cast and broadcast as NumPy's
     assignments do, which drop leading dimensions of size 1. Raises ValueError with the message,
     formatted with both shapes, if it cannot be broadcast."""
-    if type(value) in (bool, int, float):
+    if type(value) in (bool, int, float, complex):
         one = np.zeros((), dtype)
         one[()] = value  # NumPy's errors for what does not fit
         return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
@@ -56,6 +57,7 @@ def converted(
     if operand.weak is not None:
         operand = trace.builder.full([], operand, dtype)  # checked to fit
     else:
+        warn_of_lost_part(operand.dtype, dtype)
         operand = trace.builder.astype(operand, dtype)
     if kept is not given:
         operand = trace.builder.reshape(operand, list(kept))
@@ -96,7 +98,7 @@ def target(x: Any, name: str) -> Tracer:
 def _kind(trace: Trace, operand: Any) -> tuple[Any, Any]:
     """What an operand is for NumPy's own checks: a dtype, or a Python type and a number of it."""
     value = trace.operand(operand)
-    if type(value) in (bool, int, float):
+    if type(value) in (bool, int, float, complex):
         return type(value), value
     if value.weak is None:
         return value.dtype, None
@@ -121,6 +123,13 @@ def _check_cast(ufunc: np.ufunc, inputs: Any, outputs: Any, options: Any) -> Non
         out = tuple(None if dtype is None else np.zeros((1, 1), dtype) for dtype in outputs)
         arrays = [np.ones((1, 1), kind) if x is None else x for kind, x in inputs]
         ufunc(*arrays, out=out, **dict(options))
+
+
+def warn_of_lost_part(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """NumPy's ComplexWarning if a cast drops the imaginary part."""
+    if given.kind == "c" and wanted.kind not in "cb":
+        text = "Casting complex values to real discards the imaginary part"
+        warnings.warn_explicit(text, np.exceptions.ComplexWarning, *user_site())
 
 
 def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:
@@ -153,12 +162,10 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
-    new = value if value.dtype == out.dtype else trace.builder.astype(value, out.dtype)
-    if not same_shape(value.shape, out.shape):
-        if not broadcasts(value.shape, out.shape):
-            common = broadcast_shapes(value.shape, out.shape)
-            raise _not_broadcastable(out.shape, common, value.shape)
-        new = trace.builder.broadcast_to(new, list(out.shape))
+    if not broadcasts(value.shape, out.shape):
+        raise _not_broadcastable(out.shape, broadcast_shapes(value.shape, out.shape), value.shape)
+    new = trace.builder.astype(value, out.dtype)
+    new = trace.builder.broadcast_to(new, list(out.shape))
     if where is not True:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if not same_shape(new.shape, out.shape):

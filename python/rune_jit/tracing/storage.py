@@ -18,14 +18,21 @@ class Step(NamedTuple):
     """One view of an array.
 
     kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
-    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index).
+    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index);
+    "real", "imag", of a complex array, None.
     """
 
     kind: str
     argument: Any
 
+    def dtype(self, of: np.dtype[Any]) -> np.dtype[Any]:
+        """The view's dtype, where this is the array's."""
+        return np.zeros(0, of).real.dtype if self.kind in ("real", "imag") else of
+
     def of(self, builder: Any, value: Any) -> Any:
         """The view of a value."""
+        if self.kind in ("real", "imag"):
+            return getattr(builder, self.kind)(value)
         if self.kind == "element":
             axis, at = self.argument
             return builder.take(value, at, axis)
@@ -35,6 +42,8 @@ class Step(NamedTuple):
 
     def of_array(self, array: np.ndarray) -> np.ndarray:
         """The view of a NumPy array; a reshape must be possible without a copy."""
+        if self.kind in ("real", "imag"):
+            return getattr(array, self.kind)  # type: ignore[no-any-return]
         if self.kind == "index":
             return array[tuple(map(_with_bounds, self.argument))]  # type: ignore[no-any-return]
         if self.kind == "transpose":
@@ -52,6 +61,10 @@ class Step(NamedTuple):
     def put(self, trace: Trace, old: Any, part: Any) -> Any:
         """`old` with its view replaced by `part`."""
         builder = trace.builder
+        if self.kind == "real":
+            return builder.complex(part, builder.imag(old))
+        if self.kind == "imag":
+            return builder.complex(builder.real(old), part)
         if self.kind == "index":
             return builder.put(old, list(self.argument), part)
         if self.kind == "transpose":
@@ -140,8 +153,8 @@ class Storage:
         fill = self.fill if self.version == 0 else None
         if fill is None and array.size and array.ndim:
             flat = np.ascontiguousarray(array).reshape(-1)
-            bits = flat.view(f"u{array.itemsize}")
-            if (bits == bits[0]).all():
+            bits = flat.view("u1" if array.dtype.kind == "c" else f"u{array.itemsize}")
+            if (bits.reshape(flat.size, -1) == bits[: bits.size // flat.size]).all():
                 fill = flat[0]
         if fill is None and array.ndim == 0:
             fill = array[()]
@@ -219,7 +232,9 @@ def layout(
     memory: np.ndarray | None = None,
 ) -> np.ndarray:
     """The view through `steps` of a C-contiguous array that begins where `memory` does, with memory
-    that must not be touched: only for asking NumPy what is a view of it."""
+    that must not be touched: only for asking NumPy what is a view of it. `dtype` is the view's."""
+    if any(step.kind in ("real", "imag") for step in steps):
+        dtype = np.result_type(dtype, np.complex64)
     memory = np.empty(1, dtype) if memory is None else memory
     strides, stride = [], dtype.itemsize
     shape = with_bounds(shape)

@@ -15,8 +15,6 @@ from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
-_Value: Any = _core.Value
-
 
 class Trace:
     """A graph under construction for one call signature of one function.
@@ -195,11 +193,11 @@ class Trace:
         self._snapshots.clear()
 
     def operand(self, x: Any) -> Any:
-        """What the builder takes for x: a Value, or a Python bool, int or float."""
+        """What the builder takes for x: a Value, or a Python bool, int, float or complex."""
         kind = type(x)
         if kind is Tracer:
             return x._value_in(self)
-        if kind is float or kind is int or kind is bool:
+        if kind is float or kind is int or kind is bool or kind is complex:
             return x
         if kind is Size:
             return self.builder.size_value(x)
@@ -217,6 +215,8 @@ class Trace:
             return int(x)
         if isinstance(x, float):
             return float(x)
+        if isinstance(x, complex):
+            return complex(x)
         if isinstance(x, (list, tuple)):
             return self._sequence(x)
         raise UnsupportedOpError(f"operand: cannot trace a {type(x).__name__}")
@@ -232,8 +232,5 @@ class Trace:
         return Tracer(self, self.operand(x))
 
     def array(self, x: Any) -> Any:
-        """As operand, but a Value always, which stands for no Python number."""
-        value = self.operand(x)
-        if type(value) is _Value and value.weak is None:
-            return value
-        return self.builder.value(value)
+        """As operand, but a Value always."""
+        return self.builder.value(self.operand(x))

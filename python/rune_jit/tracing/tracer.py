@@ -94,7 +94,7 @@ class Tracer(ArrayMethods):
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)
-        view._init(self._trace, self._storage, (*self._steps, step), shape, self._dtype)
+        view._init(self._trace, self._storage, (*self._steps, step), shape, step.dtype(self._dtype))
         view._writeable = self._writeable and step.kind not in ("broadcast_to", "diagonal")
         if value is not None:
             view._value, view._version = value, self._storage.version
@@ -142,7 +142,7 @@ class Tracer(ArrayMethods):
         if not self._storage.scalar:
             return Tracer
         weak: str | None = getattr(self._value, "weak", None)
-        return {"bool": bool, "int": int, "float": float, None: self.dtype.type}[weak]
+        return _CLASSES[weak] if weak else self.dtype.type
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -232,6 +232,9 @@ class Tracer(ArrayMethods):
         self._concretization("is_integer", "write x == np.floor(x)")
 
 
+# By weak type.
+_CLASSES = {"bool": bool, "int": int, "float": float, "complex": complex}
+
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
 
@@ -240,7 +243,7 @@ _HINTS = {
     "bool": "write np.where(condition, a, b) instead of if/and/or, or pass what decides as static:"
     " jit(static_argnums=...)",
     "float": "keep it an array: x.astype(np.float64), or np functions instead of math's",
-    "complex": "complex numbers cannot be traced",
+    "complex": "keep it an array: x.astype(np.complex128), or np functions instead of cmath's",
     "int": "keep it an array: x.astype(np.int64), or pass the number as static:"
     " jit(static_argnums=...)",
     "index": "sizes, axes and loop bounds must be known while tracing: pass the argument as static"

@@ -82,6 +82,8 @@ Graph every_kind() {
   add_movement(b, x);
   add_arithmetic(b, x);
   add_marks(b, x);
+  const Value complex = b.add(Complex{}, {x, x});
+  b.alu(AluOp::Add, {b.add(Real{}, {complex}), b.add(Imag{}, {complex})});
   const Value gathered = b.add(Gather{0}, {x, indices});
   const Value scattered = b.add(Scatter{ScatterMode::Add, 0}, {x, indices, gathered});
   b.add(Scatter{ScatterMode::Set, 0}, {x, indices, gathered});
@@ -94,7 +96,7 @@ Graph every_kind() {
 }
 
 Graph to_core(const Graph& graph, const std::string& device) {
-  const Graph placed = place_on_devices(functionalize(graph, device), device);
+  const Graph placed = place_on_devices(functionalize(split_complex(graph), device), device);
   const Graph core = decompose_nodes(placed, device, {});
   EXPECT_EQ(verify(core, Dialect::Core), std::vector<std::string>{}) << print(core);
   return core;

@@ -271,6 +271,23 @@ INSTANTIATE_TEST_SUITE_P(
              "scatter: cannot take uint8 as operand 2 (dtype: uint8, expected int8)"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    ComplexNumbers, Infer,
+    testing::Values(
+        Case{"complex", "f32[2] f32[2]", "c64[2]"}, Case{"complex", "f64[] f64[]", "c128[]"},
+        Case{"complex", "f16[2] f16[2]",
+             "complex: cannot make complex numbers of float16 (dtype: float16, expected float32 or "
+             "float64)"},
+        Case{"complex", "f32[2] f64[2]",
+             "complex: cannot take float64 as operand 1 (dtype: float64, expected float32)"},
+        Case{"real", "c64[2]", "f32[2]"}, Case{"imag", "c128[2]", "f64[2]"},
+        Case{"imag", "f32[2]",
+             "real, imag: cannot take a part of float32 (dtype: float32, expected a complex one)"},
+        Case{"binop add", "c64[2] c64[2]", "c64[2]"},
+        Case{"binop mul", "c64[2] c64[2]", "mul: cannot take operands of dtype complex64"},
+        Case{"reduce_axis add axes=[0]", "c64[2]", "c64[1]"}, Case{"cast i8", "c64[2]", "i8[2]"},
+        Case{"contract contract=[(0,0)] batch=[]", "c64[2] c64[2]", "c64[]"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Marks, Infer,
     testing::Values(
         Case{"define_var {name=\"n\" min=1 max=1}", "", "i64[]"},

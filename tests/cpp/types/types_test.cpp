@@ -21,7 +21,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<DType> all_dtypes() {
   std::vector<DType> all;
-  for (int d = 0; d < kNumDTypes; ++d) all.push_back(static_cast<DType>(d));
+  for (int d = 0; d < kNumGraphDTypes; ++d) all.push_back(static_cast<DType>(d));
   return all;
 }
 
@@ -36,27 +36,41 @@ std::string refusal(ErrorKind kind, F&& f) {
   return "";
 }
 
-// numpy.result_type, as NumPy 2 prints it. Columns: bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64.
-constexpr const char* kPromotion[12] = {
-    "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64",
-    "i8 i8 i16 i32 i64 i16 i32 i64 f64 f16 f32 f64",
-    "i16 i16 i16 i32 i64 i16 i32 i64 f64 f32 f32 f64",
-    "i32 i32 i32 i32 i64 i32 i32 i64 f64 f64 f64 f64",
-    "i64 i64 i64 i64 i64 i64 i64 i64 f64 f64 f64 f64",
-    "u8 i16 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64",
-    "u16 i32 i32 i32 i64 u16 u16 u32 u64 f32 f32 f64",
-    "u32 i64 i64 i64 i64 u32 u32 u32 u64 f64 f64 f64",
-    "u64 f64 f64 f64 f64 u64 u64 u64 u64 f64 f64 f64",
-    "f16 f16 f32 f64 f64 f16 f32 f64 f64 f16 f32 f64",
-    "f32 f32 f32 f64 f64 f32 f32 f64 f64 f32 f32 f64",
-    "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64",
+TEST(DTypes, ComplexOnesArePairs) {
+  EXPECT_EQ(real_of(DType::Complex64), DType::Float32);
+  EXPECT_EQ(real_of(DType::Int8), DType::Int8);
+  for (const DType d : all_dtypes()) {
+    EXPECT_EQ(is_complex(d), static_cast<int>(d) >= kNumDTypes);
+    EXPECT_EQ(size_of(d), (is_complex(d) ? 2 : 1) * size_of(real_of(d)));
+    EXPECT_TRUE(!is_complex(d) || complex_of(real_of(d)) == d);
+  }
+  EXPECT_EQ(complex_of(DType::Float16), DType::Complex64);
+}
+
+// numpy.result_type, as NumPy 2 prints it. Columns: bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64
+// c64 c128.
+constexpr const char* kPromotion[14] = {
+    "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128",
+    "i8 i8 i16 i32 i64 i16 i32 i64 f64 f16 f32 f64 c64 c128",
+    "i16 i16 i16 i32 i64 i16 i32 i64 f64 f32 f32 f64 c64 c128",
+    "i32 i32 i32 i32 i64 i32 i32 i64 f64 f64 f64 f64 c128 c128",
+    "i64 i64 i64 i64 i64 i64 i64 i64 f64 f64 f64 f64 c128 c128",
+    "u8 i16 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128",
+    "u16 i32 i32 i32 i64 u16 u16 u32 u64 f32 f32 f64 c64 c128",
+    "u32 i64 i64 i64 i64 u32 u32 u32 u64 f64 f64 f64 c128 c128",
+    "u64 f64 f64 f64 f64 u64 u64 u64 u64 f64 f64 f64 c128 c128",
+    "f16 f16 f32 f64 f64 f16 f32 f64 f64 f16 f32 f64 c64 c128",
+    "f32 f32 f32 f64 f64 f32 f32 f64 f64 f32 f32 f64 c64 c128",
+    "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 c128 c128",
+    "c64 c64 c64 c128 c128 c64 c64 c128 c128 c64 c64 c128 c64 c128",
+    "c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128",
 };
 
 TEST(DTypes, PromoteAsNumPy) {
   std::vector<DType> order;
   for (const DType dtype : all_dtypes())
     if (dtype != DType::Bfloat16) order.push_back(dtype);
-  ASSERT_EQ(order.size(), 12u);
+  ASSERT_EQ(order.size(), 14u);
   for (size_t i = 0; i < order.size(); ++i) {
     std::istringstream row(kPromotion[i]);
     for (const DType other : order) {
@@ -75,7 +89,8 @@ TEST(DTypes, PromotionOfAllIsSymmetricAndReaches) {
       EXPECT_EQ(both, promote(b, a));
       EXPECT_EQ(promote(both, both), both);
       EXPECT_GE(size_of(both), std::max(size_of(a), size_of(b)));
-      EXPECT_EQ(is_float(both) || !(is_float(a) || is_float(b)), true);
+      EXPECT_EQ(is_inexact(both), is_inexact(a) || is_inexact(b) || both == DType::Float64);
+      EXPECT_EQ(is_complex(both), is_complex(a) || is_complex(b));
     }
   EXPECT_EQ(promote(DType::Bfloat16, DType::Uint8), DType::Bfloat16);
   EXPECT_EQ(promote(DType::Bfloat16, DType::Float16), DType::Float32);
@@ -89,18 +104,24 @@ TEST(DTypes, PythonNumbersAreWeak) {
   EXPECT_EQ(promote_weak(DType::Uint8, Kind::Float), DType::Float64);
   EXPECT_EQ(promote_weak(DType::Float16, Kind::Float), DType::Float16);
   EXPECT_EQ(promote_weak(DType::Bfloat16, Kind::Float), DType::Float32);
+  EXPECT_EQ(promote_weak(DType::Bool, Kind::Complex), DType::Complex128);
+  EXPECT_EQ(promote_weak(DType::Int8, Kind::Complex), DType::Complex128);
+  EXPECT_EQ(promote_weak(DType::Float16, Kind::Complex), DType::Complex64);
+  EXPECT_EQ(promote_weak(DType::Float32, Kind::Complex), DType::Complex64);
+  EXPECT_EQ(promote_weak(DType::Float64, Kind::Complex), DType::Complex128);
+  EXPECT_EQ(promote_weak(DType::Complex64, Kind::Float), DType::Complex64);
   for (const DType d : all_dtypes()) EXPECT_EQ(promote_weak(d, Kind::Bool), d);
 }
 
 TEST(DTypes, FloatsAndSums) {
-  const char* floats[] = {"f16", "f16", "f32", "f64",  "f64", "f16", "f32",
-                          "f64", "f64", "f16", "bf16", "f32", "f64"};
-  const char* sums[] = {"i64", "i64", "i64", "i64",  "i64", "u64", "u64",
-                        "u64", "u64", "f16", "bf16", "f32", "f64"};
+  const char* floats[] = {"f16", "f16", "f32",  "f64", "f64", "f16", "f32", "f64",
+                          "f64", "f16", "bf16", "f32", "f64", "c64", "c128"};
+  const char* sums[] = {"i64", "i64", "i64",  "i64", "i64", "u64", "u64", "u64",
+                        "u64", "f16", "bf16", "f32", "f64", "c64", "c128"};
   for (const DType d : all_dtypes()) {
     EXPECT_STREQ(name_of(float_of(d)), floats[static_cast<int>(d)]);
     EXPECT_STREQ(name_of(sum_of(d)), sums[static_cast<int>(d)]);
-    EXPECT_EQ(is_float(d) + is_integer(d) + is_bool(d), 1);
+    EXPECT_EQ(is_inexact(d) + is_integer(d) + is_bool(d), 1);
   }
 }
 
@@ -174,7 +195,7 @@ TEST_P(NarrowFloats, RoundToNearestEven) {
 TEST(Scalars, KeepTheirBits) {
   std::mt19937_64 random(2);
   for (const DType dtype : all_dtypes())
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 2000 && !is_complex(dtype); ++i) {
       uint64_t bits = random();
       if (bits_of(dtype) < 64) bits &= (uint64_t{1} << bits_of(dtype)) - 1;
       if (is_bool(dtype)) bits &= 1;

@@ -53,31 +53,34 @@ def getitem(x: Tracer, index: Any) -> Any:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    is_known = x._storage.array is not None
-    if is_known and current_trace() is None:
+    if x._is_left_over():
         plain(x)[plain(index)] = plain(value)
         return
     trace = require_trace()
     x._check_trace(trace)
     _check_writeable(x, "assignment destination is read-only")
-    is_selection = type(value) is Selection
-    traced = is_selection or contains_traced(index) or contains_traced(value)
-    if is_known and not traced:
-        plain(x)[plain(index)] = plain(value)
+    array = x._array()
+    traced = contains_traced(index) or contains_traced(value)
+    if array is not None and not traced and not isinstance(value, Selection):
+        array[plain(index)] = plain(value)
         x._storage.touched()
         return
     items = items_of(index)
     masks = [item for item in items if is_mask(item)]
-    if masks and (is_selection or contains_traced(masks)):
+    if contains_traced(masks) or (masks and isinstance(value, Selection)):
         _set_masked(trace, x, items, value)
         return
-    if is_selection:
+    if isinstance(value, Selection):
         raise value.refusal("setitem")
-    view = basic_view(trace, x, items, is_read=False)
+    view = basic_view(trace, x, items)
     if view is None:
         scatter(trace, x, items, value)
         return
-    if type(value) is Tracer and value._storage is view._storage and value._steps == view._steps:
+    if (
+        isinstance(value, Tracer)
+        and value._storage is view._storage
+        and value._steps == view._steps
+    ):
         return  # the end of x[index] += ..., which wrote through the view
     write(view, converted(trace, value, view.shape, view.dtype))
 

@@ -162,13 +162,13 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
 
 
 def _is_python_number(value: Any) -> bool:
-    return type(value) in (bool, int, float) or value.weak is not None
+    return type(value) in (bool, int, float, complex) or value.weak is not None
 
 
 def _holds(dtype: np.dtype, value: Any) -> bool:
     """Whether a Python number is one of the dtype's. In .at, NumPy takes it as int64 or float64,
     and rounds the result; of one that the dtype has, the result is the same."""
-    if type(value) not in (bool, int, float):
+    if type(value) not in (bool, int, float) or dtype.kind == "c":
         return False  # an argument of the traced function
     if dtype == np.uint64:
         return False  # with int64: float64

@@ -1,0 +1,31 @@
+// NumPy's functions of complex numbers, as nodes on their parts.
+#pragma once
+
+#include <string_view>
+
+#include "graph/numpy/operands.h"
+
+namespace rune::graph::numpy {
+
+// The number real + imag j as a 0-d constant.
+Value complex_constant(TracedGraph& t, DType dtype, double real, double imag);
+// x * y of two complex values of one dtype, which are broadcast.
+Value complex_product(TracedGraph& t, Value x, Value y);
+// Whether each element is not 0.
+Value complex_is_nonzero(TracedGraph& t, Value x);
+
+// A ufunc of operands of which one is complex, or whose `dtype` is complex. Special values are as
+// NumPy's. Throws UserError(Type) if NumPy has no such loop; UserError(Unsupported) for functions
+// that only NumPy computes, on the host.
+Operands complex_ufunc(TracedGraph& t, std::string_view name, const Operands& operands);
+// base ** exponent for a literal exponent of which NumPy multiplies powers. Nothing for others.
+std::optional<Value> complex_power(TracedGraph& t, Value base, const Literal& exponent,
+                                   bool is_operator);
+
+// The parts of an array. Of one that is not complex, itself and zeros.
+Operand real(TracedGraph& t, const Operand& x);
+Operand imag(TracedGraph& t, const Operand& x);
+// real + imag j of two floats of one dtype.
+Operand make_complex(TracedGraph& t, const Operand& real, const Operand& imag);
+
+}  // namespace rune::graph::numpy

@@ -1,0 +1,183 @@
+// Complex values as pairs of real ones.
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+
+namespace rune::graph {
+
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(const Graph& graph)
+      : graph_(graph), whole_(graph.size()), parts_(graph.size()) {}
+
+  Graph run() {
+    b_.reserve(graph_.size());
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.nodes[id];
+      b_.set_location(node.location);
+      if (is_complex(node.dtype()))
+        parts_[id] = split(node);
+      else
+        whole_[id] = of_real(node);
+    }
+    std::vector<Value> outputs;
+    for (const Value v : graph_.outputs) outputs.push_back(stored(v));
+    b_.set_outputs(std::move(outputs));
+    return b_.take();
+  }
+
+ private:
+  // The real and the imaginary part.
+  using Parts = std::pair<Value, Value>;
+
+  bool is_split(Value v) const { return is_complex(graph_[v].dtype()); }
+  const Parts& parts(Value v) const { return parts_[v.id]; }
+
+  // A node with a complex value.
+  Parts split(const Node& node) {
+    switch (node.kind()) {
+      case NodeKind::Complex: return {whole_[node.inputs[0].id], whole_[node.inputs[1].id]};
+      case NodeKind::Placeholder: return unstack(b_.add(node.payload, {}, stacked_type(node)));
+      case NodeKind::Host_Callback:
+        return unstack(b_.add(node.payload, all_stored(node), stacked_type(node)));
+      case NodeKind::Cast: return cast(node);
+      case NodeKind::Contract: return contract(node);
+      case NodeKind::Custom:
+      case NodeKind::Bitcast: refuse(node);
+      default: return {of_parts(node, &Parts::first), of_parts(node, &Parts::second)};
+    }
+  }
+
+  // A node whose value is not complex; operands may be.
+  Value of_real(const Node& node) {
+    bool has_complex = false;
+    for (const Value v : node.inputs) has_complex |= is_split(v);
+    if (!has_complex) {
+      std::vector<Value> inputs;
+      for (const Value v : node.inputs) inputs.push_back(whole_[v.id]);
+      return b_.copy(node, std::move(inputs));
+    }
+    switch (node.kind()) {
+      case NodeKind::Real: return parts(node.inputs[0]).first;
+      case NodeKind::Imag: return parts(node.inputs[0]).second;
+      case NodeKind::Cast: return real_cast(node);
+      case NodeKind::Host_Callback: return b_.copy(node, all_stored(node));
+      case NodeKind::Sink: {
+        std::vector<Value> inputs;
+        for (const Value v : node.inputs) {
+          inputs.push_back(is_split(v) ? parts(v).first : whole_[v.id]);
+          if (is_split(v)) inputs.push_back(parts(v).second);
+        }
+        return b_.copy(node, std::move(inputs));
+      }
+      case NodeKind::Valid: return b_.copy(node, {parts(node.inputs[0]).first});
+      default: refuse(node);
+    }
+  }
+
+  [[noreturn]] void refuse(const Node& node) const {
+    DType dtype = node.dtype();
+    for (const Value v : node.inputs)
+      if (is_split(v)) dtype = graph_[v].dtype();
+    user_error(ErrorKind::Unsupported, name_of(node.kind()), ": cannot compute with ",
+               numpy_name(dtype), " (it has no meaning for the parts of complex numbers)");
+  }
+
+  // The node on this part of its complex operands.
+  Value of_parts(const Node& node, Value Parts::* part) {
+    std::vector<Value> inputs;
+    for (const Value v : node.inputs) inputs.push_back(is_split(v) ? parts(v).*part : whole_[v.id]);
+    return b_.add(node.payload, std::move(inputs),
+                  {real_of(node.dtype()), node.shape(), node.meta.device});
+  }
+
+  Parts cast(const Node& node) {
+    const DType to = real_of(node.dtype());
+    const Value operand = node.inputs[0];
+    if (is_split(operand))
+      return {b_.cast(parts(operand).first, to), b_.cast(parts(operand).second, to)};
+    return {b_.cast(whole_[operand.id], to), b_.full(Scalar::zero(to), node.shape())};
+  }
+
+  // The real part, or whether one of the parts is not 0.
+  Value real_cast(const Node& node) {
+    const auto [real, imag] = parts(node.inputs[0]);
+    if (!is_bool(node.dtype())) return b_.cast(real, node.dtype());
+    return b_.alu(AluOp::Or, {b_.cast(real, DType::Bool), b_.cast(imag, DType::Bool)});
+  }
+
+  // One contraction of real numbers: sums over k of (ar br - ai bi, ar bi + ai br) are sums over k
+  // and the two parts of a, which lie side by side in memory, of products with rows
+  // (br, bi) and (-bi, br). Its results lie in memory as those of the complex one do.
+  Parts contract(const Node& node) {
+    const auto* contract = node.as<Contract>();
+    const Value a = stored(node.inputs[0]);
+    const auto [real, imag] = parts(node.inputs[1]);
+    const Value b = stack(stack(real, b_.alu(AluOp::Neg, {imag})), stack(imag, real));
+    const auto rank = [&](size_t i) {
+      return static_cast<int64_t>(graph_[node.inputs[i]].shape().size());
+    };
+    Pairs pairs = contract->contract;
+    pairs.emplace_back(rank(0), rank(1));
+    return unstack(b_.contract(a, b, std::move(pairs), contract->batch));
+  }
+
+  // Complex values in memory: an axis of the two parts comes last.
+  static Metadata stacked_type(const Node& node) {
+    Shape shape = node.shape();
+    shape.push_back(2);
+    return {real_of(node.dtype()), std::move(shape), node.meta.device};
+  }
+
+  Value stack(Value x, Value y) {
+    Shape shape = b_.shape(x);
+    shape.push_back(1);
+    const auto axis = static_cast<int64_t>(shape.size()) - 1;
+    return b_.cat({b_.reshape(x, shape), b_.reshape(y, shape)}, axis);
+  }
+
+  Parts unstack(Value pairs) {
+    Shape shape = b_.shape(pairs);
+    shape.pop_back();
+    const auto axis = static_cast<int64_t>(shape.size());
+    const Parts parts{b_.reshape(b_.slice(pairs, axis, 0, 1), shape),
+                      b_.reshape(b_.slice(pairs, axis, 1, 2), shape)};
+    stacks_[parts] = pairs;
+    return parts;
+  }
+
+  // A value as memory holds it.
+  Value stored(Value v) {
+    if (!is_split(v)) return whole_[v.id];
+    Value& known = stacks_[parts(v)];
+    if (!known.valid()) known = stack(parts(v).first, parts(v).second);
+    return known;
+  }
+
+  std::vector<Value> all_stored(const Node& node) {
+    std::vector<Value> inputs;
+    for (const Value v : node.inputs) inputs.push_back(stored(v));
+    return inputs;
+  }
+
+  const Graph& graph_;
+  Builder b_;
+  std::vector<Value> whole_;       // by node, of those that are not complex
+  std::vector<Parts> parts_;       // by node, of those that are
+  std::map<Parts, Value> stacks_;  // of parts that are side by side in memory
+};
+
+}  // namespace
+
+Graph split_complex(const Graph& graph) {
+  const bool has_complex =
+      any_node(graph, [](const Node& node) { return is_complex(node.dtype()); });
+  return has_complex ? Splitter(graph).run() : graph;
+}
+
+}  // namespace rune::graph
