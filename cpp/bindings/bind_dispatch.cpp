@@ -148,7 +148,14 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   }
   if (!compiled) return slow();
   py::object result;
-  switch (compiled->call(call.leaves, result)) {
+  auto status = CompiledCall::Status::Unsuitable;
+  try {
+    status = compiled->call(call.leaves, result);
+  } catch (py::error_already_set& error) {
+    const py::object changed = py::module_::import("rune_jit.errors").attr("ResultsChangedError");
+    if (!error.matches(changed)) throw;
+  }
+  switch (status) {
     case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
     case CompiledCall::Status::Unsuitable:
       return call_method(self, "_eager_call", args, values, names);

@@ -25,6 +25,11 @@ class RuneJitError(Exception):
     """Base of the exceptions that only rune_jit raises."""
 
 
+class ResultsChangedError(RuneJitError):
+    """A function that a program called on the host gave results of other shapes or dtypes than when
+    it was traced: the call runs on NumPy."""
+
+
 class _Refusals(threading.local):
     noted: list[_Refusal] | None = None
 

@@ -36,6 +36,7 @@ from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
     JitFallbackWarning,
+    ResultsChangedError,
     StateChangedError,
     UnsupportedOpError,
 )
@@ -223,7 +224,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, _Fallback):
                 entry.last_used = _core.CompiledCall.tick()
                 return self._eager_call(args, kwargs)
-            status, result = entry.call(call.leaves)
+            try:
+                status, result = entry.call(call.leaves)
+            except ResultsChangedError:
+                break
             if status == "done":
                 self._hits += not fresh
                 self._remember(args, kwargs, call.leaves, entry, call.sizes, call.constants)

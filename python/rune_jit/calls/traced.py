@@ -130,6 +130,8 @@ def _trace_once(
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
                 raise error.__cause__ from None
             raise_what_was_caught()
+            if watch.is_of_library(error):
+                raise UnsupportedOpError(f"{trace.name}: cannot trace this ({error})") from error
             raise
         finally:
             trace.rebind.finish()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import sysconfig
 import types
@@ -118,6 +119,16 @@ class Watch:
         top = (module or "").split(".")[0]
         path = getattr(sys.modules.get(top), "__file__", None) or ""
         return top != self._package and path.startswith(_INSTALLED)
+
+    def is_of_library(self, error: BaseException) -> bool:
+        """Whether an installed package or code in C raised an error, perhaps because it does not
+        take traced arrays."""
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        module = traceback.tb_frame.f_globals.get("__name__") if traceback else None
+        of_package = not is_library(module) and self.is_foreign(module)
+        return of_package or bool(re.search(r"(not|got) ['\"]?Tracer", str(error)))
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder."""

@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.foreign import OnHost, public_name
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
-from rune_jit.capture.shim import BUILTINS, ModuleView, original, refuse_reports, replacements
+from rune_jit.capture.shim import (
+    BUILTINS,
+    ModuleView,
+    of_lists,
+    original,
+    refuse_reports,
+    replacements,
+)
 from rune_jit.capture.stand_ins import refuse_identity
 from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.trace import Trace
@@ -137,6 +145,10 @@ class Rebinder:
         replacement = replacements().get(id(value))
         if replacement is not None:
             return replacement
+        if name := public_name(value):
+            return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
+        if isinstance(value, np.ufunc):
+            return self._copies.setdefault(id(value), (value, of_lists(value)))[1]
         if isinstance(value, _REBOUND):
             return self(value)
         if isinstance(value, np.errstate):

@@ -348,11 +348,16 @@ for _name, _stand_in in list(REPLACED.items()):
     replace(_name, _stand_in)
 
 
+def of_lists(function: Any) -> Function:
+    """What stands for a function that takes arrays."""
+    return Function(function, _array)
+
+
 def _functions(module: types.ModuleType) -> Iterator[tuple[Any, Any]]:
     """The functions of a module of NumPy, each with what stands for it."""
     for value in vars(module).values():
         if isinstance(value, (np.ufunc, type(np.sum))):
-            yield value, Function(value, _array)
+            yield value, of_lists(value)
 
 
 def _scalar_classes() -> Iterator[tuple[Any, Any]]:

@@ -15,6 +15,7 @@ from rune_jit import _core
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
+    ResultsChangedError,
     RuneJitError,
     UnsupportedOpError,
 )
@@ -122,7 +123,10 @@ def call_on_host(
         for operand, array in zip(operands, arrays, strict=True):
             filled[operand.position] = operand.of(array)
         args, kwargs = optree.tree_unflatten(treedef, filled)
-        return optree.tree_leaves(function(*args, **kwargs))
+        found = optree.tree_leaves(function(*args, **kwargs))
+        if _types(found) != types:
+            raise ResultsChangedError(f"{name}: gave {_types(found)}, not {types}")
+        return found
 
     def ask(probe: Callable[[Any], np.ndarray]) -> Any:
         probes = list(leaves)
@@ -157,9 +161,15 @@ def call_on_host(
     for dtype, _ in types:
         if not _core.is_supported_dtype(dtype):
             raise UnsupportedOpError(f"{name}: cannot trace a result of {dtype}")
+    if any(type(result) in (int, float) for result in results):
+        raise UnsupportedOpError(f"{name}: cannot trace a result that is a Python number")
     made = trace.call_host(name, run, values, types, may_raise)
     tracers = [
-        Tracer(trace, value, scalar=not isinstance(result, np.ndarray))
+        Tracer(
+            trace,
+            trace.builder.python_bool(value) if type(result) is bool else value,
+            scalar=not isinstance(result, np.ndarray),
+        )
         for value, result in zip(made, results, strict=True)
     ]
     return optree.tree_unflatten(result_treedef, tracers)
@@ -178,6 +188,8 @@ def _answers(
         if candidate in (probe, *others) or not answers:
             try:
                 answers.append(ask(candidate))
+            except ResultsChangedError as error:
+                raise UnsupportedOpError(f"cannot trace this call ({error})") from error
             except Exception as error:
                 errors.append(error)
     return answers, errors

@@ -39,11 +39,10 @@ def known_order(x: Any, order: str) -> str:
     return "F" if flags.fnc else "C"
 
 
-_LETTERS = {
-    **{"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned"},
-    **{"X": "writebackifcopy", "B": "behaved", "CA": "carray", "FA": "farray"},
-}
-_OF_LAYOUT = ("c_contiguous", "f_contiguous", "contiguous", "fnc", "forc", "num")
+# What does not follow from the layout alone, by NumPy's names.
+_OF_MEMORY = {"O": "owndata", "W": "writeable", "A": "aligned", "X": "writebackifcopy"}
+_OF_MEMORY |= {"B": "behaved", "CA": "carray", "FA": "farray"}
+_OF_MEMORY |= {name.upper(): name for name in _OF_MEMORY.values()}
 
 
 class Flags:
@@ -53,17 +52,14 @@ class Flags:
         object.__setattr__(self, "_x", x)
 
     def __getitem__(self, key: str) -> Any:
-        name = _LETTERS.get(key, key.lower())
-        if name not in _LETTERS.values() and name not in _OF_LAYOUT[3:5]:
-            raise KeyError("Unknown flag")
-        return getattr(self, name)
+        name = _OF_MEMORY.get(key)
+        return layout_of(self._x).flags[key] if name is None else getattr(self, name)  # type: ignore[index]
 
     def __getattr__(self, name: str) -> Any:
         x: Tracer = self._x
         storage = x._storage
-        if (array := x._array()) is not None and name != "writeable":
-            return getattr(array.flags, name)
-        if name in _OF_LAYOUT[:5]:
+        is_known = x._array() is not None
+        if name not in _OF_MEMORY.values() or (is_known and name != "writeable"):
             return getattr(layout_of(x).flags, name)
         if storage.leaf is not None or storage.captured is not None:
             raise UnsupportedOpError(
@@ -75,10 +71,8 @@ class Flags:
             return not x._steps
         if name in ("aligned", "writebackifcopy"):
             return name == "aligned"
-        if name in ("behaved", "carray", "farray"):
-            contiguous = {"carray": "c_contiguous", "farray": "f_contiguous"}.get(name)
-            return x._writeable and (contiguous is None or getattr(self, contiguous))
-        raise AttributeError(f"'numpy._core.multiarray.flagsobj' object has no attribute '{name}'")
+        contiguous = {"carray": "c_contiguous", "farray": "f_contiguous"}.get(name)
+        return x._writeable and (contiguous is None or getattr(self, contiguous))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")

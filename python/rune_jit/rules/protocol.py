@@ -184,6 +184,8 @@ def _array_function(
         return as_laid_out(func, result, (args, kwargs))
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
+    if func in (np.argmax, np.argmin):
+        writes.check_casting(out.dtype, np.dtype(np.intp), "safe")
     casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
     return writes.into(func.__name__, out, result, casting)
 
@@ -193,8 +195,8 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 _CASTING_OF_OUT = {
-    **dict.fromkeys((np.dot, np.argmax, np.argmin), "no"),
-    **dict.fromkeys((np.mean, np.std), "unsafe"),
+    np.dot: "no",
+    **dict.fromkeys((np.mean, np.std, np.argmax, np.argmin), "unsafe"),
 }
 
 _BROADCAST_TO_OUT = tuple(host.QUANTILES)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError, forgive
-from rune_jit.rules import host, products, reductions
+from rune_jit.rules import host, products, reductions, special
 from rune_jit.rules.coercions import (
     NO_VALUE,
     as_index,
@@ -99,6 +99,11 @@ def _elementwise(
         refuse(f"{ufunc.__name__} with {'/'.join(kwargs)}=")
     trace = require_trace()
     operands = [trace.operand(x) for x in inputs]
+    if ufunc not in COMPOSED and getattr(np, ufunc.__name__, None) is not ufunc:
+        rule = special.rule_of(ufunc)
+        if rule is None:
+            refuse(ufunc.__name__)
+        COMPOSED[ufunc] = rule
     if ufunc in COMPOSED or dtype is not None or casting != "same_kind":
         results = _in_loop(trace, ufunc, operands, dtype, casting)
     else:

@@ -218,7 +218,11 @@ class Tracer(ArrayMethods):
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self._values("numpy.asarray"), dtype)
+        array = self._values("numpy.asarray")
+        if copy is not True and (dtype is None or dtype == array.dtype):
+            self._storage.touched()  # by who asks, such as code in C that writes its results there
+            return array
+        return np.array(array, dtype)
 
     def __hash__(self) -> int:
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")

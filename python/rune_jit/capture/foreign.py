@@ -1,0 +1,70 @@
+"""Functions of compiled libraries that a trace meets. Their public functions compute new arrays,
+and the program calls them at their place, on the host, as it calls NumPy's own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit import _core
+from rune_jit.capture.stand_ins import StandIn
+from rune_jit.errors import ResultsChangedError, UnsupportedOpError
+from rune_jit.rules import host
+from rune_jit.rules.known import run_known
+from rune_jit.tracing.tracer import contains_traced
+
+_PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
+
+
+def public_name(x: Any) -> str | None:
+    """`scipy.ndimage.zoom`, if x is this function or another of those that are called on the
+    host."""
+    module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
+    if not (isinstance(module, str) and module.startswith("scipy.") and callable(x)):
+        return None
+    for package in _PACKAGES:
+        if module.startswith(package) and not isinstance(x, type):
+            is_public = getattr(sys.modules.get(package), str(name), None) is x
+            return f"{package}.{name}" if is_public else None
+    return None
+
+
+class OnHost(StandIn):
+    """Stands for a function that is called on the host."""
+
+    def __init__(self, real: Any, name: str) -> None:
+        super().__init__(real)
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not contains_traced(args) and not contains_traced(kwargs):
+            return run_known(self._real, args, kwargs)
+        function = functools.partial(_pure, self._real, self._name)
+        others = (host._ones, host._eye, host._various)
+        results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
+        if any(0 in np.shape(x) for x in optree.tree_leaves(results)):
+            # Found in made-up values, and perhaps more in others: peaks, edges.
+            raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
+        return results
+
+
+def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    """The results of a function of copies of its arguments. Raises ResultsChangedError if it writes
+    to them or returns one of them."""
+    both: Any = (args, kwargs)
+    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    copies: list[Any] = [x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
+    both = optree.tree_unflatten(tree, copies)
+    results: Any = function(*both[0], **both[1])
+    arrays = [x for x in optree.tree_leaves(results) if isinstance(x, np.ndarray)]
+    for given, copy in zip(leaves, copies, strict=True):
+        if isinstance(copy, np.ndarray):
+            is_written = _core.broken_guards([("content", copy, None, given)])
+            if is_written or any(np.may_share_memory(copy, x) for x in arrays):
+                raise ResultsChangedError(f"{name}: writes to an argument, or returns it")
+    return results

@@ -1,0 +1,117 @@
+"""Functions of compiled libraries in traced functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+special = pytest.importorskip("scipy.special")
+linalg = pytest.importorskip("scipy.linalg")
+ndimage = pytest.importorskip("scipy.ndimage")
+signal = pytest.importorskip("scipy.signal")
+fft = pytest.importorskip("scipy.fft")
+
+RNG = np.random.default_rng(0)
+X = RNG.random((6, 6))
+IMAGE = RNG.random((8, 8))
+
+ELEMENTWISE: dict[str, Callable[[Any], Any]] = {
+    "expit": lambda x: special.expit(x * 40),
+    "logit": lambda x: special.logit(x / 5 + 0.5),
+    "log_expit": lambda x: special.log_expit(x * 40),
+    "xlogy": lambda x: special.xlogy(x, abs(x)),
+    "xlog1py": lambda x: special.xlog1py(x, abs(x)),
+    "entr": lambda x: special.entr(x),
+    "rel_entr": lambda x: special.rel_entr(x, abs(x) + 1),
+    "kl_div": lambda x: special.kl_div(x, abs(x) + 1),
+    "exprel": lambda x: special.exprel(x),
+    "huber": lambda x: (special.huber(0.5, x), special.pseudo_huber(0.5, x)),
+    "cbrt": lambda x: (special.cbrt(x), special.exp2(x), special.expm1(x), special.log1p(abs(x))),
+}
+NUMBERS = np.array([0.0, -0.0, 1.0, -1.0, 0.25, -2.0, 1e-300, 1e-9, 2.0, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore")
+def test_special_functions_are_kernels(name: str, dtype: type) -> None:
+    function, x = ELEMENTWISE[name], NUMBERS.astype(dtype)
+    jitted = rune_jit.jit(function, fallback="error")
+    assert "callback" not in jitted.lower(x).explain()
+    assert_matches(jitted(x), function(x))
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "other special functions": lambda x: special.gammaln(x + 1) + special.erf(x) * special.j0(x),
+    "a special function of a list": lambda x: special.erf([x[0, 0], 1.0]),
+    "a filter": lambda x: ndimage.gaussian_filter(x, 1.0) + 1,
+    "a known image": lambda x: ndimage.map_coordinates(IMAGE, np.ones((2, 3))) + x[0, 0],
+    "an interpolated image": lambda x: ndimage.map_coordinates(IMAGE, x[:2] * 3, order=1),
+    "a zoom": lambda x: ndimage.zoom(x, 2),
+    "linear algebra": lambda x: (linalg.inv(x) @ x, linalg.solve(x, x[0]), linalg.expm(x)),
+    "decompositions": lambda x: (linalg.lu(x), linalg.svd(x)[1], linalg.cho_factor(x @ x.T)[0]),
+    "a filter of a signal": lambda x: signal.lfilter([1.0, x[0, 0]], [1.0, 0.2], x),
+    "a filter designed meanwhile": lambda x: signal.filtfilt(*signal.butter(2, 0.3), np.tile(x, 4)),
+    "a transform": lambda x: fft.dct(x[0]) * 2,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_called_at_their_place(name: str) -> None:
+    function = FUNCTIONS[name]
+    jitted = rune_jit.jit(function, fallback="error")
+    for x in (X, X[::-1].copy()):
+        assert_matches(jitted(x), function(x), ulps=1e5)
+    assert jitted.cache_info().misses == 1
+
+
+def _smoothed_in_place(x: Any) -> Any:
+    result = np.zeros_like(x)
+    ndimage.uniform_filter(x, 3, output=result)
+    return result
+
+
+class _Model:
+    def overwritten(self, x: Any) -> Any:
+        first = np.asarray(x)
+        first[0] = 99
+        return x + first
+
+
+MODEL = _Model()
+# These run on NumPy as a whole.
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    "an output": _smoothed_in_place,
+    "a write to the argument": lambda x: MODEL.overwritten(x),
+    "a Python number": lambda x: ndimage.label(x > 0.5),
+    "a count that data decides": lambda x: signal.find_peaks(x[0])[0],
+    "a view of an argument": lambda x: linalg.hankel(x[0], x[1]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_else_libraries_do(name: str) -> None:
+    function = OTHERS[name]
+    jitted = rune_jit.jit(function, fallback="silent")
+    for x in (X, X[::-1].copy(), X * 0):
+        given, expected = x.copy(), x.copy()
+        found, wanted = jitted(given), function(expected)
+        assert_matches(found, wanted)
+        assert_matches(given, expected)
+        if isinstance(wanted, tuple):
+            assert [type(item) for item in found] == [type(item) for item in wanted]
+
+
+def test_results_of_other_shapes_than_while_tracing() -> None:
+    def f(x: Any) -> Any:
+        return signal.medfilt(x)[: len(x)], signal.argrelmax(x + np.array([0, 9, 0, 0, 0, 0.0]))[0]
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for x in (np.zeros(6), np.array([0, 0, 0, 0, 5.0, 0]), np.arange(6.0)):
+        assert_matches(jitted(x), f(x))
