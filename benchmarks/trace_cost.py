@@ -97,8 +97,9 @@ def composed_ufunc(x, y, n):
 
 
 def where(x, y, n):
+    mask = x > 0
     for _ in range(n):
-        y = np.where(x, y, 0)
+        y = np.where(mask, x, y)
     return y
 
 
@@ -201,7 +202,7 @@ FEW = 100
 
 def trace_time(function: Callable[..., Any], n: int, repeat: int = 7) -> float:
     """The least time of a trace, in seconds of the process."""
-    x = np.ones(64, np.float32)
+    x = np.ones((8, 8), np.float32)
     traced = rune_jit.jit(function, static_argnums=2, fallback="error")
     best = float("inf")
     for _ in range(repeat):
@@ -224,7 +225,7 @@ def main() -> None:
     parser.add_argument("--profile", choices=list(OPERATIONS), help="print a profile of it")
     options = parser.parse_args()
     if options.profile:
-        x = np.ones(64, np.float32)
+        x = np.ones((8, 8), np.float32)
         traced = rune_jit.jit(OPERATIONS[options.profile], static_argnums=2, fallback="error")
         profile = cProfile.Profile()
         profile.runcall(traced.trace, x, x.copy(), options.n)

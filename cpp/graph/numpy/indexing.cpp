@@ -325,16 +325,28 @@ Ints selected_first(const ArrayIndex& index, const Shape& view, Shape& joined) {
 
 Operand basic_index(TracedGraph& t, Value value, const IndexItems& items) {
   const Selection selection = resolve(items, t.shape(value));
-  Ints reversed;
-  for (int64_t axis = 0; axis < static_cast<int64_t>(selection.ranges.size()); ++axis) {
+  const auto rank = static_cast<int64_t>(selection.ranges.size());
+  const auto unsure_at = [&](int64_t axis) {
+    return std::find_if(selection.unsure.begin(), selection.unsure.end(),
+                        [&](const auto& element) { return element.first == axis; });
+  };
+  DimPairs limits;  // of all axes that are only cut
+  for (int64_t axis = 0; axis < rank; ++axis) {
     const Range& range = selection.ranges[axis];
-    const auto sure = std::find_if(selection.unsure.begin(), selection.unsure.end(),
-                                   [&](const auto& element) { return element.first == axis; });
-    if (sure != selection.unsure.end()) {
+    const Dim& size = t.shape(value)[axis];
+    const bool is_cut = range.step == 1 && unsure_at(axis) == selection.unsure.end();
+    limits.emplace_back(is_cut ? range.start : 0,
+                        is_cut ? smaller("slice", size, range.start + range.count) : size);
+  }
+  value = t.shrink(value, std::move(limits));
+  Ints reversed;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const Range& range = selection.ranges[axis];
+    if (const auto at = unsure_at(axis); at != selection.unsure.end()) {
       Shape one = t.shape(value);
       one[axis] = 1;
-      value = t.reshape(gather(t, value, integer_constant(t, sure->second), axis, axis), one);
-    } else {
+      value = t.reshape(gather(t, value, integer_constant(t, at->second), axis, axis), one);
+    } else if (range.step != 1) {
       value = strided(t, value, axis, range.start, range.count, range.step);
     }
     if (range.is_reversed) reversed.push_back(axis);
@@ -397,10 +409,16 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
     all &= range.count == whole[axis];
     box.push_back(range.count);
   }
+  DimPairs around(whole.size(), {0, 0});
+  for (size_t axis = 0; axis < whole.size(); ++axis) {
+    const auto& [start, count, step, is_reversed] = selection.ranges[axis];
+    if (step == 1) around[axis] = {start, whole[axis] - start - count};
+  }
   const auto place = [&](Value v) {
+    v = t.pad(v, around);
     for (size_t axis = 0; axis < whole.size(); ++axis) {
       const Range& range = selection.ranges[axis];
-      if (range.count != whole[axis])
+      if (range.step != 1 && range.count != whole[axis])
         v = spread(t, v, static_cast<int64_t>(axis), range.start, range.step, whole[axis]);
     }
     return v;
@@ -412,7 +430,14 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
 }
 
 Shape indexed_shape(TracedGraph& t, const Operand& x, const IndexItems& items) {
-  if (std::none_of(items.begin(), items.end(), is_array)) return shape_of(t, index(t, x, items));
+  if (std::none_of(items.begin(), items.end(), is_array)) {
+    const Selection selection = resolve(items, shape_of(t, x));
+    if (!selection.unsure.empty()) return shape_of(t, index(t, x, items));  // which checks them
+    Shape shape;
+    for (const int64_t axis : selection.axes)
+      shape.push_back(axis == kNewAxis ? Dim(1) : selection.ranges[axis].count);
+    return shape;
+  }
   const ArrayIndex at = array_index(t, x, items);
   Shape joined;
   selected_first(at, shape_of(t, basic_index(t, value_of(t, x), at.basic)), joined);

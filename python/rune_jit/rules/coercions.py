@@ -130,12 +130,14 @@ def make_view(kind: str, argument: Any, a: Any) -> Tracer:
     return view_in(require_trace(), Step(kind, argument), a)
 
 
-def view_in(trace: Trace, step: Step, a: Any) -> Tracer:
-    """The same in a trace that is known."""
+def view_in(trace: Trace, step: Step, a: Any, is_read: bool = True) -> Tracer:
+    """The same in a trace that is known. The value of one that is not read is made on demand."""
     if type(a) is not Tracer or a._storage.scalar:
         return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
     array = a._array()
     if array is not None:
         return a._view(step, step.of_array(array).shape)
+    if not is_read and step.kind == "index":
+        return a._view(step, trace.builder.indexed_shape(a._value_in(trace), step.argument))
     now = step.of(trace.builder, a._value_in(trace))
     return a._view(step, now.shape, now)

@@ -246,7 +246,7 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     ufunc = getattr(np, _UFUNCS[name])
     if x._storage.array is not None and not contains_traced(other):
         return ufunc(x, other, out=(x,))
-    writes.check_cast(trace, ufunc, (x, other), x.dtype)
+    writes.check_cast(trace, ufunc, (x, other), x._dtype)
     writes.ufunc_write(trace, x, trace.operand(operator(_UFUNCS[name], (x, other))))
     return x
 

@@ -162,10 +162,12 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     out = _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
-    if not broadcasts(value.shape, out.shape):
-        raise _not_broadcastable(out.shape, broadcast_shapes(value.shape, out.shape), value.shape)
-    new = trace.builder.astype(value, out.dtype)
-    new = trace.builder.broadcast_to(new, list(out.shape))
+    new = value if value.dtype == out.dtype else trace.builder.astype(value, out.dtype)
+    if not same_shape(value.shape, out.shape):
+        if not broadcasts(value.shape, out.shape):
+            common = broadcast_shapes(value.shape, out.shape)
+            raise _not_broadcastable(out.shape, common, value.shape)
+        new = trace.builder.broadcast_to(new, list(out.shape))
     if where is not True:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if not same_shape(new.shape, out.shape):

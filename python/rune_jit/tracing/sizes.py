@@ -139,6 +139,8 @@ Size.__array_ufunc__ = _array_ufunc
 
 def same_size(a: Any, b: Any) -> bool:
     """Whether two sizes are equal at every call."""
+    if type(a) is type(b) is int:
+        return bool(a == b)
     if isinstance(a, Size) or isinstance(b, Size):
         return isinstance(a, Size) and isinstance(b, Size) and bool(a.is_same(b))
     return bool(a == b)

@@ -15,6 +15,8 @@ from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
+_Value: Any = _core.Value
+
 
 class Trace:
     """A graph under construction for one call signature of one function.
@@ -232,5 +234,8 @@ class Trace:
         return Tracer(self, self.operand(x))
 
     def array(self, x: Any) -> Any:
-        """As operand, but a Value always."""
-        return self.builder.value(self.operand(x))
+        """As operand, but a Value always, which stands for no Python number."""
+        value = self.operand(x)
+        if type(value) is _Value and value.weak is None:
+            return value
+        return self.builder.value(value)

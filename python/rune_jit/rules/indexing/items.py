@@ -102,9 +102,11 @@ def _index_item(trace: Trace, item: Any) -> Any:
     raise UnsupportedOpError(f"getitem: cannot trace an index of {type(item).__name__}")
 
 
-def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None:
+def basic_view(
+    trace: Trace, x: Tracer, items: tuple[Any, ...], is_read: bool = True
+) -> Tracer | None:
     """x[items] as a view if the items are slices and integers, some of which may be traced; None if
-    there are arrays among them."""
+    there are arrays among them. `is_read` is that of view_in."""
     known_items: list[Any] = []
     elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
     axis = 0
@@ -129,7 +131,7 @@ def basic_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> Tracer | None
             axis += 1
     if elements and x._storage.array is not None:
         x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
-    view = view_in(trace, Step("index", known_items), x)
+    view = view_in(trace, Step("index", known_items), x, is_read)
     for along, at in reversed(elements):
         step = Step("element", (along, at))
         now = step.of(trace.builder, view._value_in(trace))

@@ -53,34 +53,31 @@ def getitem(x: Tracer, index: Any) -> Any:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    if x._is_left_over():
+    is_known = x._storage.array is not None
+    if is_known and current_trace() is None:
         plain(x)[plain(index)] = plain(value)
         return
     trace = require_trace()
     x._check_trace(trace)
     _check_writeable(x, "assignment destination is read-only")
-    array = x._array()
-    traced = contains_traced(index) or contains_traced(value)
-    if array is not None and not traced and not isinstance(value, Selection):
-        array[plain(index)] = plain(value)
+    is_selection = type(value) is Selection
+    traced = is_selection or contains_traced(index) or contains_traced(value)
+    if is_known and not traced:
+        plain(x)[plain(index)] = plain(value)
         x._storage.touched()
         return
     items = items_of(index)
     masks = [item for item in items if is_mask(item)]
-    if contains_traced(masks) or (masks and isinstance(value, Selection)):
+    if masks and (is_selection or contains_traced(masks)):
         _set_masked(trace, x, items, value)
         return
-    if isinstance(value, Selection):
+    if is_selection:
         raise value.refusal("setitem")
-    view = basic_view(trace, x, items)
+    view = basic_view(trace, x, items, is_read=False)
     if view is None:
         scatter(trace, x, items, value)
         return
-    if (
-        isinstance(value, Tracer)
-        and value._storage is view._storage
-        and value._steps == view._steps
-    ):
+    if type(value) is Tracer and value._storage is view._storage and value._steps == view._steps:
         return  # the end of x[index] += ..., which wrote through the view
     write(view, converted(trace, value, view.shape, view.dtype))
 
