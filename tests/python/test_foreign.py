@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,58 @@ def test_what_else_libraries_do(name: str) -> None:
         assert_matches(given, expected)
         if isinstance(wanted, tuple):
             assert [type(item) for item in found] == [type(item) for item in wanted]
+
+
+def _set_first(x: Any, value: float) -> None:
+    x[0] = value
+
+
+def _set_column(frame: Any, value: float) -> None:
+    frame["a"] = [value, 1.0, 2.0]
+
+
+def test_what_holds_arrays_of_its_own_is_read_at_each_call() -> None:
+    pandas = pytest.importorskip("pandas")
+    series, frame = pandas.Series([1.0, 2.0, 4.0]), pandas.DataFrame({"a": [1.0, 2.0, 3.0]})
+    masked, buffer = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]), array.array("d", [1, 2, 3])
+    v = np.arange(3.0)
+    cases: list[tuple[Callable[[Any], Any], Any, Callable[[Any, float], None], Any]] = [
+        (lambda x: np.asarray(series) + x, v, _set_first, series),
+        (lambda x: series.sum() * x, v, _set_first, series),
+        (lambda x: np.add(x, series), v, _set_first, series),
+        (lambda x: frame["a"].to_numpy() + x, v, _set_column, frame),
+        (lambda s: np.asarray(s) * 2, series, _set_first, series),
+        (lambda s: s.mean(), series, _set_first, series),
+        (lambda x: masked.filled(0) + x, v, _set_first, masked),
+        (lambda x: np.add(x, masked), v, _set_first, masked),
+        (lambda x: np.frombuffer(buffer) + x, v, _set_first, buffer),
+    ]
+    for function, argument, change, holder in cases:
+        jitted = rune_jit.jit(function, fallback="silent")
+        for value in (5.0, 6.0, 7.0):
+            found, wanted = jitted(argument), function(argument)
+            assert type(found) is type(wanted)
+            assert np.array_equal(found, wanted)
+            change(holder, value)
+
+
+NUMPYS: dict[str, Callable[[Any], Any]] = {
+    "a matrix": lambda x: np.matrix([[1.0, 2.0], [3.0, 4.0]]) * x[:2, :2],
+    "native bytes": lambda x: x.astype("<f4") + np.zeros(6, "=f8") + np.ones(6, "<i4"),
+    "other bytes": lambda x: x.astype(">f4") * 2,
+    "a masked array": lambda x: np.ma.masked_where(x > 0.5, x).sum(),
+    "records": lambda x: np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])["b"] + x,
+}
+
+
+@pytest.mark.parametrize("name", NUMPYS)
+def test_numpys_other_arrays(name: str) -> None:
+    function = NUMPYS[name]
+    jitted = rune_jit.jit(function, fallback="silent")
+    for x in (X, X + 1):
+        found, wanted = jitted(x), function(x)
+        assert type(found) is type(wanted) and found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)
 
 
 def test_results_of_other_shapes_than_while_tracing() -> None:

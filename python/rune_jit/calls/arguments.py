@@ -11,6 +11,7 @@ import numpy as np
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.dynamic import DynamicAxes
+from rune_jit.capture.guards import is_foreign_array
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import AxisSize
@@ -112,6 +113,11 @@ def _check_leaf(
         raise UnsupportedOpError(
             f"{name}: cannot trace an argument of {what}"
             f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})"
+        )
+    if is_foreign_array(leaf):
+        raise UnsupportedOpError(
+            f"{name}: cannot trace an argument of {type(leaf).__name__}"
+            f" ({_owner(arguments, position, receiver)})\nhint: pass numpy.asarray(...) of it"
         )
     if isinstance(leaf, USED_ONCE):
         raise UnsupportedOpError(

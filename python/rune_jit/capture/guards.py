@@ -8,6 +8,7 @@ restored."""
 
 from __future__ import annotations
 
+import array
 import functools
 import inspect
 import re
@@ -54,6 +55,23 @@ def is_replaceable(array: Any) -> bool:
     """Whether a traced array can stand for this one."""
     plain = type(array) is np.ndarray or isinstance(array, _core.ArrayBase)
     return plain and _core.is_supported_dtype(array.dtype)
+
+
+_INTERFACES = ("__array__", "__array_interface__", "__array_struct__", "__dataframe__")
+
+
+def is_foreign_array(x: Any) -> bool:
+    """Whether x holds elements of its own, in memory that no guard can watch: a pandas.Series, a
+    masked array, an array.array, a lazy array."""
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, (np.generic, np.matrix, np.memmap, _core.ArrayBase)):
+        return False
+    if isinstance(x, (np.ndarray, array.array, memoryview)):
+        return True
+    if not any(hasattr(kind, name) for name in _INTERFACES):
+        return False
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return not kind.__flags__ & _PYTHON_CLASS or path.startswith(_INSTALLED)
 
 
 def is_copied(x: Any) -> bool:
@@ -208,6 +226,11 @@ class Watch:
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
+        if is_foreign_array(x):
+            raise UnsupportedOpError(
+                f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
+                "hint: pass an array as an argument: numpy.asarray(...)"
+            )
         if isinstance(x, np.ndarray):
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):

@@ -107,6 +107,7 @@ def call_on_host(
     for position, leaf in enumerate(leaves):
         value = _traced_value(trace, leaf)
         if value is None:
+            _refuse_other_arrays(name, leaf)
             leaves[position] = plain(leaf)
         elif 0 in value.shape:  # has no elements to hand over
             leaves[position] = np.empty(value.shape, value.dtype)
@@ -148,6 +149,8 @@ def call_on_host(
             f" of the result, and raised {type(first).__name__}: {first})"
         ) from first
     results, result_treedef = optree.tree_flatten(answers[0])
+    for result in results:
+        _refuse_other_arrays(name, result)
     types = _types(results)
     for answer in answers[1:]:
         other_types = _types(optree.tree_leaves(answer))
@@ -173,6 +176,13 @@ def call_on_host(
         for value, result in zip(made, results, strict=True)
     ]
     return optree.tree_unflatten(result_treedef, tracers)
+
+
+def _refuse_other_arrays(name: str, x: Any) -> None:
+    """Raises UnsupportedOpError for a masked array, a pandas.Series and their kind."""
+    is_plain = type(x) is np.ndarray or issubclass(type(x), (Tracer, np.generic, _core.ArrayBase))
+    if hasattr(type(x), "__array__") and not is_plain:
+        raise UnsupportedOpError(f"{name}: cannot trace a {type(x).__name__}")
 
 
 def _answers(
