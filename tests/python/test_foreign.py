@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,23 @@ def test_special_functions_are_kernels(name: str, dtype: type) -> None:
     jitted = rune_jit.jit(function, fallback="error")
     assert "callback" not in jitted.lower(x).explain()
     assert_matches(jitted(x), function(x))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_error_functions(dtype: type) -> None:
+    parts = [0.0, -0.0, np.inf, -np.inf, 0.25, 0.84375, 1.25, 1 / 0.35, 26.5, 28.0, 1e-9]
+    x = np.array([*parts, *RNG.uniform(-7, 7, 2000), *RNG.uniform(-30, 30, 500)]).astype(dtype)
+    limits = {"erf": math.erf, "erfc": math.erfc}
+    jitted = rune_jit.jit(lambda v: (special.erf(v), special.erfc(v)), fallback="error")
+    assert "callback" not in jitted.lower(x).explain()
+    for found, exact in zip(jitted(x), limits.values(), strict=True):
+        wanted = np.array([exact(float(v)) for v in x])
+        one_ulp = np.maximum(np.spacing(np.abs(wanted.astype(dtype))), np.finfo(dtype).tiny)
+        assert (np.abs(found - wanted) <= 4 * one_ulp).all()
+    with_nan = jitted(np.append(x[:-1], dtype(np.nan)).astype(dtype))
+    assert all(np.isnan(found[-1]) for found in with_nan)
+    normal = rune_jit.jit(lambda v: special.ndtr(v), fallback="error")
+    assert_matches(normal(x), special.ndtr(x))
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.rules import error_function
+
 
 def _number(x: Any, value: float) -> Any:
     return x.dtype.type(value)
@@ -79,6 +81,9 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "ndtr": error_function.ndtr,
     "expit": _expit,
     "logit": _logit,
     "log_expit": _log_expit,
