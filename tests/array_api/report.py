@@ -18,6 +18,8 @@ _RUNS = {
     "rune_jit.numpy": "eager",
     "jitted_namespace": "each function wrapped in `rune_jit.jit`",
 }
+# Which another script writes: what follows stays.
+_OTHER_SECTION = "# NumPy's own tests"
 _OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed")
 _HEAD = """# Conformance to the Python array API standard
 
@@ -114,7 +116,9 @@ def main(folder: str, skips: str, suite: str, examples: str, output: str) -> Non
     )
     names = sorted(set((Path(folder) / "fallbacks.txt").read_text().split()))
     text += _FALLBACKS.format(names=", ".join(f"`{name}`" for name in names) or "None.")
-    Path(output).write_text(text)
+    path = Path(output)
+    other = path.read_text().partition(f"\n{_OTHER_SECTION}\n") if path.exists() else ("", "", "")
+    path.write_text(text + "".join(other[1:]))
 
 
 if __name__ == "__main__":
