@@ -22,7 +22,8 @@ constexpr double kSmallKernelElements = 1 << 16;
 // Siblings of a cluster that are tried for merging.
 constexpr size_t kMaxSiblings = 4;
 // Values of a cluster up to which siblings join it: compilers take more than linear time for more.
-constexpr size_t kMostValues = 64;
+// Those of a cluster with reductions are fewer, since all accumulators are live at once.
+constexpr size_t kMostValues = 64, kMostReducedValues = 16;
 
 using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer axis
 
@@ -277,8 +278,9 @@ class Fuser {
     const bool beside =
         reduces_beside_scatter(a, b) || reduces_beside_scatter(b, a) || combine_alike(a, b);
     if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
-    if (a.values.size() + b.values.size() > kMostValues) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(into, added)) return false;
+    const size_t most = is_elementwise(a) ? kMostValues : kMostReducedValues;
+    if (a.values.size() + b.values.size() > most) return false;
     if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
     record(b.values.front(), a.values.front(), "");
