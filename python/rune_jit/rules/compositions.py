@@ -177,13 +177,13 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
         if len(x) == 0:
             raise ValueError(f"{name} array argument cannot be empty")
     if len(a) < len(v):
-        return np.flip(_correlate(v, a, mode)).copy()
+        return _conjugated(np.flip(_correlate(v, a, mode))).copy()
     size = len(v)
     margins = {"valid": (0, 0), "same": (size // 2, size - size // 2 - 1), "full": (size - 1,) * 2}
     refuse_unless(isinstance(mode, str), f"correlate with mode={mode!r}")
     if mode not in margins:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    a, v = traced(a), traced(v)
+    a, v = traced(a), _conjugated(traced(v))
     dtype = np.result_type(a, v)
     padded = np.pad(a.astype(dtype), margins[mode])
     return np.matmul(call_builder("windows", padded, size, 0), v.astype(dtype))
@@ -197,7 +197,11 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
             raise ValueError(f"{name} cannot be empty")
     if len(v) > len(a):
         a, v = v, a
-    return _correlate(a, np.flip(v), mode)
+    return _correlate(a, _conjugated(np.flip(v)), mode)
+
+
+def _conjugated(x: Any) -> Any:
+    return np.conjugate(x) if np.iscomplexobj(x) else x
 
 
 # Places in sorted arrays.
@@ -218,7 +222,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
     if sorter is not None:
         a = a[sorter]
     dtype = np.result_type(a, v)
-    refuse_unless(dtype.kind != "V", "searchsorted of bfloat16")
+    refuse_unless(dtype.kind not in "Vc", f"searchsorted of {dtype}")
     a, v = a.astype(dtype), v.astype(dtype)
     if len(a) <= _MOST_COUNTED:
         v = v[..., np.newaxis]
@@ -280,6 +284,8 @@ def _interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     refuse_unless(period is None, "interp with period=")
+    numbers = (fp, *(y for y in (left, right) if y is not None))
+    refuse_unless(not any(map(np.iscomplexobj, numbers)), "interp of complex numbers")
     scalar = np.ndim(x) == 0
     x, xp, fp = (traced(array).astype(np.float64) for array in (x, xp, fp))
     if xp.ndim != 1 or fp.ndim != 1:

@@ -30,14 +30,16 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     ufuncs,
     writes,
 )
-from rune_jit.rules.coercions import as_laid_out, laid_out_as
+from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
+from rune_jit.rules.memory import layout_of
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -289,9 +291,14 @@ def _copy(self: Tracer, order: str = "C") -> Tracer:
 
 
 def _view(self: Tracer, *args: Any) -> Tracer:
-    if args and np.dtype(args[0]) != self.dtype:
-        raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
-    return self[...]  # type: ignore[no-any-return]
+    if not args or np.dtype(args[0]) == self.dtype:
+        return self[...]  # type: ignore[no-any-return]
+    for kind in ("parts", "pairs"):
+        is_known = self.dtype.kind == ("c" if kind == "parts" else "f")
+        if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(args[0]):
+            layout_of(self).view(args[0])  # NumPy's errors
+            return make_view(kind, None, self)
+    raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
 
 
 def _set_flat(self: Tracer, value: Any) -> None:

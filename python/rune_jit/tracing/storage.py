@@ -19,7 +19,8 @@ class Step(NamedTuple):
 
     kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
     "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index);
-    "real", "imag", of a complex array, None.
+    "real", "imag", of a complex array, None; "parts", the numbers of a complex array, of which the
+    last axis has twice as many, None; "pairs", the complex numbers of such an array, None.
     """
 
     kind: str
@@ -27,12 +28,26 @@ class Step(NamedTuple):
 
     def dtype(self, of: np.dtype[Any]) -> np.dtype[Any]:
         """The view's dtype, where this is the array's."""
-        return np.zeros(0, of).real.dtype if self.kind in ("real", "imag") else of
+        if self.kind == "pairs":
+            return np.result_type(of, np.complex64)
+        return np.zeros(0, of).real.dtype if self.kind in ("real", "imag", "parts") else of
+
+    def dtype_before(self, of: np.dtype[Any]) -> np.dtype[Any]:
+        """The array's dtype, where this is the view's."""
+        if self.kind == "pairs":
+            return np.zeros(0, of).real.dtype
+        return np.result_type(of, np.complex64) if self.kind in ("real", "imag", "parts") else of
 
     def of(self, builder: Any, value: Any) -> Any:
         """The view of a value."""
         if self.kind in ("real", "imag"):
             return getattr(builder, self.kind)(value)
+        if self.kind == "parts":
+            both = builder.stack([builder.real(value), builder.imag(value)], -1)
+            return builder.reshape(both, [*value.shape[:-1], -1])
+        if self.kind == "pairs":
+            both = builder.reshape(value, [*value.shape[:-1], -1, 2])
+            return builder.complex(*(builder.index(both, [..., i]) for i in (0, 1)))
         if self.kind == "element":
             axis, at = self.argument
             return builder.take(value, at, axis)
@@ -44,6 +59,8 @@ class Step(NamedTuple):
         """The view of a NumPy array; a reshape must be possible without a copy."""
         if self.kind in ("real", "imag"):
             return getattr(array, self.kind)  # type: ignore[no-any-return]
+        if self.kind in ("parts", "pairs"):
+            return array.view(self.dtype(array.dtype))
         if self.kind == "index":
             return array[tuple(map(_with_bounds, self.argument))]  # type: ignore[no-any-return]
         if self.kind == "transpose":
@@ -65,6 +82,8 @@ class Step(NamedTuple):
             return builder.complex(part, builder.imag(old))
         if self.kind == "imag":
             return builder.complex(builder.real(old), part)
+        if self.kind in ("parts", "pairs"):
+            return Step("pairs" if self.kind == "parts" else "parts", None).of(builder, part)
         if self.kind == "index":
             return builder.put(old, list(self.argument), part)
         if self.kind == "transpose":
@@ -233,8 +252,8 @@ def layout(
 ) -> np.ndarray:
     """The view through `steps` of a C-contiguous array that begins where `memory` does, with memory
     that must not be touched: only for asking NumPy what is a view of it. `dtype` is the view's."""
-    if any(step.kind in ("real", "imag") for step in steps):
-        dtype = np.result_type(dtype, np.complex64)
+    for step in reversed(steps):
+        dtype = step.dtype_before(dtype)
     memory = np.empty(1, dtype) if memory is None else memory
     strides, stride = [], dtype.itemsize
     shape = with_bounds(shape)
