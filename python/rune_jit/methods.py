@@ -221,6 +221,15 @@ for _name in (
     setattr(ArrayMethods, _name, _method(_name))
 
 
+def _with_modulus(power: Callable[..., Any]) -> Callable[..., Any]:
+    def operator(self: Any, other: Any, modulus: Any = None) -> Any:
+        if modulus is None:
+            return power(self, other)
+        return pow(op.index(self), other, modulus)  # of Python ints
+
+    return operator
+
+
 def install_operators(
     kind: type[ArrayMethods],
     is_operand: Callable[[type], bool],
@@ -266,6 +275,7 @@ def install_operators(
     for name in (*BINARY, "matmul", "divmod"):
         operators[f"__{name}__"] = binary(name, False)
         operators[f"__r{name}__"] = binary(name, True)
+    operators["__pow__"] = _with_modulus(operators["__pow__"])
     for name in (*BINARY, "matmul"):
         operators[f"__i{name}__"] = in_place(name)
     for name, operator in operators.items():

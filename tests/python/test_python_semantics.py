@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import statistics
 from collections.abc import Callable, Hashable, Iterable, Sized
 from typing import Any
 
@@ -37,6 +38,9 @@ COMPILED = {
     "equal to None": lambda x, n: (x == None, x != None, x.sum() == None, n == None),  # noqa: E711
     "equal to text": lambda x, n: (x == "a", x != "a", x[0, 0] == "a"),
     "initial": lambda x, n: (np.sum(x[:0], initial=-0.0), np.prod(x[:0], initial=3.0)),
+    "attributes of numbers": lambda x, n: (n.bit_length(), n.numerator, (n / 2).is_integer()),
+    "a power in a ring": lambda x, n: pow(n, 3, 5),
+    "the shapes of a broadcast": lambda x, n: (np.broadcast(x, x[0]).shape, np.broadcast(x, n).nd),
     "initial of negative zeros": lambda x, n: (
         np.sum(x * -0.0 - 0.0, initial=-0.0),
         np.sum(-abs(x * 0.0), axis=0, initial=-0.0),
@@ -208,6 +212,9 @@ VALUES = {
     "text of an array": lambda x: f"{x.sum():.2f} {x} {x!r}",
     "the nearest integer": lambda x: round(x.sum()),
     "whether an argument may be written to": lambda x: (x, x.flags.writeable),
+    "elements of a broadcast": lambda x: list(np.broadcast(x, x[0])),
+    "a rational number": lambda x: statistics.mean(x[0]),
+    "an attribute of a scalar": lambda x: x.sum().is_integer(),
     "errors that raise": lambda x: _divided(x, "raise"),
     "errors that raise in a function": lambda x: np.errstate(divide="raise")(lambda y: 1 / y)(
         x - x
@@ -339,8 +346,17 @@ def test_arrays(name: str) -> None:
     assert_matches(result if isinstance(result, tuple) else np.asarray(result), expected)
 
 
+def test_the_memory_of_arrays() -> None:
+    assert ARRAY.strides == X.strides and ARRAY.flags.c_contiguous and not ARRAY.flags.writeable
+    assert np.isfortran(ARRAY) is False
+    assert_matches(
+        np.asarray(ARRAY.astype(np.float32, order="C", casting="same_kind")), X.astype("f4")
+    )
+
+
 def test_arrays_refuse_what_numpy_refuses() -> None:
     for function in (
+        lambda a: a.astype(np.int32, casting="safe"),
         lambda a: np.clip(a, 1, 2, min=1),
         lambda a: np.linalg.norm(a[None], "fro"),
         lambda a: np.tensordot(a, a, axes=([0, 0], [1, 1])),

@@ -45,6 +45,19 @@ class Array(ArrayMethods, _core.ArrayBase):
         """The name of the device: "cpu", "metal" ..."""
         return self._device
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from an element to the next along each axis, of the elements in host memory."""
+        return to_host(self).strides
+
+    @property
+    def flags(self) -> Any:
+        """numpy.ndarray.flags of the elements in host memory, which is read-only: a write gives the
+        Array new memory."""
+        view = to_host(self)[...]
+        view.flags.writeable = False
+        return view.flags
+
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())
 

@@ -146,7 +146,7 @@ class Watch:
             traceback = traceback.tb_next
         module = traceback.tb_frame.f_globals.get("__name__") if traceback else None
         of_package = not is_library(module) and self.is_foreign(module)
-        return of_package or bool(re.search(r"(not|got) ['\"]?Tracer", str(error)))
+        return of_package or bool(re.search(r"(not|got|type|from) ['\"]?Tracer", str(error)))
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder."""

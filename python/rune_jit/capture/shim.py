@@ -225,9 +225,24 @@ def _isfortran(a: Any) -> bool:
     return _asarray(a).flags.fnc  # type: ignore[no-any-return]
 
 
+class _Broadcast(StandIn):
+    """Stands for a numpy.broadcast of traced arrays: it has the shapes, but not the elements."""
+
+    def __iter__(self) -> Any:
+        raise UnsupportedOpError("numpy.broadcast: cannot trace an iteration over its elements")
+
+    __next__ = __iter__
+
+    @property
+    def iters(self) -> Any:
+        return self.__iter__()
+
+
 def _broadcast(*args: Any) -> Any:
-    """numpy.broadcast, which takes no traced arrays: its shapes."""
-    return np.broadcast(*(np.empty(np.shape(x), bool) if contains_tracer(x) else x for x in args))
+    if not contains_tracer(args):
+        return np.broadcast(*args)
+    of_shapes = (np.empty(np.shape(x), bool) if contains_tracer(x) else x for x in args)
+    return _Broadcast(np.broadcast(*of_shapes))
 
 
 def _ndenumerate(arr: Any) -> Any:

@@ -14,6 +14,7 @@ from rune_jit.arrays.conversion import to_numpy
 from rune_jit.arrays.memory import to_host, to_memory
 from rune_jit.eager import operations
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
+from rune_jit.rules.writes import check_casting
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -69,9 +70,17 @@ def _array_function(
     return operations.call(func, args, kwargs)
 
 
-def _astype(self: Array, dtype: Any, *, copy: bool = True) -> Any:
-    """numpy.ndarray.astype with casting="unsafe"."""
+def _astype(
+    self: Array,
+    dtype: Any,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
+    """numpy.ndarray.astype; Arrays are in C order always."""
     wanted = np.dtype(dtype)
+    check_casting(self.dtype, wanted, casting)
     if wanted == self.dtype:
         return self.copy() if copy else self
     return operations.call(_cast, (self, wanted), {})

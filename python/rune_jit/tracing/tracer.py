@@ -228,12 +228,11 @@ class Tracer(ArrayMethods):
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
     def __getattr__(self, name: str) -> Any:
+        if self._storage.scalar and not name.startswith("_") and hasattr(self.__class__, name):
+            return getattr(self._element(name), name)
         if not name.startswith("_") and hasattr(np.ndarray, name):
             raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
         raise AttributeError(f"'Tracer' object has no attribute {name!r}")
-
-    def is_integer(self) -> Any:
-        self._concretization("is_integer", "write x == np.floor(x)")
 
 
 # By weak type.
