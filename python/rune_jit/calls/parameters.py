@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,11 +14,18 @@ class Parameters:
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._function = name
-        self.signature: inspect.Signature | None = None
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self.signature = None
         # What a ufunc's `out` may be depends on whether it is given by name.
-        if not isinstance(getattr(function, "__self__", function), np.ufunc):
-            with contextlib.suppress(TypeError, ValueError):
-                self.signature = inspect.signature(function)
+        if self.signature and isinstance(getattr(function, "__self__", function), np.ufunc):
+            parameters = [
+                p.replace(kind=p.KEYWORD_ONLY) if p.name == "out" else p
+                for p in self.signature.parameters.values()
+            ]
+            parameters.sort(key=lambda p: p.kind)
+            self.signature = self.signature.replace(parameters=parameters)
         self._all = list(self.signature.parameters.values()) if self.signature else []
         self.names = [p.name for p in self._all]
 

@@ -69,7 +69,8 @@ def _outer(a: Any, b: Any) -> Any:
 
 @implements(np.vdot)
 def _vdot(a: Any, b: Any) -> Any:
-    return np.dot(np.conjugate(np.ravel(a)), np.ravel(b))
+    a = np.ravel(a)
+    return np.dot(np.conjugate(a) if np.iscomplexobj(a) else a, np.ravel(b))
 
 
 @implements(np.tensordot)

@@ -55,7 +55,7 @@ def reduce_array(
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     if name == "sum" and is_float(value.dtype) and not given and _is_of_ones(a, axes):
         # Of one element each: NumPy adds it to 0.0, which makes -0.0 positive.
-        value = trace.builder.ufunc("add", [value, 0.0])[0]
+        value = trace.builder.ufunc("add", [value, 0.0], value.dtype)[0]
     result = Tracer(trace, value)
     if initial is NO_VALUE or initial is None:
         return result
