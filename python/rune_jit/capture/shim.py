@@ -21,7 +21,7 @@ from rune_jit import _core
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Ndarray, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host
-from rune_jit.rules.coercions import SAMPLES, as_shape
+from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
@@ -137,10 +137,10 @@ def _array(
         return result if result is object else known(result)
     if isinstance(object, Tracer):
         same = dtype is None or np.dtype(dtype) == object.dtype
-        result = object if same else object.astype(dtype)
-        if same and (copy or object._storage.scalar):
-            result = object.copy("K")
-            result._storage.scalar = False
+        if object._storage.scalar:  # what is no Python number any more, either
+            result = call_builder("astype", object, dtype or object.dtype, scalar=False)
+        else:
+            result = object.astype(dtype) if not same else object.copy("K") if copy else object
     elif not contains_traced(object):
         result = known(np.array(plain(object), dtype))
     else:

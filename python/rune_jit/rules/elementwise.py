@@ -112,6 +112,9 @@ def _part(name: str, x: Any) -> Tracer:
 def _imag(val: Any) -> Any:
     if np.iscomplexobj(val):
         return _part("imag", val)
+    if isinstance(val, Tracer) and val._storage.scalar:
+        zero = val.dtype.type(0)
+        return zero if require_trace().operand(val).weak is None else zero.item()
     zeros: Any = np.zeros_like(val)
     zeros._writeable = False
     return zeros

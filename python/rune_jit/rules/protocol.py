@@ -306,6 +306,8 @@ def _set_flat(self: Tracer, value: Any) -> None:
 
 
 def _conjugate(self: Tracer) -> Any:
+    if self.dtype.kind != "c":
+        return self  # as NumPy's arrays
     return operator("conjugate", (self,))
 
 

@@ -16,6 +16,7 @@ from rune_jit.rules.coercions import (
     as_flag,
     is_axis_of_scalar,
     is_float,
+    is_inexact,
 )
 from rune_jit.rules.statistics import degrees_removed, masked_variance, mean_of, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
@@ -53,7 +54,7 @@ def reduce_array(
         a, initial = _of_initial(a, axes, initial), NO_VALUE
     trace = require_trace()
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
-    if name == "sum" and is_float(value.dtype) and not given and _is_of_ones(a, axes):
+    if name == "sum" and is_inexact(value.dtype) and not given and _is_of_ones(a, axes):
         # Of one element each: NumPy adds it to 0.0, which makes -0.0 positive.
         value = trace.builder.ufunc("add", [value, 0.0], value.dtype)[0]
     result = Tracer(trace, value)

@@ -262,7 +262,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     for axis, (before, after) in enumerate(pairs):
         if before or after:
             value = _extended(trace.builder, value, axis, before, after, mode)
-    return Tracer(trace, value)
+    return Tracer(trace, value, scalar=False)
 
 
 def _padded(a: Any, pairs: list[tuple[int, int]], fill: Any) -> Tracer:
@@ -275,7 +275,7 @@ def _padded(a: Any, pairs: list[tuple[int, int]], fill: Any) -> Tracer:
         inside = builder.pad(builder.full(list(value.shape), True, np.dtype(bool)), pairs)
         other = builder.astype(trace.operand(fill), value.dtype)
         padded = builder.where(inside, padded, other)
-    return Tracer(trace, padded)
+    return Tracer(trace, padded, scalar=False)
 
 
 def _extended(builder: Any, value: Any, axis: int, before: int, after: int, mode: str) -> Any:

@@ -224,6 +224,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     new = converted(trace, source, x.shape, x.dtype)
     if where is not True:
         refuse_other_view("copyto", x, where)
-        mask = trace.builder.broadcast_to(trace.array(where), list(x.shape))
+        message = "could not broadcast where mask from shape {} into shape {}"
+        mask = converted(trace, where, x.shape, np.dtype(bool), message)
         new = trace.builder.where(mask, new, trace.operand(x))
     write(x, new)
