@@ -133,6 +133,9 @@ COMPILED = {
     "joined into": lambda x, n: np.concatenate(
         [x, x], out=np.zeros((4, 3), np.float32), casting="unsafe"
     ),
+    "joined into, with a dtype": lambda x, n: np.concatenate(
+        [x, x], out=np.zeros((4, 3)), dtype=np.float64
+    ),
     "a ufunc's casting": lambda x, n: np.add(x, n, dtype=np.int32, casting="unsafe"),
     "a ufunc's dtype": lambda x, n: np.add(x, n, dtype=np.int32),
     "grids": lambda x, n: (np.mgrid[0:n, 0:1:3j] * x[0, 0], np.ogrid[0:n, 0:n], np.mgrid[0:n]),

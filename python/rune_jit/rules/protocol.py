@@ -161,6 +161,10 @@ def _array_function(
         out = args[position]
         args = (*given[:position], None, *given[position + 1 :])
         given = (*given[:position], *given[position + 1 :])
+    if out is not None and func in (np.concatenate, np.stack) and kwargs.get("dtype") is not None:
+        raise TypeError(
+            "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
+        )
     if out is not None and func in _IN_DTYPE_OF_OUT:
         if len(given) > 2:  # the third parameter of all of them
             given = (*given[:2], out.dtype if given[2] is None else given[2], *given[3:])
