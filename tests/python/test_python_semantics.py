@@ -136,6 +136,10 @@ COMPILED = {
     "joined into, with a dtype": lambda x, n: np.concatenate(
         [x, x], out=np.zeros((4, 3)), dtype=np.float64
     ),
+    "extremes of complex numbers": lambda x, n: np.fmax.reduce(
+        np.array([1, np.nan, n]) + 0j * x[0]
+    ),
+    "complex weights": lambda x, n: np.histogram(x, bins=n, weights=x * 1j)[0],
     "a ufunc's casting": lambda x, n: np.add(x, n, dtype=np.int32, casting="unsafe"),
     "a ufunc's dtype": lambda x, n: np.add(x, n, dtype=np.int32),
     "grids": lambda x, n: (np.mgrid[0:n, 0:1:3j] * x[0, 0], np.ogrid[0:n, 0:n], np.mgrid[0:n]),
@@ -216,6 +220,7 @@ VALUES = {
     "the nearest integer": lambda x: round(x.sum()),
     "whether an argument may be written to": lambda x: (x, x.flags.writeable),
     "elements of a broadcast": lambda x: list(np.broadcast(x, x[0])),
+    "a tensor inverted": lambda x: np.linalg.tensorinv(np.eye(6).reshape(2, 3, 6) * x[1, 1], 2),
     "a rational number": lambda x: statistics.mean(x[0]),
     "an attribute of a scalar": lambda x: x.sum().is_integer(),
     "errors that raise": lambda x: _divided(x, "raise"),

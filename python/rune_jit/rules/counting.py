@@ -163,6 +163,7 @@ def _histogram(
     refuse_unless(not is_rare and not contains_traced(range), "histogram of this kind")
     if weights is not None:
         weights = traced(weights)
+        refuse_unless(not np.iscomplexobj(weights), "histogram with complex weights")
         refuse_unless(weights.shape == np.shape(a), "histogram of these weights")
         weights = np.ravel(weights)
     a = np.ravel(a)

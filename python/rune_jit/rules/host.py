@@ -142,7 +142,9 @@ def call_on_host(
     if not answers:
         trace.need_numbers(values)
         first = errors[0]
-        if isinstance(first, RuneJitError) or len({(type(e), str(e)) for e in errors}) == 1:
+        is_of_shape = not isinstance(first, np.linalg.LinAlgError) or "must be" in str(first)
+        is_the_same = len({(type(e), str(e)) for e in errors}) == 1
+        if isinstance(first, RuneJitError) or (is_the_same and is_of_shape):
             raise first
         raise UnsupportedOpError(
             f"{name}: cannot trace this call (it was called with made-up values to find the shape"

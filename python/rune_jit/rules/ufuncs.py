@@ -170,6 +170,7 @@ def _reduce(
     where: Any = True,
 ) -> Tracer:
     if ufunc in _IGNORING_NAN:
+        refuse_unless(not np.iscomplexobj(a), f"{ufunc.__name__}.reduce of complex numbers")
         return _reduce_ignoring_nan(ufunc, a, axis, dtype, keepdims, initial, where)  # type: ignore[no-any-return]
     name = _REDUCTIONS.get(ufunc)
     if name is None:
