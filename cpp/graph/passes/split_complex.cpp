@@ -1,4 +1,5 @@
 // Complex values as pairs of real ones.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -113,18 +114,41 @@ class Splitter {
 
   // One contraction of real numbers: sums over k of (ar br - ai bi, ar bi + ai br) are sums over k
   // and the two parts of a, which lie side by side in memory, of products with rows
-  // (br, bi) and (-bi, br). Its results lie in memory as those of the complex one do.
+  // (br, bi) and (-bi, br). Its results lie in memory as those of the complex one do. Where they
+  // can, the axes of the parts join their neighbours, so that a product of matrices stays one.
   Parts contract(const Node& node) {
-    const auto* contract = node.as<Contract>();
-    const Value a = stored(node.inputs[0]);
+    const auto& [contract, batch] = *node.as<Contract>();
+    const auto rank_a = static_cast<int64_t>(graph_[node.inputs[0]].shape().size());
+    const auto rank_b = static_cast<int64_t>(graph_[node.inputs[1]].shape().size());
+    const bool joins_rows = contract.size() == 1 && contract[0].first == rank_a - 1;
+    const int64_t rows =
+        joins_rows ? contract[0].second + 1 : rank_b;  // the axis of a's parts in b
     const auto [real, imag] = parts(node.inputs[1]);
-    const Value b = stack(stack(real, b_.alu(AluOp::Neg, {imag})), stack(imag, real));
-    const auto rank = [&](size_t i) {
-      return static_cast<int64_t>(graph_[node.inputs[i]].shape().size());
-    };
-    Pairs pairs = contract->contract;
-    pairs.emplace_back(rank(0), rank(1));
-    return unstack(b_.contract(a, b, std::move(pairs), contract->batch));
+    const Value of_real = stack(real, b_.alu(AluOp::Neg, {imag}), rows);
+    Value b = stack(of_real, stack(imag, real, rows), rank_b + 1);
+    const auto is_last = [&](const auto& pair) { return pair.second == rank_b - 1; };
+    const bool joins_columns = rank_b > 0 && rows <= rank_b - 1 &&
+                               std::none_of(contract.begin(), contract.end(), is_last) &&
+                               std::none_of(batch.begin(), batch.end(), is_last);
+    if (joins_columns) b = join(b, rank_b);
+    Value a = stored(node.inputs[0]);
+    Pairs pairs = contract;
+    if (joins_rows) {
+      a = join(a, rank_a - 1);
+      b = join(b, rows - 1);
+    } else {
+      pairs.emplace_back(rank_a, rank_b);
+    }
+    return unstack(
+        b_.reshape(b_.contract(a, b, std::move(pairs), batch), stacked_type(node).shape));
+  }
+
+  // x with the axes `axis` and the next as one.
+  Value join(Value x, int64_t axis) {
+    Shape shape = b_.shape(x);
+    shape[axis] = product("contract", shape[axis], shape[axis + 1]);
+    shape.erase(shape.begin() + axis + 1);
+    return b_.reshape(x, std::move(shape));
   }
 
   // Complex values in memory: an axis of the two parts comes last.
@@ -134,10 +158,10 @@ class Splitter {
     return {real_of(node.dtype()), std::move(shape), node.meta.device};
   }
 
-  Value stack(Value x, Value y) {
+  // x and y along a new axis.
+  Value stack(Value x, Value y, int64_t axis) {
     Shape shape = b_.shape(x);
-    shape.push_back(1);
-    const auto axis = static_cast<int64_t>(shape.size()) - 1;
+    shape.insert(shape.begin() + axis, 1);
     return b_.cat({b_.reshape(x, shape), b_.reshape(y, shape)}, axis);
   }
 
@@ -155,7 +179,8 @@ class Splitter {
   Value stored(Value v) {
     if (!is_split(v)) return whole_[v.id];
     Value& known = stacks_[parts(v)];
-    if (!known.valid()) known = stack(parts(v).first, parts(v).second);
+    const auto rank = static_cast<int64_t>(graph_[v].shape().size());
+    if (!known.valid()) known = stack(parts(v).first, parts(v).second, rank);
     return known;
   }
 
