@@ -331,22 +331,6 @@ Real is_true(Complex x) {
   return (x.re != number(x.re, 0)) | (x.im != number(x.im, 0));
 }
 
-Real logical_not(Complex x) {
-  return !is_true(x);
-}
-
-Real logical_and(Complex x, Complex y) {
-  return is_true(x) & is_true(y);
-}
-
-Real logical_or(Complex x, Complex y) {
-  return is_true(x) | is_true(y);
-}
-
-Real logical_xor(Complex x, Complex y) {
-  return apply(AluOp::Xor, is_true(x), is_true(y));
-}
-
 // A function of one or two complex numbers, of which one is null.
 struct Row {
   Complex (*unary)(Complex) = nullptr;
@@ -395,10 +379,6 @@ const std::unordered_map<std::string_view, Row>& rows() {
       {"isnan", has_nan},
       {"isinf", has_inf},
       {"isfinite", is_finite},
-      {"logical_not", logical_not},
-      {"logical_and", logical_and},
-      {"logical_or", logical_or},
-      {"logical_xor", logical_xor},
   };
   return table;
 }

@@ -280,8 +280,10 @@ Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
     }
     return ufunc(t, name, converted);
   }
+  // These know complex operands themselves.
+  const bool takes_complex = name == "power" || name.starts_with("logical_");
   for (const Operand& x : operands)
-    if (is_complex(dtype_of(t, x)) && name != "power") return complex_ufunc(t, name, operands);
+    if (is_complex(dtype_of(t, x)) && !takes_complex) return complex_ufunc(t, name, operands);
   if (is_composed) return found->second.function(t, operands);
   return {alu_ufunc(t, *op, operands)};
 }
