@@ -294,6 +294,11 @@ void bind_dispatch(py::module_& m) {
         return broken;
       },
       py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
+  m.def(
+      "check",
+      [](const py::tuple& what, const py::object& value) { return Check::of(what).passes(value); },
+      py::arg("what"), py::arg("value"),
+      "Raises the error of a check (compiled_call.h) of a value that a program computed.");
   m.def("static_leaves", &static_leaves, py::arg("leaves"),
         "Positions of the leaves that are neither arrays nor numbers that a program takes.");
   py::class_<CallKey>(m, "CallKey")

@@ -355,7 +355,22 @@ void bind_graph(py::module_& m) {
       py::arg("text"), "Reads a graph's text. Raises ParseError with line and column.");
 
   Class c(m, "GraphBuilder", "A graph under construction; its methods are NumPy's functions.");
-  c.def(py::init<>())
+  c.def(py::init([](bool counts_uses) {
+          auto graph = std::make_shared<PyGraph>();
+          if (counts_uses) graph->uses = std::make_shared<graph::numpy::Uses>();
+          return graph;
+        }),
+        py::arg("counts_uses") = false)
+      .def("__len__", [](const PyGraph& g) { return g.size(); })
+      .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
+      .def(
+          "take_checks",
+          [](PyGraph& g) {
+            py::list result = checks(g);
+            g.checks.clear();
+            return result;
+          },
+          "`checks`, which are forgotten.")
       .def(
           "python_bool",
           [](PyGraph& g, py::handle x) {

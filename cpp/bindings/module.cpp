@@ -7,6 +7,7 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_errors(m);
   rune::bindings::bind_types(m);
   rune::bindings::bind_graph(m);
+  rune::bindings::bind_segments(m);
   rune::bindings::bind_array(m);
   rune::bindings::bind_executable(m);
   rune::bindings::bind_dispatch(m);

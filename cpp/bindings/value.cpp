@@ -18,6 +18,7 @@ struct ValueObject {
   PyObject* dtype;
   PyObject* weak;
   Operand operand;
+  std::shared_ptr<graph::numpy::Uses> uses;  // null if they are not counted
 };
 
 PyTypeObject* value_type = nullptr;  // lives as long as the process
@@ -32,6 +33,11 @@ void dealloc(PyObject* self) {
   Py_DECREF(value->shape);
   Py_DECREF(value->dtype);
   Py_DECREF(value->weak);
+  if (value->uses) {
+    const auto use = value->uses->find(value->operand.value.id);
+    if (--use->second == 0) value->uses->erase(use);
+  }
+  value->uses.~shared_ptr();
   value->operand.~Operand();
   type->tp_free(self);
   Py_DECREF(type);  // of a heap type each instance holds a reference
@@ -97,6 +103,8 @@ PyValue::PyValue(const graph::numpy::TracedGraph& graph, const Operand& operand,
   value->dtype = dtype.release().ptr();
   value->weak = py::handle(weak_name(operand.weak)).inc_ref().ptr();
   new (&value->operand) Operand(operand);
+  new (&value->uses) std::shared_ptr<graph::numpy::Uses>(is_node ? graph.uses : nullptr);
+  if (value->uses) ++(*value->uses)[operand.value.id];
   m_ptr = object;
 }
 

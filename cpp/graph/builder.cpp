@@ -54,6 +54,12 @@ std::optional<Scalar> Builder::splat(Value v) const {
   return root.valid() ? std::optional((*this)[root].as<Const_Scalar>()->value) : std::nullopt;
 }
 
+void Builder::make_argument(Value v) {
+  Node& node = graph_.nodes[v.id];
+  node.payload = Placeholder{num_placeholders_++};
+  node.inputs.clear();
+}
+
 Value Builder::placeholder(DType dtype, Shape shape) {
   return add(Placeholder{num_placeholders_}, {}, {dtype, std::move(shape), std::nullopt});
 }

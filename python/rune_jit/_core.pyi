@@ -18,15 +18,18 @@ __all__: list[str] = [
     "GraphBuilder",
     "Lowered",
     "NodeBuilder",
+    "Segment",
     "Size",
     "Value",
     "alu_ops",
     "broken_guards",
     "built_in_cpu_figures",
     "calibration_options",
+    "check",
     "compile_kernel",
     "cpu_figures",
     "current_trace",
+    "cut_segment",
     "default_device",
     "describe_options",
     "dtypes",
@@ -39,6 +42,7 @@ __all__: list[str] = [
     "is_supported_dtype",
     "lower",
     "make_array",
+    "mark_stored",
     "measure_cpu",
     "node_kinds",
     "parse_graph",
@@ -83,7 +87,8 @@ class GraphBuilder:
     """
     A graph under construction; its methods are NumPy's functions.
     """
-    def __init__(self) -> None: ...
+    def __init__(self, counts_uses: bool = False) -> None: ...
+    def __len__(self) -> int: ...
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
@@ -198,6 +203,10 @@ class GraphBuilder:
         arg1: typing.Any,
         arg2: typing.SupportsInt | typing.SupportsIndex | None,
     ) -> typing.Any: ...
+    def take_checks(self) -> list:
+        """
+        `checks`, which are forgotten.
+        """
     def threefry(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def transpose(
         self,
@@ -224,6 +233,47 @@ class GraphBuilder:
     def guards(self) -> list:
         """
         (input, dtype) for a Python int that must fit the dtype, (input, None) for a number that must not be zero.
+        """
+    @property
+    def has_checks(self) -> bool: ...
+
+class Segment:
+    """
+    A part of a graph under construction that runs before the rest.
+    """
+    def __len__(self) -> int: ...
+    def constant(
+        self, i: typing.SupportsInt | typing.SupportsIndex
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        A constant as a 0-d array.
+        """
+    def graph(
+        self, arguments: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+    ) -> Graph:
+        """
+        The program, whose arguments are the inputs, then the constants at these positions.
+        """
+    @property
+    def constants(self) -> bytes:
+        """
+        The constants, 16 bytes each.
+        """
+    @property
+    def held(self) -> list[int]: ...
+    @property
+    def inputs(self) -> list[int]: ...
+    @property
+    def numpy_ns(self) -> float:
+        """
+        An estimate of NumPy's time for it.
+        """
+    @property
+    def outputs(self) -> list[int]: ...
+    @property
+    def structure(self) -> str:
+        """
+        Segments of one structure differ in constants only.
         """
 
 class ArrayBase:
@@ -428,7 +478,7 @@ class Size:
     def __int__(self, *args, **options): ...
     def __invert__(self): ...
     def __ior__(self, other: typing.Any) -> typing.Any: ...
-    def __ipow__(self, other: typing.Any) -> typing.Any: ...
+    def __ipow__(self, other: typing.Any, modulus: typing.Any = None) -> typing.Any: ...
     def __irshift__(self, other: typing.Any) -> typing.Any: ...
     def __isub__(self, other: typing.Any) -> typing.Any: ...
     def __itruediv__(self, other: typing.Any) -> typing.Any: ...
@@ -443,7 +493,7 @@ class Size:
     def __neg__(self): ...
     def __or__(self, other: typing.Any) -> typing.Any: ...
     def __pos__(self): ...
-    def __pow__(self, other: typing.Any) -> typing.Any: ...
+    def __pow__(self, other: typing.Any, modulus: typing.Any = None) -> typing.Any: ...
     def __radd__(self, other: typing.Any) -> typing.Any: ...
     def __rand__(self, other: typing.Any) -> typing.Any: ...
     def __rdivmod__(self, *args, **options): ...
@@ -515,6 +565,11 @@ def calibration_options() -> tuple[str, str]:
     RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.
     """
 
+def check(what: tuple, value: typing.Any) -> bool:
+    """
+    Raises the error of a check (compiled_call.h) of a value that a program computed.
+    """
+
 def compile_kernel(text: str, device: str) -> Executable:
     """
     The program of one kernel of the Lowered IR.
@@ -528,6 +583,13 @@ def cpu_figures() -> dict[str, float]:
 def current_trace(*args, **kwargs):
     """
     The innermost trace that runs on this thread, or None.
+    """
+
+def cut_segment(
+    builder: GraphBuilder, wanted: collections.abc.Sequence[typing.Any], in_memory: dict
+) -> Segment:
+    """
+    The Segment that computes these values, and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. The builder must have been made with counts_uses.
     """
 
 def default_device() -> str: ...
@@ -579,6 +641,11 @@ def lower(
     """
 
 def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...
+def mark_stored(builder: GraphBuilder, segment: Segment) -> None:
+    """
+    Makes the outputs of a segment, which has run, arguments of later ones.
+    """
+
 def measure_cpu() -> dict[str, float]:
     """
     Measures the figures of the CPU, in some 25 ms.

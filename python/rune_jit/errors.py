@@ -16,6 +16,7 @@ __all__ = [
     "ParseError",
     "RuneJitError",
     "StateChangedError",
+    "ThreadStartedError",
     "TracerLeakError",
     "UnsupportedOpError",
 ]
@@ -73,6 +74,10 @@ class UnsupportedOpError(_Refusal, NotImplementedError):
 class StateChangedError(UnsupportedOpError):
     """A traced function changed a global, an attribute or an item of a container. (At another call
     it may find nothing to change.)"""
+
+
+class ThreadStartedError(UnsupportedOpError):
+    """A traced function started a thread, in which there is no trace."""
 
 
 class ConcretizationError(_Refusal, TypeError):

@@ -275,9 +275,10 @@ def install_operators(
     for name in (*BINARY, "matmul", "divmod"):
         operators[f"__{name}__"] = binary(name, False)
         operators[f"__r{name}__"] = binary(name, True)
-    operators["__pow__"] = _with_modulus(operators["__pow__"])
     for name in (*BINARY, "matmul"):
         operators[f"__i{name}__"] = in_place(name)
+    for name in ("__pow__", "__ipow__"):
+        operators[name] = _with_modulus(operators[name])
     for name, operator in operators.items():
         operator.__name__ = name
         setattr(kind, name, operator)

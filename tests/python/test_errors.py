@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import warnings
 from typing import Any
 
@@ -116,18 +117,33 @@ UNTRACEABLE = [
 
 
 @pytest.mark.parametrize("function", UNTRACEABLE)
-def test_what_cannot_be_traced_runs_on_numpy(function: Any) -> None:
+def test_what_cannot_be_traced_runs_at_its_place(function: Any) -> None:
+    jitted = rune_jit.jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (X, X + 1):
+            np.testing.assert_allclose(jitted(x), function(x), rtol=1e-12)
+    assert jitted.cache_info().segmented == 1
+    assert jitted.cache_info().misses == 1
+
+
+def test_what_runs_on_numpy_as_a_whole() -> None:
+    def function(x: Any) -> Any:
+        threading.Thread(target=len, args=([],)).start()
+        return x + 1
+
     jitted = rune_jit.jit(function)
     with pytest.warns(JitFallbackWarning, match="runs on NumPy") as record:
         np.testing.assert_array_equal(jitted(X), function(X))
     assert len(record) == 1
     assert record[0].filename == __file__
-    assert record[0].lineno == inspect.getsourcelines(function)[1]
+    assert record[0].lineno == inspect.getsourcelines(function)[1] + 1
     with warnings.catch_warnings():  # once: later calls go straight to NumPy
         warnings.simplefilter("error")
         np.testing.assert_array_equal(jitted(X + 1), function(X + 1))
     assert jitted.cache_info().fallbacks == 1
     assert jitted.cache_info().misses == 1
+    assert jitted.explain().startswith("function: on NumPy: threading.Thread: cannot trace")
 
 
 def test_fallback_modes() -> None:

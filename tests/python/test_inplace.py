@@ -436,7 +436,5 @@ def test_writes_to_what_was_reshaped_from_a_read_only_array() -> None:
     for given in (x, np.broadcast_to(x[:1], (4, 2))):
         with pytest.raises(rune_jit.UnsupportedOpError, match="read-only"):
             jitted(given)
-    with pytest.warns(rune_jit.JitFallbackWarning):
-        np.testing.assert_array_equal(rune_jit.jit(function)(given), function(given))
-    with pytest.raises(ValueError, match="read-only"), pytest.warns(rune_jit.JitFallbackWarning):
+    with pytest.raises(ValueError, match="read-only"):
         rune_jit.jit(function)(x)

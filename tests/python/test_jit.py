@@ -40,7 +40,7 @@ def test_a_function_is_traced_once_a_signature(jit: Any) -> None:
     f(X[:1])
     f(X[:, ::2])
     assert traces == [(2, 3), (2, 3), (1, 3), (2, 2)]
-    assert f.cache_info() == (2, 4, 0, 4, 0)
+    assert f.cache_info() == (2, 4, 0, 4, 0, 0)
     f.clear_cache()
     f(X)
     assert len(traces) == 5

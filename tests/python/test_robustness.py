@@ -430,9 +430,11 @@ def test_messages(case: int) -> None:
 def test_this_file_is_the_users_line(tmp_path: Path) -> None:
     """Warnings of a fallback name the file and line of the user's code."""
     module = tmp_path / "user_code.py"
-    module.write_text("import numpy as np\n\ndef f(x):\n    y = x + 1\n    return np.unique(y)\n")
+    module.write_text(
+        "import threading\n\ndef f(x):\n    y = x + 1\n    threading.Thread()\n    return y\n"
+    )
     namespace: dict[str, Any] = {}
     exec(compile(module.read_text(), str(module), "exec"), namespace)
-    with pytest.warns(JitFallbackWarning, match="unique") as record:
+    with pytest.warns(JitFallbackWarning, match="Thread") as record:
         rune_jit.jit(namespace["f"])(X)
     assert (record[0].filename, record[0].lineno) == (str(module), 5)

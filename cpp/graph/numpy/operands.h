@@ -8,10 +8,12 @@
 
 #include <complex>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -76,8 +78,12 @@ struct IndexCheck {
   Dim size;
 };
 
+// How many holders there are of each value of a graph, by id.
+using Uses = std::unordered_map<uint32_t, int64_t>;
+
 // A graph under construction, and what its trace has found about the values.
 struct TracedGraph : Builder {
+  std::shared_ptr<Uses> uses;  // null if nobody asks which values are held
   std::vector<ScalarGuard> guards;
   // One for each read through traced indices that are not known to be in range.
   std::vector<IndexCheck> checks;

@@ -12,7 +12,7 @@ from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.capture.guards import is_foreign_array
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import AxisSize
 from rune_jit.tracing.tracer import Tracer
@@ -120,7 +120,7 @@ def _check_leaf(
             f" ({_owner(arguments, position, receiver)})\nhint: pass numpy.asarray(...) of it"
         )
     if isinstance(leaf, USED_ONCE):
-        raise UnsupportedOpError(
+        raise StateChangedError(
             f"{name}: cannot trace an argument of {type(leaf).__name__}"
             f" ({_owner(arguments, position, receiver)}; it can be used once only)\n"
             "hint: pass a list"

@@ -6,6 +6,7 @@ import functools
 import sys
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import (
     TYPE_CHECKING,
@@ -30,6 +31,7 @@ from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.parameters import Parameters
+from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import is_dtype
 from rune_jit.errors import (
@@ -38,9 +40,11 @@ from rune_jit.errors import (
     JitFallbackWarning,
     ResultsChangedError,
     StateChangedError,
+    ThreadStartedError,
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site
+from rune_jit.tracing.segments import Programs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,6 +77,7 @@ class CacheInfo(NamedTuple):
     fallbacks: int  # signatures that run on NumPy
     size: int  # signatures known
     evictions: int  # signatures forgotten because there were too many
+    segmented: int = 0  # signatures that run in segments
 
 
 # How often a signature is traced again because a size that depends on data has changed.
@@ -82,8 +87,25 @@ _MOST_REFUTED = 8
 class _Fallback:
     """A signature whose function runs on NumPy."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
         self.last_used = _core.CompiledCall.tick()
+        self.reason = reason
+
+
+def _way(entry: Any) -> tuple[str, str]:
+    """How the calls of a signature run, in a word and in a line."""
+    if isinstance(entry, _Fallback):
+        return "NumPy", f"on NumPy: {_first_line(entry.reason)}"
+    if not isinstance(entry, Segmented):
+        return "program", "as one program"
+    if entry.runs_on_numpy:
+        return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
+    programs = f"{len(entry.programs)} programs"
+    return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
@@ -120,6 +142,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._constants = Constants()
+        self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
+        # Of segments, by signature: one for all values of the signature's constants.
+        self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
         self._hits = self._misses = 0
         self._warned: set[Any] = set()
 
@@ -182,9 +207,26 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
         entries = self._cache.entries()
-        fallbacks = sum(isinstance(entry, _Fallback) for entry in entries)
+        ways = [_way(entry)[0] for entry in entries]
         hits = self._hits + self._fast_hits
-        return CacheInfo(hits, self._misses, fallbacks, len(entries), self._cache.evictions)
+        evictions, segmented = self._cache.evictions, ways.count("segments")
+        return CacheInfo(
+            hits, self._misses, ways.count("NumPy"), len(entries), evictions, segmented
+        )
+
+    def explain(self) -> str:
+        """How calls run, one line a known signature: as a program, in segments or on NumPy, and
+        why. (`lower(...).explain()` says what a program does.)
+
+        >>> import numpy as np, rune_jit
+        >>> f = rune_jit.jit(lambda x: x if x.sum() > 0 else -x)
+        >>> f(np.ones(3))
+        array([1., 1., 1.])
+        >>> print(f.explain())  # doctest: +ELLIPSIS
+        <lambda>: in segments (2 programs): bool: cannot take the value of a traced array ...
+        """
+        entries = [*self._cache.entries(), *([self._unkeyed] if self._unkeyed else [])]
+        return "\n".join(f"{self._name}: {_way(entry)[1]}" for entry in entries)
 
     def clear_cache(self) -> None:
         """Forgets every signature."""
@@ -193,6 +235,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._changed_state.clear()
         self._refuted.clear()
         self._constants.clear()
+        self._unkeyed = None
         self._warned.clear()
 
     # One call.
@@ -215,12 +258,19 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         try:
             call = self._take_apart(args, kwargs)
         except UnsupportedOpError as error:
-            self._fall_back(error)
-            return self._eager_call(args, kwargs)
+            if self._fallback == "error" or not isinstance(error, StateChangedError):
+                self._fall_back(error)
+                return self._eager_call(args, kwargs)
+            if self._unkeyed is None:
+                self._unkeyed = self._segmented(error)
+            return self._unkeyed.call(args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             call, entry, fresh = self._entry(call)
             if entry is None:
                 return self._eager_call(args, kwargs)
+            if isinstance(entry, Segmented):
+                self._hits += not fresh
+                return entry.call(args, kwargs)
             if isinstance(entry, _Fallback):
                 entry.last_used = _core.CompiledCall.tick()
                 return self._eager_call(args, kwargs)
@@ -276,8 +326,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(error, StateChangedError) and call.key not in self._changed_state:
                 self._changed_state.add(call.key)
                 return None
-            self._fall_back(error)
-            return _Fallback()
+            if self._fallback == "error" or isinstance(error, ThreadStartedError):
+                self._fall_back(error)
+                return _Fallback(str(error))
+            return self._segmented(error, call.signature)
         return self._bind(call, traced, executable)
 
     def _traced(self, call: Call) -> tuple[Call, Traced]:
@@ -334,6 +386,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             traced.checks,
             device,
         )
+
+    def _segmented(self, error: Exception, signature: Any = None) -> Segmented:
+        """What runs calls of a signature for which there is no program."""
+        programs = self._programs.get(signature)
+        if programs is None:
+            programs = Programs(self._device or _core.default_device())
+            self._programs[signature] = programs
+        return Segmented(self._fn, self._name, programs, str(error))
 
     def _fall_back(self, error: UnsupportedOpError | ConcretizationError) -> None:
         """Warns that a signature runs on NumPy; raises under fallback="error"."""

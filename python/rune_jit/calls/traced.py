@@ -15,7 +15,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import USED_ONCE, Call
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.errors import UnsupportedOpError, noted_refusals
+from rune_jit.errors import ConcretizationError, UnsupportedOpError, noted_refusals
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.sizes import Size
@@ -67,7 +67,8 @@ def trace_call(
             raise
         except Exception as error:
             stood_in = captured_are_traced and bool(trace.stand_ins)
-            if stood_in or trace.has_guessed or isinstance(error, UnsupportedOpError):
+            refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
+            if stood_in or trace.has_guessed or refused:
                 watch.restore()
             if trace.has_guessed:  # the error may be of the guess alone
                 return trace_call(fn, name, call, run, guesses=False)
@@ -121,6 +122,12 @@ def _trace_once(
         try:
             result = trace.rebind(fn)(*args, **kwargs)
             raise_what_was_caught()
+            if trace.has_checks and trace.rebind.may_handle_errors():
+                raise UnsupportedOpError(
+                    f"{trace.name}: cannot trace a function that may handle errors of indices and"
+                    " sizes (they are known only when the program runs)\n"
+                    "hint: use indices that are in bounds, or np.clip, outside of try and with"
+                )
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]

@@ -16,7 +16,9 @@ from rune_jit.capture.stand_ins import StandIn
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.known import run_known
-from rune_jit.tracing.tracer import contains_traced
+from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.tracer import Tracer, contains_traced
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -45,6 +47,16 @@ class OnHost(StandIn):
         if not contains_traced(args) and not contains_traced(kwargs):
             return run_known(self._real, args, kwargs)
         function = functools.partial(_pure, self._real, self._name)
+        trace = require_trace()
+        if isinstance(trace, SegmentedTrace):
+            try:
+                return host.run_now(trace, function, args, kwargs)
+            except ResultsChangedError:  # it gets the arrays themselves, then
+                both: Any = (args, kwargs)
+                for leaf in optree.tree_leaves(both):
+                    if isinstance(leaf, Tracer) and not leaf._storage.scalar:
+                        trace.expose(leaf)
+                return host.run_now(trace, self._real, args, kwargs)
         others = (host._ones, host._eye, host._various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
         if any(0 in np.shape(x) for x in optree.tree_leaves(results)):

@@ -23,6 +23,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import StateChangedError, UnsupportedOpError
+from rune_jit.tracing.tracer import contains_tracer
 
 # (kind, holder, name, value), as cpp/bindings/guards.h says.
 Guard = tuple[str, Any, Any, Any]
@@ -395,12 +396,28 @@ class Watch:
             self._random.set_state(source, state)
 
 
+class Unwatched(Watch):
+    """Notes nothing: for a trace that no later call repeats."""
+
+    def __init__(self, function: Any) -> None:
+        self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+
+    def _note(self, *args: Any) -> None:
+        pass
+
+    guard = guard_item = learn = look = _note  # type: ignore[assignment]
+
+    def guard_function(self, function: types.FunctionType) -> list[Any]:
+        return []
+
+
 def _is_broken(*guard: Any) -> bool:
     return bool(_core.broken_guards([guard]))
 
 
 def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
-    """Names what has changed if a guard does not hold. None if a container has only grown."""
+    """Names what has changed if a guard does not hold. None if a container has only grown, by
+    other things than traced values."""
     if kind == "equal":
         return None
     if kind != "items":
@@ -409,7 +426,10 @@ def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
         kept: Any = {key: holder[key] for key in value if key in holder}
     else:
         kept = list(holder)[: len(value)]
-    return f"elements of a {type(holder).__name__}" if _is_broken(kind, kept, name, value) else None
+    if _is_broken(kind, kept, name, value):
+        return f"elements of a {type(holder).__name__}"
+    new = holder.values() if isinstance(holder, dict) else holder
+    return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
 
 
 def _function_of(raw: Any) -> types.FunctionType | None:

@@ -23,7 +23,9 @@ from rune_jit.capture.shim import (
     replacements,
 )
 from rune_jit.capture.stand_ins import refuse_identity
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.host import Vectorized
+from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -39,18 +41,25 @@ class _Globals(dict[str, Any]):
         self.real = real
         self._before = dict(self)
         self._read: set[str] = BUILTINS.keys() - real.keys()
-        self._rebinder = rebinder
+        self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
         if name not in self._read:
             self._read.add(name)
-            if (
-                name in self._before and value is self._before[name]
-            ):  # the trace has not assigned it
+            # The trace has not assigned it, and runs.
+            if self._rebinder and name in self._before and value is self._before[name]:
                 value = self._rebinder.read(self.real, name, value)
                 self[name] = self._before[name] = value
         return value
+
+    def forget(self) -> None:
+        """Makes these the module's globals, for functions that outlive the trace."""
+        self.clear()
+        self.update(self.real)
+        self._before = dict(self.real)
+        self._read = set(self.real)
+        self._rebinder = None
 
     def assigned(self) -> dict[str, Any]:
         """What the trace has assigned."""
@@ -61,8 +70,9 @@ class _Globals(dict[str, Any]):
 class Rebinder:
     """Copies functions of one trace, with copies of their globals and cells."""
 
-    def __init__(self, trace: Trace, watch: Watch) -> None:
+    def __init__(self, trace: Trace, watch: Watch, copies_holders: bool = True) -> None:
         self._trace = trace
+        self._copies_holders = copies_holders  # containers and objects that hold arrays
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
@@ -87,7 +97,12 @@ class Rebinder:
         known = self._copies.get(id(function))
         if known is not None:
             return known[1]
-        refuse_identity(function.__code__)
+        try:
+            refuse_identity(function.__code__)
+        except UnsupportedOpError:
+            if self._trace.is_segmented and self._copies:
+                return function  # the call has begun: as it is, then
+            raise
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         copy = types.FunctionType(
             function.__code__,
@@ -122,6 +137,21 @@ class Rebinder:
             if copied.cell_contents is not inside:
                 cell.cell_contents = _outside(copied.cell_contents)
 
+    def may_handle_errors(self) -> bool:
+        """Whether one of the functions has a `try` or `with` statement."""
+        functions = (copy for copy, _ in self._copies.values())
+        codes = (getattr(function, "__code__", None) for function in functions)
+        return any(code is not None and may_handle_errors(code) for code in codes)
+
+    def forget(self) -> None:
+        """Gives functions that outlive the trace the globals of their module."""
+        for copy in self._globals.values():
+            copy.forget()
+        for _, copied, _ in self._cells:
+            copied.cell_contents = _outside(copied.cell_contents)
+        self._copies.clear()
+        self._cells.clear()
+
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
         """What stands for the value of a name of a module in the trace, which reads it now."""
         if self._watch.is_foreign(names.get("__name__")):
@@ -153,7 +183,7 @@ class Rebinder:
             return self(value)
         if isinstance(value, np.errstate):
             names = ("all", "divide", "over", "under", "invalid")
-            refuse_reports({name: getattr(value, f"_{name}", None) for name in names})
+            refuse_reports(self._trace, {name: getattr(value, f"_{name}", None) for name in names})
         if isinstance(value, np.vectorize):
             self._watch.look(value.pyfunc)
             return Vectorized(value)
@@ -161,7 +191,7 @@ class Rebinder:
             return self._view_of(value)
         if not self._trace.captured_are_traced:
             return value
-        if is_copied(value):
+        if self._copies_holders and is_copied(value):
             return self._copy_of_holder(value)
         is_array = isinstance(value, (np.ndarray, _core.ArrayBase))
         return self._trace.stand_in(value) if is_array and is_replaceable(value) else value

@@ -19,12 +19,13 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Ndarray, Scalar, StandIn, Type
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import ThreadStartedError, UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import layout
 from rune_jit.tracing.trace import Trace
@@ -263,26 +264,31 @@ def _of_plain(name: str) -> Callable[..., Any]:
 _REPORTS = ("raise", "call", "print", "log")
 
 
-def refuse_reports(settings: dict[str, Any]) -> None:
-    """Raises UnsupportedOpError if NumPy reports floating-point errors other than by warnings."""
+def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
+    """Raises UnsupportedOpError if NumPy reports floating-point errors other than by warnings, or
+    lets NumPy go on where that is possible."""
     for name, how in settings.items():
         if how in _REPORTS:
-            raise UnsupportedOpError(
+            refusal = (
                 f"numpy.errstate: cannot trace {name}={how!r} (compiled code reports no"
                 " floating-point errors)"
             )
+            if isinstance(trace, SegmentedTrace):
+                trace.give_up(refusal)
+            else:
+                raise UnsupportedOpError(refusal)
 
 
 def _errstate(**kwargs: Any) -> Any:
     if not _outside_trace():
-        refuse_reports(kwargs)
+        refuse_reports(require_trace(), kwargs)
     return np.errstate(**kwargs)
 
 
 def _seterr(*args: Any, **kwargs: Any) -> Any:
     if not _outside_trace():
         names = ("all", "divide", "over", "under", "invalid")
-        refuse_reports({**dict(zip(names, args, strict=False)), **kwargs})
+        refuse_reports(require_trace(), {**dict(zip(names, args, strict=False)), **kwargs})
     return np.seterr(*args, **kwargs)
 
 
@@ -337,6 +343,15 @@ REPLACED: dict[str, Any] = {
 }
 
 
+def _of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: (function, args, kwargs)
+
+
+for _name, _stand_in in REPLACED.items():
+    if isinstance(_stand_in, types.FunctionType):
+        REPLACED[_name] = host.or_numpy(_stand_in, _of(getattr(np, _name)))
+
+
 class _Shim(types.ModuleType):
     """Stands for the numpy module inside a trace."""
 
@@ -387,9 +402,11 @@ def _refusing(function: Any, name: str) -> Callable[..., Any]:
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         seeded = any(seed is not None for seed in (*args, *kwargs.values()))
-        if _outside_trace() or (seeded and name.startswith("numpy")):
+        trace = current_trace()
+        if trace is None or trace.is_segmented or (seeded and name.startswith("numpy")):
             return function(*args, **kwargs)
-        raise UnsupportedOpError(
+        kind = ThreadStartedError if function is threading.Thread else UnsupportedOpError
+        raise kind(
             f"{name}: cannot trace this function (it would run once, not at each call)\n"
             "hint: call it outside, and pass its result as an argument"
         )
@@ -408,6 +425,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("threading.Thread", threading.Thread),
         ("os.urandom", os.urandom),
         ("input", input),
+        ("open", open),
         ("numpy.random.default_rng", np.random.default_rng),
     ]
     return ((function, _refusing(function, name)) for name, function in functions)
@@ -451,7 +469,7 @@ def _stand_in_of(x: Any) -> Any:
 
 
 # By name, what stands for Python's own functions.
-BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
+BUILTINS = {"type": Type(_stand_in_of), "print": _refusing(print, "print"), **OF_CLASSES}
 
 
 @functools.cache
@@ -467,6 +485,7 @@ def _pairs() -> list[tuple[Any, Any]]:
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),
+        (print, BUILTINS["print"]),
     ]
 
 

@@ -3,6 +3,7 @@ program calls NumPy on the host for them."""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,9 +21,10 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.rules.coercions import traced
-from rune_jit.rules.known import plain, run_known
+from rune_jit.rules.known import WRITERS, known, plain, run_known
 from rune_jit.rules.table import ON_HOST, implements, named
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -97,6 +99,8 @@ def call_on_host(
     it is called even if nobody uses its results.
     """
     trace = require_trace()
+    if isinstance(trace, SegmentedTrace):
+        return run_now(trace, function, args, kwargs)
     if others is None:
         others = (_various,) if probe is _zeros else ()
     name = name or f"{function.__module__}.{function.__name__}"
@@ -187,6 +191,84 @@ def _refuse_other_arrays(name: str, x: Any) -> None:
         raise UnsupportedOpError(f"{name}: cannot trace a {type(x).__name__}")
 
 
+def run_now(
+    trace: SegmentedTrace,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    is_known: bool = False,
+) -> Any:
+    """NumPy's result of a call, for the values that traced arrays have now. `is_known`: arrays of
+    the result stay NumPy's business, for their shapes may differ from call to call."""
+    both: Any = (tuple(args), kwargs)
+    leaves: list[Any]
+    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    out = kwargs.get("out")
+    written = [*(out if isinstance(out, tuple) else (out,))]
+    if getattr(function, "__name__", "") in WRITERS:
+        written += args[:1]
+    for x in written:
+        if isinstance(x, Tracer):
+            trace.expose(x)
+    tracers = [x for x in leaves if isinstance(x, Tracer) and x._storage.array is None]
+    weak = [x._value_in(trace).weak for x in tracers]
+    found = trace.values([x._value_in(trace) for x in tracers])
+    plain: dict[int, Any] = {}
+    for x, weakness, array in zip(tracers, weak, found, strict=True):
+        plain[id(x)] = np.asarray(array)
+        if x._storage.scalar:
+            plain[id(x)] = plain[id(x)][()] if weakness is None else plain[id(x)].item()
+    inputs = [plain.get(id(x), x._array() if isinstance(x, Tracer) else x) for x in leaves]
+    args, kwargs = optree.tree_unflatten(tree, inputs)
+    result = function(*args, **kwargs)
+    by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
+
+    def inside(array: Any) -> Any:
+        if isinstance(array, np.ndarray):
+            if isinstance(by_id.get(id(array)), Tracer):
+                return by_id[id(array)]
+            if any(isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in inputs):
+                array = array.copy()
+        elif not isinstance(array, np.generic):
+            return array
+        return known(array) if is_known else trace.result(array)
+
+    return optree.tree_map(inside, result, none_is_leaf=True)
+
+
+def or_numpy(
+    rule: Callable[..., Any], numpy: Callable[..., tuple[Any, Any, Any]]
+) -> Callable[..., Any]:
+    """The rule; `numpy` gives NumPy's function, its arguments and its keywords for the rule's
+    arguments."""
+
+    @functools.wraps(rule)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if not isinstance(trace, SegmentedTrace):
+            return rule(*args, **kwargs)
+        try:
+            result = rule(*args, **kwargs)
+        except (UnsupportedOpError, ConcretizationError) as error:
+            is_known = isinstance(error, DataDependentShapeError)
+            function, given, options = numpy(*args, **kwargs)
+            given, options = (_settled(x) for x in (given, options))
+            result = run_now(trace, function, given, options, is_known)
+        trace.after_operation()
+        return result
+
+    return call
+
+
+def _settled(x: Any) -> Any:
+    """x with arrays in the place of selections by masks."""
+
+    def settle(leaf: Any) -> Any:
+        return leaf.settled() if hasattr(type(leaf), "settled") else leaf
+
+    return optree.tree_map(settle, x, none_is_leaf=True)
+
+
 def _answers(
     ask: Callable[[Any], Any],
     probe: Callable[[Any], np.ndarray],
@@ -217,6 +299,11 @@ def require_known(x: Any, name: str, hint: str | None = None) -> None:
     if not contains_traced(x):
         return
     trace = require_trace()
+    if isinstance(trace, SegmentedTrace):
+        for leaf in optree.tree_leaves(x):
+            if isinstance(leaf, Tracer):
+                trace.expose(leaf)
+        return
     values = [_traced_value(trace, leaf) for leaf in optree.tree_leaves(x)]
     trace.need_numbers(value for value in values if value is not None)
     raise shape_depends_on_data(name, hint)

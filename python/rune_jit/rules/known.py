@@ -72,10 +72,10 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     both: Any = (tuple(args), kwargs)
     args, kwargs = optree.tree_map(array, both, none_is_leaf=True)
     result = optree.tree_map(wrap, function(*args, **kwargs), none_is_leaf=True)
-    if kwargs.get("out") is not None or getattr(function, "__name__", "") in _WRITERS:
+    if kwargs.get("out") is not None or getattr(function, "__name__", "") in WRITERS:
         for tracer, _ in given.values():
             tracer._storage.touched()
     return result
 
 
-_WRITERS = ("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at")
+WRITERS = ("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "setitem")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,18 @@ from rune_jit.tracing.storage import layout
 from rune_jit.tracing.tracer import Tracer
 
 
+def _real_memory(x: Tracer) -> np.ndarray | None:
+    """Where the elements are, if that is known."""
+    if x._trace.is_segmented and x._storage.array is None:
+        x._trace.expose(x)
+    return x._array()
+
+
 def layout_of(x: Tracer, memory: np.ndarray | None = None) -> np.ndarray:
     """An array that lies in memory as NumPy's array would, and that must not be touched. Raises
     UnsupportedOpError if that is not known. Of an argument it is known because the program runs
     only for arguments in C order. `memory` is where it begins."""
-    array = x._array()
+    array = _real_memory(x)
     if array is not None:
         return array
     x._storage.require_c_order()
@@ -58,7 +65,9 @@ class Flags:
     def __getattr__(self, name: str) -> Any:
         x: Tracer = self._x
         storage = x._storage
-        is_known = x._array() is not None
+        is_known = _real_memory(x) is not None
+        if is_known and x._trace.is_segmented:
+            return getattr(layout_of(x).flags, name)
         if name not in _OF_MEMORY.values() or (is_known and name != "writeable"):
             return getattr(layout_of(x).flags, name)
         if storage.leaf is not None or storage.captured is not None:
@@ -74,7 +83,11 @@ class Flags:
         contiguous = {"carray": "c_contiguous", "farray": "f_contiguous"}.get(name)
         return x._writeable and (contiguous is None or getattr(self, contiguous))
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._x._trace.is_segmented:
+            setattr(layout_of(self._x).flags, name, value)
+            self._x._writeable = layout_of(self._x).flags.writeable
+            return
         raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -89,7 +102,9 @@ def _strides(x: Tracer) -> tuple[int, ...]:
     return () if x._storage.scalar else layout_of(x).strides
 
 
-def _base(x: Tracer) -> None:
+def _base(x: Tracer) -> Any:
+    if x._trace.is_segmented and not x._storage.scalar:
+        return layout_of(x).base
     storage = x._storage
     if x._steps or storage.leaf is not None or storage.captured is not None:
         refuse("ndarray.base of an array that may be a view")

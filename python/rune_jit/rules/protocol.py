@@ -15,7 +15,11 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import DataDependentShapeError, UnsupportedOpError, forgive
+from rune_jit.errors import (
+    DataDependentShapeError,
+    UnsupportedOpError,
+    forgive,
+)
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     compositions,
@@ -325,14 +329,39 @@ def _set_imag(self: Tracer, value: Any) -> None:
     np.imag(self)[...] = value
 
 
+# Where a trace knows values, NumPy does what has no traced form.
+
+
+def _ufunc_of(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return (ufunc if method == "__call__" else getattr(ufunc, method)), inputs, kwargs
+
+
+def _function_of(self: Tracer, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    return func, args, kwargs
+
+
+def _operation_or_numpy(name: str) -> Callable[[tuple[Any, ...]], Any]:
+    function = getattr(np, _UFUNCS.get(name, name))
+    return host.or_numpy(_operation(name), lambda operands: (function, operands, {}))
+
+
+def _in_place_of(name: str, x: Tracer, other: Any) -> Any:
+    function = getattr(np, _UFUNCS.get(name, name))
+    return function, (x, other), {} if x._storage.scalar else {"out": (x,)}
+
+
+def _of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: (function, args, kwargs)
+
+
 for _name, _method in {
-    "__array_ufunc__": _array_ufunc,
-    "__array_function__": _array_function,
-    "__getitem__": getitem,
-    "__setitem__": setitem,
-    "astype": _astype,
-    "copy": _copy,
-    "view": _view,
+    "__array_ufunc__": host.or_numpy(_array_ufunc, _ufunc_of),
+    "__array_function__": host.or_numpy(_array_function, _function_of),
+    "__getitem__": host.or_numpy(getitem, _of(op.getitem)),
+    "__setitem__": host.or_numpy(setitem, _of(op.setitem)),
+    "astype": host.or_numpy(_astype, _of(np.ndarray.astype)),
+    "copy": host.or_numpy(_copy, _of(np.ndarray.copy)),
+    "view": host.or_numpy(_view, _of(np.ndarray.view)),
     "flat": property(Flat, _set_flat),
     "conj": _conjugate,
     "conjugate": _conjugate,
@@ -340,4 +369,6 @@ for _name, _method in {
     "imag": property(np.imag, _set_imag),
 }.items():
     setattr(Tracer, _name, _method)
-install_operators(Tracer, _is_operand, _operation, _apply_in_place)
+install_operators(
+    Tracer, _is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
+)

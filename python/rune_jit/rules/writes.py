@@ -79,6 +79,8 @@ def _refuse_read_only(x: Tracer, message: str) -> None:
     if x._writeable:
         return
     if any(step.kind == "reshape" for step in x._steps):
+        if x._trace.is_segmented:
+            raise ValueError(message)
         raise UnsupportedOpError(
             "reshape: cannot trace a write to an array that was reshaped from a read-only one"
             " (whether NumPy copies it depends on its layout)\nhint: reshape a copy:"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import os
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -27,6 +30,19 @@ user_site: Callable[[], tuple[str, int]] = _core.user_site
 current_trace: Callable[[], Trace | None] = _core.current_trace
 # The current trace, with the user's line noted. Raises TracerLeakError if there is none.
 require_trace: Callable[[], Trace] = _core.require_trace
+
+
+def is_own(filename: str) -> bool:
+    """Whether a file of code is rune_jit's or NumPy's."""
+    return filename.startswith(_OWN_FOLDERS) or filename.startswith("<frozen")
+
+
+@functools.cache
+def may_handle_errors(code: types.CodeType) -> bool:
+    """Whether code has a `try` or `with` statement."""
+    if hasattr(code, "co_exceptiontable"):
+        return bool(code.co_exceptiontable)
+    return any(i.opname.startswith("SETUP_") for i in dis.get_instructions(code))  # Python 3.10
 
 
 class ValuesNeeded(BaseException):

@@ -145,6 +145,7 @@ class Storage:
     order_known: bool = True
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
     reshaped: tuple[Storage, ...] = ()
+    is_exposed: bool = False  # whether others may write to `array`
 
     def __init__(
         self,
@@ -161,6 +162,8 @@ class Storage:
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
+        if self.is_exposed:
+            return trace.snapshot(self.array)
         if self.value is None and self.captured is not None:
             self.value = self.original = trace.add_captured(self.captured)
         elif self.value is None:
@@ -192,6 +195,12 @@ class Storage:
         for storage in self.reshaped:
             storage.require_c_order()
         self.reshaped = ()
+        if self.is_exposed:
+            array: Any = self.array
+            for step in steps:
+                array = step.of_array(array)
+            array[...] = trace.values([part])[0]
+            return
         old = self.current(trace)
         self.value = _put(trace, old, steps, part)
         self.array = None

@@ -26,6 +26,8 @@ class Trace:
     `guesses`: no assumption about the data of calls like this one has proved wrong so far.
     """
 
+    is_segmented = False  # whether values are known while tracing: segments.py
+
     def __init__(
         self,
         name: str,
@@ -136,6 +138,11 @@ class Trace:
         for value, message in self._equal:
             yield value, "equal", message
 
+    @property
+    def has_checks(self) -> bool:
+        """Whether the data may be such that the call raises an error."""
+        return bool(self._equal) or self.builder.has_checks
+
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
         """A call raises ValueError unless these integers are equal; they replace each {} in the
         message."""
@@ -144,6 +151,20 @@ class Trace:
     def _pair(self, a: Any, b: Any) -> Any:
         both = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
         return self.builder.stack(both, 0)
+
+    # What only a trace in segments can do: segments.py.
+
+    def values(self, wanted: list[Any]) -> list[Any]:
+        raise AssertionError("a trace of a whole program")
+
+    def snapshot(self, array: np.ndarray | None) -> Any:
+        raise AssertionError("a trace of a whole program")
+
+    def value_of(self, tracer: Tracer) -> np.ndarray:
+        raise AssertionError("a trace of a whole program")
+
+    def expose(self, tracer: Tracer) -> None:
+        raise AssertionError("a trace of a whole program")
 
     def assume(self, value: Any, guess: int | None = None) -> int:
         """The number that a traced int64 is at this call: the trace is right for calls at which it

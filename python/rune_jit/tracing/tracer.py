@@ -91,6 +91,13 @@ class Tracer(ArrayMethods):
         self._writeable = not isinstance(array, np.ndarray) or array.flags.writeable
         return self
 
+    def _become(self, array: np.ndarray) -> None:
+        """Makes this an array of its own whose values are known."""
+        scalar = self._storage.scalar
+        self._storage, self._steps = Storage(array=array), ()
+        self._storage.scalar = scalar
+        self._value, self._version = None, -1
+
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)
@@ -123,10 +130,12 @@ class Tracer(ArrayMethods):
 
     def _value_in(self, trace: Trace) -> Any:
         """The value of the array's present version."""
-        if self._trace is not trace:
-            self._check_trace(trace)
         storage = self._storage
-        if self._version != storage.version or self._value is None:
+        if self._trace is not trace:
+            if self._trace.is_segmented and storage.array is not None:
+                return trace.capture(self._array())  # what an earlier call has kept
+            self._check_trace(trace)
+        if self._version != storage.version or self._value is None or storage.is_exposed:
             value = storage.current(trace)
             for step in self._steps:
                 value = step.of(trace.builder, value)
@@ -149,8 +158,26 @@ class Tracer(ArrayMethods):
         return self._shape
 
     @shape.setter
-    def shape(self, value: Any) -> NoReturn:
-        raise UnsupportedOpError("ndarray.shape: cannot trace a write to it\nhint: use reshape")
+    def shape(self, value: Any) -> None:
+        storage = self._storage
+        if storage.leaf is not None or storage.captured is not None:
+            if not self._trace.is_segmented or self._steps:
+                raise UnsupportedOpError(
+                    "ndarray.shape: cannot trace a write to that of an argument\nhint: use reshape"
+                )
+            self._trace.expose(self)
+            array: Any = storage.array
+            array.shape = value
+            self._shape = array.shape
+            return
+        view: Any = np.reshape(self, value)
+        if view._storage is not self._storage:
+            raise AttributeError(
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with"
+                " the desired shape."
+            )
+        self._steps, self._shape = view._steps, view._shape
+        self._value, self._version = view._value, view._version
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -210,6 +237,8 @@ class Tracer(ArrayMethods):
     def _values(self, what: str) -> np.ndarray:
         """The values; raises ConcretizationError if they are known only when the program runs."""
         array = self._array()
+        if array is None and self._trace.is_segmented and not self._trace.done:
+            return self._trace.value_of(self)
         if array is None:
             if what in _CONVERSIONS:
                 _refuse_store(3)
@@ -218,6 +247,8 @@ class Tracer(ArrayMethods):
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self._trace.is_segmented and not self._trace.done and not self._storage.scalar:
+            self._trace.expose(self)
         array = self._values("numpy.asarray")
         if copy is not True and (dtype is None or dtype == array.dtype):
             self._storage.touched()  # by who asks, such as code in C that writes its results there
@@ -225,12 +256,16 @@ class Tracer(ArrayMethods):
         return np.array(array, dtype)
 
     def __hash__(self) -> int:
+        if self._trace.is_segmented and self._storage.scalar:
+            return hash(self._element("hash"))
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
     def __getattr__(self, name: str) -> Any:
         if self._storage.scalar and not name.startswith("_") and hasattr(self.__class__, name):
             return getattr(self._element(name), name)
         if not name.startswith("_") and hasattr(np.ndarray, name):
+            if self._trace.is_segmented:
+                return getattr(self.__array__(), name)
             raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
         raise AttributeError(f"'Tracer' object has no attribute {name!r}")
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules import writes
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
+from rune_jit.rules.known import known
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
@@ -38,6 +41,12 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         error.user_site = self._site  # type: ignore[attr-defined]
         return error
 
+    def settled(self) -> Any:
+        """x[mask] as an array, in a trace that knows values."""
+        trace = require_trace()
+        full, where = trace.values([self.full._value_in(trace), self.where])
+        return known(np.asarray(full)[np.asarray(where).reshape(self.where.shape[: self.axes])])
+
     def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
         """The values of an array like x which has these elements, in order, where a mask of this
         shape is true. A call raises ValueError if the mask has not as many."""
@@ -61,6 +70,15 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self.full  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        try:
+            return self._traced_ufunc(ufunc, method, *inputs, **kwargs)
+        except DataDependentShapeError:
+            if not require_trace().is_segmented:
+                raise
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        return function(*map(_settled, inputs), **kwargs)
+
+    def _traced_ufunc(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))
         if method != "__call__" or kwargs or len(out) != 1:
             raise self.refusal(f"{ufunc.__name__}.{method}")
@@ -75,7 +93,9 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func.__name__ not in _REDUCTIONS or args[:1] != (self,):
+        if func.__name__ not in _REDUCTIONS or args[0] is not self:
+            if require_trace().is_segmented:
+                return func(*optree.tree_map(_settled, args), **optree.tree_map(_settled, kwargs))
             raise self.refusal(func.__name__)
         return getattr(self, func.__name__)(*args[1:], **kwargs)
 
@@ -83,6 +103,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         """A reduction of all elements: the others count as its neutral element."""
         one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
         if not (axis is None or one_axis) or any(v is not np._NoValue for v in kwargs.values()):
+            if require_trace().is_segmented:
+                given = {"axis": axis, "dtype": dtype, **kwargs}
+                given = {key: v for key, v in given.items() if v is not np._NoValue}
+                return getattr(np, name)(self.settled(), **given)
             raise self.refusal(name)
         trace = require_trace()
         x = self.full
@@ -100,18 +124,33 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if require_trace().is_segmented:
+            return getattr(self.settled(), name)
         raise self.refusal(name)
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise self.refusal("getitem")
-
-    __array__ = __len__ = __iter__ = __bool__ = _refuse
-    __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _refuse
 
 
 _REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
 for _name in _REDUCTIONS:
     setattr(Selection, _name, functools.partialmethod(Selection._reduced, _name))
+
+
+def _settled(x: Any) -> Any:
+    return x.settled() if isinstance(x, Selection) else x
+
+
+def _of_array(name: str) -> Callable[..., Any]:
+    """A method that needs the size of the selection."""
+
+    def method(self: Selection, *args: Any) -> Any:
+        if not require_trace().is_segmented:
+            raise self.refusal("getitem")
+        return getattr(self.settled(), name)(*args)
+
+    return method
+
+
+for _name in ("array", "len", "iter", "bool", "getitem", "setitem", "float", "int", "index"):
+    setattr(Selection, f"__{_name}__", _of_array(f"__{_name}__"))
 
 
 def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:

@@ -1,0 +1,92 @@
+// Segments of graphs under construction (graph/segment.h), as Python has them.
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "bindings/graph_builder.h"
+#include "bindings/value.h"
+#include "graph/segment.h"
+
+namespace rune::bindings {
+
+namespace {
+
+// A segment of a graph under construction, which must live as long.
+struct PySegment {
+  std::shared_ptr<const PyGraph> graph;
+  graph::Segment segment;
+
+  Scalar constant(size_t i) const {
+    return graph->graph()[segment.constants.at(i)].as<graph::Const_Scalar>()->value;
+  }
+  // All constants, 16 bytes each.
+  py::bytes constants() const {
+    std::string bytes(segment.constants.size() * 16, '\0');
+    for (size_t i = 0; i < segment.constants.size(); ++i) constant(i).store(&bytes[i * 16]);
+    return bytes;
+  }
+  py::array constant_array(size_t i) const {
+    const Scalar value = constant(i);
+    py::array array(to_numpy(value.dtype()), std::vector<ssize_t>{});
+    value.store(array.mutable_data());
+    return array;
+  }
+};
+
+std::vector<uint32_t> ids(const std::vector<graph::Value>& values) {
+  std::vector<uint32_t> result;
+  for (const graph::Value v : values) result.push_back(v.id);
+  return result;
+}
+
+// The segment has run: its outputs are in memory.
+void mark_stored(PyGraph& g, const PySegment& segment) {
+  for (const graph::Value v : segment.segment.outputs) g.make_argument(v);
+}
+
+PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wanted,
+              const py::dict& in_memory) {
+  RUNE_CHECK(g->uses, "a graph whose live values are not counted");
+  std::vector<graph::Value> values, live;
+  for (const PyValue& v : wanted) values.push_back(v.operand().value);
+  for (const auto& [id, count] : *g->uses) live.push_back({id});
+  graph::ValueSet stored;
+  for (const auto& item : in_memory) stored.insert(item.first.cast<uint32_t>());
+  return {g, graph::cut_segment(g->graph(), values, live, stored)};
+}
+
+}  // namespace
+
+void bind_segments(py::module_& m) {
+  py::class_<PySegment>(m, "Segment",
+                        "A part of a graph under construction that runs before the rest.")
+      .def_property_readonly("inputs", [](const PySegment& s) { return ids(s.segment.inputs); })
+      .def_property_readonly("outputs", [](const PySegment& s) { return ids(s.segment.outputs); })
+      .def_property_readonly("held", [](const PySegment& s) { return ids(s.segment.held); })
+      .def_property_readonly(
+          "structure", [](const PySegment& s) { return s.segment.structure; },
+          "Segments of one structure differ in constants only.")
+      .def_property_readonly(
+          "numpy_ns", [](const PySegment& s) { return s.segment.numpy_ns; },
+          "An estimate of NumPy's time for it.")
+      .def_property_readonly("constants", &PySegment::constants, "The constants, 16 bytes each.")
+      .def("constant", &PySegment::constant_array, py::arg("i"), "A constant as a 0-d array.")
+      .def("__len__", [](const PySegment& s) { return s.segment.nodes.size(); })
+      .def(
+          "graph",
+          [](const PySegment& s, const std::vector<int64_t>& arguments) {
+            return std::make_shared<graph::Graph>(
+                graph::program_of(s.graph->graph(), s.segment, arguments));
+          },
+          py::arg("arguments"),
+          "The program, whose arguments are the inputs, then the constants at these positions.");
+  m.def("mark_stored", &mark_stored, py::arg("builder"), py::arg("segment"),
+        "Makes the outputs of a segment, which has run, arguments of later ones.");
+  m.def("cut_segment", &cut, py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
+        "The Segment that computes these values, and what all Values that Python holds are read "
+        "from; the keys of `in_memory` are the ids of values that are in memory. The builder must "
+        "have been made with counts_uses.");
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,238 @@
+"""Calls that run in segments (tracing/segments.py): Python runs the function at each call, on
+traced arrays whose values it gets wherever it asks for them."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import time
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.arrays.conversion import call_numpy
+from rune_jit.capture.guards import Unwatched, is_replaceable
+from rune_jit.capture.rebinder import Rebinder
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.segments import Programs, SegmentedTrace
+from rune_jit.tracing.tracer import Tracer
+
+# How many calls that compile nothing are timed, and how many of NumPy's.
+_TIMED = 2
+
+
+class Segmented:
+    """A signature whose function runs in segments, or on NumPy if that has turned out faster."""
+
+    def __init__(
+        self, function: Callable[..., Any], name: str, programs: Programs, reason: str
+    ) -> None:
+        self.last_used = _core.CompiledCall.tick()
+        self.programs = programs
+        self.reason = reason  # why it is no program as a whole
+        self.runs_on_numpy: str | None = None  # why
+        self._function, self._name = function, name
+        self._times: list[float] = []  # of calls in segments, in seconds
+        self._numpy_times: list[float] = []
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """function(*args, **kwargs). Raises what the function raises."""
+        self.last_used = _core.CompiledCall.tick()
+        start = time.perf_counter()
+        if self.runs_on_numpy:
+            return call_numpy(self._function, args, kwargs)
+        if len(self._times) == _TIMED and len(self._numpy_times) < _TIMED:
+            result = call_numpy(self._function, args, kwargs)
+            self._numpy_times.append(time.perf_counter() - start)
+            if len(self._numpy_times) == _TIMED:
+                self._choose()
+            return result
+        compiled = self.programs.compiled
+        result = call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
+        if self.programs.compiled == compiled and len(self._times) < _TIMED:
+            self._times.append(time.perf_counter() - start)
+        return result
+
+    def _choose(self) -> None:
+        ours, numpys = min(self._times), min(self._numpy_times)
+        if numpys < ours:
+            self.runs_on_numpy = f"it takes {1e3 * numpys:.3g} ms there, {1e3 * ours:.3g} ms here"
+
+    def _in_segments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        arrays = list(_arrays((args, kwargs)).values())
+        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
+            return self._function(*args, **kwargs)
+        trace = SegmentedTrace(self._name, self.programs)
+        try:
+            return _call_in_segments(trace, self._function, args, kwargs)
+        finally:
+            self.runs_on_numpy = trace.gave_up
+            trace.forget_names()
+            # Beside this function, only traced arrays refer to the trace: some have been kept.
+            if sys.getrefcount(trace) > 2:
+                _replace_kept(trace)
+
+
+def _call_in_segments(
+    trace: SegmentedTrace,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    trace.rebind = rebinder = Rebinder(trace, Unwatched(function), copies_holders=False)
+    containers = _Containers(trace)
+    try:
+        inside = rebinder(function)
+    except UnsupportedOpError as error:  # of its code
+        trace.give_up(str(error))
+        return function(*args, **kwargs)
+    with trace.active():
+        try:
+            traced_args = tuple(map(containers.inside, args))
+            traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
+            result = inside(*traced_args, **traced_kwargs)
+        finally:
+            rebinder.finish()
+            rebinder.forget()
+            containers.write_back()
+            trace.flush()
+        return outside(trace, result)
+
+
+def _arrays(x: Any) -> dict[int, np.ndarray]:
+    """The arrays in containers that a trace in segments copies, by id."""
+    found: dict[int, np.ndarray] = {}
+    seen: dict[int, Any] = {}
+    open_ = [x]
+    while open_:
+        x = open_.pop()
+        if isinstance(x, np.ndarray):
+            found[id(x)] = x
+        elif type(x) in (list, tuple, dict) and id(x) not in seen:
+            seen[id(x)] = x
+            open_ += x.values() if type(x) is dict else x
+    return found
+
+
+class _Containers:
+    """The arguments of a call as the function sees them: copies of lists, tuples and dicts, with
+    traced arrays in them. What the function does to a copy is done to the container."""
+
+    def __init__(self, trace: SegmentedTrace) -> None:
+        self._trace = trace
+        self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
+
+    def inside(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return self._trace.stand_in(x) if is_replaceable(x) else x
+        if type(x) not in (list, dict, tuple):
+            return self._trace.rebind.inside(x)
+        if not _arrays(x):
+            return x
+        if id(x) in self._copies:
+            return self._copies[id(x)][1]
+        if type(x) is tuple:
+            return tuple(map(self.inside, x))
+        copy = type(x)()
+        self._copies[id(x)] = x, copy, copy
+        if type(x) is list:
+            copy.extend(map(self.inside, x))
+        else:
+            copy.update((key, self.inside(value)) for key, value in x.items())
+        self._copies[id(x)] = x, copy, copy.copy()
+        return copy
+
+    def write_back(self) -> None:
+        """Does to the containers what has been done to their copies."""
+        for container, copy, before in self._copies.values():
+            new, old = (list(x.items() if type(x) is dict else x) for x in (copy, before))
+            if len(new) == len(old) and all(map(_is_same, new, old)):
+                continue
+            plain = outside(self._trace, copy.copy())
+            container.clear()
+            (container.extend if type(container) is list else container.update)(plain)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if type(a) is tuple and type(b) is tuple:  # of a dict
+        return a[0] is b[0] and a[1] is b[1]
+    return a is b
+
+
+def outside(trace: SegmentedTrace, result: Any) -> Any:
+    """A result with NumPy's arrays and numbers instead of traced ones. Lists, dicts and objects in
+    it stay what they are."""
+    tracers: dict[int, Tracer] = {}
+
+    def collect(x: Any) -> Any:
+        if type(x) is Selection:
+            x = x.settled()
+        if type(x) is Tracer:
+            tracers[id(x)] = x
+        return x
+
+    result = _replaced(result, collect, {})
+    plain = dict(zip(tracers, trace.finish(list(tracers.values())), strict=True))
+    return _replaced(result, lambda x: plain.get(id(x), x), {})
+
+
+def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
+    """x with everything in it replaced, in place where that is possible."""
+    new = replace(x)
+    if new is not x:
+        return new
+    if id(x) in seen:
+        return seen[id(x)]
+    seen[id(x)] = x
+    if type(x) is list or isinstance(x, deque):
+        for i, item in enumerate(x):
+            new = _replaced(item, replace, seen)
+            if new is not item:
+                x[i] = new
+    elif isinstance(x, dict):
+        for key, item in list(x.items()):
+            new = _replaced(item, replace, seen)
+            if new is not item:
+                x[key] = new
+    elif isinstance(x, tuple):
+        items = [_replaced(item, replace, seen) for item in x]
+        if any(new is not item for new, item in zip(items, x, strict=True)):
+            made: Any = type(x)
+            seen[id(x)] = made(*items) if hasattr(x, "_fields") else made(items)
+        return seen[id(x)]
+    elif _has_attributes(x):
+        _replaced(vars(x), replace, seen)
+    return x
+
+
+def _has_attributes(x: Any) -> bool:
+    """Whether x is an object whose attributes may hold traced arrays."""
+    if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
+        return False
+    return isinstance(getattr(x, "__dict__", None), dict)
+
+
+def _replace_kept(trace: SegmentedTrace) -> None:
+    """Puts arrays and numbers in the place of the traced ones that the function has stored
+    somewhere. Those that stay, in a frame for example, hold their elements."""
+    kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
+    with trace.active():
+        plain = trace.finish(kept)
+    by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
+    for holder in gc.get_referrers(*kept):
+        if holder is kept or isinstance(holder, types.FrameType):
+            continue
+        if isinstance(holder, types.CellType):
+            holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
+        elif type(holder) is list or isinstance(holder, (dict, deque)):
+            _replaced(holder, lambda x: by_id.get(id(x), x), {})
+        elif _has_attributes(holder):
+            _replaced(vars(holder), lambda x: by_id.get(id(x), x), {})
+    for tracer, value in zip(kept, plain, strict=True):
+        tracer._become(np.asarray(value))

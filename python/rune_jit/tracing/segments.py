@@ -1,0 +1,347 @@
+"""Traces that run in segments: where the function asks for a value, the graph so far is compiled
+and run, and the trace goes on with what it stored.
+
+A segment is found again by the structure of its graph, so that the iterations of a loop share one
+program. Python runs at each call; what it sees are values."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import types
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.backends import calibration
+from rune_jit.device import has_host_memory
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import is_own, may_handle_errors
+from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+class _Program:
+    """The program of the segments of one structure. Constants that have had two values are its
+    arguments."""
+
+    def __init__(self, segment: Any, device: str) -> None:
+        self._device = device
+        self._constants = segment.constants
+        # Which constants are arguments, and the program: of one time, for other threads.
+        self._compiled: tuple[list[int], Any] = [], None
+
+    def takes(self, constants: bytes) -> bool:
+        """Whether the program is right for these constants."""
+        return constants == self._constants or not self._changed(constants)
+
+    def compile(self, segment: Any) -> None:
+        """Compiles the program such that it takes this segment, too."""
+        arguments = sorted({*self._compiled[0], *self._changed(segment.constants)})
+        calibration.ensure()
+        names = [f"value {i}" for i in range(len(segment.inputs) + len(arguments))]
+        lowered = _core.lower(segment.graph(arguments), self._device, names, [])
+        self._compiled = arguments, lowered.compile()
+
+    def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
+        """The values of the segment's outputs."""
+        constants, executable = self._compiled
+        arguments = [memory[i] for i in segment.inputs]
+        return executable.run(arguments + [segment.constant(i) for i in constants])  # type: ignore[no-any-return]
+
+    def _changed(self, constants: bytes) -> list[int]:
+        """Which constants are not what they were, and are no arguments yet."""
+        return [
+            i
+            for i in range(len(constants) // 16)
+            if i not in self._compiled[0]
+            and constants[16 * i : 16 * i + 16] != self._constants[16 * i : 16 * i + 16]
+        ]
+
+
+class Programs:
+    """The programs of a function's segments on one device, by structure."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.compiled = 0  # compilations so far
+        self.compile_time = 0.0  # in seconds
+        self._programs: dict[str, _Program] = {}
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
+        """Computes the outputs of a segment from what is in memory, by id of the value."""
+        structure, constants = segment.structure, segment.constants
+        program = self._programs.get(structure)
+        if program is None or not program.takes(constants):
+            start = time.thread_time()
+            if program is None:
+                program = self._programs[structure] = _Program(segment, self.device)
+            program.compile(segment)
+            self.compiled += 1
+            self.compile_time += time.thread_time() - start
+        return program.run(segment, memory)
+
+
+class SegmentedTrace(Trace):
+    """A trace of one call whose values are known whenever they are asked for."""
+
+    is_segmented = True
+
+    def __init__(self, name: str, programs: Programs) -> None:
+        super().__init__(name)
+        self.builder = _core.GraphBuilder(counts_uses=True)
+        self.programs = programs
+        self.gave_up: str | None = None  # why NumPy computes the rest of the call
+        self._began = time.thread_time()
+        self._compiled_before = programs.compiled, programs.compile_time
+        self._numpy_time = 0.0  # an estimate for the segments so far
+        self._cut_at = 0  # how many nodes there were at the last cut
+        self._first_site: Any = None  # where the first node after that was made
+        self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
+        self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
+        self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
+
+    # What is in memory.
+
+    def in_memory(self, array: Any, is_own: bool = True) -> Any:
+        """The value of an array that has its elements now and until it is read."""
+        value = self.builder.input(array.dtype, list(np.shape(array)))
+        self._memory[value.id] = array
+        if not is_own:
+            self._foreign[id(array)] = array
+        return value
+
+    def argument(self, array: Any, elements: np.ndarray) -> Tracer:
+        """The traced array that stands for an argument or a captured array, or an Array with these
+        elements: what is written to it reaches the array."""
+        tracer = Tracer(self, self.in_memory(elements, is_own=False), scalar=False)
+        tracer._writeable = elements.flags.writeable
+        storage = tracer._storage
+        storage.original = storage.value
+        storage.captured = array
+        self._owners.append((storage, array))
+        if self.gave_up:
+            self.expose(tracer)
+        return tracer
+
+    def result(self, array: Any) -> Any:
+        """What NumPy computed, as a traced array or scalar."""
+        if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
+            return array
+        if not isinstance(array, (np.ndarray, np.generic)):
+            return array
+        if not _core.is_supported_dtype(array.dtype):
+            return array
+        if self.gave_up:
+            return Tracer.known(self, array) if isinstance(array, np.ndarray) else array
+        return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
+
+    def stand_in(self, array: Any) -> Tracer:
+        known = self.stand_ins.get(id(array))
+        if known is None:
+            is_array = isinstance(array, _core.ArrayBase)
+            known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
+            known._writeable |= is_array
+        return known
+
+    def capture(self, array: Any) -> Any:
+        """The present value of an array that may change before the segment runs."""
+        if not _core.is_supported_dtype(array.dtype):
+            raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
+        if id(array) in self.stand_ins or not isinstance(array, np.ndarray):
+            return self.stand_in(array)._value_in(self)
+        return self.snapshot(array)
+
+    def snapshot(self, array: np.ndarray | None) -> Any:
+        """The value of the elements that an array has now."""
+        assert array is not None
+        return self.in_memory(array.copy())
+
+    def constant(self, array: np.ndarray) -> Any:
+        value = self.in_memory(array)
+        if array.dtype.kind in "iu" and 0 < array.size < 1000:
+            self.builder.assume_range(value, int(array.min()), int(array.max()))
+        return value
+
+    # Cuts.
+
+    def values(self, wanted: list[Any]) -> list[Any]:
+        """The elements of values, as arrays and NumPy's scalars that must not be written to. Runs
+        the segment, which stores whatever later ones may read.
+
+        Raises what the checks of the segment find: IndexError, ValueError."""
+        checks: list[tuple[Any, tuple[Any, ...]]] = [
+            (value, ("index", axis, size)) for value, axis, size in self.builder.take_checks()
+        ]
+        checks += [(value, ("equal", message)) for value, message in self._equal]
+        self._equal.clear()
+        every = [*wanted, *(value for value, _ in checks)]
+        segment = _core.cut_segment(self.builder, every, self._memory)
+        if segment.outputs:
+            results = self.programs.run(segment, self._memory)
+            self._numpy_time += segment.numpy_ns * 1e-9
+            self._memory.update(zip(segment.outputs, results, strict=True))
+            _core.mark_stored(self.builder, segment)
+        found = [self._memory[value.id] for value in every]
+        self._memory = {i: self._memory[i] for i in segment.held}
+        self._cut_at, self._first_site = len(self.builder), None
+        for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
+            _core.check(check, np.asarray(array))
+        if self.gave_up is None and not self.done:
+            self._give_up_if_slow()
+        return found[: len(wanted)]
+
+    def after_operation(self) -> None:
+        """Cuts where a check waits whose error the function may handle, and in long loops: at the
+        place where the segment began, so that the segments of a loop are alike."""
+        if self.has_checks and _is_handler_active():
+            self.values([])
+        pending = len(self.builder) - self._cut_at
+        if pending > _SHORTEST_LOOP or self._first_site is None:
+            frame = _user_frame()
+            site = frame and (frame.f_code, frame.f_lasti)
+            if self._first_site is None:
+                self._first_site = site
+            elif site == self._first_site or pending > _LONGEST_SEGMENT:
+                self.values([])
+
+    def _give_up_if_slow(self) -> None:
+        """Lets NumPy compute the rest of the call if segments do not pay."""
+        programs, (compiled, compile_time) = self.programs, self._compiled_before
+        elapsed = time.thread_time() - self._began - (programs.compile_time - compile_time)
+        if programs.compiled - compiled > _MOST_COMPILED:
+            self.give_up(f"it made more than {_MOST_COMPILED} programs in one call")
+        elif elapsed > _SLOW + _SLOWER * self._numpy_time:
+            self.give_up("its operations take less time than tracing them")
+
+    def give_up(self, why: str) -> None:
+        """Lets NumPy compute the rest of the call."""
+        if self.gave_up:
+            return
+        self.gave_up = why
+        for x in gc.get_referrers(self):
+            if type(x) is Tracer and not x._storage.scalar:
+                self.expose(x)
+
+    def value_of(self, tracer: Tracer) -> np.ndarray:
+        """The elements of a traced array, which must not be written to."""
+        return np.asarray(self.values([tracer._value_in(self)])[0])
+
+    def flush(self) -> None:
+        """Runs what waits, and writes to arguments and captured arrays what has been written."""
+        written = [
+            (storage, array)
+            for storage, array in self._owners
+            if storage.value is not None and storage.value.id != storage.original.id
+        ]
+        for (storage, array), new in zip(
+            written, self.values([storage.value for storage, _ in written]), strict=True
+        ):
+            storage.original = storage.value
+            if isinstance(array, _core.ArrayBase):
+                of: Any = array
+                device = of.device
+                own = np.array(new)
+                of._memory = own if has_host_memory(device) else _core.DeviceMemory(own, device)
+                continue
+            # What was read from the array before must not change with it.
+            for i, held in self._memory.items():
+                if held is array:
+                    self._memory[i] = array.copy()
+            array[...] = new
+
+    def expose(self, tracer: Tracer) -> None:
+        """Gives a traced array memory that others may read and write from now on."""
+        storage = tracer._storage
+        if storage.array is not None:
+            return
+        owner = next((array for known, array in self._owners if known is storage), None)
+        if owner is None or not isinstance(owner, np.ndarray):
+            owner = np.array(self.values([storage.current(self)])[0])
+        else:
+            self.flush()
+        storage.array, storage.is_exposed = owner, True
+        storage.touched()
+
+    # What a trace of a whole program does otherwise.
+
+    def need_numbers(self, values: Any) -> None:
+        pass
+
+    def assume(self, value: Any, guess: int | None = None) -> int:
+        return int(self.values([value])[0])
+
+    # The end.
+
+    def forget_names(self) -> None:
+        """Forgets the traced arrays that stand for others."""
+        self.stand_ins.clear()
+        self._iotas.clear()
+        self.rebind = None
+
+    def finish(self, leaves: list[Any]) -> list[Any]:
+        """The leaves of a result, with arrays and numbers instead of traced ones."""
+        self.flush()
+        traced = [x for x in leaves if isinstance(x, Tracer) and x._storage.array is None]
+        found = self.values([x._value_in(self) for x in traced])
+        by_id = {id(x): (x, array) for x, array in zip(traced, found, strict=True)}
+        given: dict[int, Any] = {}  # what stands for a storage
+        taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
+        return [self._outside(x, by_id, given, taken) for x in leaves]
+
+    def _outside(
+        self, x: Any, found: dict[int, Any], given: dict[int, Any], taken: set[int]
+    ) -> Any:
+        if not isinstance(x, Tracer):
+            return x
+        storage = x._storage
+        owner = next((array for known, array in self._owners if known is storage), None)
+        if not x._steps and owner is not None:
+            return owner
+        if storage.array is not None:
+            return x._array()
+        if not x._steps and id(storage) in given:
+            return given[id(storage)]
+        array = found[id(x)][1]
+        if storage.scalar:
+            weak = x._value_in(self).weak
+            result = np.asarray(array)[()]
+            return result if weak is None else result.item()
+        if id(array) in taken or not isinstance(array, np.ndarray):
+            array = np.array(array)
+        if not x._steps:
+            given[id(storage)] = array
+        taken.add(id(array))
+        return array
+
+
+# When a call goes on with NumPy: after so many compilations, or after so many seconds and times
+# NumPy's estimated time.
+_MOST_COMPILED = 24
+_SLOW, _SLOWER = 0.2, 3.0
+# How many nodes a segment of a loop without reads has at least, and any segment at most.
+_SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 4000
+
+
+def _user_frame() -> types.FrameType | None:
+    """The innermost frame outside rune_jit and NumPy."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _is_handler_active() -> bool:
+    """Whether a function between here and the call in segments handles exceptions."""
+    frame = _user_frame()
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        if may_handle_errors(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,463 @@
+"""Functions that ask for values: they run in segments, and do what NumPy does."""
+
+import copy
+import math
+import types
+
+import numpy as np
+import pytest
+
+import rune_jit
+from rune_jit.calls.segmented import Segmented
+from rune_jit.tracing import segments
+
+
+@pytest.fixture(autouse=True)
+def never_numpy(monkeypatch):
+    """Segments run even where NumPy would be faster."""
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(Segmented, "_choose", lambda self: None)
+
+
+def segmented(function, *args, calls=3, **kwargs):
+    """Calls a function and its jitted form with copies of the arguments; checks that results,
+    errors and arguments are NumPy's. The Segmented that ran it."""
+    jitted = rune_jit.jit(function)
+    for _ in range(calls):
+        ours, theirs = (copy.deepcopy((args, kwargs)) for _ in range(2))
+        got, expected = (outcome(f, *given) for f, given in ((jitted, ours), (function, theirs)))
+        check(got, expected)
+        check(ours, theirs)
+    (entry,) = jitted._cache.entries()
+    assert isinstance(entry, Segmented)
+    assert entry.runs_on_numpy is None
+    return entry
+
+
+def outcome(function, args, kwargs):
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def check(got, expected):
+    assert type(got) is type(expected), (got, expected)
+    if isinstance(expected, (list, tuple)):
+        assert len(got) == len(expected), (got, expected)
+        for a, b in zip(got, expected, strict=True):
+            check(a, b)
+    elif isinstance(expected, dict):
+        assert list(got) == list(expected)
+        check(list(got.values()), list(expected.values()))
+    elif isinstance(expected, types.SimpleNamespace):
+        check(vars(got), vars(expected))
+    elif isinstance(expected, (np.ndarray, np.generic)):
+        assert got.dtype == expected.dtype
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
+    elif isinstance(expected, float):
+        assert got == pytest.approx(expected, rel=1e-6, nan_ok=True)
+    else:
+        assert got == expected
+
+
+def x(n=6):
+    return np.linspace(-1.0, 2.0, n)
+
+
+# Branches.
+
+
+def test_if():
+    def f(x):
+        if x.sum() > 0:
+            return x * 2
+        return -x
+
+    assert segmented(f, x()).programs.compiled <= 3
+    segmented(f, -x())
+
+
+def test_both_branches_of_one_jitted_function():
+    def f(x):
+        return x + 1 if x[0] > 0 else x - 1
+
+    jitted = rune_jit.jit(f)
+    for given in (x(), -x(), x(), -x()):
+        check(jitted(given), f(given))
+
+
+def test_and_or_not_and_chained_comparisons():
+    def f(x):
+        a, b = x.min(), x.max()
+        return (a < 0 and b > 1, a or b, not b, -2 < a < 0 < b, a if a > b else b)
+
+    jitted = rune_jit.jit(f)
+    got, expected = jitted(x()), f(x())
+    assert [bool(v) for v in got] == [bool(v) for v in expected]
+    segmented(lambda x: (min(x[0], x[1]), max(x[0], x[3]), bool(x[0])), x())
+
+
+def test_assert_and_raise():
+    def f(x):
+        assert x.size, "empty"
+        if np.any(x > 5):
+            raise ValueError(f"too large: {x.max():.2f}")
+        return x * 2
+
+    segmented(f, x())
+    segmented(f, x() * 10)
+
+
+# Loops.
+
+
+def test_a_loop_compiles_one_program_for_all_iterations():
+    def f(a, b, tolerance):
+        x = np.zeros_like(b)
+        r = b - a @ x
+        p, rs, k = r.copy(), r @ r, 0
+        while np.sqrt(rs) > tolerance:
+            ap = a @ p
+            alpha = rs / (p @ ap)
+            x += alpha * p
+            r -= alpha * ap
+            new = r @ r
+            p = r + (new / rs) * p
+            rs = new
+            k += 1
+        return x, k
+
+    generator = np.random.default_rng(0)
+    m = generator.standard_normal((30, 30))
+    entry = segmented(f, m @ m.T + 30 * np.eye(30), generator.standard_normal(30), 1e-10)
+    assert entry.programs.compiled <= 3
+
+
+def test_numbers_that_change_are_arguments_of_the_program():
+    def f(x, dt):
+        t, k, trail = 0.0, 0, []
+        while t < 1.0 and x.max() < 50:
+            x = x + dt * np.sin(x * k + t)
+            t += dt
+            k += 1
+            trail.append(t)
+        return x, t, k, trail
+
+    assert segmented(f, x(), 0.01).programs.compiled <= 4
+
+
+def test_break_continue_and_else():
+    def f(x, n):
+        seen = []
+        for i in range(n):
+            x = x * 0.9
+            if x.max() < 0.5:
+                break
+            if float(x.sum()) > 2:
+                continue
+            seen.append(i)
+        else:
+            seen.append("all")
+        return x, seen
+
+    segmented(f, x(), 40)
+    segmented(f, x(), 3)
+
+
+def test_iteration_over_rows_and_elements():
+    def f(x):
+        total = 0.0
+        for row in x.reshape(3, 2):
+            for value in row:
+                total += float(value) if value > 0 else 1.0
+        return total, [v for v in x if v > 0.5]
+
+    segmented(f, x())
+
+
+# Values.
+
+
+def test_conversions():
+    def f(x):
+        n = int(x[-1])
+        return (
+            *(float(x[0]), n, bool(x[0]), x[1].item(), x.tolist(), x.tobytes(), math.exp(x[0])),
+            *(round(float(x[2]), 3), f"{x[3]:.3f} {x[0] > 0}", repr(x), str(x.sum()), list(x)),
+            *(np.arange(n), [10, 20, 30][n], "ab" * n, hash(x[0]), x[0].is_integer(), n + x),
+        )
+
+    segmented(f, x())
+
+
+def test_print(capsys):
+    def f(x):
+        print("sum", x.sum(), x > 0)
+        return x + 1
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        jitted(x())
+        ours = capsys.readouterr().out
+        f(x())
+        assert ours == capsys.readouterr().out
+
+
+# Shapes that depend on data.
+
+
+def test_masks_nonzero_and_unique():
+    def f(x):
+        positive = x[x > 0]
+        at = np.nonzero(x > 0)
+        values, counts = np.unique(np.rint(x), return_counts=True)
+        sorted_part = np.sort(positive)[::-1]
+        x[x < 0] = len(positive)
+        return (
+            *(positive, at, values, counts, sorted_part, positive.mean(), len(positive)),
+            *(np.flatnonzero(x > 1), np.argwhere(x > 1), positive[:2] * 3, positive[0], x),
+            *(np.concatenate([positive, x]), [v * 2 for v in positive], positive.shape),
+        )
+
+    segmented(f, x())
+
+
+def test_a_shrinking_set():
+    def f(x):
+        rounds = 0
+        while x.size:
+            x = x[x > x.mean() + 1e-12]
+            rounds += 1
+        return x, rounds
+
+    segmented(f, x(50))
+
+
+# In-place writes.
+
+
+def test_writes_to_arguments_and_views():
+    def f(x, out):
+        view = x[1:4]
+        view *= 2
+        if view.sum() > 0:
+            x[0] = view[0]
+        out[...] = x[: len(out)]
+        view += 1
+        return x, view.copy(), out[0]
+
+    segmented(f, x(), np.zeros(3))
+
+
+def test_results_are_the_arguments_and_arrays_of_their_own():
+    def f(x, y):
+        if x[0] < 0:
+            x += 1
+        return x, y.copy(), y
+
+    jitted = rune_jit.jit(f)
+    a, b = x(), x()
+    for _ in range(2):
+        got = jitted(a, b)
+        assert got[0] is a
+        assert got[2] is b
+        assert not np.may_share_memory(got[1], b)
+
+
+def test_arrays_written_before_an_error_are_written():
+    def f(x):
+        x[0] = 7
+        if x.sum() > 0:
+            raise RuntimeError("stop")
+        return x
+
+    segmented(f, x())
+
+
+def test_overlapping_arguments():
+    def f(a, b):
+        if a[0] < 0:
+            a += b
+        return a
+
+    jitted = rune_jit.jit(f)
+    ours, theirs = x(), x()
+    check(jitted(ours[1:], ours[:-1]), f(theirs[1:], theirs[:-1]))
+    check(ours, theirs)
+
+
+# Errors of deferred operations.
+
+
+def test_index_errors_reach_the_handler():
+    def f(x, at):
+        try:
+            return x[at]
+        except IndexError as error:
+            return str(error), bool(x.sum() > 0)
+
+    segmented(f, x(), np.array([1, 9]))
+
+    def g(x, at):
+        if x.max() > 0:
+            try:
+                y = x[at] * 2
+            except IndexError as error:
+                return str(error)
+            return y
+        return x
+
+    segmented(g, x(), np.array([1, 9]))
+
+
+def test_index_errors_are_never_lost():
+    def f(x, at):
+        if x.max() > 0:
+            x[at]
+        return x
+
+    jitted = rune_jit.jit(f)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 6"):
+        jitted(x(), np.array([9]))
+
+
+# State.
+
+
+def test_lists_dicts_and_attributes_get_values():
+    losses, table, state = [], {}, types.SimpleNamespace(last=None, count=0)
+
+    def f(x):
+        loss = (x * x).sum()
+        losses.append(loss)
+        table["max"] = x.max()
+        state.last = x * 2
+        state.count += 1
+        if loss > 100:
+            return None
+        return loss
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        jitted(x())
+    ours = copy.deepcopy((losses, table, state))
+    losses.clear()
+    state.count = 0
+    for _ in range(3):
+        f(x())
+    check(ours, (losses, table, state))
+
+
+def test_globals_closures_and_defaults():
+    total = 0.0
+    weights = np.arange(6.0)
+
+    def f(x, seen=[]):  # noqa: B006
+        nonlocal total
+        total += float(x.sum())
+        seen.append(float(x[0]))
+        weights[0] += 1
+        return weights * x, list(seen)
+
+    jitted = rune_jit.jit(f)
+    first, second = jitted(x()), jitted(x())
+    assert total == pytest.approx(2 * x().sum())
+    assert weights[0] == 2
+    assert second[1] == [-1.0, -1.0]
+    np.testing.assert_allclose(second[0], weights * x())
+    np.testing.assert_allclose(first[0][1:], second[0][1:])
+
+
+def test_containers_among_the_arguments():
+    def f(parameters, history):
+        if parameters["w"].sum() > 0:
+            parameters["w"] -= 0.5
+        parameters["b"] = parameters["w"] * 2
+        history.append(parameters["w"].sum())
+        return parameters
+
+    segmented(f, {"w": np.ones(3)}, [np.float64(0.0)])
+
+
+def test_generators_and_iterators():
+    def f(x, numbers):
+        return x[0] > 0, [float(x[i]) * next(numbers) for i in range(3)]
+
+    jitted = rune_jit.jit(f)
+    numbers = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert jitted(x(), numbers)[1] == pytest.approx([-1.0, -0.8, 0.6])
+    assert jitted(x(), numbers)[1] == pytest.approx([-4.0, -2.0, 1.2])
+
+
+def test_random_numbers_differ_from_call_to_call():
+    def f(x):
+        if x[0] < 0:
+            return x + np.random.default_rng().random(6)
+        return x
+
+    jitted = rune_jit.jit(f)
+    assert not np.array_equal(jitted(x()), jitted(x()))
+
+
+def test_rejection_sampling():
+    def f(n, seed):
+        generator = np.random.default_rng(seed)
+        points = np.zeros((0, 2))
+        while len(points) < n:
+            new = generator.uniform(-1, 1, (n, 2))
+            points = np.concatenate([points, new[(new**2).sum(axis=1) < 1]])
+        return points[:n]
+
+    jitted = rune_jit.jit(f)
+    check(jitted(20, 3), f(20, 3))
+
+
+# Arrays of rune_jit.
+
+
+def test_arrays_in_arrays_out():
+    def f(x):
+        while x.sum() > 1:
+            x = x * 0.5
+        return x
+
+    got = rune_jit.jit(f)(rune_jit.asarray(np.ones(4)))
+    assert isinstance(got, rune_jit.Array)
+    np.testing.assert_allclose(got, f(np.ones(4)))
+
+
+# When NumPy goes on.
+
+
+def test_many_programs_end_in_numpy():
+    def f(x):
+        sums = []
+        for n in range(1, 60):
+            if x[0] < 0:
+                sums.append((x[: n % 40 + 1] * 2 + n).sum())
+        return sums, x
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        check(jitted(x(50)), f(x(50)))
+    (entry,) = jitted._cache.entries()
+    assert "programs" in entry.runs_on_numpy
+
+
+def test_a_long_loop_without_reads_is_cut():
+    def f(x, n):
+        for _ in range(n):
+            x = np.sin(x) * 1.01 + 0.1
+        return x, float(x[0])
+
+    assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
+
+
+def test_fallback_error_refuses():
+    def f(x):
+        return x if x[0] > 0 else -x
+
+    with pytest.raises(rune_jit.ConcretizationError):
+        rune_jit.jit(f, fallback="error")(x())
