@@ -90,15 +90,17 @@ std::string structure_of(const Graph& graph, const Segment& segment) {
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory) {
   Segment segment;
-  ValueSet seen_held, stored;
+  ValueSet seen_held, stored = in_memory;
+  const auto store = [&](Value v) {
+    if (stored.insert(v.id).second) segment.outputs.push_back(v);
+  };
+  for (const Value v : wanted) store(v);
   for (Value v : live) {
-    while (!in_memory.contains(v.id) && is_movement(graph[v])) v = graph[v].inputs[0];
+    while (!stored.contains(v.id) && is_movement(graph[v])) v = graph[v].inputs[0];
     if (!is_constant(graph[v]) && seen_held.insert(v.id).second) segment.held.push_back(v);
   }
   std::sort(segment.held.begin(), segment.held.end());
-  for (const auto* values : {&wanted, &std::as_const(segment.held)})
-    for (const Value v : *values)
-      if (!in_memory.contains(v.id) && stored.insert(v.id).second) segment.outputs.push_back(v);
+  for (const Value v : segment.held) store(v);
   ValueSet seen;
   std::vector<Value> open = segment.outputs;
   while (!open.empty()) {

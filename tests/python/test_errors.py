@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,14 @@ def test_values_are_not_known_while_tracing(use: Any, hint: str) -> None:
 
 
 def test_leaked_tracers_say_where_they_were_made() -> None:
-    leaked = []
+    queue: Any = SimpleQueue()
 
     def leak(x: Any) -> Any:
-        leaked.append(x + 1)
+        queue.put(x + 1)
         return x
 
     _trace(leak, X)
+    leaked = [queue.get()]
     with pytest.raises(TracerLeakError, match="outside the function"):
         leaked[0] + 1
     with pytest.raises(TracerLeakError, match=r"made at test_errors.py:\d+.*after its trace ended"):

@@ -520,10 +520,8 @@ def jit(
     Arrays that the function takes from globals and closures are read again at each call, and when a
     number or an object that it takes from there (or from attributes, containers, default arguments)
     is another one, it is traced again. Writes to these arrays and to arguments reach them when the
-    program has run. A function that assigns to globals, attributes or items of containers at each
-    call, takes random numbers or the time, or makes text of a traced array (f"{x}", print(x)) runs
-    on NumPy; other side effects (printing other things, appending to a list) happen while tracing
-    only.
+    program has run. A function that asks for values of arrays, or changes anything else at each
+    call, is no one program: it runs in segments, with Python between them.
 
     Args:
       fn: the function; without it, a decorator is returned.
@@ -533,8 +531,9 @@ def jit(
         value is traced on its own.
       donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
         the CPU does not make use of.
-      fallback: what happens when something cannot be traced: "warn" (run on NumPy, and warn once),
-        "silent" (run on NumPy), "error" (raise UnsupportedOpError or ConcretizationError).
+      fallback: what happens when the function cannot be one program. With "warn" and "silent" it
+        runs in segments (docs/control_flow.md), or on NumPy where that is faster; where it can run
+        on NumPy only, "warn" warns once. "error" raises UnsupportedOpError or ConcretizationError.
       cache_size: how many signatures are kept; the one used longest ago goes first.
       dynamic: sizes that may differ from call to call of one program: by parameter (name or
         position), a dict of axes and names, {"x": {0: "n"}}, or Dims (docs/dynamic_sizes.md).

@@ -10,6 +10,7 @@ import optree
 
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -78,4 +79,8 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return result
 
 
-WRITERS = ("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "setitem")
+# Names of functions that write to their first argument; the last ones are of the module operator.
+WRITERS = (
+    *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "setitem"),
+    *(f"i{name}" for name in (*BINARY, "matmul")),
+)

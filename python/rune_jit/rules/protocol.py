@@ -341,13 +341,12 @@ def _function_of(self: Tracer, func: Any, types: Any, args: Any, kwargs: Any) ->
 
 
 def _operation_or_numpy(name: str) -> Callable[[tuple[Any, ...]], Any]:
-    function = getattr(np, _UFUNCS.get(name, name))
+    function = divmod if name == "divmod" else getattr(op, f"__{name}__")
     return host.or_numpy(_operation(name), lambda operands: (function, operands, {}))
 
 
 def _in_place_of(name: str, x: Tracer, other: Any) -> Any:
-    function = getattr(np, _UFUNCS.get(name, name))
-    return function, (x, other), {} if x._storage.scalar else {"out": (x,)}
+    return getattr(op, f"__{name}__" if x._storage.scalar else f"__i{name}__"), (x, other), {}
 
 
 def _of(function: Callable[..., Any]) -> Callable[..., Any]:

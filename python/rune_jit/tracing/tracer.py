@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -254,6 +254,19 @@ class Tracer(ArrayMethods):
             self._storage.touched()  # by who asks, such as code in C that writes its results there
             return array
         return np.array(array, dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._trace.is_segmented and self.ndim == 1:
+            return self._iterate()
+        return super().__iter__()
+
+    def _iterate(self) -> Iterator[Any]:
+        """The elements, as each is when Python gets it."""
+        version, values = -1, np.empty(0)
+        for i in range(self.shape[0]):
+            if version != self._storage.version or self._storage.is_exposed:
+                version, values = self._storage.version, self._values("iter")
+            yield values[i]
 
     def __hash__(self) -> int:
         if self._trace.is_segmented and self._storage.scalar:
