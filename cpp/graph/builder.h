@@ -29,8 +29,8 @@ class Builder {
     return add(node.payload, std::move(inputs), node.meta);
   }
 
-  // Makes a value an argument: its node becomes a Placeholder, and nothing that is added from now on
-  // finds out how the value was computed. Of values that an earlier program has stored.
+  // Makes a value an argument: its node becomes a Placeholder, and nothing that is added from now
+  // on finds out how the value was computed. Of values that an earlier program has stored.
   void make_argument(Value v);
 
   // The helpers below build one node each, or none where the node would change nothing (a Reshape
