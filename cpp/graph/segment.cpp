@@ -97,7 +97,9 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   for (const Value v : wanted) store(v);
   for (Value v : live) {
     while (!stored.contains(v.id) && is_movement(graph[v])) v = graph[v].inputs[0];
-    if (!is_constant(graph[v]) && seen_held.insert(v.id).second) segment.held.push_back(v);
+    // What is stored is an argument from then on.
+    const bool is_needed = stored.contains(v.id) || !is_constant(graph[v]);
+    if (is_needed && seen_held.insert(v.id).second) segment.held.push_back(v);
   }
   std::sort(segment.held.begin(), segment.held.end());
   for (const Value v : segment.held) store(v);

@@ -26,8 +26,8 @@ struct Segment {
 };
 
 // The segment that stores the `wanted` values, and what later nodes may read of the `live` ones: a
-// live movement of a value stays a movement, and the value is stored. `in_memory` are the values
-// that earlier segments have stored, and all Placeholders.
+// live movement of a value stays a movement unless it is wanted, and the value is stored.
+// `in_memory` are the values that earlier segments have stored, and all Placeholders.
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory);
 

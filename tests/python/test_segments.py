@@ -205,6 +205,16 @@ def test_print(capsys):
         assert ours == capsys.readouterr().out
 
 
+def test_elements_that_are_read_and_kept():
+    def f(x):
+        first, second = x[0], x[1]
+        if first < 0 and second < 0:
+            first, second = second, first * second
+        return first, second, bool(x[2]), float(second)
+
+    segmented(f, x())
+
+
 # Shapes that depend on data.
 
 
@@ -321,6 +331,17 @@ def test_index_errors_are_never_lost():
     jitted = rune_jit.jit(f)
     with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 6"):
         jitted(x(), np.array([9]))
+
+
+def test_errors_of_calls_on_the_host_reach_the_handler():
+    def f(a):
+        try:
+            return np.linalg.solve(a, np.ones(2))
+        except np.linalg.LinAlgError as error:
+            return str(error)
+
+    segmented(f, np.ones((2, 2)))
+    segmented(f, np.eye(2))
 
 
 # State.
@@ -444,6 +465,24 @@ def test_many_programs_end_in_numpy():
         check(jitted(x(50)), f(x(50)))
     (entry,) = jitted._cache.entries()
     assert "programs" in entry.runs_on_numpy
+
+
+def test_writes_to_elements_after_numpy_took_over(monkeypatch):
+    monkeypatch.setattr(segments, "_MOST_COMPILED", 0)
+
+    def f(x, at):
+        if x[0] < 0:
+            x[0] += 1
+        for i in range(3):
+            x[i] = x[at[i]] * 2
+            x[at[i]] = i
+        return x, x[at[0]]
+
+    jitted = rune_jit.jit(f)
+    at = np.array([1, 3, -1])
+    for _ in range(3):
+        check(jitted(x(), at), f(x(), at))
+        check(jitted(x(4), at), f(x(4), at))
 
 
 def test_a_long_loop_without_reads_is_cut():

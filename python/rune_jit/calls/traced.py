@@ -124,9 +124,9 @@ def _trace_once(
             raise_what_was_caught()
             if trace.has_checks and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
-                    f"{trace.name}: cannot trace a function that may handle errors of indices and"
-                    " sizes (they are known only when the program runs)\n"
-                    "hint: use indices that are in bounds, or np.clip, outside of try and with"
+                    f"{trace.name}: cannot trace a function that may handle errors of indices,"
+                    " sizes and calls on the host (they are known only when the program runs)\n"
+                    "hint: use what may fail outside of try and with, and np.clip for indices"
                 )
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:

@@ -55,14 +55,20 @@ class Step(NamedTuple):
             return builder.diagonal(value, *self.argument)
         return getattr(builder, self.kind)(value, list(self.argument))
 
-    def of_array(self, array: np.ndarray) -> np.ndarray:
-        """The view of a NumPy array; a reshape must be possible without a copy."""
+    def of_array(self, array: np.ndarray, trace: Trace | None = None) -> np.ndarray:
+        """The view of a NumPy array; a reshape must be possible without a copy. An "element" needs
+        a trace in segments, which knows the index."""
         if self.kind in ("real", "imag"):
             return getattr(array, self.kind)  # type: ignore[no-any-return]
         if self.kind in ("parts", "pairs"):
             return array.view(self.dtype(array.dtype))
         if self.kind == "index":
-            return array[tuple(map(_with_bounds, self.argument))]  # type: ignore[no-any-return]
+            items = tuple(map(_with_bounds, self.argument))
+            is_whole = any(item is ... for item in items)
+            return array[items if is_whole else (*items, ...)]
+        if self.kind == "element" and trace is not None:
+            axis, at = self.argument
+            return array[(slice(None),) * axis + (int(trace.values([at])[0]), ...)]  # type: ignore[no-any-return]
         if self.kind == "transpose":
             return array.transpose(self.argument)
         if self.kind == "reshape":
@@ -198,7 +204,7 @@ class Storage:
         if self.is_exposed:
             array: Any = self.array
             for step in steps:
-                array = step.of_array(array)
+                array = step.of_array(array, trace)
             array[...] = trace.values([part])[0]
             return
         old = self.current(trace)

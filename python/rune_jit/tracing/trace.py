@@ -53,6 +53,7 @@ class Trace:
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind: Any = None  # gives functions as they run in this trace: capture.rebinder
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
+        self._may_raise = False  # whether a call on the host may
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
@@ -110,6 +111,7 @@ class Trace:
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
         called even if nobody uses the results."""
         self.functions.append((name, function))
+        self._may_raise |= may_raise
         return self.builder.host_callback(name, len(self.functions) - 1, operands, types, may_raise)
 
     def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
@@ -141,7 +143,7 @@ class Trace:
     @property
     def has_checks(self) -> bool:
         """Whether the data may be such that the call raises an error."""
-        return bool(self._equal) or self.builder.has_checks
+        return self._may_raise or bool(self._equal) or self.builder.has_checks
 
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
         """A call raises ValueError unless these integers are equal; they replace each {} in the

@@ -112,7 +112,7 @@ class Tracer(ArrayMethods):
         array = self._storage.array
         if array is not None:
             for step in self._steps:
-                array = step.of_array(array)
+                array = step.of_array(array, self._trace if self._trace.is_segmented else None)
         return array
 
     def _is_left_over(self) -> bool:

@@ -38,6 +38,13 @@ TEST(SegmentTest, StoresWhatIsWantedAndWhatLiveMovementsRead) {
   EXPECT_GT(segment.numpy_ns, 3 * 700);
 }
 
+TEST(SegmentTest, HoldsWantedMovementsThatLive) {
+  Example e;
+  const Segment segment = e.cut({e.row}, {e.row});
+  EXPECT_EQ(segment.outputs, std::vector<Value>{e.row});
+  EXPECT_EQ(segment.held, std::vector<Value>{e.row});
+}
+
 TEST(SegmentTest, ComputesNothingThatIsInMemory) {
   Example e;
   const Segment segment = cut_segment(e.builder.graph(), {e.root}, {}, {e.x.id, e.sum.id});

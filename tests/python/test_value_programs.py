@@ -1,0 +1,108 @@
+"""Programs that ask for values (value_programs.py): under jit as without it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import warnings
+from collections import deque
+
+import discrete_programs  # noqa: F401
+import numpy as np
+import pytest
+import stateful_programs  # noqa: F401
+from value_programs import PROGRAMS
+
+import rune_jit
+from rune_jit.calls.segmented import Segmented
+from rune_jit.tracing import segments
+
+
+def outcome(function, args):
+    """What a call returns or raises, and what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = function(*args)
+        except Exception as error:
+            result = type(error), str(error)
+    return result, printed.getvalue()
+
+
+def check(got, expected, where="result"):
+    assert type(got) is type(expected), (where, type(got), type(expected), got, expected)
+    if isinstance(expected, (list, tuple, deque)):
+        assert len(got) == len(expected), (where, got, expected)
+        for i, (a, b) in enumerate(zip(got, expected, strict=True)):
+            check(a, b, f"{where}[{i}]")
+    elif isinstance(expected, dict):
+        assert list(got) == list(expected), where
+        for key in expected:
+            check(got[key], expected[key], f"{where}[{key!r}]")
+    elif isinstance(expected, (np.ndarray, np.generic)):
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape), where
+        if expected.dtype.kind in "biu":
+            np.testing.assert_array_equal(got, expected, where)
+        else:
+            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-8, err_msg=where)
+    elif isinstance(expected, float):
+        assert got == pytest.approx(expected, rel=1e-6, abs=1e-8, nan_ok=True), where
+    elif isinstance(expected, np.random.Generator):
+        assert got.bit_generator.state == expected.bit_generator.state, where
+    elif hasattr(expected, "__dict__") and not callable(expected):
+        check(vars(got), vars(expected), where)
+    else:
+        assert got == expected, where
+
+
+def compare(name):
+    """Calls a program three times under jit and without it, on arguments of their own."""
+    make, make_arguments = PROGRAMS[name]
+    jitted, plain = rune_jit.jit(ours := make()), (theirs := make())
+    for call in range(3):
+        given, args = (make_arguments(np.random.default_rng(call)) for _ in range(2))
+        for i, argument in enumerate(given):
+            if callable(argument):
+                args = (*args[:i], argument, *args[i + 1 :])
+        got, expected = outcome(jitted, given), outcome(plain, args)
+        check(got, expected, f"call {call}")
+        check(given, args, f"arguments of call {call}")
+        if hasattr(theirs, "__self__"):
+            check(vars(ours.__self__), vars(theirs.__self__), f"state after call {call}")
+    return [e for e in jitted._cache.entries() if isinstance(e, Segmented)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    compare(name)
+
+
+# Segments differ in the positions that these read and write: NumPy takes over, or would soon.
+POSITIONS = {
+    *(
+        "topological_sort",
+        "flood_fill",
+        "jacobi_eigenvalues",
+        "lasso_by_coordinate_descent",
+        "dijkstra",
+    ),
+    *("agglomerate", "gmres", "perceptron", "otsu", "metropolis", "merge_sort"),
+    *("topological_sort"),
+    *("longest_common_subsequence", "insertion_sort_in_place", "find_peaks", "dbscan"),
+    *("dijkstra_with_heap", "connected_components", "breadth_first_search"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_in_segments(name, monkeypatch):
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(Segmented, "_choose", lambda self: None)
+    for entry in compare(name):
+        compiled = entry.programs.compiled
+        if name in POSITIONS:
+            assert compiled > 24, "remove it from POSITIONS"
+        else:
+            assert entry.runs_on_numpy is None or "errstate" in entry.runs_on_numpy
+            assert compiled <= 24
