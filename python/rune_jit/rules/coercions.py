@@ -139,5 +139,8 @@ def view_in(trace: Trace, step: Step, a: Any, is_read: bool = True) -> Tracer:
         return a._view(step, step.of_array(array).shape)
     if not is_read and step.kind == "index":
         return a._view(step, trace.builder.indexed_shape(a._value_in(trace), step.argument))
-    now = step.of(trace.builder, a._value_in(trace))
+    value = a._value_in(trace)
+    now = trace.part_in_memory(step, value) if step.kind == "index" else None
+    if now is None:
+        now = step.of(trace.builder, value)
     return a._view(step, now.shape, now)

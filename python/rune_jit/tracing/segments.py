@@ -19,7 +19,7 @@ from rune_jit.backends import calibration
 from rune_jit.device import has_host_memory
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors
-from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -168,6 +168,14 @@ class SegmentedTrace(Trace):
         if array.dtype.kind in "iu" and 0 < array.size < 1000:
             self.builder.assume_range(value, int(array.min()), int(array.max()))
         return value
+
+    def part_in_memory(self, step: Step, value: Any) -> Any:
+        """A small part of an array in memory, copied: segments that read another part are alike."""
+        array = self._memory.get(value.id)
+        if not isinstance(array, np.ndarray):
+            return None
+        part = step.of_array(array)
+        return self.in_memory(part.copy()) if part.size <= _SMALL_PART else None
 
     # Cuts.
 
@@ -327,6 +335,8 @@ _MOST_COMPILED = 24
 _SLOW, _SLOWER = 0.2, 3.0
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 4000
+# How many elements are copied rather than read by a segment.
+_SMALL_PART = 64
 
 
 def _user_frame() -> types.FrameType | None:

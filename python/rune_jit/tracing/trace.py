@@ -12,7 +12,7 @@ from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
-from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 _Value: Any = _core.Value
@@ -98,6 +98,10 @@ class Trace:
             if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
                 self.builder.assume_range(value, low, high)
         return value
+
+    def part_in_memory(self, step: Step, value: Any) -> Any:
+        """The view of a value whose elements are known now, as a value of its own; or None."""
+        return None
 
     def call_host(
         self,
