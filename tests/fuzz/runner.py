@@ -1,17 +1,19 @@
 """Runs random programs: compiled, with arguments between inaccessible pages; on the interpreter's
 GPU mapping, on Metal's and CUDA's, and with the CPU's kernels interpreted, where every access is
-checked against its bounds and for races; and on a device that does everything as late as it
-may."""
+checked against its bounds and for races; on a device that does everything as late as it may; and in
+segments."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import traceback
 import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from dynamic import with_dynamic_axes, with_other_sizes
@@ -23,12 +25,14 @@ from shrink import shrink
 
 import rune_jit
 from rune_jit import _core
+from rune_jit.calls.segmented import Segmented
+from rune_jit.tracing import segments
 
 # RUNE_TEST_DEVICE: as in tests/python/devices.py.
 _ALONE = os.environ.get("RUNE_TEST_DEVICE")
 DEVICES = (_ALONE,) if _ALONE else ("cpu", "interpreter")
 _INTERPRETED = ("cpu-interpreted", "metal-interpreted", "cuda-interpreted", "interpreter-delayed")
-MODES = DEVICES if _ALONE else (*DEVICES, *_INTERPRETED)
+MODES = DEVICES if _ALONE else (*DEVICES, *_INTERPRETED, "segments")
 _NUMPY = {
     "f32": "float32",
     "f64": "float64",
@@ -65,8 +69,11 @@ def run(program: Program, mode: str) -> Iterator[tuple[Program, list[Any]]]:
     if mode == "cpu-interpreted":
         yield program, _run_cpu_kernels(program)
         return
-    jitted = jit(program, mode, fallback="error")
     at_end, at_start = PLACEMENTS
+    if mode == "segments":
+        yield program, _call(program, _in_segments(program), at_end)
+        return
+    jitted = jit(program, mode, fallback="error")
     yield program, _call(program, jitted, at_end)
     other: Program | None = None
     if program.dynamic:
@@ -81,6 +88,27 @@ def jit(program: Program, device: str, **options: Any) -> Any:
     """The program as a compiled function, with its dynamic axes."""
     dynamic = {f"v{i}": axes for i, axes in program.dynamic.items() if i in program.inputs}
     return rune_jit.jit(program.function(), device=device, dynamic=dynamic or None, **options)
+
+
+def _in_segments(program: Program) -> Any:
+    """The program as a function that runs in segments, with a cut after about each third
+    operation."""
+    segmented = Segmented(program.function(), "program", segments.Programs("cpu"), "a test")
+    chance = random.Random(len(program.steps))
+
+    def cut(trace: segments.SegmentedTrace) -> None:
+        if chance.random() < 0.3:
+            trace.values([])
+
+    def run(*arguments: Any) -> Any:
+        with (
+            mock.patch.object(segments.SegmentedTrace, "after_operation", cut),
+            mock.patch.object(segments, "_SLOW", np.inf),
+            mock.patch.object(segments, "_MOST_COMPILED", np.inf),
+        ):
+            return segmented.call(arguments, {})
+
+    return run
 
 
 def _call(program: Program, function: Any, placement: str) -> list[Any]:
@@ -218,7 +246,7 @@ def report(seed: int, mode: str, most_steps: int = 14, dynamic: int = 0) -> str 
         return None
     program, problem = smallest(program, mode, problem)
     text = f"seed {seed} on {mode}: {problem}\n{program.describe()}"
-    device = "cpu" if mode == "cpu-interpreted" else mode
+    device = "cpu" if mode in ("cpu-interpreted", "segments") else mode
     try:
         lowered = jit(program, device).lower(*program.arguments())
         text += "\n".join([lowered.graph, lowered.schedule, *lowered.kernels])

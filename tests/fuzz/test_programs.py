@@ -23,6 +23,7 @@ _SEEDS = st.integers(0, 2**32 - 1)
 
 # One seed of so many runs where a program takes longer.
 _EVERY = {"metal-interpreted": 3, "cuda-interpreted": 3, "interpreter-delayed": 3}
+_EVERY["segments"] = 3
 
 
 @pytest.mark.parametrize("mode", MODES)

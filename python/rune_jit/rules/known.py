@@ -82,5 +82,6 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 # Names of functions that write to their first argument; the last ones are of the module operator.
 WRITERS = (
     *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "setitem"),
+    "_put_flat",
     *(f"i{name}" for name in (*BINARY, "matmul")),
 )

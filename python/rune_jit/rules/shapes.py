@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import (
     as_axis,
     as_index,
@@ -36,7 +37,14 @@ from rune_jit.tracing.sizes import (
     same_size,
     with_bounds,
 )
-from rune_jit.tracing.storage import can_view, is_contiguous, is_viewed, permutation
+from rune_jit.tracing.storage import (
+    can_view,
+    is_contiguous,
+    is_viewed,
+    layout,
+    permutation,
+    viewed,
+)
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -46,6 +54,19 @@ from rune_jit.tracing.tracer import Tracer
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
     """A view with the axes in the order of NumPy's function."""
     return make_view("transpose", permutation(function, rank(a), *arguments), a)
+
+
+def _laid_out_now(a: Tracer) -> np.ndarray | None:
+    """An array that lies in memory as this one does at the call that is traced in segments, and
+    that must not be touched. None if it is not known to lie in the order of C."""
+    storage = a._storage
+    if isinstance(storage.captured, np.ndarray):
+        return viewed(storage.captured, a._steps)
+    try:
+        storage.require_c_order()
+    except UnsupportedOpError:
+        return None
+    return layout(storage.shape, a.dtype, a._steps)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
@@ -59,6 +80,11 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
     if same_shape(wanted, a.shape):
         return a[...]
     base = a._storage
+    if a._trace.is_segmented and base.array is None:
+        now = _laid_out_now(a)
+        if now is None or not is_viewed(now, wanted):
+            a = a.copy()
+        return make_view("reshape", wanted, a)
     base.reshaped += (base,)
     views = can_view(base.shape, a.dtype, a._steps, wanted)
     if base.array is not None:  # in an order of its own
@@ -88,6 +114,10 @@ def _ravel(a: Any, order: str = "C") -> Any:
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
+    if a._trace.is_segmented and a._storage.array is None:
+        now = _laid_out_now(a)
+        is_view = now is not None and now.flags.c_contiguous
+        return _reshaped(a if is_view else a.copy(), shape)
     a._storage.reshaped += (a._storage,)
     if is_contiguous(a._storage.shape, a.dtype, a._steps):
         return _reshaped(a, shape)

@@ -259,6 +259,18 @@ def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
     return first.put(trace, old, part)
 
 
+def viewed(array: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+    """The view through `steps`, of which only the layout counts: an element at a traced index is
+    that at 0."""
+    for step in steps:
+        if step.kind == "element":
+            axis = step.argument[0]
+            array = array[(slice(None),) * axis + (0,)]
+        else:
+            array = step.of_array(array)
+    return array
+
+
 def layout(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
@@ -276,13 +288,7 @@ def layout(
         strides.append(stride)
         stride *= max(size, 1)
     array = np.lib.stride_tricks.as_strided(memory, shape, strides[::-1])
-    for step in steps:
-        if step.kind == "element":
-            axis = step.argument[0]
-            array = array[(slice(None),) * axis + (0,)]
-        else:
-            array = step.of_array(array)
-    return array
+    return viewed(array, steps)
 
 
 def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:

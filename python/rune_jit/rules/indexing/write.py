@@ -296,6 +296,13 @@ def write_flat(x: Tracer, index: Any, value: Any) -> None:
     _write_flat(trace, x, trace.operand(flat))
 
 
+def _put_flat(x: Any, index: Any, value: Any) -> None:
+    x.flat[index] = value
+
+
+_write_flat_or_numpy = host.or_numpy(write_flat, lambda *given: (_put_flat, given, {}))
+
+
 class Flat:
     """ndarray.flat of a traced array."""
 
@@ -310,7 +317,7 @@ class Flat:
             plain(self.base).flat[plain(index)] = plain(value)
             self.base._storage.touched()
             return
-        write_flat(self.base, index, value)
+        _write_flat_or_numpy(self.base, index, value)
 
     def __len__(self) -> int:
         return self.base.size
