@@ -78,6 +78,9 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
 
 // Results as Python has them.
 PyValue wrap(const PyGraph& g, const Operand& x) {
+  if (g.size() > g.most)
+    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.most,
+               " operations\nhint: loops that are unrolled make many");
   return {g, x, g.trace};
 }
 
@@ -355,12 +358,14 @@ void bind_graph(py::module_& m) {
       py::arg("text"), "Reads a graph's text. Raises ParseError with line and column.");
 
   Class c(m, "GraphBuilder", "A graph under construction; its methods are NumPy's functions.");
-  c.def(py::init([](bool counts_uses) {
+  c.def(py::init([](bool counts_uses, std::optional<size_t> most) {
           auto graph = std::make_shared<PyGraph>();
+          if (most) graph->most = *most;
           if (counts_uses) graph->uses = std::make_shared<graph::numpy::Uses>();
           return graph;
         }),
-        py::arg("counts_uses") = false)
+        py::arg("counts_uses") = false, py::arg("most") = py::none(),
+        "`most`: how many nodes it may have. `counts_uses`: for `cut_segment`.")
       .def("__len__", [](const PyGraph& g) { return g.size(); })
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
       .def(

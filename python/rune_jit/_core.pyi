@@ -87,7 +87,14 @@ class GraphBuilder:
     """
     A graph under construction; its methods are NumPy's functions.
     """
-    def __init__(self, counts_uses: bool = False) -> None: ...
+    def __init__(
+        self,
+        counts_uses: bool = False,
+        most: typing.SupportsInt | typing.SupportsIndex | None = None,
+    ) -> None:
+        """
+        `most`: how many nodes it may have. `counts_uses`: for `cut_segment`.
+        """
     def __len__(self) -> int: ...
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...

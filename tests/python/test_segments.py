@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.tracing import segments
 
 
@@ -16,7 +16,7 @@ from rune_jit.tracing import segments
 def never_numpy(monkeypatch):
     """Segments run even where NumPy would be faster."""
     monkeypatch.setattr(segments, "_SLOW", math.inf)
-    monkeypatch.setattr(Segmented, "_choose", lambda self: None)
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
 
 
 def segmented(function, *args, calls=3, **kwargs):
@@ -513,3 +513,34 @@ def test_fallback_error_refuses():
 
     with pytest.raises(rune_jit.ConcretizationError):
         rune_jit.jit(f, fallback="error")(x())
+
+
+def test_the_faster_way_is_kept(monkeypatch):
+    monkeypatch.undo()
+
+    def slow(x):
+        return x if x[0] < 0 else -x
+
+    def unrolled(x):
+        for _ in range(1200):
+            x = x[::-1] * 0.5 + 1
+        return x
+
+    for function, name in ((slow, "segments"), (unrolled, "program")):
+        verdicts = []
+        monkeypatch.setattr(Trial, "verdict", lambda self: verdicts.append(0) or "it is slower")  # noqa: B023
+        jitted = rune_jit.jit(function)
+        for _ in range(7):
+            check(jitted(x()), function(x()))
+        assert len(verdicts) == 1, name
+        assert jitted.explain() == f"{function.__name__}: on NumPy: it is slower"
+        assert jitted.cache_info().fallbacks == 1
+
+
+def test_a_program_is_of_limited_size():
+    def f(x):
+        for i in range(4000):
+            x = np.sin(x) * 0.5 + np.cos(x) * (0.001 * (i % 7))
+        return x
+
+    assert "more than 30000 operations" in segmented(f, x(), calls=1).reason

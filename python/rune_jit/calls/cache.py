@@ -76,6 +76,11 @@ class Cache:
                 del self._entries[min(others, key=lambda k: self._entries[k].last_used)]
                 self.evictions += 1
 
+    def replace(self, key: Any, entry: Any) -> None:
+        """Makes this the entry of a key."""
+        with self._lock:
+            self._entries[key] = entry
+
     def discard(self, key: Any, entry: Any) -> None:
         """Forgets an entry that is out of date."""
         with self._lock:

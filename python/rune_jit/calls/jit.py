@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 import types
 import warnings
 import weakref
@@ -31,7 +32,7 @@ from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.parameters import Parameters
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import is_dtype
 from rune_jit.errors import (
@@ -79,6 +80,9 @@ class CacheInfo(NamedTuple):
     evictions: int  # signatures forgotten because there were too many
     segmented: int = 0  # signatures that run in segments
 
+
+# How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
+_LARGE = 2000
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
@@ -142,6 +146,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._constants = Constants()
+        # By key: of programs so large that NumPy may be faster.
+        self._trials: dict[Any, Trial] = {}
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
@@ -236,6 +242,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._refuted.clear()
         self._constants.clear()
         self._unkeyed = None
+        self._trials.clear()
         self._warned.clear()
 
     # One call.
@@ -274,12 +281,24 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, _Fallback):
                 entry.last_used = _core.CompiledCall.tick()
                 return self._eager_call(args, kwargs)
+            trial = self._trials.get(call.key)
+            start = time.perf_counter()
+            if trial and trial.is_numpys_turn:
+                result = self._eager_call(args, kwargs)
+                trial.note(time.perf_counter() - start)
+                if trial.is_over:
+                    self._end_trial(call.key)
+                return result
             try:
                 status, result = entry.call(call.leaves)
             except ResultsChangedError:
                 break
             if status == "done":
                 self._hits += not fresh
+                if trial:
+                    if not fresh:
+                        trial.note(time.perf_counter() - start)
+                    return result
                 self._remember(args, kwargs, call.leaves, entry, call.sizes, call.constants)
                 return result
             if status == "unsuitable":
@@ -288,6 +307,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
         return self._eager_call(args, kwargs)
+
+    def _end_trial(self, key: Any) -> None:
+        reason = self._trials.pop(key).verdict()
+        if reason:
+            self._cache.replace(key, _Fallback(reason))
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         call = take_apart(
@@ -319,6 +343,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             executable = None
             if traced.graph is not None:
                 executable = self._lower(call, traced).compile()
+                if len(traced.graph) > _LARGE and self._fallback != "error":
+                    self._trials[call.key] = Trial()
         except ValuesNeeded:
             self._misses -= 1
             raise

@@ -27,6 +27,36 @@ from rune_jit.tracing.tracer import Tracer
 _TIMED = 2
 
 
+class Trial:
+    """Which way of two is faster, ours or NumPy's, by the first calls."""
+
+    def __init__(self) -> None:
+        self._ours: list[float] = []  # seconds
+        self._numpys: list[float] = []
+
+    @property
+    def is_numpys_turn(self) -> bool:
+        return len(self._ours) == _TIMED and len(self._numpys) < _TIMED
+
+    @property
+    def is_over(self) -> bool:
+        return len(self._numpys) == _TIMED
+
+    def note(self, seconds: float) -> None:
+        """Notes how long a call took, in the way whose turn it was."""
+        if self.is_numpys_turn:
+            self._numpys.append(seconds)
+        elif len(self._ours) < _TIMED:
+            self._ours.append(seconds)
+
+    def verdict(self) -> str | None:
+        """Why NumPy is to be preferred, if it is."""
+        ours, numpys = min(self._ours), min(self._numpys)
+        if ours <= numpys:
+            return None
+        return f"it takes {1e3 * numpys:.3g} ms there, {1e3 * ours:.3g} ms compiled"
+
+
 class Segmented:
     """A signature whose function runs in segments, or on NumPy if that has turned out faster."""
 
@@ -38,8 +68,7 @@ class Segmented:
         self.reason = reason  # why it is no program as a whole
         self.runs_on_numpy: str | None = None  # why
         self._function, self._name = function, name
-        self._times: list[float] = []  # of calls in segments, in seconds
-        self._numpy_times: list[float] = []
+        self._trial = Trial()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """function(*args, **kwargs). Raises what the function raises."""
@@ -47,22 +76,20 @@ class Segmented:
         start = time.perf_counter()
         if self.runs_on_numpy:
             return call_numpy(self._function, args, kwargs)
-        if len(self._times) == _TIMED and len(self._numpy_times) < _TIMED:
+        if self._trial.is_numpys_turn:
             result = call_numpy(self._function, args, kwargs)
-            self._numpy_times.append(time.perf_counter() - start)
-            if len(self._numpy_times) == _TIMED:
+            self._trial.note(time.perf_counter() - start)
+            if self._trial.is_over:
                 self._choose()
             return result
         compiled = self.programs.compiled
         result = call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
-        if self.programs.compiled == compiled and len(self._times) < _TIMED:
-            self._times.append(time.perf_counter() - start)
+        if self.programs.compiled == compiled:
+            self._trial.note(time.perf_counter() - start)
         return result
 
     def _choose(self) -> None:
-        ours, numpys = min(self._times), min(self._numpy_times)
-        if numpys < ours:
-            self.runs_on_numpy = f"it takes {1e3 * numpys:.3g} ms there, {1e3 * ours:.3g} ms here"
+        self.runs_on_numpy = self._trial.verdict()
 
     def _in_segments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays = list(_arrays((args, kwargs)).values())

@@ -18,6 +18,10 @@ from rune_jit.tracing.tracer import Tracer, contains_tracer
 _Value: Any = _core.Value
 
 
+# How many nodes one program may have: beyond, compiling it takes minutes.
+_MOST_NODES = 30_000
+
+
 class Trace:
     """A graph under construction for one call signature of one function.
 
@@ -41,7 +45,7 @@ class Trace:
         self._guesses = guesses
         self.has_guessed = False
         self.captured_are_traced = captured_are_traced
-        self.builder = _core.GraphBuilder()
+        self.builder = _core.GraphBuilder(most=_MOST_NODES)
         self.line = _core.user_line()  # where the last operation stands: "file.py:12"
         self.done = False
         # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
