@@ -96,13 +96,14 @@ class Segmented:
         if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
             return self._function(*args, **kwargs)
         trace = SegmentedTrace(self._name, self.programs)
+        references = sys.getrefcount(trace)
         try:
             return _call_in_segments(trace, self._function, args, kwargs)
         finally:
             self.runs_on_numpy = trace.gave_up
             trace.forget_names()
             # Beside this function, only traced arrays refer to the trace: some have been kept.
-            if sys.getrefcount(trace) > 2:
+            if sys.getrefcount(trace) > references:
                 _replace_kept(trace)
 
 
