@@ -69,7 +69,7 @@ def is_foreign_array(x: Any) -> bool:
         return False
     if isinstance(x, (np.ndarray, array.array, memoryview)):
         return True
-    if not any(hasattr(kind, name) for name in _INTERFACES):
+    if is_library(kind.__module__) or not any(hasattr(kind, name) for name in _INTERFACES):
         return False
     path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
     return not kind.__flags__ & _PYTHON_CLASS or path.startswith(_INSTALLED)
