@@ -10,7 +10,8 @@ namespace rune::graph {
 
 namespace {
 
-bool is_movement(const Node& node) {
+// Whether reading the node is reading its operand elsewhere. (A Pad, a movement too, is stored.)
+bool is_view(const Node& node) {
   switch (node.kind()) {
     case NodeKind::View:
     case NodeKind::Reshape:
@@ -32,7 +33,7 @@ double bytes_of(const Node& node) {
 
 // NumPy's time for a node: the call, and memory at 8 bytes/ns or arithmetic at 10 operations/ns.
 double numpy_ns(const Graph& graph, const Node& node) {
-  if (is_movement(node) || is_constant(node)) return 0;
+  if (is_view(node) || is_constant(node)) return 0;
   double bytes = bytes_of(node);
   for (const Value v : node.inputs) bytes += bytes_of(graph[v]);
   double operations = 0;
@@ -96,7 +97,7 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   };
   for (const Value v : wanted) store(v);
   for (Value v : live) {
-    while (!stored.contains(v.id) && is_movement(graph[v])) v = graph[v].inputs[0];
+    while (!stored.contains(v.id) && is_view(graph[v])) v = graph[v].inputs[0];
     // What is stored is an argument from then on.
     const bool is_needed = stored.contains(v.id) || !is_constant(graph[v]);
     if (is_needed && seen_held.insert(v.id).second) segment.held.push_back(v);

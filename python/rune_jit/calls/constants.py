@@ -7,7 +7,7 @@ from typing import Any
 from rune_jit.calls.arguments import Call, input_names
 from rune_jit.errors import UnsupportedOpError
 
-# How many values the numbers of a signature may have; more run on NumPy.
+# For how many values of its numbers a signature is traced; calls with others run in segments.
 _MOST = 64
 
 

@@ -346,13 +346,9 @@ REPLACED: dict[str, Any] = {
 }
 
 
-def _of(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: (function, args, kwargs)
-
-
 for _name, _stand_in in REPLACED.items():
     if isinstance(_stand_in, types.FunctionType):
-        REPLACED[_name] = host.or_numpy(_stand_in, _of(getattr(np, _name)))
+        REPLACED[_name] = host.or_numpy(_stand_in, host.given(getattr(np, _name)))
 
 
 class _Shim(types.ModuleType):

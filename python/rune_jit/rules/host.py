@@ -239,8 +239,8 @@ def run_now(
 def or_numpy(
     rule: Callable[..., Any], numpy: Callable[..., tuple[Any, Any, Any]]
 ) -> Callable[..., Any]:
-    """The rule; `numpy` gives NumPy's function, its arguments and its keywords for the rule's
-    arguments."""
+    """The rule, or NumPy's function where the rule refuses in a trace that knows values. `numpy`
+    gives that function, its arguments and its keywords for the rule's arguments."""
 
     @functools.wraps(rule)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -258,6 +258,11 @@ def or_numpy(
         return result
 
     return call
+
+
+def given(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any, Any]]:
+    """What or_numpy takes for a function that has the rule's own arguments."""
+    return lambda *args, **kwargs: (function, args, kwargs)
 
 
 def _settled(x: Any) -> Any:

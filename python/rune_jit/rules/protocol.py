@@ -349,18 +349,14 @@ def _in_place_of(name: str, x: Tracer, other: Any) -> Any:
     return getattr(op, f"__{name}__" if x._storage.scalar else f"__i{name}__"), (x, other), {}
 
 
-def _of(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: (function, args, kwargs)
-
-
 for _name, _method in {
     "__array_ufunc__": host.or_numpy(_array_ufunc, _ufunc_of),
     "__array_function__": host.or_numpy(_array_function, _function_of),
-    "__getitem__": host.or_numpy(getitem, _of(op.getitem)),
-    "__setitem__": host.or_numpy(setitem, _of(op.setitem)),
-    "astype": host.or_numpy(_astype, _of(np.ndarray.astype)),
-    "copy": host.or_numpy(_copy, _of(np.ndarray.copy)),
-    "view": host.or_numpy(_view, _of(np.ndarray.view)),
+    "__getitem__": host.or_numpy(getitem, host.given(op.getitem)),
+    "__setitem__": host.or_numpy(setitem, host.given(op.setitem)),
+    "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
+    "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
+    "view": host.or_numpy(_view, host.given(np.ndarray.view)),
     "flat": property(Flat, _set_flat),
     "conj": _conjugate,
     "conjugate": _conjugate,
