@@ -8,6 +8,7 @@
 #include "bindings/value.h"
 #include "graph/numpy/complex.h"
 #include "graph/numpy/indexing.h"
+#include "graph/numpy/loops.h"
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
@@ -69,7 +70,7 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
   for (size_t i = is_needed.size(); i-- > 0;) {
     if (!is_needed[i]) continue;
     const graph::Node& node = graph.nodes[i];
-    if (node.as<graph::Define_Var>()) return std::nullopt;
+    if (graph::declared_variable(node)) return std::nullopt;
     if (const auto* input = node.as<graph::Placeholder>()) inputs.push_back(input->index);
     for (const graph::Value v : node.inputs) is_needed[v.id] = true;
   }
@@ -139,12 +140,12 @@ std::optional<Dim> slice_bound(py::handle given, const PyGraph& g) {
   return std::max(bound, -kMost);
 }
 
-// Items: int, slice of ints and Sizes, None, Ellipsis, or a Value of integers.
+// Items: ints and Sizes, slices of them, None, Ellipsis, or a Value of integers.
 IndexItems to_index(const PyGraph& g, const py::sequence& items) {
   using ItemKind = graph::numpy::IndexItem::Kind;
   IndexItems result;
   for (const py::handle item : items) {
-    graph::numpy::IndexItem out;
+    graph::numpy::IndexItem out{};
     if (item.is_none()) {
       out.kind = ItemKind::NewAxis;
     } else if (item.ptr() == Py_Ellipsis) {
@@ -160,7 +161,7 @@ IndexItems to_index(const PyGraph& g, const py::sequence& items) {
       out.array = to_operand(item);
     } else {
       out.kind = ItemKind::Integer;
-      out.integer = item.cast<int64_t>();
+      out.integer = to_dim(item, g.trace);
     }
     result.push_back(std::move(out));
   }
@@ -265,6 +266,22 @@ void bind_functions(Class& c) {
   def(c, "input", &input, py::arg("dtype"), py::arg("shape"), py::arg("weak") = py::none());
   def(c, "define_size", &define_size, py::arg("name"), py::arg("low"), py::arg("high"),
       "A size that is known when the program runs.");
+  def(c, "begin_loop", &begin_loop, py::arg("low"), py::arg("high"),
+      "The counter of a new loop: a Size whose values, in all iterations, are from `low` to "
+      "`high`, "
+      "which must differ.");
+  def(c, "carry", &carry, py::arg("counter"), py::arg("index"), py::arg("value"),
+      "What the loop carries as number `index`, at the start of an iteration; `value` is what it "
+      "is before the first one.");
+  def(c, "end_loop", &end_loop, py::arg("counter"), py::arg("start"), py::arg("stop"),
+      py::arg("step"), py::arg("values"), py::arg("initial"),
+      "Ends the loop whose counter has the values of range(start, stop, step). `values` are what "
+      "it carries, by index, at the end of an iteration. Returns what they are after the last one; "
+      "the initial ones if there is none. Raises ValueError if a shape changes, TypeError for a "
+      "dtype.");
+  c.def(
+      "give_up_loop", [](PyGraph& g) { --g.open_loops; },
+      "Ends the innermost loop without a result: nobody uses its values.");
   def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
   def(c, "assume_range", &assume_range);
   c.def("constant", &constant);

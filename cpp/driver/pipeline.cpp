@@ -77,6 +77,7 @@ const std::string& device_of(const State& s) {
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
+    {"expand_loops", kSource, kSource, on_graph<graph::expand_loops>},
     {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"functionalize", kSource, kSource,
      [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},

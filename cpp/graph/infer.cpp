@@ -270,12 +270,15 @@ Metadata infer_node(const Assign& node, const Operands& in) {
   return same_as_operand(in);
 }
 
-Metadata infer_node(const Define_Var& node, const Operands&) {
-  if (node.var.name.empty())
+template <class Kind>
+  requires(std::is_same_v<Kind, Define_Var> || std::is_same_v<Kind, Loop_Counter>)
+Metadata infer_node(const Kind& node, const Operands&) {
+  const SymVar& var = node.var;
+  if (var.name.empty())
     user_error(ErrorKind::Value, "define_var: cannot define a variable without a name");
-  if (node.var.min_val > node.var.max_val)
-    user_error(ErrorKind::Value, "define_var: cannot bound ", node.var.name, " by [",
-               node.var.min_val, ",", node.var.max_val, "] (the lower bound is above the upper)");
+  if (var.min_val > var.max_val)
+    user_error(ErrorKind::Value, "define_var: cannot bound ", var.name, " by [", var.min_val, ",",
+               var.max_val, "] (the lower bound is above the upper)");
   return scalar_int64();
 }
 
@@ -404,6 +407,49 @@ Metadata infer_node(const Host_Callback& node, const Operands& in) {
   return in.declared;
 }
 
+Metadata infer_node(const Carry& node, const Operands& in) {
+  if (node.index < 0)
+    user_error(ErrorKind::Value, "carry: cannot be number ", node.index, " (negative)");
+  return same_as_operand(in);
+}
+
+Metadata infer_node(const End_Loop& node, const Operands& in) {
+  if (node.step == 0)
+    user_error(ErrorKind::Value, "end_loop: cannot count in steps of 0 (the step must not be 0)");
+  if (in.size() % 2 == 0)
+    user_error(ErrorKind::Value, "end_loop: cannot carry ", in.size() - 1,
+               " operands (one at the end of an iteration for each initial one)");
+  const size_t count = in.size() / 2;
+  for (size_t i = 1; i <= count; ++i) {
+    check_same_dtype("end_loop", in.dtype(i + count), in.dtype(i), i);
+    check_same_shape("end_loop", concat("carry value ", i - 1, " of").c_str(), in.shape(i + count),
+                     "on as", in.shape(i));
+  }
+  return no_value();
+}
+
+Metadata infer_node(const Loop_Result& node, const Operands& in) {
+  if (node.index < 0)
+    user_error(ErrorKind::Value, "loop_result: cannot be number ", node.index, " (negative)");
+  return result(in.dtype(1), in.shape(1));
+}
+
+Metadata infer_node(const Update& node, const Operands& in) {
+  const Shape& target = in.shape(0);
+  check_same_dtype("update", in.dtype(0), in.dtype(1), 1);
+  check_entries("update", "offsets", node.offsets.size(), target);
+  if (in.rank(1) != in.rank(0)) refuse_difference(in.shape(1), target, "update: cannot write");
+  for (size_t d = 0; d < target.size(); ++d) {
+    const Dim end = node.offsets[d] + in.shape(1)[d];
+    if (!is_range({node.offsets[d], end}, target[d]))
+      refuse_sizes(
+          {node.offsets[d], end, target[d]},
+          concat("update: cannot write ", shape_text(in.shape(1)), " to ", shape_text(target),
+                 " (dimension ", d, ": [", node.offsets[d], ",", end, ") of ", target[d], ")"));
+  }
+  return same_as_operand(in);
+}
+
 Metadata infer_node(const Noop&, const Operands& in) {
   return in.size() == 0 ? no_value() : same_as_operand(in);
 }
@@ -424,8 +470,8 @@ std::optional<std::string> common_device(const char* op, const Operands& in) {
 // Kinds whose result's device does not follow from the operands'.
 bool has_own_device(NodeKind kind) {
   return kind == NodeKind::Buffer || kind == NodeKind::Placeholder || kind == NodeKind::Copy ||
-         kind == NodeKind::Sink || kind == NodeKind::Device || kind == NodeKind::Multi ||
-         kind == NodeKind::Custom || kind == NodeKind::Host_Callback;
+         kind == NodeKind::Sink || kind == NodeKind::End_Loop || kind == NodeKind::Device ||
+         kind == NodeKind::Multi || kind == NodeKind::Custom || kind == NodeKind::Host_Callback;
 }
 
 void check_count(const char* op, NodeKind kind, size_t count) {

@@ -99,6 +99,12 @@ Value Graph::definition(const SymVar& var) const {
   RUNE_UNREACHABLE("the size ", var.name, " is not declared");
 }
 
+const SymVar* declared_variable(const Node& node) {
+  if (const auto* define = node.as<Define_Var>()) return &define->var;
+  const auto* counter = node.as<Loop_Counter>();
+  return counter ? &counter->var : nullptr;
+}
+
 bool is_computed(const Node& node) {
   return !node.as<Placeholder>() && !node.as<Vconst>() && !node.as<Const_Scalar>() &&
          !node.as<Define_Var>();

@@ -198,6 +198,28 @@ struct Host_Callback {
 };
 RUNE_NODE_EMPTY(Noop)
 
+// Loops. A loop is named by its Loop_Counter, which declares the variable. What depends on the
+// counter or on a Carry of the loop, directly or by its sizes, is the loop's body, up to its
+// End_Loop. Nothing but the Loop_Results of that is used outside.
+RUNE_NODE_1(Loop_Counter, SymVar, var, "")
+// Operands (value, counter): what the loop carries as number `index`, at the start of an iteration;
+// the operand is what it is before the first one.
+RUNE_NODE_1(Carry, int64_t, index, "index")
+// Operands (counter, values..., initial values...): what the loop carries at the end of an
+// iteration, by index, and before the first one. The counter takes the values of Python's
+// range(start, stop, step).
+struct End_Loop {
+  Dim start, stop;
+  int64_t step = 1;
+  RUNE_FIELDS(End_Loop, f("start", start), f("stop", stop), f("step", step))
+};
+// Operands (an End_Loop, its value number `index` at the end of an iteration): that value when the
+// loop has ended.
+RUNE_NODE_1(Loop_Result, int64_t, index, "index")
+// Operands (target, part): the target with its elements from `offsets` on, as many along each axis
+// as the part has, replaced by the part.
+RUNE_NODE_1(Update, std::vector<Dim>, offsets, "offsets")
+
 #undef RUNE_FIELDS
 #undef RUNE_NODE_EMPTY
 #undef RUNE_NODE_1
@@ -257,7 +279,12 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Scatter, "scatter", 3, 3, Core)                           \
   RUNE_NODE(Custom, "custom", 0, -1, Core)                            \
   RUNE_NODE(Host_Callback, "host_callback", 0, -1, Core)              \
-  RUNE_NODE(Noop, "noop", 0, 1, Source)
+  RUNE_NODE(Noop, "noop", 0, 1, Source)                               \
+  RUNE_NODE(Loop_Counter, "loop_counter", 0, 0, Source)               \
+  RUNE_NODE(Carry, "carry", 2, 2, Source)                             \
+  RUNE_NODE(End_Loop, "end_loop", 1, -1, Source)                      \
+  RUNE_NODE(Loop_Result, "loop_result", 2, 2, Source)                 \
+  RUNE_NODE(Update, "update", 2, 2, Source)
 
 // The text attribute of this key; null if there is none.
 const std::string* custom_source(const Custom& custom, const std::string& key);
@@ -325,8 +352,8 @@ struct Node {
 };
 
 // A program: nodes in topological order and the values it returns. Its arguments are its
-// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes, which come before
-// all nodes whose shapes and attributes have sizes in terms of them.
+// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes. They and
+// Loop_Counters come before all nodes whose shapes and attributes have sizes in terms of them.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Value> outputs;
@@ -343,6 +370,14 @@ struct Graph {
 
 // Whether the node's elements are computed: they are neither given nor constant.
 bool is_computed(const Node& node);
+
+// The variable that a Define_Var or Loop_Counter declares, or null.
+const SymVar* declared_variable(const Node& node);
+
+// The number of values that the loop of an End_Loop carries.
+inline size_t num_carried(const Node& end) {
+  return end.inputs.size() / 2;
+}
 
 // By node: how many operands of live nodes, and outputs, it is.
 std::vector<uint32_t> count_uses(const Graph& graph);

@@ -107,8 +107,8 @@ Graph parse(Lexer& lexer) {
     lexer.expect("=");
     Node node;
     node.payload = parse_operation(lexer);
-    if (const auto* define = node.as<Define_Var>())
-      lexer.declare(define->var.name, define->var.min_val, define->var.max_val);
+    if (const SymVar* var = declared_variable(node))
+      lexer.declare(var->name, var->min_val, var->max_val);
     node.inputs = parse_values(lexer, graph.size());
     lexer.expect(":");
     node.meta = parse_type(lexer);

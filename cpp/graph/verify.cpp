@@ -4,31 +4,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/attribute_dims.h"
 #include "graph/infer.h"
 #include "graph/text.h"
 
 namespace rune::graph {
 
 namespace {
-
-// Calls f with each Dim among the fields of an attribute.
-template <class F, class T>
-void for_each_dim(const T& member, const F& f) {
-  if constexpr (std::is_same_v<T, Dim>) {
-    f(member);
-  } else if constexpr (text::Reflected<T>) {
-    const_cast<T&>(member).fields([&](const char*, auto& field) { for_each_dim(field, f); });
-  }
-}
-template <class F, class T>
-void for_each_dim(const std::vector<T>& list, const F& f) {
-  for (const auto& entry : list) for_each_dim(static_cast<const T&>(entry), f);
-}
-template <class F>
-void for_each_dim(const std::pair<Dim, Dim>& pair, const F& f) {
-  f(pair.first);
-  f(pair.second);
-}
 
 class Verifier {
  public:
@@ -93,6 +75,15 @@ class Verifier {
     if (found.device != expected.device)
       report("device is ", device_text(found), ", expected ", device_text(expected));
     check_bind();
+    check_loop();
+  }
+
+  // A loop is named by its counter.
+  void check_loop() {
+    const bool is_carry = node().as<Carry>();
+    if (!is_carry && !node().as<End_Loop>()) return;
+    if (!graph_[node().inputs[is_carry]].as<Loop_Counter>())
+      report("operand ", is_carry ? 1 : 0, " is not a loop_counter");
   }
 
   // A Bind fixes a Define_Var within its bounds.
@@ -111,11 +102,11 @@ class Verifier {
     if (const auto* unique = node().as<Unique>())
       if (!unique_ids_.insert(unique->id).second)
         report("unique id ", unique->id, " is used twice");
-    if (const auto* define = node().as<Define_Var>()) {
-      const auto [known, fresh] = variables_.emplace(define->var.name, define->var);
-      if (!fresh && known->second != define->var)
-        report("variable ", define->var.name, " has other bounds before, [", known->second.min_val,
-               ",", known->second.max_val, "]");
+    if (const SymVar* var = declared_variable(node())) {
+      const auto [known, fresh] = variables_.emplace(var->name, *var);
+      if (!fresh && (known->second != *var || node().as<Loop_Counter>()))
+        report("variable ", var->name, " is declared before, with the bounds [",
+               known->second.min_val, ",", known->second.max_val, "]");
     }
   }
 
@@ -126,11 +117,10 @@ class Verifier {
         const auto known = variables_.find(term.var.name);
         if (known == variables_.end() || known->second != term.var)
           report("the size ", size, " is in terms of ", term.var.name,
-                 ", which no define_var before declares with these bounds");
+                 ", which no node before declares with these bounds");
       }
     };
-    for_each_dim(node().shape(), check);
-    std::visit([&](const auto& payload) { for_each_dim(payload, check); }, node().payload);
+    for_each_dim(node(), check);
   }
 
   void check_placeholders() {

@@ -92,6 +92,15 @@ bool Dim::depends_on(const std::string& variable) const {
                      [&](const Term& t) { return t.var.name == variable; });
 }
 
+Dim Dim::with(const std::map<std::string, int64_t>& values) const {
+  Dim result = offset_;
+  for (const Term& t : terms()) {
+    const auto known = values.find(t.var.name);
+    result += known == values.end() ? Dim(0, {t}) : Dim(times(t.coefficient, known->second));
+  }
+  return result;
+}
+
 std::string Dim::text() const {
   if (is_constant()) return std::to_string(offset_);
   std::string out;

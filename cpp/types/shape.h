@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -63,6 +64,8 @@ class Dim {
   // The value where `value` gives the variables'.
   int64_t evaluate(const std::function<int64_t(const SymVar&)>& value) const;
   bool depends_on(const std::string& variable) const;
+  // The same with these variables replaced by their values.
+  Dim with(const std::map<std::string, int64_t>& values) const;
   // `2*n+m-1`
   std::string text() const;
 

@@ -98,8 +98,25 @@ class GraphBuilder:
     def __len__(self) -> int: ...
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def begin_loop(
+        self,
+        low: typing.SupportsInt | typing.SupportsIndex,
+        high: typing.SupportsInt | typing.SupportsIndex,
+    ) -> typing.Any:
+        """
+        The counter of a new loop: a Size whose values, in all iterations, are from `low` to `high`, which must differ.
+        """
     def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
+    def carry(
+        self,
+        counter: typing.Any,
+        index: typing.SupportsInt | typing.SupportsIndex,
+        value: typing.Any,
+    ) -> typing.Any:
+        """
+        What the loop carries as number `index`, at the start of an iteration; `value` is what it is before the first one.
+        """
     def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def complex(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def concatenate(
@@ -128,6 +145,18 @@ class GraphBuilder:
         arg2: typing.SupportsInt | typing.SupportsIndex,
         arg3: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any: ...
+    def end_loop(
+        self,
+        counter: typing.Any,
+        start: typing.Any,
+        stop: typing.Any,
+        step: typing.SupportsInt | typing.SupportsIndex,
+        values: collections.abc.Sequence,
+        initial: collections.abc.Sequence,
+    ) -> list[typing.Any]:
+        """
+        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. Raises ValueError if a shape changes, TypeError for a dtype.
+        """
     def expand_dims(
         self,
         arg0: typing.Any,
@@ -140,6 +169,10 @@ class GraphBuilder:
     def full(
         self, arg0: collections.abc.Sequence, arg1: typing.Any, arg2: typing.Any
     ) -> typing.Any: ...
+    def give_up_loop(self) -> None:
+        """
+        Ends the innermost loop without a result: nobody uses its values.
+        """
     def host_callback(
         self,
         name: str,

@@ -24,7 +24,7 @@ struct Range {
 struct Selection {
   std::vector<Range> ranges;  // one for each axis
   Ints axes;                  // of the result: each is an axis of the array, or kNewAxis
-  std::vector<std::pair<int64_t, int64_t>> unsure;  // (axis, integer) that may be out of bounds
+  std::vector<std::pair<int64_t, Dim>> unsure;  // (axis, integer) that may be out of bounds
 };
 
 // Python's slice.indices.
@@ -85,7 +85,7 @@ Selection resolve(const IndexItems& items, const Shape& whole) {
         const Dim& size = whole[next()];
         const Dim at = from_end(item.integer, size);
         if (at.least() < 0 || !always_at_most(at + 1, size)) {
-          if (size.is_constant())
+          if (size.is_constant() && item.integer.is_constant())
             user_error(ErrorKind::Index, "index ", item.integer, " is out of bounds for axis ",
                        next(), " with size ", size);
           result.unsure.emplace_back(next(), item.integer);
@@ -191,8 +191,8 @@ Value gather(TracedGraph& t, Value source, Value at, int64_t axis, int64_t repor
   return t.add(Gather{axis}, {source, at});
 }
 
-Value integer_constant(TracedGraph& t, int64_t integer) {
-  const Value at = t.constant(Scalar::of(DType::Int64, integer));
+Value integer_value(TracedGraph& t, const Dim& integer) {
+  const Value at = value_of(t, size_value(t, integer));
   t.ranges[at] = {integer, integer};
   return at;
 }
@@ -265,7 +265,7 @@ ArrayIndex array_index(TracedGraph& t, const Operand& x, const IndexItems& items
       IndexItem all;
       all.kind = ItemKind::Slice;
       result.basic.back() = all;
-      Value at = is_array(item) ? value_of(t, item.array) : integer_constant(t, item.integer);
+      Value at = is_array(item) ? value_of(t, item.array) : integer_value(t, item.integer);
       if (!is_integer(t.dtype(at)))
         user_error(ErrorKind::Index, "arrays used as indices must be of integer (or boolean) type");
       if (t.dtype(at) == DType::Uint64) at = t.cast(at, DType::Int64);  // as NumPy does
@@ -345,7 +345,7 @@ Operand basic_index(TracedGraph& t, Value value, const IndexItems& items) {
     if (const auto at = unsure_at(axis); at != selection.unsure.end()) {
       Shape one = t.shape(value);
       one[axis] = 1;
-      value = t.reshape(gather(t, value, integer_constant(t, at->second), axis, axis), one);
+      value = t.reshape(gather(t, value, integer_value(t, at->second), axis, axis), one);
     } else if (range.step != 1) {
       value = strided(t, value, axis, range.start, range.count, range.step);
     }
@@ -425,6 +425,12 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   };
   const Value part = t.flip(t.reshape(value_of(t, value), box), reversed);
   if (all) return part;
+  if (t.open_loops > 0 && std::all_of(selection.ranges.begin(), selection.ranges.end(),
+                                      [](const Range& range) { return range.step == 1; })) {
+    std::vector<Dim> offsets;
+    for (const Range& range : selection.ranges) offsets.push_back(range.start);
+    return t.add(Update{std::move(offsets)}, {old, part});
+  }
   const Value inside = place(t.full(Scalar::of(DType::Bool, true), box));
   return t.alu(AluOp::Where, {inside, place(part), old});
 }

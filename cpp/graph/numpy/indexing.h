@@ -8,7 +8,7 @@ namespace rune::graph::numpy {
 // One item of an index expression.
 struct IndexItem {
   enum class Kind : uint8_t { Integer, Slice, NewAxis, Ellipsis, Array } kind = Kind::Ellipsis;
-  int64_t integer = 0;
+  Dim integer;
   std::optional<Dim> start, stop;
   std::optional<int64_t> step;
   Operand array;  // integers

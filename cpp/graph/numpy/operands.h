@@ -89,7 +89,8 @@ struct TracedGraph : Builder {
   std::vector<IndexCheck> checks;
   std::set<std::tuple<Value, int64_t, std::string>> checked;  // indices, axis, size
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
-  std::map<std::string, Value> sizes;           // those of define_size, by name
+  std::map<std::string, Value> sizes;           // those of define_size and begin_loop, by name
+  int64_t open_loops = 0;
 };
 
 // These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.

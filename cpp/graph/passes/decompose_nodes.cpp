@@ -240,6 +240,11 @@ class Decomposer {
   Value decompose(Builder&, const Complex& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Real& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Imag& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const Loop_Counter& n, const Node&, Operands&) { return remains(n); }
+  Value decompose(Builder&, const Carry& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const End_Loop& node, const Node&, Operands&) { return remains(node); }
+  Value decompose(Builder&, const Loop_Result& n, const Node&, Operands&) { return remains(n); }
+  Value decompose(Builder&, const Update& node, const Node&, Operands&) { return remains(node); }
   template <class Kind>
   [[noreturn]] Value remains(const Kind& kind) {
     RUNE_UNREACHABLE(name_of(static_cast<NodeKind>(Payload(kind).index())), " was left");

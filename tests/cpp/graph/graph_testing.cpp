@@ -84,6 +84,13 @@ Graph every_kind() {
   add_marks(b, x);
   const Value complex = b.add(Complex{}, {x, x});
   b.alu(AluOp::Add, {b.add(Real{}, {complex}), b.add(Imag{}, {complex})});
+  const Value counter = b.add(Loop_Counter{{"i", 0, 3}}, {});
+  const Value carried = b.add(Carry{0}, {x, counter});
+  const Dim i({"i", 0, 3});
+  const Value row = b.slice(carried, 0, i, i + 1);
+  const Value updated = b.add(Update{{i, 0}}, {carried, row});
+  const Value ended = b.add(End_Loop{0, 4, 1}, {counter, updated, x});
+  b.add(Loop_Result{0}, {ended, updated});
   const Value gathered = b.add(Gather{0}, {x, indices});
   const Value scattered = b.add(Scatter{ScatterMode::Add, 0}, {x, indices, gathered});
   b.add(Scatter{ScatterMode::Set, 0}, {x, indices, gathered});
@@ -96,7 +103,8 @@ Graph every_kind() {
 }
 
 Graph to_core(const Graph& graph, const std::string& device) {
-  const Graph placed = place_on_devices(functionalize(split_complex(graph), device), device);
+  const Graph placed =
+      place_on_devices(functionalize(split_complex(expand_loops(graph)), device), device);
   const Graph core = decompose_nodes(placed, device, {});
   EXPECT_EQ(verify(core, Dialect::Core), std::vector<std::string>{}) << print(core);
   return core;
@@ -111,7 +119,8 @@ Graph every_core_kind() {
     // What is an error by itself: the buffer is written only in part, the device has another name,
     // and the custom node has no source.
     unusable[id] = kind == NodeKind::Custom || kind == NodeKind::Define_Var ||
-                   kind == NodeKind::Buffer || kind == NodeKind::Device || kind == NodeKind::Sink;
+                   kind == NodeKind::Buffer || kind == NodeKind::Device || kind == NodeKind::Sink ||
+                   kind == NodeKind::Loop_Counter || kind == NodeKind::End_Loop;
     for (const Value v : node.inputs)
       if (kind != NodeKind::Bind) unusable[id] = unusable[id] || unusable[v.id];
     if (kind == NodeKind::Sink) {

@@ -70,7 +70,7 @@ TEST(GraphVerify, ReportsVariables) {
       check("%2 = unique id=1 : i64[] %3 = bind value=5 %2 : i64[]"),
       Violations{"the operand of bind is not a define_var, in `%3 = bind value=5 %2 : i64[]`"});
   EXPECT_EQ(check(n + "%3 = define_var {name=\"n\" min=0 max=4} : i64[]"),
-            Violations{"variable n has other bounds before, [1,4], in "
+            Violations{"variable n is declared before, with the bounds [1,4], in "
                        "`%3 = define_var {name=\"n\" min=0 max=4} : i64[]`"});
 }
 

@@ -1,0 +1,20 @@
+// Loops of a function that is traced: their bodies are traced once.
+#pragma once
+
+#include "graph/numpy/operands.h"
+
+namespace rune::graph::numpy {
+
+// The counter of a new loop, whose values in all iterations are from `low` to `high`, which differ.
+// Until the loop ends, writes to parts of arrays are Updates.
+Dim begin_loop(TracedGraph& t, int64_t low, int64_t high);
+// What the loop carries as number `index`, at the start of an iteration. `value` is what it is
+// before the first iteration; a Python scalar stays one.
+Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& value);
+// Ends the innermost loop. `values` and `initial` are what it carries at the end of an iteration
+// and before the first one; the results what they are after the last one. Throws UserError(Value)
+// if the shape of a value changes, UserError(Type) for its dtype.
+Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
+                  int64_t step, const Operands& values, const Operands& initial);
+
+}  // namespace rune::graph::numpy

@@ -1,0 +1,64 @@
+#include "graph/passes/loops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "graph/attribute_dims.h"
+
+namespace rune::graph {
+
+LoopTree::LoopTree(const Graph& graph) {
+  std::map<Value, size_t> by_counter;
+  std::map<std::string, size_t> by_name;
+  for (uint32_t id = 0; id < graph.size(); ++id) {
+    if (!graph.nodes[id].as<End_Loop>()) continue;
+    const Value counter = graph.nodes[id].inputs[0];
+    const SymVar& var = graph[counter].as<Loop_Counter>()->var;
+    by_counter[counter] = by_name[var.name] = loops_.size();
+    loops_.push_back({{id}, var, std::nullopt, {}});
+  }
+
+  // By node: the loops that it is in, inner ones in front.
+  std::vector<std::set<size_t>> around(graph.size());
+  for (uint32_t id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    std::set<size_t>& loops = around[id];
+    for (const Value v : node.inputs) {
+      loops.insert(around[v.id].begin(), around[v.id].end());
+      if (node.as<Loop_Result>()) break;  // its End_Loop says where it is
+    }
+    for_each_dim(node, [&](const Dim& size) {
+      for (const Dim::Term& term : size.terms())
+        if (const auto known = by_name.find(term.var.name); known != by_name.end())
+          loops.insert(known->second);
+    });
+    if (node.as<Loop_Counter>()) {
+      const auto known = by_counter.find({id});
+      RUNE_CHECK(known != by_counter.end(), "a value of a loop without an end is used");
+      loops.insert(known->second);
+    }
+    if (node.as<End_Loop>()) {
+      const size_t ended = by_counter.at(node.inputs[0]);
+      loops.erase(ended);
+      if (!loops.empty()) loops_[ended].parent = *loops.begin();
+    }
+    (loops.empty() ? outside_ : loops_[*loops.begin()].members).push_back(id);
+  }
+  for (const Value v : graph.outputs)
+    RUNE_CHECK(around[v.id].empty(), "an output is a value of a loop");
+  for (uint32_t id = 0; id < graph.size(); ++id)
+    RUNE_CHECK(!graph.nodes[id].as<Sink>() || around[id].empty(),
+               "what is computed for its effect is in a loop");
+}
+
+const LoopTree::Loop& LoopTree::ended_by(Value end) const {
+  const auto found = std::lower_bound(loops_.begin(), loops_.end(), end,
+                                      [](const Loop& loop, Value v) { return loop.end < v; });
+  RUNE_CHECK(found != loops_.end() && found->end == end, "not the end of a loop");
+  return *found;
+}
+
+}  // namespace rune::graph

@@ -1,0 +1,35 @@
+// Which nodes of a source graph are in which loop.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace rune::graph {
+
+// The loops of a graph in the order in which they end, so that inner loops come before outer ones.
+// All nodes of the graph must be live.
+class LoopTree {
+ public:
+  // Throws InternalError if a value of a loop is used outside of it, or if a loop has no End_Loop.
+  explicit LoopTree(const Graph& graph);
+
+  struct Loop {
+    Value end;  // its End_Loop
+    SymVar counter;
+    std::optional<size_t> parent;   // the innermost loop around it
+    std::vector<uint32_t> members;  // the nodes of its body that are in no inner loop, ascending
+  };
+  const std::vector<Loop>& loops() const { return loops_; }
+  // The nodes that are in no loop, ascending.
+  const std::vector<uint32_t>& outside() const { return outside_; }
+  // The loop that this End_Loop ends.
+  const Loop& ended_by(Value end) const;
+
+ private:
+  std::vector<Loop> loops_;
+  std::vector<uint32_t> outside_;
+};
+
+}  // namespace rune::graph
