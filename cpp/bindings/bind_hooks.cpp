@@ -4,6 +4,9 @@
 #include "backends/cpu/cpu_calibration.h"
 #include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
+#include "backends/cuda/cuda_device.h"
+#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/services.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "bindings/bindings.h"
@@ -50,6 +53,32 @@ void set_compile_hook(const py::function& compile_module) {
       });
 }
 
+// What the CUDA backend asks of Python: functions of the module rune_jit.backends.cuda, which
+// `module` loads.
+void set_cuda_module(const py::function& module) {
+  const std::shared_ptr<void> load = keep_alive(module);
+  const auto call = [load](const char* function, const auto&... arguments) {
+    const py::handle loader(static_cast<PyObject*>(load.get()));
+    return loader().attr(function)(arguments...);
+  };
+  cuda::services() = {[call] {
+                        const py::gil_scoped_acquire gil;
+                        return call("nvrtc_files").template cast<std::vector<std::string>>();
+                      },
+                      [call](const std::string& key) -> std::optional<std::string> {
+                        if (!options().cache) return {};
+                        const py::gil_scoped_acquire gil;
+                        const py::object code = call("read_cache", options().cache_dir, key);
+                        return code.is_none() ? std::nullopt
+                                              : std::optional(code.cast<std::string>());
+                      },
+                      [call](const std::string& key, const std::string& code) {
+                        if (!options().cache) return;
+                        const py::gil_scoped_acquire gil;
+                        call("write_cache", options().cache_dir, key, py::bytes(code));
+                      }};
+}
+
 // Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the
 // interpreter finds: accesses out of bounds, races, barriers not reached by all.
 void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
@@ -83,6 +112,19 @@ void bind_hooks(py::module_& m) {
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
         "keep_alive), with the options of these names.");
+  m.def("set_cuda_module", &set_cuda_module, py::arg("load"),
+        "Sets what loads rune_jit.backends.cuda, whose functions the CUDA backend calls.");
+  m.def("describe_cuda", &cuda::describe,
+        "NVIDIA's driver, the devices and NVRTC, or why there is none; a line each.");
+  m.def(
+      "compile_cuda",
+      [](const std::string& text, int architecture) {
+        const cuda::Nvrtc& nvrtc = cuda::Nvrtc::find(0);
+        const cuda::Image image = nvrtc.compile(text, nvrtc.options(architecture));
+        return std::pair(py::bytes(image.bytes), image.log);
+      },
+      py::arg("text"), py::arg("architecture"),
+      "Compiles CUDA C++ by NVRTC, without a device: the code, and the compiler's messages.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");

@@ -120,6 +120,13 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   return source;
 }
 
+// The user's line of the last operation that has one.
+std::string location_of(const schedule::Schedule& schedule, const schedule::Kernel& kernel) {
+  for (auto v = kernel.ops.rbegin(); v != kernel.ops.rend(); ++v)
+    if (const std::string& line = schedule.graph[*v].location; !line.empty()) return line;
+  return "";
+}
+
 // The programs of the kernels, in order. Those of one device are compiled together.
 std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lowered,
                                                                const Devices& devices) {
@@ -144,6 +151,7 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
       const double ns = work_ns[numbers[i]];
       if (schedule::is_worth_sharing(lowered.capabilities, ns)) source.estimated_ns = ns;
       source.text = std::move(texts[i]);
+      source.location = location_of(schedule, schedule.kernels[numbers[i]]);
     }
     const auto compiled = devices[d].compiler().compile(sources);
     for (size_t i = 0; i < compiled.size(); ++i) programs[numbers[i]] = compiled[i];

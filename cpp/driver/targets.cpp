@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_capabilities.h"
 #include "backends/cpu/cpu_device.h"
 #include "backends/cuda/cuda_capabilities.h"
+#include "backends/cuda/cuda_device.h"
 #include "backends/interpreter/delayed_device.h"
 #include "backends/interpreter/interpreter_device.h"
 #include "backends/null/null_device.h"
@@ -101,11 +102,11 @@ const std::vector<Target>& targets() {
        render::identifier, [](int ordinal) { return runtime::cpu_device(ordinal); }},
       {"metal", made_once<metal::capabilities>, render_together<render_by<render::msl_dialect>>,
        render::identifier, [](int) { return metal::make_device(); }},
-      {"cuda", made_once<runtime::cuda_capabilities>,
-       render_together<render_by<render::cuda_dialect>>, render::identifier, nullptr},
+      {"cuda", made_once<cuda::capabilities>, render_together<render_by<render::cuda_dialect>>,
+       render::identifier, cuda::make_device},
       interpreter<runtime::interpreter_capabilities>("interpreter"),
       interpreter<interpreted<metal::capabilities>>("metal-interpreted"),
-      interpreter<interpreted<runtime::cuda_capabilities>>("cuda-interpreted"),
+      interpreter<interpreted<cuda::capabilities>>("cuda-interpreted"),
       {"interpreter-delayed", made_once<delayed>, print_each, nullptr,
        [](int) {
          return runtime::make_delayed_device(runtime::make_interpreter_device(delayed()));

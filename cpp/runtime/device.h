@@ -53,6 +53,7 @@ class ScopedMemory {
 struct KernelSource {
   std::string name;
   std::string text;
+  std::string location;               // the user's line, "file.py:12"; empty if it is unknown
   int64_t grid = 1;                   // workgroups
   int64_t local = 1;                  // threads of a workgroup
   std::vector<DType> buffer_dtypes;   // by argument

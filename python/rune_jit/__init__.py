@@ -95,4 +95,11 @@ def _compile_module(ir: str, names: list[str], cache: bool, cache_dir: str) -> A
     return llvm.compile_module(ir, names, cache=cache, cache_dir=cache_dir)
 
 
+def _cuda_module() -> Any:
+    from rune_jit.backends import cuda
+
+    return cuda
+
+
 _core.set_compile_hook(_compile_module)
+_core.set_cuda_module(_cuda_module)

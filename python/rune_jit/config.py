@@ -28,6 +28,7 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
         "machine": platform.machine(),
         "system": platform.platform(),
         "targets": _core.targets(),
+        "cuda": _core.describe_cuda(),
         "default device": _core.default_device(),
         "options": options(),
     }

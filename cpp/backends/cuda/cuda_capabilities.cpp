@@ -2,7 +2,7 @@
 
 #include "render/cuda.h"
 
-namespace rune::runtime {
+namespace rune::cuda {
 
 namespace {
 
@@ -17,7 +17,7 @@ constexpr AluOp kAccurateInFloat64[] = {AluOp::Pow,  AluOp::Tan,   AluOp::Atan2,
 
 }  // namespace
 
-Capabilities cuda_capabilities() {
+Capabilities capabilities() {
   Capabilities caps = render::capabilities_of(render::cuda_dialect());
   caps.num_cores = 80;
   caps.vector_bits = 128;
@@ -37,4 +37,4 @@ Capabilities cuda_capabilities() {
   return caps;
 }
 
-}  // namespace rune::runtime
+}  // namespace rune::cuda

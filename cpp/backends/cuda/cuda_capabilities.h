@@ -3,8 +3,8 @@
 
 #include "types/capabilities.h"
 
-namespace rune::runtime {
+namespace rune::cuda {
 
-Capabilities cuda_capabilities();
+Capabilities capabilities();
 
-}  // namespace rune::runtime
+}  // namespace rune::cuda

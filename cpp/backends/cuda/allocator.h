@@ -1,0 +1,45 @@
+// Memory of a device, which is kept for reuse after it is freed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cuda/context.h"
+#include "runtime/device.h"
+
+namespace rune::cuda {
+
+// Keeps freed blocks by size. A block may be reused at once, because everything that uses it runs
+// in the context's stream in the order of the calls. Freed blocks take at most
+// RUNE_JIT_ALLOCATOR_CACHE_MIB; the driver's pool keeps the rest, up to a quarter of the device's
+// memory. Thread-safe.
+class Allocator : public runtime::Allocator {
+ public:
+  explicit Allocator(Context& context);
+
+  // Memory aligned to 256 bytes. Throws UserError(Memory), with the sizes, if the device has no
+  // room after everything kept was given back.
+  void* allocate(size_t bytes) override;
+  // Null is ignored. Launches that use the memory may still be running.
+  void deallocate(void* memory, size_t bytes) override;
+  bool defers_frees() const override { return true; }
+
+ private:
+  void* take(size_t size);
+  Result allocate_new(size_t size, Address& memory);
+  void free_now(void* memory);
+  void trim();
+
+  Context& context_;
+  PoolHandle pool_ = nullptr;  // null: the driver has none, and each call waits for the device
+  int64_t limit_ = 0;
+  std::mutex mutex_;                           // guards what follows
+  std::map<size_t, std::vector<void*>> free_;  // by size
+  std::unordered_map<void*, size_t> used_;     // sizes
+  int64_t cached_ = 0;
+};
+
+}  // namespace rune::cuda

@@ -1,0 +1,37 @@
+// Compiles CUDA C++ text to programs.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cuda/context.h"
+#include "runtime/device.h"
+
+namespace rune::cuda {
+
+// Compiles by NVRTC for the device's architecture, with IEEE arithmetic and no contraction. The
+// code is kept on disk by text, options and NVRTC's version. Texts whose programs are alive are
+// compiled once. Thread-safe.
+class Compiler : public runtime::Compiler {
+ public:
+  Compiler(Context& context, int architecture) : context_(context), architecture_(architecture) {}
+
+  // A source with an empty text is a kernel of the preceding text. Throws UserError(Runtime) with
+  // the compiler's messages, or ThreadLimitError.
+  std::vector<std::shared_ptr<runtime::Program>> compile(
+      std::span<const runtime::KernelSource> sources) override;
+
+ private:
+  class Module;
+  std::shared_ptr<const Module> module_of(const std::string& text);
+
+  Context& context_;
+  const int architecture_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const Module>> modules_;  // by text
+};
+
+}  // namespace rune::cuda

@@ -1,0 +1,109 @@
+#include "backends/cuda/cuda_device.h"
+
+#include <algorithm>
+
+#include "backends/cuda/allocator.h"
+#include "backends/cuda/compiler.h"
+#include "backends/cuda/context.h"
+#include "backends/cuda/cuda_capabilities.h"
+#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/transfers.h"
+#include "base/error.h"
+
+namespace rune::cuda {
+
+namespace {
+
+Address to_address(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
+int architecture_of(const Context& context) {
+  return 10 * context.attribute(Attribute::ComputeMajor) +
+         context.attribute(Attribute::ComputeMinor);
+}
+
+Capabilities read_capabilities(const Context& context) {
+  Capabilities caps = capabilities();
+  const auto read = [&](Attribute attribute, auto& field) {
+    if (const int value = context.attribute(attribute); value > 0) field = value;
+  };
+  read(Attribute::NumMultiprocessors, caps.num_cores);
+  read(Attribute::MaxThreadsPerBlock, caps.max_threads_per_group);
+  read(Attribute::WarpSize, caps.simd_width);
+  read(Attribute::L2Bytes, caps.last_level_bytes);
+  read(Attribute::MaxGrid, caps.max_grid);
+  return caps;
+}
+
+class Device : public runtime::Device {
+ public:
+  explicit Device(int ordinal)
+      : context_(ordinal),
+        capabilities_(read_capabilities(context_)),
+        allocator_(context_),
+        compiler_(context_, architecture_of(context_)),
+        transfers_(context_) {}
+
+  const std::string& name() const override { return capabilities_.name; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  runtime::Allocator& allocator() override { return allocator_; }
+  runtime::Compiler& compiler() override { return compiler_; }
+  void synchronize() override { context_.synchronize(); }
+  void copy_in(void* device, const void* host, size_t bytes) override {
+    if (bytes) transfers_.copy_in(device, host, bytes);
+  }
+  void copy_out(void* host, const void* device, size_t bytes) override {
+    if (bytes) transfers_.copy_out(host, device, bytes);
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (!bytes) return;
+    const Context::Scope scope(context_);
+    context_.check(driver().copy(to_address(to), to_address(from), bytes, context_.stream()),
+                   "copy within the device's memory");
+  }
+
+ private:
+  Context context_;
+  const Capabilities capabilities_;
+  Allocator allocator_;
+  Compiler compiler_;
+  Transfers transfers_;
+};
+
+}  // namespace
+
+std::shared_ptr<runtime::Device> make_device(int ordinal) {
+  // Memory and programs hold references to parts of it, and at exit they may go after it.
+  return {new Device(ordinal), [](runtime::Device*) {}};
+}
+
+std::string describe() {
+  std::string text;
+  int version = 0;
+  try {
+    const Driver& loaded = driver();
+    version = loaded.version;
+    text = concat("driver for CUDA ", version / 1000, ".", version % 1000 / 10);
+    int count = 0;
+    loaded.device_count(&count);
+    for (int i = 0; i < count; ++i) {
+      int device = 0;
+      char name[256] = {};
+      loaded.device_get(&device, i);
+      loaded.device_name(name, sizeof name, device);
+      text += concat("\ncuda:", i, " ", static_cast<const char*>(name));
+    }
+  } catch (const UserError& error) {
+    text = error.what();
+  }
+  try {
+    version = Nvrtc::find(version).version();
+    text += concat("\nNVRTC of CUDA ", version / 1000, ".", version % 1000 / 10);
+  } catch (const UserError& error) {
+    text += concat("\n", error.what());
+  }
+  return text;
+}
+
+}  // namespace rune::cuda

@@ -1,0 +1,78 @@
+// NVIDIA's driver, libcuda: the part of its interface that this backend uses. It is loaded when a
+// device is first opened, and needs no header of the toolkit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rune::cuda {
+
+using Result = int;
+using Address = unsigned long long;
+using ContextHandle = struct ContextObject*;
+using StreamHandle = struct StreamObject*;
+using EventHandle = struct EventObject*;
+using ModuleHandle = struct ModuleObject*;
+using FunctionHandle = struct FunctionObject*;
+using PoolHandle = struct PoolObject*;
+
+// Results and attributes have the driver's numbers.
+constexpr Result kSuccess = 0;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kDeinitialized = 4;
+constexpr Result kNoDevice = 100;
+constexpr unsigned kEventWithoutTiming = 2;
+constexpr int kPointerMemoryType = 2;
+constexpr int kHostMemory = 1;
+constexpr int kFunctionMaxThreads = 0;
+constexpr int kPoolReleaseThreshold = 4;
+
+enum class Attribute : int {
+  MaxThreadsPerBlock = 1,
+  MaxGrid = 5,
+  SharedMemoryPerBlock = 8,
+  WarpSize = 10,
+  ClockKilohertz = 13,
+  NumMultiprocessors = 16,
+  MemoryClockKilohertz = 36,
+  MemoryBusBits = 37,
+  L2Bytes = 38,
+  ComputeMajor = 75,
+  ComputeMinor = 76,
+  MemoryPools = 115,
+};
+
+// CUmemPoolProps, for memory of one device.
+struct PoolProperties {
+  int allocation = 1;   // pinned, the only kind
+  int handle_type = 0;  // not for other processes
+  int location = 1;     // a device
+  int device = 0;
+  void* security = nullptr;
+  size_t max_bytes = 0;  // no limit
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
+};
+
+struct Driver {
+#define RUNE_CUDA_FUNCTION(field, symbol, parameters) Result(*field) parameters = nullptr;
+#include "backends/cuda/driver.def"
+#undef RUNE_CUDA_FUNCTION
+  int version = 0;  // 12040 for CUDA 12.4
+
+  // "CUDA_ERROR_INVALID_VALUE: invalid argument"
+  std::string describe(Result error) const;
+};
+
+// The driver, loaded and initialised by the first call. Throws UserError(Runtime), with what to
+// install, if this machine has no driver or card, or a driver older than CUDA 12;
+// UserError(Runtime) in the child of a fork of a process that had loaded it, where CUDA does not
+// work.
+const Driver& driver();
+
+// Whether this process is the child of a fork of one that had loaded the driver: no call may be
+// made.
+bool is_forked();
+
+}  // namespace rune::cuda

@@ -1,0 +1,39 @@
+// NVRTC, NVIDIA's compiler of CUDA C++, which the Python packages `nvidia-cuda-nvrtc` (CUDA 13) and
+// `nvidia-cuda-nvrtc-cu12` install.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rune::cuda {
+
+struct Image {
+  std::string bytes;  // a cubin, or PTX where NVRTC is older than the architecture
+  std::string log;    // the compiler's messages
+};
+
+// A loaded NVRTC.
+class Nvrtc {
+ public:
+  struct Functions;
+
+  // The first NVRTC whose CUDA version is at most that of the driver in the major part (12040 is
+  // 12.4; 0: any). Throws UserError(Runtime), with what to install, if there is none.
+  static const Nvrtc& find(int driver_version);
+
+  // 13005 for CUDA 13.5.
+  int version() const { return version_; }
+
+  // The options for an architecture, 90 for compute capability 9.0.
+  std::vector<std::string> options(int architecture) const;
+
+  // Compiles a text by these options. Throws UserError(Runtime) with the compiler's messages.
+  Image compile(const std::string& text, const std::vector<std::string>& options) const;
+
+ private:
+  Nvrtc(const Functions* functions, int version) : functions_(functions), version_(version) {}
+  const Functions* functions_;
+  int version_;
+};
+
+}  // namespace rune::cuda
