@@ -120,11 +120,11 @@ void bind_hooks(py::module_& m) {
       "compile_cuda",
       [](const std::string& text, int architecture) {
         const cuda::Nvrtc& nvrtc = cuda::Nvrtc::find(0);
-        const cuda::Image image = nvrtc.compile(text, nvrtc.options(architecture));
+        const cuda::Image image = nvrtc.compile(text, nvrtc.options(architecture, true));
         return std::pair(py::bytes(image.bytes), image.log);
       },
       py::arg("text"), py::arg("architecture"),
-      "Compiles CUDA C++ by NVRTC, without a device: the code, and the compiler's messages.");
+      "Compiles CUDA C++ to PTX by NVRTC, without a device: PTX, and the compiler's messages.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");

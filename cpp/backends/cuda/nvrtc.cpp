@@ -99,7 +99,7 @@ const Nvrtc& Nvrtc::find(int driver_version) {
              ")\nhint: pip install 'rune_jit[", extra, "]'");
 }
 
-std::vector<std::string> Nvrtc::options(int architecture) const {
+std::vector<std::string> Nvrtc::options(int architecture, bool is_portable) const {
   int count = 0;
   functions_->num_architectures(&count);
   std::vector<int> known(static_cast<size_t>(count));
@@ -113,7 +113,7 @@ std::vector<std::string> Nvrtc::options(int architecture) const {
                known.empty() ? 0 : known[0] % 10, ")\nhint: pip install 'rune_jit[cuda12]'");
   const int chosen = above[-1];
   // The driver compiles PTX for cards that are newer than NVRTC.
-  const char* const kind = chosen == architecture ? "sm_" : "compute_";
+  const char* const kind = chosen == architecture && !is_portable ? "sm_" : "compute_";
   return {concat("--gpu-architecture=", kind, chosen), "--fmad=false"};
 }
 

@@ -8,7 +8,7 @@
 namespace rune::cuda {
 
 struct Image {
-  std::string bytes;  // a cubin, or PTX where NVRTC is older than the architecture
+  std::string bytes;  // a cubin or PTX
   std::string log;    // the compiler's messages
 };
 
@@ -24,8 +24,9 @@ class Nvrtc {
   // 13005 for CUDA 13.5.
   int version() const { return version_; }
 
-  // The options for an architecture, 90 for compute capability 9.0.
-  std::vector<std::string> options(int architecture) const;
+  // The options for an architecture, 90 for compute capability 9.0. The result is PTX if
+  // `is_portable`, or if NVRTC is older than the architecture; otherwise a cubin.
+  std::vector<std::string> options(int architecture, bool is_portable = false) const;
 
   // Compiles a text by these options. Throws UserError(Runtime) with the compiler's messages.
   Image compile(const std::string& text, const std::vector<std::string>& options) const;
