@@ -32,6 +32,7 @@ _SCALED: dict[str, tuple[int, ...]] = {
     "matmul_1024": (0,),
     "matmul_2048": (0,),
     "matmul_bias_relu": (0,),
+    "mlp": (0,),
     "transpose_add": (),
     "gather": (1,),
     "tiny_call": (),

@@ -26,11 +26,13 @@ __all__: list[str] = [
     "built_in_cpu_figures",
     "calibration_options",
     "check",
+    "compile_cuda",
     "compile_kernel",
     "cpu_figures",
     "current_trace",
     "cut_segment",
     "default_device",
+    "describe_cuda",
     "describe_options",
     "dtypes",
     "has_dtype",
@@ -53,6 +55,7 @@ __all__: list[str] = [
     "set_array_class",
     "set_compile_hook",
     "set_cpu_figures",
+    "set_cuda_module",
     "set_own_folders",
     "static_leaves",
     "synchronize",
@@ -610,6 +613,13 @@ def check(what: tuple, value: typing.Any) -> bool:
     Raises the error of a check (compiled_call.h) of a value that a program computed.
     """
 
+def compile_cuda(
+    text: str, architecture: typing.SupportsInt | typing.SupportsIndex
+) -> tuple[bytes, str]:
+    """
+    Compiles CUDA C++ to PTX by NVRTC, without a device: PTX, and the compiler's messages.
+    """
+
 def compile_kernel(text: str, device: str) -> Executable:
     """
     The program of one kernel of the Lowered IR.
@@ -633,6 +643,11 @@ def cut_segment(
     """
 
 def default_device() -> str: ...
+def describe_cuda() -> str:
+    """
+    NVIDIA's driver, the devices and NVRTC, or why there is none; a line each.
+    """
+
 def describe_options() -> str:
     """
     Environment variables, their values and meanings.
@@ -736,6 +751,11 @@ def set_cpu_figures(
 ) -> None:
     """
     Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
+    """
+
+def set_cuda_module(load: collections.abc.Callable) -> None:
+    """
+    Sets what loads rune_jit.backends.cuda, whose functions the CUDA backend calls.
     """
 
 def set_own_folders(folders: tuple) -> None:

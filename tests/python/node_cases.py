@@ -850,13 +850,15 @@ def case_custom_reference(g: Graph) -> Expected:
     x, y = sample((4, 3)), sample((3,), seed=1)
     row = g.node("expand", g.node("reshape", g.input(y), shape=[1, 3]), shape=[4, 3])
     v = g.node("unary", "neg", g.input(x))
-    angle = g.custom("angle", v, row, dtype=np.float32, cuda="atan2f($0, $1)", reference=np.arctan2)
+    signed = g.custom(
+        "signed", v, row, dtype=np.float32, cuda="copysignf($0, $1)", reference=np.copysign
+    )
     larger = g.custom("larger", v, row, dtype=bool, reference=np.greater)
     none = g.custom("none", g.input(x[:0]), dtype=np.int8, reference=lambda a: 1 / 0)
-    chosen = g.node("ternary", "where", larger, angle, v)
-    expected = np.arctan2(-x, np.broadcast_to(y, x.shape))
+    chosen = g.node("ternary", "where", larger, signed, v)
+    expected = np.copysign(-x, y)
     return [
-        (angle, expected),
+        (signed, expected),
         (chosen, np.where(-x > y, expected, -x)),
         (g.node("reduce_axis", "add", none, axes=[1]), np.zeros((0, 1), np.int8)),
     ]

@@ -53,7 +53,7 @@ def test_every_kind_of_kernel(name: str) -> None:
 def test_a_wrong_text_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r'(?s)cannot compile.*identifier "y" is undefined'):
         _core.compile_cuda("__global__ void f(float* x) { *x = y; }", 90)
-    with pytest.raises(RuntimeError, match="cannot compile for compute capability 3.0"):
+    with pytest.raises(RuntimeError, match=r"compute capability 3\.0"):
         _core.compile_cuda("", 30)
     with pytest.raises(AssertionError, match="never referenced"):
         check_cuda("__global__ void f() { int y; }")

