@@ -140,7 +140,9 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
     std::vector<size_t> numbers;
     std::vector<lower::Kernel> kernels;
     for (size_t k = 0; k < lowered.kernels.size(); ++k) {
-      if (devices.number_of(schedule.kernels[k].device) != d) continue;
+      // Those of loops, which come last, run on the program's own device.
+      const bool loops = k >= schedule.kernels.size();
+      if ((loops ? 0 : devices.number_of(schedule.kernels[k].device)) != d) continue;
       numbers.push_back(k);
       kernels.push_back(lowered.kernels[k]);
     }
@@ -288,6 +290,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
   const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
+  size_t next_loops = lowered.schedule.kernels.size();
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     if (const schedule::Host_Callback* callback = item.callback()) {
       executable->steps.emplace_back(
@@ -301,6 +304,14 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
     }
     if (const schedule::Synchronization* wait = item.synchronization()) {
       executable->steps.emplace_back(synchronization_step(*wait, devices));
+      continue;
+    }
+    if (const schedule::Loop_Nest* loops = item.loops()) {
+      runtime::Launch launch;
+      launch.program = programs[next_loops++];
+      for (const auto* values : {&loops->inputs, &loops->outputs})
+        for (const schedule::Value v : *values) launch.arguments.push_back(slots.at(v, 0));
+      executable->steps.emplace_back(std::move(launch));
       continue;
     }
     const schedule::Launch& launched = *item.launch();
@@ -332,8 +343,11 @@ std::string source(const Lowered& lowered, const std::string& target) {
 
 std::vector<lower::Kernel> launched_kernels(const Lowered& lowered) {
   std::vector<lower::Kernel> kernels;
+  size_t next_loops = lowered.schedule.kernels.size();
   for (const schedule::ScheduleItem& item : lowered.schedule.items)
-    if (const schedule::Launch* launch = item.launch()) {
+    if (item.loops()) {
+      kernels.push_back(lowered.kernels[next_loops++]);
+    } else if (const schedule::Launch* launch = item.launch()) {
       kernels.push_back(lowered.kernels[launch->kernel]);
       kernels.back().arguments = launch->arguments;
     }
@@ -360,6 +374,7 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
   }
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     costs["transfers"] += item.transfer() != nullptr;
+    costs["kernels"] += item.loops() != nullptr;
     if (const schedule::Launch* launch = item.launch()) {
       costs["kernels"] += 1;
       for (const lower::Instr& instr : lowered.kernels[launch->kernel].body)

@@ -19,10 +19,11 @@ namespace rune::driver {
 // A program on its way: each stage's result, none of it run.
 struct Lowered {
   const Target* target = nullptr;
-  Capabilities capabilities;           // that it was lowered for
-  graph::Graph graph;                  // as it was traced
-  schedule::Schedule schedule;         // holds the graph after its passes
-  std::vector<lower::Kernel> kernels;  // by kernel of the schedule; each becomes one program
+  Capabilities capabilities;    // that it was lowered for
+  graph::Graph graph;           // as it was traced
+  schedule::Schedule schedule;  // holds the graph after its passes
+  // By kernel of the schedule, then by Loop_Nest among its items; each becomes one program.
+  std::vector<lower::Kernel> kernels;
 };
 
 // Runs the pipeline up to the Lowered IR. Throws UserError for what the target cannot do (DType for

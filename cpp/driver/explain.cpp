@@ -48,6 +48,7 @@ class Explanation {
 
   std::string name(const ScheduleItem& item) const {
     if (const Kernel* kernel = schedule_.kernel_of(item)) return kernel->name;
+    if (item.loops()) return "loops";
     if (const auto* callback = item.callback()) return "host callback " + callback->name;
     if (const auto* transfer = item.transfer())
       return concat("transfer of %", transfer->src.id, " from ", transfer->src_device, " to ",

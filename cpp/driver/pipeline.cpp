@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "driver/lower_loops.h"
 #include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -77,7 +78,8 @@ const std::string& device_of(const State& s) {
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
-    {"expand_loops", kSource, kSource, on_graph<graph::expand_loops>},
+    {"form_loops", kSource, kSource,
+     [](State& s) { s.graph = graph::form_loops(s.graph, *s.capabilities); }},
     {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"functionalize", kSource, kSource,
      [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},
@@ -116,7 +118,11 @@ constexpr Pass kPipeline[] = {
     {"plan_memory", kSchedule, kSchedule,
      [](State& s) { s.schedule = schedule::plan_memory(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
-     [](State& s) { s.kernels = lower::lower_schedule(s.schedule, *s.capabilities); }},
+     [](State& s) {
+       s.kernels = lower::lower_schedule(s.schedule, *s.capabilities);
+       for (const schedule::ScheduleItem& item : s.schedule.items)
+         if (item.loops()) s.kernels.push_back(lower_loops(s, *item.loops()));
+     }},
     {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
     {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
     {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},

@@ -33,6 +33,7 @@ class FieldHash {
       add(term.coefficient);
     }
   }
+  void add(const Subgraph& v) { add(v.graph->size()); }
   void add(const CustomAttr& v) { add(text::to_text(v)); }
   template <class T>
   void add(const std::vector<T>& v) {

@@ -450,6 +450,24 @@ Metadata infer_node(const Update& node, const Operands& in) {
   return same_as_operand(in);
 }
 
+Metadata infer_node(const Loop_Nest& node, const Operands& in) {
+  const Graph& graph = *node.graph.graph;
+  const std::vector<Value> inputs = graph.inputs();
+  if (inputs.size() != in.size())
+    user_error(ErrorKind::Value, "loop_nest: cannot take ", in.size(), " operands (its graph has ",
+               inputs.size(), " arguments)");
+  for (size_t i = 0; i < in.size(); ++i) {
+    check_same_dtype("loop_nest", graph[inputs[i]].dtype(), in.dtype(i), i);
+    check_same_shape("loop_nest", concat("take operand ", i, " of").c_str(), in.shape(i), "as",
+                     graph[inputs[i]].shape());
+  }
+  if (node.result < 0 || node.result >= std::ssize(graph.outputs))
+    user_error(ErrorKind::Value, "loop_nest: cannot be result ", node.result, " (its graph has ",
+               graph.outputs.size(), " outputs)");
+  const Node& output = graph[graph.outputs[node.result]];
+  return result(output.dtype(), output.shape());
+}
+
 Metadata infer_node(const Noop&, const Operands& in) {
   return in.size() == 0 ? no_value() : same_as_operand(in);
 }

@@ -5,6 +5,7 @@
 // order. docs/dev/ir.md says what each kind means; infer.cpp gives its shape and dtype.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,6 +33,14 @@ enum class ScatterMode : uint8_t { Set, Add, Prod, Max, Min };
 inline constexpr int kNumScatterModes = 5;
 const char* name_of(ScatterMode mode);
 std::optional<ReduceOp> reduce_op(ScatterMode mode);  // nothing: Set
+
+struct Graph;
+
+// A graph that a node has as an attribute; copies of the node share it. Equal texts are equal.
+struct Subgraph {
+  std::shared_ptr<const Graph> graph;
+  bool operator==(const Subgraph& other) const;
+};
 
 // An attribute of a Custom node.
 struct CustomAttr {
@@ -220,6 +229,10 @@ RUNE_NODE_1(Loop_Result, int64_t, index, "index")
 // as the part has, replaced by the part.
 RUNE_NODE_1(Update, std::vector<Dim>, offsets, "offsets")
 
+// Output number `result` of a graph of loops, whose Placeholders are the operands. Nodes of one
+// nest have equal operands.
+RUNE_NODE_2(Loop_Nest, int64_t, result, "result", Subgraph, graph, "graph")
+
 #undef RUNE_FIELDS
 #undef RUNE_NODE_EMPTY
 #undef RUNE_NODE_1
@@ -284,7 +297,8 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Carry, "carry", 2, 2, Source)                             \
   RUNE_NODE(End_Loop, "end_loop", 1, -1, Source)                      \
   RUNE_NODE(Loop_Result, "loop_result", 2, 2, Source)                 \
-  RUNE_NODE(Update, "update", 2, 2, Source)
+  RUNE_NODE(Update, "update", 2, 2, Source)                           \
+  RUNE_NODE(Loop_Nest, "loop_nest", 0, -1, Core)
 
 // The text attribute of this key; null if there is none.
 const std::string* custom_source(const Custom& custom, const std::string& key);
@@ -390,6 +404,12 @@ template <>
 struct rune::text::Codec<rune::graph::Value> {
   static void print(std::string& out, rune::graph::Value v) { out += '%' + std::to_string(v.id); }
   static rune::graph::Value parse(Lexer& lexer) { return {lexer.value_id()}; }
+};
+
+template <>
+struct rune::text::Codec<rune::graph::Subgraph> {
+  static void print(std::string& out, const rune::graph::Subgraph& subgraph);
+  static rune::graph::Subgraph parse(Lexer& lexer);
 };
 
 template <>

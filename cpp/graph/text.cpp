@@ -135,6 +135,10 @@ Payload parse_payload(std::string_view source, const std::vector<SymVar>& vars) 
   return payload;
 }
 
+bool Subgraph::operator==(const Subgraph& other) const {
+  return graph == other.graph || (graph && other.graph && equal(*graph, *other.graph));
+}
+
 bool equal(const Graph& a, const Graph& b) {
   if (a.size() != b.size() || a.outputs != b.outputs) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -145,3 +149,17 @@ bool equal(const Graph& a, const Graph& b) {
 }
 
 }  // namespace rune::graph
+
+namespace rune::text {
+
+void Codec<graph::Subgraph>::print(std::string& out, const graph::Subgraph& subgraph) {
+  std::string text = graph::print(*subgraph.graph);
+  text.pop_back();  // the line goes on
+  out += text;
+}
+
+graph::Subgraph Codec<graph::Subgraph>::parse(Lexer& lexer) {
+  return {std::make_shared<const graph::Graph>(graph::parse(lexer))};
+}
+
+}  // namespace rune::text

@@ -160,6 +160,7 @@ const Stage* sequential_stage(const Kernel& kernel) {
 ItemAccesses accesses_of(const ScheduleItem& item) {
   if (const Launch* launch = item.launch()) return {launch->inputs, launch->outputs};
   if (const Host_Callback* callback = item.callback()) return {callback->inputs, callback->outputs};
+  if (const Loop_Nest* loops = item.loops()) return {loops->inputs, loops->outputs};
   if (const Memory_Transfer* transfer = item.transfer()) return {{transfer->src}, {transfer->dst}};
   return {};
 }

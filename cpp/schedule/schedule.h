@@ -396,9 +396,20 @@ struct Host_Callback {
   }
 };
 
+// Runs the loops that `outputs`, nodes of one graph::Loop_Nest, are results of.
+struct Loop_Nest {
+  std::vector<Value> inputs, outputs;  // one input for each operand, in order
+  bool operator==(const Loop_Nest&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("inputs", inputs);
+    f("outputs", outputs);
+  }
+};
+
 // Items are numbered by position, and run in this order.
 struct ScheduleItem {
-  std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback> operation;
+  std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback, Loop_Nest> operation;
   bool operator==(const ScheduleItem&) const = default;
   const Launch* launch() const { return std::get_if<Launch>(&operation); }
   const Memory_Transfer* transfer() const { return std::get_if<Memory_Transfer>(&operation); }
@@ -406,6 +417,7 @@ struct ScheduleItem {
     return std::get_if<Synchronization>(&operation);
   }
   const Host_Callback* callback() const { return std::get_if<Host_Callback>(&operation); }
+  const Loop_Nest* loops() const { return std::get_if<Loop_Nest>(&operation); }
 };
 
 // The values whose buffers an item reads and writes.

@@ -177,7 +177,8 @@ class LineParser {
 
 // The kinds of items, in the order of the operation's alternatives.
 using Operation = decltype(ScheduleItem::operation);
-constexpr std::string_view kKinds[] = {"launch", "transfer", "synchronization", "callback"};
+constexpr std::string_view kKinds[] = {"launch", "transfer", "synchronization", "callback",
+                                       "loops"};
 static_assert(std::size(kKinds) == std::variant_size_v<Operation>);
 
 void print_item(std::string& out, size_t number, const ScheduleItem& item) {

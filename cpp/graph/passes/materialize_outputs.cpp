@@ -11,10 +11,10 @@ bool multiplies_with_itself(const Node& node) {
   return node.as<Contract>() && node.inputs[0] == node.inputs[1];
 }
 
-// Functions of the host read memory, and each operand of a contraction can be kept in a layout of
-// its own.
+// Functions of the host and loops read memory, and each operand of a contraction can be kept in a
+// layout of its own.
 Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inputs) {
-  if (node.as<Host_Callback>())
+  if (node.as<Host_Callback>() || node.as<Loop_Nest>())
     for (Value& v : inputs)
       if (b[v].as<Const_Scalar>() || b[v].as<Define_Var>()) v = b.contiguous(v);
   if (multiplies_with_itself(node)) inputs[1] = b.add(Reshape{b.shape(inputs[1])}, {inputs[1]});
@@ -25,7 +25,7 @@ Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inpu
 
 Graph materialize_outputs(Graph graph) {
   if (any_node(graph, [](const Node& node) {
-        return node.as<Host_Callback>() || multiplies_with_itself(node);
+        return node.as<Host_Callback>() || node.as<Loop_Nest>() || multiplies_with_itself(node);
       }))
     graph = rewrite(graph, [](Builder& b, uint32_t, const Node& node, std::vector<Value> inputs) {
       return with_stored_operands(b, node, std::move(inputs));

@@ -67,7 +67,9 @@ class Placer {
   // A constant is everywhere.
   static bool is_constant(const Builder& b, Value v) {
     const Node& node = b[v];
-    if (node.as<Placeholder>() || node.as<Host_Callback>() || node.meta.device) return false;
+    if (node.as<Placeholder>() || node.as<Host_Callback>() || node.as<Loop_Nest>() ||
+        node.meta.device)
+      return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(),
                        [&](Value input) { return is_constant(b, input); });
   }
@@ -117,7 +119,7 @@ class Placer {
   // operations to the program's, where these run.
   void bring_together(Builder& b, const Node& node, std::vector<Value>& inputs) {
     std::string device = program_;
-    if (!node.as<Host_Callback>() && !node.as<Custom>())
+    if (!node.as<Host_Callback>() && !node.as<Custom>() && !node.as<Loop_Nest>())
       for (const Value v : inputs)
         if (device == program_) device = device_of(b, v);
     for (Value& v : inputs) v = on(b, device, v);

@@ -61,6 +61,7 @@ class Fuser {
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
     if (uses_.is_by_parts(cluster.values.front().id)) return "its parts have kernels of their own";
     if (cluster.axis_of_groups) return "workgroups combine its results atomically";
+    if (node.as<graph::Loop_Nest>()) return "loops have a kernel of their own";
     if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
     if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
     return "";
@@ -75,11 +76,15 @@ class Fuser {
       if (!fresh) {
         RUNE_CHECK(graph_[clusters_[known->second].values.front()].inputs == graph_[v].inputs,
                    "results of call ", callback->call, " with different operands");
-        cluster_of_[v.id] = known->second;
-        clusters_[known->second].values.push_back(v);
-        return;
+        return join(known->second, v);
       }
     }
+    if (const auto* nest = graph_[v].as<graph::Loop_Nest>())
+      for (const int c : nests_) {
+        const graph::Node& other = graph_[clusters_[c].values.front()];
+        if (other.as<graph::Loop_Nest>()->graph == nest->graph && other.inputs == graph_[v].inputs)
+          return join(c, v);
+      }
     Cluster cluster;
     cluster.values = {v};
     cluster.num_nodes = uses_.num_nodes(v.id);
@@ -95,7 +100,14 @@ class Fuser {
       if (size != 1) cluster.outer.push_back(size);
     }
     cluster_of_[v.id] = static_cast<int>(clusters_.size());
+    if (graph_[v].as<graph::Loop_Nest>()) nests_.push_back(cluster_of_[v.id]);
     clusters_.push_back(std::move(cluster));
+  }
+
+  // Makes v another result of the cluster's call.
+  void join(int cluster, Value v) {
+    cluster_of_[v.id] = cluster;
+    clusters_[cluster].values.push_back(v);
   }
 
   // Where a core has outer points to itself, it can store what they begin with just before the
@@ -386,6 +398,7 @@ class Fuser {
   Uses uses_;
   std::vector<Cluster> clusters_;
   std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
+  std::vector<int> nests_;                  // the clusters of Loop_Nests, each of one nest
   std::vector<int> cluster_of_;             // by materialized value
   std::vector<FusionOpportunity> opportunities_;
 };

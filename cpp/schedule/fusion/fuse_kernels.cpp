@@ -68,15 +68,18 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   schedule.items.emplace_back().operation = Memory_Transfer{from, v, source, *node.meta.device};
 }
 
-// Functions of the host run beside the program's own device, where their operands are.
-void add_callback(Schedule& schedule, const Cluster& cluster) {
+// Functions of the host, and loops, run beside the program's own device, where their operands are.
+void add_call(Schedule& schedule, const Cluster& cluster) {
   const Graph& graph = schedule.graph;
   const graph::Node& node = graph[cluster.values.front()];
-  const auto* called = node.as<graph::Host_Callback>();
-  Host_Callback callback{called->name, called->call, node.inputs, {}};
+  std::vector<Value> outputs;
   for (const Value v : cluster.values)
-    if (max_elements(graph[v].shape()) > 0) callback.outputs.push_back(v);
-  schedule.items.emplace_back().operation = std::move(callback);
+    if (max_elements(graph[v].shape()) > 0) outputs.push_back(v);
+  ScheduleItem& item = schedule.items.emplace_back();
+  if (const auto* called = node.as<graph::Host_Callback>())
+    item.operation = Host_Callback{called->name, called->call, node.inputs, std::move(outputs)};
+  else
+    item.operation = Loop_Nest{node.inputs, std::move(outputs)};
 }
 
 }  // namespace
@@ -109,7 +112,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
       continue;
     }
     if (evaluation_of(graph[cluster.values.front()]) == Evaluation::Called) {
-      add_callback(schedule, cluster);
+      add_call(schedule, cluster);
       continue;
     }
     std::vector<Kernel> kernels;

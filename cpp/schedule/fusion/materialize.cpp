@@ -24,8 +24,9 @@ std::vector<bool> required(const Graph& graph, const std::vector<Value>& outputs
     const NodeKind kind = graph.nodes[id].kind();
     const bool reduces = kind == NodeKind::Reduce_Axis || kind == NodeKind::Contract;
     result[id] = reduces || kind == NodeKind::Contiguous || kind == NodeKind::Copy ||
-                 kind == NodeKind::Host_Callback || is_sequential(graph.nodes[id]) || by_parts[id];
-    if (kind == NodeKind::Host_Callback || kind == NodeKind::Copy)
+                 kind == NodeKind::Host_Callback || kind == NodeKind::Loop_Nest ||
+                 is_sequential(graph.nodes[id]) || by_parts[id];
+    if (kind == NodeKind::Host_Callback || kind == NodeKind::Loop_Nest || kind == NodeKind::Copy)
       for (const Value v : graph.nodes[id].inputs) result[v.id] = true;
   }
   for (const Value v : outputs) result[v.id] = true;

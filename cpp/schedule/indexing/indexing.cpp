@@ -40,7 +40,8 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Gather: return Evaluation::Gathered;
     case NodeKind::Scatter: return Evaluation::Scattered;
     case NodeKind::Scan: return Evaluation::Scanned;
-    case NodeKind::Host_Callback: return Evaluation::Called;
+    case NodeKind::Host_Callback:
+    case NodeKind::Loop_Nest: return Evaluation::Called;
     case NodeKind::Sink: RUNE_SOURCE_CASES break;
   }
   RUNE_UNREACHABLE(graph::name_of(node.kind()), " has no element");

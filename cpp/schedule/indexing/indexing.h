@@ -46,7 +46,8 @@ enum class Evaluation : uint8_t {
   Scanned,    // in a buffer that a stage fills in order: Scan
   Moved,      // in a buffer that a transfer fills: a Copy to another device
   Memory,     // lives in a buffer: Placeholder, Vconst
-  Called,     // in a buffer that a function of the host fills: Host_Callback
+  Called,     // in a buffer that a function of the host or a kernel of its own fills:
+              // Host_Callback, Loop_Nest
 };
 
 // Throws InternalError for a Sink, which has no elements, and for source nodes.

@@ -17,6 +17,11 @@ struct IsPair : std::false_type {};
 template <class A, class B>
 struct IsPair<std::pair<A, B>> : std::true_type {};
 
+Subgraph subgraph(const char* type) {
+  return {std::make_shared<const Graph>(
+      parse("graph { %0 = placeholder index=0 : " + std::string(type) + " return %0 }"))};
+}
+
 // Gives every field a value that is not its default, so that it can be varied and left out.
 template <class T>
 void fill(T& value) {
@@ -27,6 +32,8 @@ void fill(T& value) {
     value = 3;
   } else if constexpr (std::is_same_v<T, Scalar>) {
     value = Scalar::of(DType::Float32, 0.0);
+  } else if constexpr (std::is_same_v<T, Subgraph>) {
+    value = subgraph("f32[2]");
   } else if constexpr (std::is_same_v<T, CustomAttr>) {
     value = {"key", int64_t{3}};
   } else if constexpr (std::is_same_v<T, std::vector<bool>>) {
@@ -62,6 +69,8 @@ std::vector<T> variations(const T& value) {
   } else if constexpr (std::is_same_v<T, Scalar>) {
     all = {Scalar::of(DType::Float32, -0.0), Scalar::of(DType::Float32, 1.0),
            Scalar::of(DType::Int32, 0), Scalar::of(DType::Float64, 0.0)};
+  } else if constexpr (std::is_same_v<T, Subgraph>) {
+    all = {subgraph("f32[3]"), subgraph("f64[2]")};
   } else if constexpr (std::is_same_v<T, CustomAttr>) {
     all = {{"other", value.value},
            {value.key, int64_t{4}},

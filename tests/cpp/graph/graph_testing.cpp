@@ -91,6 +91,9 @@ Graph every_kind() {
   const Value updated = b.add(Update{{i, 0}}, {carried, row});
   const Value ended = b.add(End_Loop{0, 4, 1}, {counter, updated, x});
   b.add(Loop_Result{0}, {ended, updated});
+  Builder nest;
+  nest.set_outputs({nest.placeholder(DType::Float32, {8, 4})});
+  b.add(Loop_Nest{0, {std::make_shared<const Graph>(nest.take())}}, {x});
   const Value gathered = b.add(Gather{0}, {x, indices});
   const Value scattered = b.add(Scatter{ScatterMode::Add, 0}, {x, indices, gathered});
   b.add(Scatter{ScatterMode::Set, 0}, {x, indices, gathered});
@@ -103,8 +106,10 @@ Graph every_kind() {
 }
 
 Graph to_core(const Graph& graph, const std::string& device) {
+  Capabilities grid;
+  grid.model = ExecutionModel::Grid;
   const Graph placed =
-      place_on_devices(functionalize(split_complex(expand_loops(graph)), device), device);
+      place_on_devices(functionalize(split_complex(form_loops(graph, grid)), device), device);
   const Graph core = decompose_nodes(placed, device, {});
   EXPECT_EQ(verify(core, Dialect::Core), std::vector<std::string>{}) << print(core);
   return core;

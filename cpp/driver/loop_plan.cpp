@@ -1,0 +1,335 @@
+#include "driver/loop_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/passes/loops.h"
+#include "graph/passes/rewrite.h"
+
+namespace rune::driver {
+
+namespace {
+
+using graph::Graph;
+using graph::LoopTree;
+using graph::Node;
+using graph::Value;
+using Nodes = std::set<uint32_t>;
+
+class Planner {
+ public:
+  explicit Planner(const Graph& nest) : graph_(nest), tree_(nest), users_(nest.size()) {
+    for (uint32_t id = 0; id < nest.size(); ++id)
+      for (const Value v : nest.nodes[id].inputs) users_[v.id].push_back(id);
+  }
+
+  LoopPlan run() {
+    const std::vector<Value> inputs = graph_.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const size_t cell = add_cell(inputs[i]);
+      plan_.cells[cell].input = i;
+      hold(cell, inputs[i]);
+    }
+    statements_ = &plan_.statements;
+    plan(tree_.outside());
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const std::optional<size_t> cell = cell_of(graph_.outputs[i]);
+      RUNE_CHECK(cell && !plan_.cells[*cell].input, "a result of loops has no memory of its own");
+      plan_.cells[*cell].output = i;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Cells.
+
+  size_t add_cell(Value v) {
+    plan_.cells.push_back({graph_[v].dtype(), graph_[v].shape(), std::nullopt, std::nullopt});
+    held_.emplace_back();
+    depths_.push_back(counters_.size());
+    return plan_.cells.size() - 1;
+  }
+  void hold(size_t cell, std::optional<Value> v) {
+    held_[cell] = v;
+    if (v) cells_[*v] = cell;
+  }
+  // Where the value is now.
+  std::optional<size_t> cell_of(Value v) const {
+    const auto known = cells_.find(v);
+    if (known == cells_.end() || held_[known->second] != v) return std::nullopt;
+    return known->second;
+  }
+  // Whether other values may be stored to a cell: not to inputs, nor to what is the same in all
+  // iterations of the loop that is planned.
+  bool is_own(size_t cell) const {
+    return !plan_.cells[cell].input && depths_[cell] == counters_.size();
+  }
+
+  void add(auto action) { statements_->push_back({std::move(action)}); }
+
+  void copy(size_t to, size_t from) {
+    add(Store{to, std::vector<Dim>(plan_.cells[to].shape.size(), 0), from});
+  }
+
+  // The values, each in a cell.
+  void store(std::vector<Value> wanted) {
+    std::erase_if(wanted, [&](Value v) { return cell_of(v).has_value(); });
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    if (wanted.empty()) return;
+    Compute compute;
+    compute.graph = graph_of(wanted, compute.inputs);
+    for (const Value v : wanted) {
+      compute.outputs.push_back(add_cell(v));
+      hold(compute.outputs.back(), v);
+    }
+    add(std::move(compute));
+  }
+
+  // A graph that computes the values from the cells as they are now.
+  Graph graph_of(const std::vector<Value>& wanted, std::vector<size_t>& inputs) const {
+    Nodes needed;
+    std::vector<Value> open = wanted;
+    while (!open.empty()) {
+      const Value v = open.back();
+      open.pop_back();
+      if (!needed.insert(v.id).second || cell_of(v)) continue;
+      open.insert(open.end(), graph_[v].inputs.begin(), graph_[v].inputs.end());
+    }
+    graph::Builder builder;
+    std::map<std::string, Value> variables;
+    for (const SymVar& counter : counters_)
+      variables[counter.name] = builder.add(graph::Define_Var{counter}, {});
+    std::map<Value, Value> map;
+    for (const uint32_t id : needed) {
+      const Value v{id};
+      const Node& node = graph_[v];
+      builder.set_location(node.location);
+      if (const std::optional<size_t> cell = cell_of(v)) {
+        inputs.push_back(*cell);
+        map[v] = builder.placeholder(node.dtype(), node.shape());
+        continue;
+      }
+      if (const auto* counter = node.as<graph::Loop_Counter>()) {
+        map[v] = variables.at(counter->var.name);
+        continue;
+      }
+      RUNE_CHECK(is_pure(node), "a value of a loop is read after it is gone: ",
+                 name_of(node.kind()));
+      std::vector<Value> operands;
+      for (const Value operand : node.inputs) operands.push_back(map.at(operand));
+      map[v] = builder.copy(node, std::move(operands));
+    }
+    std::vector<Value> outputs;
+    for (const Value v : wanted) outputs.push_back(map.at(v));
+    builder.set_outputs(std::move(outputs));
+    return builder.take();
+  }
+
+  // Whether the node can be computed at any time from its operands.
+  static bool is_pure(const Node& node) {
+    return !node.as<graph::Placeholder>() && !node.as<graph::Carry>() &&
+           !node.as<graph::Update>() && !node.as<graph::End_Loop>() &&
+           !node.as<graph::Loop_Result>();
+  }
+
+  // What happens in order.
+
+  void plan(const std::vector<uint32_t>& members) {
+    for (const uint32_t id : members) {
+      if (graph_.nodes[id].as<graph::Update>()) update({id});
+      if (graph_.nodes[id].as<graph::End_Loop>()) run_loop({id});
+    }
+  }
+
+  // Whether a use of a value comes after what node `now` does. `inside` are the nodes of the loop
+  // that node `now` ends.
+  static bool is_later(uint32_t user, Value now, const Nodes& inside) {
+    return user > now.id || inside.contains(user);
+  }
+  bool is_needed_after(Value v, Value now, const Nodes& inside) const {
+    const Node& node = graph_[now];
+    const auto is_need = [&](uint32_t id) {
+      const Node& user = graph_.nodes[id];
+      // The loop begins with its initial values, which are needed once.
+      const bool begins = user.as<graph::Carry>() && node.as<graph::End_Loop>() &&
+                          user.inputs[1] == node.inputs[0];
+      return !begins && is_later(id, now, inside);
+    };
+    return std::any_of(users_[v.id].begin(), users_[v.id].end(), is_need) || is_final(v, node);
+  }
+  // Whether the loop that the node ends, if it does, carries on the value.
+  static bool is_final(Value v, const Node& node) {
+    if (!node.as<graph::End_Loop>()) return false;
+    const auto first = node.inputs.begin() + 1;
+    const auto last = first + static_cast<int64_t>(num_carried(node));
+    return std::find(first, last, v) != last;
+  }
+
+  // What is computed from `v`, which is in a cell, and needed once that holds another value.
+  std::vector<Value> computed_before(Value v, Value now, const Nodes& inside) const {
+    std::vector<Value> result, open{v};
+    Nodes seen;
+    while (!open.empty()) {
+      const Value from = open.back();
+      open.pop_back();
+      for (const uint32_t user : users_[from.id]) {
+        if (is_later(user, now, inside) || user == now.id || cell_of({user}) ||
+            !is_pure(graph_.nodes[user]) || !seen.insert(user).second)
+          continue;
+        if (is_needed_after({user}, now, inside)) result.push_back({user});
+        open.push_back({user});
+      }
+    }
+    return result;
+  }
+
+  void update(Value now) {
+    const Value target = graph_[now].inputs[0], part = graph_[now].inputs[1];
+    std::vector<Value> wanted{part};
+    if (!cell_of(target)) wanted.push_back(target);
+    const bool stays = is_needed_after(target, now, {});
+    if (!stays)
+      for (const Value v : computed_before(target, now, {})) wanted.push_back(v);
+    store(std::move(wanted));
+    size_t cell = *cell_of(target);
+    if (stays || !is_own(cell)) {
+      const size_t fresh = add_cell(target);
+      copy(fresh, cell);
+      cell = fresh;
+    }
+    const size_t from = *cell_of(part);
+    if (max_elements(graph_[part].shape()) > 0)
+      add(Store{cell, graph_[now].as<graph::Update>()->offsets, from});
+    hold(cell, now);
+  }
+
+  Nodes nodes_of(const LoopTree::Loop& loop) const {
+    Nodes nodes(loop.members.begin(), loop.members.end());
+    for (const uint32_t id : loop.members)
+      if (graph_.nodes[id].as<graph::End_Loop>()) nodes.merge(nodes_of(tree_.ended_by({id})));
+    return nodes;
+  }
+
+  // The value that `v` is a movement of, or `v`.
+  Value moved(Value v) const {
+    while (!cell_of(v) && graph::is_movement(graph_[v].kind())) v = graph_[v].inputs[0];
+    return v;
+  }
+
+  // What a loop reads and does not change, as far as it is computed: in memory, to be computed once.
+  std::vector<Value> invariants(const Nodes& inside, Value end) const {
+    std::vector<Value> result;
+    const auto add_operands = [&](const Node& node) {
+      for (const Value v : node.inputs) {
+        const Value from = moved(v);
+        if (!inside.contains(from.id) && graph::is_computed(graph_[from]) &&
+            !graph_[from].as<graph::Loop_Counter>())
+          result.push_back(from);
+      }
+    };
+    for (const uint32_t id : inside) add_operands(graph_.nodes[id]);
+    add_operands(graph_[end]);
+    return result;
+  }
+
+  void run_loop(Value end) {
+    const LoopTree::Loop& loop = tree_.ended_by(end);
+    const Node& node = graph_[end];
+    const size_t count = num_carried(node);
+    const Nodes inside = nodes_of(loop);
+    const auto final_of = [&](size_t k) { return node.inputs[1 + k]; };
+    const auto initial_of = [&](size_t k) { return node.inputs[1 + count + k]; };
+    std::vector<Value> wanted = invariants(inside, end);
+    for (size_t k = 0; k < count; ++k) wanted.push_back(initial_of(k));
+    store(std::move(wanted));
+
+    // Where each carried value is; what is in a cell that the loop changes is saved before.
+    std::vector<size_t> cells(count);
+    std::vector<bool> in_place(count);
+    std::set<size_t> taken;
+    std::vector<Value> saved;
+    for (size_t k = 0; k < count; ++k) {
+      const Value initial = initial_of(k);
+      const size_t cell = *cell_of(initial);
+      in_place[k] = is_own(cell) && !is_needed_after(initial, end, inside) &&
+                    taken.insert(cell).second;
+      cells[k] = cell;
+      if (in_place[k])
+        for (const Value v : computed_before(initial, end, inside)) saved.push_back(v);
+    }
+    store(std::move(saved));
+    for (size_t k = 0; k < count; ++k) {
+      if (in_place[k]) continue;
+      const size_t fresh = add_cell(initial_of(k));
+      copy(fresh, cells[k]);
+      cells[k] = fresh;
+    }
+    for (size_t k = 0; k < count; ++k) hold(cells[k], std::nullopt);
+    for (const uint32_t id : inside) {
+      const auto* carry = graph_.nodes[id].as<graph::Carry>();
+      if (carry && graph_.nodes[id].inputs[1] == node.inputs[0]) hold(cells[carry->index], Value{id});
+    }
+
+    const auto& range = *node.as<graph::End_Loop>();
+    Repeat repeat{loop.counter, range.start, range.stop, range.step, {}};
+    std::vector<Statement>* const around = std::exchange(statements_, &repeat.body);
+    counters_.push_back(loop.counter);
+    std::vector<size_t> depths = depths_;
+    for (const size_t cell : cells) depths_[cell] = counters_.size();
+    plan(loop.members);
+    std::vector<Value> finals;
+    for (size_t k = 0; k < count; ++k) finals.push_back(final_of(k));
+    carry_on(finals, cells);
+    counters_.pop_back();
+    std::copy(depths.begin(), depths.end(), depths_.begin());
+    statements_ = around;
+    add(std::move(repeat));
+
+    for (size_t k = 0; k < count; ++k) hold(cells[k], std::nullopt);
+    for (const uint32_t id : users_[end.id])
+      if (const auto* result = graph_.nodes[id].as<graph::Loop_Result>())
+        hold(cells[result->index], Value{id});
+  }
+
+  // Brings what a loop carries on to its cells.
+  void carry_on(const std::vector<Value>& finals, const std::vector<size_t>& cells) {
+    store(finals);
+    std::vector<std::pair<size_t, size_t>> copies;  // (to, from)
+    for (size_t k = 0; k < cells.size(); ++k) {
+      size_t from = *cell_of(finals[k]);
+      if (from == cells[k]) continue;
+      // Another one's place may change before it is read.
+      if (std::find(cells.begin(), cells.end(), from) != cells.end()) {
+        const size_t fresh = add_cell(finals[k]);
+        copy(fresh, from);
+        from = fresh;
+      }
+      copies.emplace_back(cells[k], from);
+    }
+    for (const auto& [to, from] : copies) copy(to, from);
+  }
+
+  const Graph& graph_;
+  const LoopTree tree_;
+  std::vector<std::vector<uint32_t>> users_;  // by node
+  LoopPlan plan_;
+  std::vector<Statement>* statements_ = nullptr;  // to which the next one is added
+  std::vector<SymVar> counters_;                  // of the loops around it
+  std::vector<std::optional<Value>> held_;        // by cell: the value that it holds now
+  std::map<Value, size_t> cells_;                 // the last cell of each value
+  std::vector<size_t> depths_;  // by cell: the number of loops around those that may store to it
+};
+
+}  // namespace
+
+LoopPlan plan_loops(const Graph& nest) {
+  return Planner(nest).run();
+}
+
+}  // namespace rune::driver

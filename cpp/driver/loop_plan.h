@@ -1,0 +1,57 @@
+// What the loops of a Loop_Nest do in memory: statements in the order in which they run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace rune::driver {
+
+// Memory for a value of this type, row-major. It holds different values over time.
+struct Cell {
+  DType dtype = DType::Float32;
+  Shape shape;
+  std::optional<size_t> input, output;  // of the nest, if it is one; else it is the kernel's own
+};
+
+// Computes a graph whose Placeholders read cells and whose outputs are stored to cells, none of
+// which it reads. Its variables are the counters of the loops around it.
+struct Compute {
+  graph::Graph graph;
+  std::vector<size_t> inputs, outputs;  // cells, by argument and by output
+};
+
+// Copies all elements of a cell into another one, from these offsets on.
+struct Store {
+  size_t target = 0;
+  std::vector<Dim> offsets;
+  size_t part = 0;
+};
+
+struct Statement;
+
+struct Repeat {
+  SymVar counter;
+  Dim start, stop;  // of Python's range, in terms of the counters of the loops around it
+  int64_t step = 1;
+  std::vector<Statement> body;
+};
+
+struct Statement {
+  std::variant<Compute, Store, Repeat> action;
+};
+
+struct LoopPlan {
+  std::vector<Cell> cells;
+  std::vector<Statement> statements;
+};
+
+// Plans a Loop_Nest's graph. What a loop carries has one cell for all iterations. An Update stores
+// to the cell of its target, unless that is read later. What is computed from a cell's value before
+// another one takes its place, and read afterwards, is stored before.
+LoopPlan plan_loops(const graph::Graph& nest);
+
+}  // namespace rune::driver

@@ -1,0 +1,244 @@
+#include "driver/lower_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "driver/loop_plan.h"
+#include "lower/builder.h"
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::driver {
+
+namespace {
+
+using lower::Instr;
+using lower::Var;
+using schedule::Value;
+
+class LoopsLowerer {
+ public:
+  LoopsLowerer(const State& state, LoopPlan plan)
+      : plan_(std::move(plan)), caps_(*state.capabilities), device_(state.device) {
+    caps_.num_cores = 1;
+  }
+
+  lower::Kernel run(const std::string& name, size_t num_inputs) {
+    for (Statement& statement : plan_.statements) compile(statement);
+    define_memory(num_inputs);
+    for (const Statement& statement : plan_.statements) emit(statement);
+    lower::Kernel kernel = b_.take();
+    kernel.name = name;
+    return kernel;
+  }
+
+ private:
+  // The kernels of a Compute, and where its values are.
+  struct Compiled {
+    schedule::Schedule schedule;
+    std::vector<lower::Kernel> kernels;
+    std::map<Value, Var> memory;
+  };
+
+  void compile(Statement& statement) {
+    if (auto* repeat = std::get_if<Repeat>(&statement.action))
+      for (Statement& inner : repeat->body) compile(inner);
+    auto* compute = std::get_if<Compute>(&statement.action);
+    if (!compute) return;
+    State state;
+    state.capabilities = &caps_;
+    state.device = device_;
+    state.graph = compute->graph;
+    run_pipeline(state, "lower");
+    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}};
+    computes_.push_back(compute);
+  }
+
+  Var number(int64_t value) { return b_.constant(Scalar::of(DType::Int64, value)); }
+  Var plus(Var a, Var b) { return b_.alu(AluOp::Add, {a, b}); }
+  Var times(Var a, int64_t factor) {
+    return factor == 1 ? a : b_.alu(AluOp::Mul, {a, number(factor)});
+  }
+  Var size(const Dim& dim) {
+    Var sum = number(dim.offset());
+    for (const Dim::Term& term : dim.terms())
+      sum = plus(sum, times(counters_.at(term.var.name), term.coefficient));
+    return sum;
+  }
+
+  // Memory, all of which is defined before the loops.
+
+  void define_memory(size_t num_inputs) {
+    cells_.resize(plan_.cells.size());
+    const auto elements = [](const Cell& cell) {
+      return std::max<int64_t>(1, max_elements(cell.shape));
+    };
+    std::map<int64_t, size_t> globals;  // by index
+    for (size_t c = 0; c < plan_.cells.size(); ++c) {
+      const Cell& cell = plan_.cells[c];
+      if (cell.input) globals[static_cast<int64_t>(*cell.input)] = c;
+      if (cell.output) globals[static_cast<int64_t>(num_inputs + *cell.output)] = c;
+      if (!cell.input && !cell.output) cells_[c] = b_.local(cell.dtype, elements(cell));
+    }
+    for (const auto& [index, c] : globals)
+      cells_[c] = b_.define_global(plan_.cells[c].dtype, index, elements(plan_.cells[c]),
+                                   plan_.cells[c].output.has_value());
+    for (const Compute* compute : computes_) place(*compute, compiled_.at(compute));
+  }
+
+  void place(const Compute& compute, Compiled& compiled) {
+    const graph::Graph& graph = compiled.schedule.graph;
+    for (size_t i = 0; i < compute.outputs.size(); ++i)
+      compiled.memory[compiled.schedule.outputs[i]] = cells_[compute.outputs[i]];
+    for (const schedule::Allocation& allocation : compiled.schedule.allocations) {
+      const Value v = allocation.value;
+      if (compiled.memory.contains(v)) continue;
+      const graph::Node& node = graph[v];
+      if (const auto* placeholder = node.as<graph::Placeholder>()) {
+        compiled.memory[v] = cells_[compute.inputs[placeholder->index]];
+        continue;
+      }
+      const Var memory = b_.local(node.dtype(), std::max<int64_t>(1, max_elements(node.shape())));
+      compiled.memory[v] = memory;
+      if (const auto* constant = node.as<graph::Vconst>())
+        for (size_t i = 0; i < constant->values.size(); ++i)
+          b_.store(memory, number(static_cast<int64_t>(i)), b_.constant(constant->values[i]));
+    }
+  }
+
+  // Statements.
+
+  void emit(const Statement& statement) {
+    std::visit([this](const auto& action) { run(action); }, statement.action);
+  }
+
+  void run(const Repeat& repeat) {
+    const int64_t step = std::abs(repeat.step);
+    const Dim span = repeat.step > 0 ? repeat.stop - repeat.start : repeat.start - repeat.stop;
+    Var count = size(span + (step - 1));
+    if (step != 1) count = b_.alu(AluOp::Idiv, {count, number(step)});
+    const Var start = size(repeat.start);
+    const Var i = b_.range(count);
+    counters_[repeat.counter.name] = plus(start, times(i, repeat.step));
+    for (const Statement& statement : repeat.body) emit(statement);
+    counters_.erase(repeat.counter.name);
+    b_.end_range();
+  }
+
+  void run(const Store& store) {
+    const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
+    const Ints to = contiguous_strides(target.shape), from = contiguous_strides(part.shape);
+    Var start = number(0);
+    for (size_t d = 0; d < to.size(); ++d) start = plus(start, times(size(store.offsets[d]), to[d]));
+    copy(store, to, from, 0, start, number(0));
+  }
+
+  // The part's elements from dimension `d` on.
+  void copy(const Store& store, const Ints& to, const Ints& from, size_t d, Var target, Var part) {
+    const Shape& shape = plan_.cells[store.part].shape;
+    while (d < shape.size() && shape[d] == 1) ++d;
+    if (d == shape.size()) return copy_elements(store, target, part, 1);
+    const bool is_run = to[d] == 1 && from[d] == 1;
+    const int lanes = caps_.lanes(plan_.cells[store.part].dtype);
+    const Var count = size(shape[d]);
+    if (!is_run || shape[d].bound() < lanes)
+      return copy_along(store, to, from, d, target, part, number(0), count);
+    const Var vectors = b_.alu(AluOp::Idiv, {count, number(lanes)});
+    const Var i = b_.range(vectors);
+    const Var at = times(i, lanes);
+    copy_elements(store, plus(target, at), plus(part, at), lanes);
+    b_.end_range();
+    if (!shape[d].is_constant() || shape[d].constant() % lanes != 0)
+      copy_along(store, to, from, d, target, part, times(vectors, lanes), count);
+  }
+
+  void copy_along(const Store& store, const Ints& to, const Ints& from, size_t d, Var target,
+                  Var part, Var first, Var end) {
+    const Var i = plus(b_.range(b_.alu(AluOp::Sub, {end, first})), first);
+    copy(store, to, from, d + 1, plus(target, times(i, to[d])), plus(part, times(i, from[d])));
+    b_.end_range();
+  }
+
+  void copy_elements(const Store& store, Var target, Var part, int lanes) {
+    b_.store(cells_[store.target], target, b_.load(cells_[store.part], part, lanes));
+  }
+
+  void run(const Compute& compute) {
+    const Compiled& compiled = compiled_.at(&compute);
+    for (const schedule::ScheduleItem& item : compiled.schedule.items) {
+      const schedule::Launch* launch = item.launch();
+      RUNE_CHECK(launch, "an iteration of a loop needs more than kernels");
+      std::vector<Var> memory;
+      for (const Value v : lower::kernel_arguments(launch->inputs, launch->outputs))
+        memory.push_back(compiled.memory.at(v));
+      const lower::Kernel& kernel = compiled.kernels[launch->kernel];
+      const schedule::Kernel& scheduled = compiled.schedule.kernels[launch->kernel];
+      std::map<std::string, int64_t> arguments;
+      for (size_t i = 0; i < launch->arguments.size(); ++i)
+        arguments[scheduled.arguments[i].name] = launch->arguments[i];
+      inline_kernel(kernel, memory, arguments);
+    }
+  }
+
+  // Runs a kernel here, its workgroups one after the other.
+  void inline_kernel(const lower::Kernel& kernel, const std::vector<Var>& memory,
+                     const std::map<std::string, int64_t>& arguments) {
+    RUNE_CHECK(kernel.local == 1, "a kernel of one core has several threads");
+    const Var group = kernel.grid > 1 ? b_.range(number(kernel.grid)) : number(0);
+    std::vector<Var> map;
+    for (const Instr& instr : kernel.body) {
+      if (const auto* global = instr.as<lower::Define_Global>()) {
+        map.push_back(memory[global->index]);
+      } else if (const auto* define = instr.as<lower::Define_Var>()) {
+        const auto known = arguments.find(define->var.name);
+        const Var value =
+            known == arguments.end() ? counters_.at(define->var.name) : number(known->second);
+        map.push_back(b_.cast(value, instr.type.dtype));
+      } else if (const auto* special = instr.as<lower::Special>()) {
+        const bool is_thread = special->kind == lower::SpecialKind::Local_thread_idx;
+        map.push_back(b_.cast(is_thread ? number(0) : group, instr.type.dtype));
+      } else {
+        std::vector<Var> args;
+        for (const Var arg : instr.args) args.push_back(map[arg.id]);
+        map.push_back(b_.add(instr.payload, std::move(args), instr.type));
+      }
+    }
+    if (kernel.grid > 1) b_.end_range();
+  }
+
+  LoopPlan plan_;
+  Capabilities caps_;  // of one core
+  const std::string device_;
+  lower::Builder b_;
+  std::vector<Var> cells_;
+  std::map<const Compute*, Compiled> compiled_;
+  std::vector<const Compute*> computes_;  // in order
+  std::map<std::string, Var> counters_;  // of the loops that are open
+};
+
+}  // namespace
+
+lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item) {
+  const auto& nest = *state.schedule.graph[item.outputs.front()].as<graph::Loop_Nest>();
+  LoopPlan plan = plan_loops(*nest.graph.graph);
+  // The kernel's outputs are those results that the item stores.
+  std::map<size_t, size_t> stored;
+  for (size_t i = 0; i < item.outputs.size(); ++i) {
+    const auto& result = *state.schedule.graph[item.outputs[i]].as<graph::Loop_Nest>();
+    stored[static_cast<size_t>(result.result)] = i;
+  }
+  for (Cell& cell : plan.cells)
+    if (cell.output)
+      cell.output = stored.contains(*cell.output) ? std::optional(stored.at(*cell.output))
+                                                  : std::nullopt;
+  size_t number = 0;
+  for (const schedule::ScheduleItem& other : state.schedule.items) {
+    if (other.loops() == &item) break;
+    number += other.loops() != nullptr;
+  }
+  return LoopsLowerer(state, std::move(plan)).run(concat("loops_", number), item.inputs.size());
+}
+
+}  // namespace rune::driver

@@ -1,0 +1,17 @@
+// Loops in one kernel: their bodies' kernels, one after the other, inside of the loops.
+#pragma once
+
+#include "driver/pipeline.h"
+
+namespace rune::driver {
+
+// Lowers an item of the state's schedule to one kernel of one workgroup. Its globals are the item's
+// inputs, in order, and its outputs.
+//
+// What a loop carries has one place in memory for all iterations. An Update writes to the place of
+// its target, unless the target is read later; what is computed from the target before the Update,
+// and read after it, is stored before. Between such writes a body is a graph, which the pipeline
+// compiles for one core.
+lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item);
+
+}  // namespace rune::driver

@@ -1,0 +1,239 @@
+// Loops become Loop_Nests, which are compiled with their loops, or their iterations, one after the
+// other.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "graph/attribute_dims.h"
+#include "graph/passes/loops.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+
+namespace rune::graph {
+
+namespace {
+
+// The target with the part in its place, as a selection by a mask.
+Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offsets) {
+  const Shape &whole = b.shape(target), &box = b.shape(part);
+  if (box == whole) return part;
+  if (max_elements(box) == 0) return target;
+  DimPairs around;
+  for (size_t d = 0; d < whole.size(); ++d)
+    around.push_back({offsets[d], whole[d] - offsets[d] - box[d]});
+  const Value inside = b.pad(b.full(Scalar::of(DType::Bool, true), box), around);
+  return b.alu(AluOp::Where, {inside, b.pad(part, around), target});
+}
+
+// Above this many elements in an iteration, its operations are better compiled one by one, for all
+// cores; below this many nodes in all, for that they are not too many.
+constexpr double kLargeIteration = 1 << 16;
+constexpr double kMostExpandedNodes = 4000;
+
+class Former {
+ public:
+  Former(const Graph& graph, const Capabilities& caps)
+      : graph_(graph), caps_(caps), tree_(graph), map_(graph.size()) {}
+
+  Graph run() {
+    for (const uint32_t id : tree_.outside()) add(id);
+    std::vector<Value> outputs;
+    for (const Value v : graph_.outputs) outputs.push_back(map_[v.id]);
+    builder_.set_outputs(std::move(outputs));
+    return builder_.take();
+  }
+
+ private:
+  void add(uint32_t id) {
+    const Node& node = graph_.nodes[id];
+    builder_.set_location(node.location);
+    if (node.as<Carry>()) {
+      map_[id] = carried_.at(node.inputs[1])[node.as<Carry>()->index];
+      return;
+    }
+    if (node.as<End_Loop>()) return stays_loop({id}) ? make_nest({id}) : run_loop({id});
+    if (const auto* result = node.as<Loop_Result>()) {
+      if (nested_.contains(id)) return;  // the nest has set it
+      const Node& end = graph_[node.inputs[0]];
+      map_[id] = carried_.at(end.inputs[0])[result->index];
+      return;
+    }
+    if (const auto* counter = node.as<Loop_Counter>()) {
+      const int64_t value = counters_.at(counter->var.name);
+      map_[id] = builder_.constant(Scalar::of(DType::Int64, value));
+      return;
+    }
+    std::vector<Value> inputs;
+    for (const Value v : node.inputs) inputs.push_back(map_[v.id]);
+    Payload payload = node.payload;
+    change_dims(payload, [&](Dim& size) { size = size.with(counters_); });
+    if (const auto* update = std::get_if<Update>(&payload)) {
+      map_[id] = select(builder_, inputs[0], inputs[1], update->offsets);
+      return;
+    }
+    map_[id] = builder_.add(std::move(payload), std::move(inputs), node.meta);
+  }
+
+  void run_loop(Value end) {
+    const LoopTree::Loop& loop = tree_.ended_by(end);
+    const auto& range = *graph_[end].as<End_Loop>();
+    const std::vector<Value>& operands = graph_[end].inputs;
+    const size_t count = num_carried(graph_[end]);
+    std::vector<Value>& carried = carried_[operands[0]];
+    carried.resize(count);
+    for (size_t k = 0; k < count; ++k) carried[k] = map_[operands[1 + count + k].id];
+    const int64_t start = range.start.with(counters_).constant();
+    const int64_t stop = range.stop.with(counters_).constant();
+    for (int64_t i = start; range.step > 0 ? i < stop : i > stop; i += range.step) {
+      counters_[loop.counter.name] = i;
+      for (const uint32_t id : loop.members) add(id);
+      std::vector<Value> next;
+      for (size_t k = 0; k < count; ++k) next.push_back(map_[operands[1 + k].id]);
+      carried = std::move(next);
+    }
+    counters_.erase(loop.counter.name);
+  }
+
+  // Whether the loop, which is in no other, is compiled as one.
+  bool stays_loop(Value end) const {
+    if (caps_.model != ExecutionModel::Cores || !counters_.empty()) return false;
+    const LoopTree::Loop& loop = tree_.ended_by(end);
+    bool has_inner = false;
+    for (const uint32_t id : nodes_of(loop)) {
+      const Node& node = graph_.nodes[id];
+      has_inner |= node.as<End_Loop>() && Value{id} != end;
+      if (!can_be_nested(node)) return false;
+    }
+    const auto& range = *graph_[end].as<End_Loop>();
+    if (!range.start.is_constant() || !range.stop.is_constant()) return false;
+    if (has_inner) return true;
+    double elements = 0, nodes = 0;
+    for (const uint32_t id : loop.members) {
+      const Node& node = graph_.nodes[id];
+      if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
+      ++nodes;
+      elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(node);
+    }
+    const double trips =
+        std::abs(static_cast<double>(range.stop.constant() - range.start.constant()) /
+                 static_cast<double>(range.step));
+    return elements < kLargeIteration || trips * nodes > kMostExpandedNodes;
+  }
+
+  double reduced_elements(const Node& node) const {
+    double result = 1;
+    if (const auto* reduce = node.as<Reduce_Axis>())
+      for (const int64_t axis : reduce->axes)
+        result *= static_cast<double>(graph_[node.inputs[0]].shape()[axis].bound());
+    if (const auto* contract = node.as<Contract>())
+      for (const auto& pair : contract->contract)
+        result *= static_cast<double>(graph_[node.inputs[0]].shape()[pair.first].bound());
+    return result;
+  }
+
+  bool can_be_nested(const Node& node) const {
+    if (is_complex(node.dtype()) || node.meta.device) return false;
+    switch (node.kind()) {
+      case NodeKind::Host_Callback:
+      case NodeKind::Custom:
+      case NodeKind::Define_Var:
+      case NodeKind::Assign:
+      case NodeKind::Buffer:
+      case NodeKind::Multi:
+      case NodeKind::Copy: return false;
+      default: break;
+    }
+    bool known = true;  // no size is in terms of a variable of the program
+    for_each_dim(node, [&](const Dim& size) {
+      for (const Dim::Term& term : size.terms()) known &= is_counter(term.var.name);
+    });
+    return known && std::none_of(node.inputs.begin(), node.inputs.end(), [&](Value v) {
+             return graph_[v].as<Define_Var>() || is_complex(graph_[v].dtype());
+           });
+  }
+
+  bool is_counter(const std::string& name) const {
+    return std::any_of(tree_.loops().begin(), tree_.loops().end(),
+                       [&](const LoopTree::Loop& loop) { return loop.counter.name == name; });
+  }
+
+  // The nodes of the loop and of all loops in it, with their ends.
+  std::set<uint32_t> nodes_of(const LoopTree::Loop& loop) const {
+    std::set<uint32_t> nodes(loop.members.begin(), loop.members.end());
+    nodes.insert(loop.end.id);
+    for (const uint32_t id : loop.members)
+      if (graph_.nodes[id].as<End_Loop>()) nodes.merge(nodes_of(tree_.ended_by({id})));
+    return nodes;
+  }
+
+  // Makes the results of a loop Loop_Nests.
+  void make_nest(Value end) {
+    const std::set<uint32_t> nodes = nodes_of(tree_.ended_by(end));
+    Builder nest;
+    std::map<uint32_t, Value> inside;
+    std::vector<Value> operands;
+    const std::function<Value(Value)> bring = [&](Value v) {
+      const auto known = inside.find(v.id);
+      if (known != inside.end()) return known->second;
+      const Node& node = graph_[v];
+      // Constants and movement have no memory of their own.
+      Value& here = inside[v.id];
+      const bool moves = is_movement(node.kind()) && !node.as<View>() && !node.as<Pad>();
+      if (moves || node.as<Const_Scalar>()) {
+        std::vector<Value> inputs;
+        for (const Value input : node.inputs) inputs.push_back(bring(input));
+        return inside[v.id] = nest.copy(node, std::move(inputs));
+      }
+      operands.push_back(map_[v.id]);
+      return here = nest.placeholder(node.dtype(), node.shape());
+    };
+    for (const uint32_t id : nodes) {
+      const Node& node = graph_.nodes[id];
+      nest.set_location(node.location);
+      std::vector<Value> inputs;
+      for (const Value v : node.inputs) inputs.push_back(bring(v));
+      inside[id] = nest.copy(node, std::move(inputs));
+    }
+    std::vector<Value> results;
+    std::vector<uint32_t> ids;
+    for (uint32_t id = end.id + 1; id < graph_.size(); ++id) {
+      const Node& node = graph_.nodes[id];
+      if (!node.as<Loop_Result>() || node.inputs[0] != end) continue;
+      ids.push_back(id);
+      results.push_back(nest.copy(node, {inside.at(end.id), inside.at(node.inputs[1].id)}));
+    }
+    nest.set_outputs(std::move(results));
+    const Subgraph subgraph{std::make_shared<const Graph>(eliminate_dead_code(nest.graph()))};
+    for (size_t i = 0; i < ids.size(); ++i) {
+      nested_.insert(ids[i]);
+      map_[ids[i]] = builder_.add(Loop_Nest{static_cast<int64_t>(i), subgraph}, operands);
+    }
+  }
+
+  const Graph& graph_;
+  const Capabilities& caps_;
+  const LoopTree tree_;
+  std::set<uint32_t> nested_;  // the Loop_Results that are those of Loop_Nests
+  Builder builder_;
+  std::vector<Value> map_;  // by old node: what it is now, of a loop's in its present iteration
+  std::map<std::string, int64_t> counters_;  // of the loops that run
+  // By counter: what the loop carries now, by index.
+  std::map<Value, std::vector<Value>> carried_;
+};
+
+}  // namespace
+
+Graph form_loops(const Graph& graph, const Capabilities& caps) {
+  const auto is_of_loop = [](const Node& node) {
+    return node.as<Loop_Counter>() || node.as<Update>();
+  };
+  if (!any_node(graph, is_of_loop)) return graph;
+  const Graph live = eliminate_dead_code(graph);
+  return Former(live, caps).run();
+}
+
+}  // namespace rune::graph
