@@ -12,7 +12,9 @@ namespace rune::metal {
 
 // Keeps freed buffers by size for reuse. They take at most a part of the device's memory, and only
 // as much as the buffers in use leave; those freed longest ago are released first. A buffer is
-// reused only when no launch uses it any more. Thread-safe.
+// reused only when no launch uses it any more. If all buffers, freed ones that launches still use
+// included, would take more than three quarters of the memory that the device recommends, an
+// allocation waits for launches. Thread-safe.
 class Allocator : public runtime::Allocator {
  public:
   Allocator(id<MTLDevice> device, Queue& queue);
@@ -22,19 +24,24 @@ class Allocator : public runtime::Allocator {
   // Null is ignored. Launches that use the memory may still be running.
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
-  // Adopts only memory that begins at a page and does not overlap other adopted memory.
+  void trim() override;
+  // Adopts only memory that begins at a page and does not overlap other adopted memory, and none
+  // on the GPU of a virtual machine.
   bool adopt(void* memory, size_t bytes) override;
   void release(void* memory) override;
 
-  // Throws InternalError for an address that lies in no living buffer.
+  // Throws UserError(Runtime) in a forked process, InternalError for an address that lies in no
+  // living buffer.
   Binding find(const void* address) const;
 
  private:
   std::shared_ptr<Block> reuse_locked(size_t bytes);
   id<MTLBuffer> new_buffer(size_t bytes) const NS_RETURNS_RETAINED;
   void trim_locked(size_t limit);
+  std::shared_ptr<Block> make_room_locked(std::unique_lock<std::mutex>& lock, size_t bytes);
 
   const id<MTLDevice> device_;
+  const bool can_adopt_;
   Queue& queue_;
   size_t working_set_ = 0;  // bytes that the device holds without paging
   size_t cache_limit_ = 0;
@@ -44,6 +51,8 @@ class Allocator : public runtime::Allocator {
   std::list<std::shared_ptr<Block>> cache_;           // the last freed comes first
   size_t cached_bytes_ = 0;
   size_t live_bytes_ = 0;  // of buffers allocated here, not adopted
+  // Those, the cached ones, and those that nobody but launches holds.
+  const std::shared_ptr<std::atomic<size_t>> held_bytes_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
 }  // namespace rune::metal

@@ -27,13 +27,15 @@ size_t bucket_of(size_t bytes) {
 
 }  // namespace
 
-Allocator::Allocator(id<MTLDevice> device, Queue& queue) : device_(device), queue_(queue) {
+Allocator::Allocator(id<MTLDevice> device, Queue& queue)
+    : device_(device), can_adopt_(!is_paravirtual(device)), queue_(queue) {
   const size_t wanted = static_cast<size_t>(std::max(options().allocator_cache_mib, 0)) << 20;
   working_set_ = device.recommendedMaxWorkingSetSize;
   cache_limit_ = std::min(wanted, working_set_ / 4);
 }
 
 void* Allocator::allocate(size_t bytes) {
+  queue_.require_own_process();
   const size_t limit = device_.maxBufferLength;
   if (bytes > limit)
     user_error(ErrorKind::Memory, "metal: cannot allocate ", bytes,
@@ -41,11 +43,9 @@ void* Allocator::allocate(size_t bytes) {
   const size_t size = std::min(bucket_of(bytes), limit);
   std::unique_lock<std::mutex> lock(mutex_);
   std::shared_ptr<Block> block = reuse_locked(size);
+  if (!block) block = make_room_locked(lock, size);
   if (!block) {
-    const size_t needed = live_bytes_ + size;
-    trim_locked(working_set_ > needed ? std::min(cache_limit_, working_set_ - needed) : 0);
     block = std::make_shared<Block>();
-    block->bytes = size;
     block->buffer = new_buffer(size);
     if (!block->buffer) {
       // Cached buffers and those that running work still uses may be in the way.
@@ -58,6 +58,9 @@ void* Allocator::allocate(size_t bytes) {
     if (!block->buffer)
       user_error(ErrorKind::Memory, "metal: cannot allocate ", bytes,
                  " bytes (the device has no memory left)");
+    block->bytes = size;
+    block->counter = held_bytes_;
+    *held_bytes_ += size;
   }
   void* memory = nullptr;
   @autoreleasepool {
@@ -72,7 +75,9 @@ void* Allocator::allocate(size_t bytes) {
 bool Allocator::adopt(void* memory, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(memory);
   const auto page = static_cast<size_t>(getpagesize());
-  if (at % page != 0 || bytes < kLeastAdopted || bytes > device_.maxBufferLength) return false;
+  if (queue_.is_forked() || !can_adopt_ || at % page != 0 || bytes < kLeastAdopted ||
+      bytes > device_.maxBufferLength)
+    return false;
   const size_t whole = (bytes + page - 1) / page * page;
   const std::lock_guard<std::mutex> lock(mutex_);
   auto next = live_.lower_bound(at);
@@ -91,14 +96,16 @@ bool Allocator::adopt(void* memory, size_t bytes) {
                                               options:MTLResourceStorageModeShared
                                           deallocator:nil];
     block->buffer.label = to_ns(concat("rune_jit, ", whole, " bytes of the host's"));
+    // GPUs of virtual machines have returned buffers without any bytes.
+    if (block->buffer.length < bytes || block->buffer.contents != memory) return false;
   }
-  if (!block->buffer) return false;
   live_[at] = std::move(block);
   adopted_[at] = 1;
   return true;
 }
 
 void Allocator::release(void* memory) {
+  if (queue_.is_forked()) return;
   const auto at = reinterpret_cast<uintptr_t>(memory);
   std::shared_ptr<Block> block;
   {
@@ -123,6 +130,32 @@ id<MTLBuffer> Allocator::new_buffer(size_t bytes) const {
   }
 }
 
+// Shared memory is the machine's: an allocation beyond what it has makes it swap, instead of
+// failing. Frees cached buffers and waits for launches that use freed ones. May return a buffer
+// that became free.
+std::shared_ptr<Block> Allocator::make_room_locked(std::unique_lock<std::mutex>& lock,
+                                                   size_t bytes) {
+  const size_t limit = working_set_ / 4 * 3;
+  for (;;) {
+    const size_t needed = live_bytes_ + bytes;
+    trim_locked(working_set_ > needed ? std::min(cache_limit_, working_set_ - needed) : 0);
+    if (*held_bytes_ + bytes <= limit || *held_bytes_ <= live_bytes_) return nullptr;
+    trim_locked(0);
+    if (*held_bytes_ + bytes <= limit || *held_bytes_ <= live_bytes_) return nullptr;
+    lock.unlock();
+    const bool has_waited = queue_.wait_for_oldest();
+    lock.lock();
+    if (std::shared_ptr<Block> block = reuse_locked(bytes)) return block;
+    if (!has_waited) return nullptr;
+  }
+}
+
+void Allocator::trim() {
+  if (queue_.is_forked()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  trim_locked(0);
+}
+
 std::shared_ptr<Block> Allocator::reuse_locked(size_t bytes) {
   for (auto it = cache_.begin(); it != cache_.end(); ++it) {
     if ((*it)->bytes != bytes || !queue_.is_idle(**it)) continue;
@@ -136,7 +169,7 @@ std::shared_ptr<Block> Allocator::reuse_locked(size_t bytes) {
 }
 
 void Allocator::deallocate(void* memory, size_t) {
-  if (!memory) return;
+  if (!memory || queue_.is_forked()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto it = live_.find(reinterpret_cast<uintptr_t>(memory));
   RUNE_CHECK(it != live_.end(), "memory is freed that was not allocated here, or twice");
@@ -156,6 +189,7 @@ void Allocator::trim_locked(size_t limit) {
 }
 
 Binding Allocator::find(const void* address) const {
+  queue_.require_own_process();
   const auto at = reinterpret_cast<uintptr_t>(address);
   const std::lock_guard<std::mutex> lock(mutex_);
   auto it = live_.upper_bound(at);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "metal/objects.h"
@@ -9,19 +10,21 @@
 namespace rune::metal {
 
 // An MTLBinaryArchive in the cache folder (RUNE_JIT_CACHE_DIR), under a hash of the source, the
-// device and the system's version. If the file cannot be used, pipelines are compiled.
+// device and the system's version. If the file cannot be used, pipelines are compiled. The folder
+// and its files are this user's alone. They take at most 256 MiB: those used longest ago go first.
 class Archive {
  public:
-  // Reads the file if there is one. If RUNE_JIT_CACHE is off, the archive stays empty and is not
-  // written.
+  // Reads the file if there is one. The archive stays empty and is not written if RUNE_JIT_CACHE is
+  // off, and on GPUs before Apple7 and those of virtual machines, where Metal's archives end the
+  // process by a failed assertion.
   Archive(id<MTLDevice> device, const std::string& source);
 
-  // Returns a pipeline from the archive, or compiles one and adds it. Returns nil and sets `error`
-  // if the compiler fails.
-  id<MTLComputePipelineState> make_pipeline(id<MTLFunction> function, std::string& error);
-  // Writes the archive if pipelines were added. It writes another file and renames it, so that
-  // other processes read all of it or nothing.
-  void save();
+  // Describes the pipeline of a function. Metal looks in the archive first. The caller needs an
+  // autorelease pool.
+  MTLComputePipelineDescriptor* describe(id<MTLFunction> function) const;
+  // Adds compiled pipelines and writes the archive, unless it was read from a file. It writes
+  // another file and renames it, so that other processes read all of it or nothing.
+  void save(std::span<MTLComputePipelineDescriptor* const> pipelines);
 
  private:
   id<MTLBinaryArchive> open(NSURL* url) const;
@@ -30,7 +33,6 @@ class Archive {
   std::filesystem::path path_;
   id<MTLBinaryArchive> archive_;
   bool is_read_ = false;  // from a file, whose contents Metal does not list
-  bool has_changed_ = false;
 };
 
 }  // namespace rune::metal

@@ -1,9 +1,11 @@
 #include "metal/archive.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
-#include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/options.h"
@@ -24,13 +26,58 @@ NSURL* to_url(const std::filesystem::path& path) {
   return [NSURL fileURLWithPath:to_ns(path.string())];
 }
 
+constexpr uintmax_t kMaxBytes = uintmax_t{256} << 20;
+
+bool keeps_archives(id<MTLDevice> device) {
+  return options().cache && [device supportsFamily:MTLGPUFamilyApple7] && !is_paravirtual(device);
+}
+
+// Makes a folder for this user alone. Returns false for one that others may write to.
+bool make_private(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  fs::create_directories(folder.parent_path(), failed);
+  if (mkdir(folder.c_str(), 0700) == 0) return true;
+  struct stat status;
+  return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() &&
+         !(status.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+// Removes the files used longest ago, if the folder holds more than it may.
+void trim(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  struct File {
+    fs::file_time_type used;
+    uintmax_t bytes;
+    fs::path path;
+  };
+  std::vector<File> files;
+  uintmax_t total = 0;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    std::error_code gone;  // another process has removed it
+    const fs::file_time_type used = entry.last_write_time(gone);
+    const uintmax_t bytes = gone ? 0 : entry.file_size(gone);
+    if (gone) continue;
+    files.push_back({used, bytes, entry.path()});
+    total += bytes;
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.used < b.used; });
+  for (const File& file : files) {
+    if (total <= kMaxBytes) return;
+    fs::remove(file.path, failed);
+    total -= file.bytes;
+  }
+}
+
 }  // namespace
 
 Archive::Archive(id<MTLDevice> device, const std::string& source) : device_(device) {
-  if (!options().cache) return;
   @autoreleasepool {
+    if (!keeps_archives(device)) return;
     const std::filesystem::path where = folder();
-    if (where.empty()) return;
+    if (where.empty() || !make_private(where)) return;
     const std::string machine =
         to_std(device.name) + to_std(NSProcessInfo.processInfo.operatingSystemVersionString);
     const uint64_t seed = hash_bytes(machine);
@@ -38,6 +85,9 @@ Archive::Archive(id<MTLDevice> device, const std::string& source) : device_(devi
     std::error_code failed;
     if (std::filesystem::exists(path_, failed)) archive_ = open(to_url(path_));
     is_read_ = archive_ != nil;
+    if (is_read_)
+      std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now(),
+                                       failed);
     if (!archive_) archive_ = open(nil);
   }
 }
@@ -48,35 +98,26 @@ id<MTLBinaryArchive> Archive::open(NSURL* url) const {
   return [device_ newBinaryArchiveWithDescriptor:descriptor error:nil];
 }
 
-id<MTLComputePipelineState> Archive::make_pipeline(id<MTLFunction> function, std::string& error) {
+MTLComputePipelineDescriptor* Archive::describe(id<MTLFunction> function) const {
   MTLComputePipelineDescriptor* const descriptor = [MTLComputePipelineDescriptor new];
   descriptor.computeFunction = function;
   descriptor.label = function.name;
-  if (archive_) {
-    if (!is_read_)
-      has_changed_ |= [archive_ addComputePipelineFunctionsWithDescriptor:descriptor error:nil];
-    descriptor.binaryArchives = @[ archive_ ];
-  }
-  NSError* failure = nil;
-  const id<MTLComputePipelineState> pipeline =
-      [device_ newComputePipelineStateWithDescriptor:descriptor
-                                             options:MTLPipelineOptionNone
-                                          reflection:nil
-                                               error:&failure];
-  if (!pipeline) error = describe(failure);
-  return pipeline;
+  if (is_read_) descriptor.binaryArchives = @[ archive_ ];
+  return descriptor;
 }
 
-void Archive::save() {
-  if (!std::exchange(has_changed_, false)) return;
+void Archive::save(std::span<MTLComputePipelineDescriptor* const> pipelines) {
+  if (!archive_ || is_read_ || pipelines.empty()) return;
   @autoreleasepool {
-    std::error_code failed;
-    std::filesystem::create_directories(path_.parent_path(), failed);
+    for (MTLComputePipelineDescriptor* pipeline : pipelines)
+      [archive_ addComputePipelineFunctionsWithDescriptor:pipeline error:nil];
     std::filesystem::path fresh = path_;
     fresh += "." + std::to_string(getpid()) + "." + std::to_string(std::random_device()());
-    if ([archive_ serializeToURL:to_url(fresh) error:nil])
+    std::error_code failed;
+    if ([archive_ serializeToURL:to_url(fresh) error:nil] && chmod(fresh.c_str(), 0600) == 0)
       std::filesystem::rename(fresh, path_, failed);
-    if (failed) std::filesystem::remove(fresh, failed);
+    std::filesystem::remove(fresh, failed);  // what is left of a failed attempt
+    trim(path_.parent_path());
   }
 }
 

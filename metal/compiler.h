@@ -14,9 +14,10 @@
 
 namespace rune::metal {
 
-// Compiles with safe math: no reassociation; NaN and infinities are kept. The 32 libraries used
-// last are kept with their pipelines by source text, so that a text is compiled once; pipelines are
-// also kept on disk. A program keeps its own pipelines alive. Thread-safe.
+// Compiles with safe math: no reassociation; NaN and infinities are kept. Metal compiles the
+// pipelines of a library at the same time. The 32 libraries used last are kept with their pipelines
+// by source text, so that a text is compiled once; pipelines are also kept on disk. A program keeps
+// its own pipelines alive. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   // The capabilities that kernels are lowered and estimated for.
@@ -36,8 +37,7 @@ class Compiler : public runtime::Compiler {
     std::map<std::string, id<MTLComputePipelineState>> pipelines;  // by function
   };
   Library& library_of(const std::string& text, const std::string& kernel);
-  id<MTLComputePipelineState> pipeline_of(Library& library,
-                                          const std::string& name) NS_RETURNS_RETAINED;
+  void make_pipelines(Library& library, std::span<const runtime::KernelSource> sources);
 
   const id<MTLDevice> device_;
   Queue& queue_;

@@ -1,7 +1,7 @@
 #include "metal/compiler.h"
 
 #include <algorithm>
-#include <array>
+#include <condition_variable>
 #include <limits>
 
 #include "base/error.h"
@@ -18,13 +18,15 @@ constexpr size_t kMostLibraries = 32;     // kept for their source
 
 MTLCompileOptions* compile_options() {
   MTLCompileOptions* options = [MTLCompileOptions new];
-  options.languageVersion = MTLLanguageVersion3_1;
 #if defined(__MAC_15_0)
   if (@available(macOS 15.0, *)) {
+    options.languageVersion = MTLLanguageVersion3_2;
     options.mathMode = MTLMathModeSafe;
+    options.mathFloatingPointFunctions = MTLMathFloatingPointFunctionsPrecise;
     return options;
   }
 #endif
+  options.languageVersion = MTLLanguageVersion3_1;
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"  // the only way before macOS 15
   options.fastMathEnabled = NO;
@@ -125,7 +127,11 @@ Compiler::Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
       queue_(queue),
       allocator_(allocator),
       num_cores_(capabilities.num_cores),
-      simd_width_(combines_in_simd_groups(capabilities) ? capabilities.simd_width : 0) {}
+      simd_width_(combines_in_simd_groups(capabilities) ? capabilities.simd_width : 0) {
+  @autoreleasepool {
+    device.shouldMaximizeConcurrentCompilation = YES;
+  }
+}
 
 Compiler::Library& Compiler::library_of(const std::string& text, const std::string& kernel) {
   if (const auto known = by_text_.find(text); known != by_text_.end()) {
@@ -152,34 +158,80 @@ Compiler::Library& Compiler::library_of(const std::string& text, const std::stri
   return libraries_.front();
 }
 
-id<MTLComputePipelineState> Compiler::pipeline_of(Library& library, const std::string& name) {
-  const auto known = library.pipelines.find(name);
-  if (known != library.pipelines.end()) return known->second;
-  std::string message = "its library has no such function";
-  id<MTLComputePipelineState> pipeline = nil;
+// Makes the pipelines that the library lacks.
+void Compiler::make_pipelines(Library& library, std::span<const runtime::KernelSource> sources) {
+  struct Results {  // shared with completion handlers
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t missing = 0;
+    std::map<std::string, id<MTLComputePipelineState>> pipelines;
+    std::string failed, message;  // of one that failed
+  };
+  const auto results = std::make_shared<Results>();
   @autoreleasepool {
-    const id<MTLFunction> function = [library.library newFunctionWithName:to_ns(name)];
-    if (function) pipeline = library.archive.make_pipeline(function, message);
+    std::vector<MTLComputePipelineDescriptor*> descriptors;
+    std::vector<std::string> names;
+    for (const runtime::KernelSource& source : sources) {
+      if (library.pipelines.count(source.name)) continue;
+      const id<MTLFunction> function = [library.library newFunctionWithName:to_ns(source.name)];
+      if (!function) {
+        results->failed = source.name;
+        results->message = "its library has no such function";
+        break;
+      }
+      descriptors.push_back(library.archive.describe(function));
+      names.push_back(source.name);
+    }
+    if (results->failed.empty()) {
+      results->missing = names.size();
+      for (size_t i = 0; i < names.size(); ++i) {
+        const std::string name = names[i];
+        [device_
+            newComputePipelineStateWithDescriptor:descriptors[i]
+                                          options:MTLPipelineOptionNone
+                                completionHandler:^(id<MTLComputePipelineState> pipeline,
+                                                    MTLComputePipelineReflection*, NSError* error) {
+                                  const std::lock_guard<std::mutex> lock(results->mutex);
+                                  if (pipeline) {
+                                    results->pipelines[name] = pipeline;
+                                  } else {
+                                    results->failed = name;
+                                    results->message = describe(error);
+                                  }
+                                  --results->missing;
+                                  results->changed.notify_all();
+                                }];
+      }
+      std::unique_lock<std::mutex> lock(results->mutex);
+      results->changed.wait(lock, [&] { return results->missing == 0; });
+      if (results->failed.empty()) library.archive.save(descriptors);
+    }
   }
-  if (!pipeline)
-    user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", name, ": ", message);
-  library.pipelines[name] = pipeline;
-  return pipeline;
+  if (!results->failed.empty())
+    user_error(ErrorKind::Runtime, "metal: cannot make a pipeline of kernel ", results->failed,
+               ": ", results->message);
+  library.pipelines.merge(results->pipelines);
 }
 
 std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
     std::span<const runtime::KernelSource> sources) {
+  queue_.require_own_process();
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_ptr<runtime::Program>> programs;
-  Library* library = nullptr;
-  for (const runtime::KernelSource& source : sources) {
-    if (!source.text.empty()) library = &library_of(source.text, source.name);
-    RUNE_CHECK(library, "kernel ", source.name, " has no source");
-    const id<MTLComputePipelineState> pipeline = pipeline_of(*library, source.name);
-    check_limits(source, pipeline, simd_width_);
-    if (&source == &sources.back() || !(&source)[1].text.empty()) library->archive.save();
-    programs.push_back(
-        std::make_shared<Program>(source, library->text, pipeline, queue_, allocator_, num_cores_));
+  while (!sources.empty()) {
+    RUNE_CHECK(!sources[0].text.empty(), "kernel ", sources[0].name, " has no source");
+    size_t count = 1;
+    while (count < sources.size() && sources[count].text.empty()) ++count;
+    const auto kernels = sources.first(count);
+    Library& library = library_of(kernels[0].text, kernels[0].name);
+    make_pipelines(library, kernels);
+    for (const runtime::KernelSource& source : kernels) {
+      const id<MTLComputePipelineState> pipeline = library.pipelines.at(source.name);
+      check_limits(source, pipeline, simd_width_);
+      programs.push_back(std::make_shared<Program>(source, library.text, pipeline, queue_,
+                                                   allocator_, num_cores_));
+    }
+    sources = sources.subspan(count);
   }
   return programs;
 }

@@ -1,5 +1,7 @@
 #include "metal/metal_device.h"
 
+#import <IOKit/IOKitLib.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -23,6 +25,26 @@ NS_RETURNS_RETAINED id<MTLDevice> find_device() {
   }
 }
 
+// The number of the GPU's cores by the system's registry, since Metal does not tell; 0 if that does
+// not tell either, as in virtual machines.
+int count_cores() {
+  int cores = 0;
+  io_iterator_t found = 0;
+  if (IOServiceGetMatchingServices(kIOMainPortDefault, IOServiceMatching("AGXAccelerator"),
+                                   &found) != KERN_SUCCESS)
+    return 0;
+  while (const io_registry_entry_t gpu = IOIteratorNext(found)) {
+    const CFTypeRef number =
+        IORegistryEntryCreateCFProperty(gpu, CFSTR("gpu-core-count"), kCFAllocatorDefault, 0);
+    if (number && CFGetTypeID(number) == CFNumberGetTypeID())
+      CFNumberGetValue(static_cast<CFNumberRef>(number), kCFNumberIntType, &cores);
+    if (number) CFRelease(number);
+    IOObjectRelease(gpu);
+  }
+  IOObjectRelease(found);
+  return cores;
+}
+
 Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
   @autoreleasepool {
     const MTLSize threads = device.maxThreadsPerThreadgroup;
@@ -35,6 +57,11 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
       caps.matrix_ops.clear();
       caps.atomic_ops[static_cast<size_t>(DType::Float32)].reset();
     }
+  }
+  if (const int cores = count_cores(); cores > 0) {
+    const double more = static_cast<double>(cores) / caps.num_cores;
+    caps.num_cores = cores;
+    for (double& rate : caps.operations_per_ns) rate *= more;
   }
   return caps;
 }

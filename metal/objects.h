@@ -25,4 +25,12 @@ inline std::string describe(NSError* error) {
   return error ? to_std(error.localizedDescription) : std::string("no reason was given");
 }
 
+// Whether the GPU is that of a virtual machine, as on hosted CI: an Apple5 whose buffers of host
+// memory and binary archives do not work.
+inline bool is_paravirtual(id<MTLDevice> device) {
+  @autoreleasepool {
+    return to_std(device.name).find("Paravirtual") != std::string::npos;
+  }
+}
+
 }  // namespace rune::metal

@@ -1,6 +1,7 @@
 #include "metal/queue.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +15,22 @@ namespace {
 constexpr size_t kMaxLaunches = 40;
 constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr double kMaxNs = 20e6;
+// Command buffers that may be committed and not complete: enough to keep the GPU busy.
+constexpr uint64_t kMaxInFlight = 16;
+// Command buffers that Metal makes at a time. Beyond them it waits until one is complete and its
+// completion handlers have returned. The queue must not come to that, since it waits with a mutex
+// that the handlers need.
+constexpr NSUInteger kMaxCommandBuffers = 64;
+static_assert(kMaxInFlight + 2 < kMaxCommandBuffers);
+
+NS_RETURNS_RETAINED id<MTLCommandQueue> make_queue(id<MTLDevice> device) {
+  @autoreleasepool {
+    const id<MTLCommandQueue> queue =
+        [device newCommandQueueWithMaxCommandBufferCount:kMaxCommandBuffers];
+    queue.label = @"rune_jit";
+    return queue;
+  }
+}
 
 }  // namespace
 
@@ -41,28 +58,48 @@ struct Queue::Batch {
 };
 
 struct Queue::Shared {
+  // What a command buffer's completion handler reports.
+  struct Finished {
+    std::string failure;  // empty if there was none
+    std::vector<Binding> bindings;
+  };
+
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t committed = 0;
-  uint64_t completed = 0;
+  uint64_t completed = 0;                    // this command buffer and all before it
+  std::map<uint64_t, Finished> finished;     // those after it that have run
+  bool has_failed = false;                   // a command buffer of the present MTLCommandQueue
   std::shared_ptr<const std::string> error;  // the first since the last synchronize()
 
-  // What a failed command buffer was to write, and what was computed from that, is not to be read.
-  void complete(uint64_t number, const std::string& failure, std::vector<Binding> bindings) {
+  uint64_t in_flight() const { return committed - completed; }
+
+  // Handlers may come out of order: they take effect in the order of the commands.
+  void complete(uint64_t number, Finished report) {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<const std::string> cause;
-    if (!failure.empty()) {
-      cause = std::make_shared<const std::string>(failure);
-      if (!error) error = cause;
+    finished[number] = std::move(report);
+    while (!finished.empty() && finished.begin()->first == completed + 1) {
+      complete_locked(finished.begin()->second);
+      finished.erase(finished.begin());  // frees blocks before anybody hears that it is done
+      ++completed;
     }
-    for (const Binding& binding : bindings)
+    changed.notify_all();
+  }
+
+ private:
+  // What a failed command buffer was to write, and what was computed from that, is not to be read.
+  void complete_locked(const Finished& report) {
+    std::shared_ptr<const std::string> cause;
+    if (!report.failure.empty()) {
+      cause = std::make_shared<const std::string>(report.failure);
+      if (!error) error = cause;
+      has_failed = true;
+    }
+    for (const Binding& binding : report.bindings)
       if (!cause && !binding.is_written) cause = binding.block->error;
     if (cause)
-      for (const Binding& binding : bindings)
+      for (const Binding& binding : report.bindings)
         if (binding.is_written) binding.block->error = cause;
-    bindings.clear();  // freed before anybody hears that it is done
-    completed = std::max(completed, number);
-    changed.notify_all();
   }
 };
 
@@ -85,25 +122,39 @@ std::string join(const std::vector<std::shared_ptr<const std::string>>& sources)
 
 }  // namespace
 
-Queue::Queue(id<MTLDevice> device) : shared_(std::make_shared<Shared>()) {
-  @autoreleasepool {
-    queue_ = [device newCommandQueue];
-    queue_.label = @"rune_jit";
-  }
+Queue::Queue(id<MTLDevice> device)
+    : device_(device), queue_(make_queue(device)), shared_(std::make_shared<Shared>()) {
   if (!queue_) user_error(ErrorKind::Runtime, "metal: cannot make a command queue");
 }
 
 Queue::~Queue() = default;
 
+void Queue::require_own_process() const {
+  if (is_forked())
+    user_error(
+        ErrorKind::Runtime,
+        "metal: cannot use the GPU in a forked process (the parent has opened it)\n"
+        "hint: multiprocessing.set_start_method(\"spawn\"), or use the GPU in children alone");
+}
+
 void Queue::finish() noexcept {
+  if (is_forked()) return;
   try {
     synchronize();
   } catch (...) {  // nobody is left to hear of it
   }
 }
 
-void Queue::open_locked(const std::string& kernel) {
+void Queue::open_locked(std::unique_lock<std::mutex>& lock, const std::string& kernel) {
+  // After an error Metal may ignore whatever is committed to the same queue.
+  shared_->changed.wait(lock, [&] {
+    return batch_ || shared_->in_flight() < (shared_->has_failed ? 1 : kMaxInFlight);
+  });
   if (batch_) return;
+  if (shared_->has_failed) {
+    if (const id<MTLCommandQueue> fresh = make_queue(device_)) queue_ = fresh;
+    shared_->has_failed = false;
+  }
   auto batch = std::make_unique<Batch>();
   @autoreleasepool {
     // The batch holds what it uses: Metal need not retain each buffer again.
@@ -156,8 +207,9 @@ void dispatch_threads(id<MTLComputeCommandEncoder> encoder, const Dispatch& disp
 
 void Queue::launch(const Dispatch& dispatch, std::span<const Binding> bindings,
                    std::span<const int64_t> vars) {
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
-  open_locked(*dispatch.name);
+  require_own_process();
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  open_locked(lock, *dispatch.name);
   Batch& batch = *batch_;
   @autoreleasepool {
     const id<MTLComputeCommandEncoder> encoder = batch.encoder;
@@ -199,9 +251,9 @@ void Queue::commit_locked() {
     [batch->commands addCompletedHandler:^(id<MTLCommandBuffer> done) {
       std::string failure;
       if (done.status == MTLCommandBufferStatusError)
-        failure =
-            "metal: cannot run " + kernels + " (" + describe(done.error) + ")" + join(sources);
-      shared->complete(number, failure, std::exchange(*bindings, {}));
+        failure = "metal: cannot run " + kernels + " (" + describe(done.error) +
+                  "; a new command queue takes the launches from now on)" + join(sources);
+      shared->complete(number, {failure, std::exchange(*bindings, {})});
     }];
     [batch->commands commit];
   }
@@ -212,6 +264,7 @@ void Queue::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t number) {
 }
 
 void Queue::synchronize() {
+  require_own_process();
   std::unique_lock<std::mutex> lock(shared_->mutex);
   commit_locked();
   wait_locked(lock, shared_->committed);
@@ -219,6 +272,7 @@ void Queue::synchronize() {
 }
 
 void Queue::wait_for(const Block& block, bool to_read) {
+  require_own_process();
   std::unique_lock<std::mutex> lock(shared_->mutex);
   if (block.last_use > shared_->committed) commit_locked();
   wait_locked(lock, block.last_use);
@@ -230,6 +284,14 @@ void Queue::wait_for(const Block& block, bool to_read) {
 void Queue::reset(Block& block) {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
   block.error.reset();
+}
+
+bool Queue::wait_for_oldest() {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  if (shared_->in_flight() == 0) commit_locked();
+  if (shared_->in_flight() == 0) return false;
+  wait_locked(lock, shared_->completed + 1);
+  return true;
 }
 
 bool Queue::is_idle(const Block& block) const {

@@ -19,6 +19,7 @@
 #include "render/identifier.h"
 #include "render/llvm_ir.h"
 #include "render/msl.h"
+#include "runtime/caching_allocator.h"
 
 namespace rune::driver {
 
@@ -155,17 +156,38 @@ std::vector<std::string> target_names() {
   return names;
 }
 
+namespace {
+
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<runtime::Device>> by_name;
+};
+
+OpenDevices& open_devices() {
+  static OpenDevices devices;
+  return devices;
+}
+
+}  // namespace
+
 std::shared_ptr<runtime::Device> open_device(const std::string& device) {
-  static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<runtime::Device>> open;
   const Target& target = find_target(device);
   if (!target.open)
     user_error(ErrorKind::Runtime, "device: cannot run on ", device,
                " (it can only be rendered for)");
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::shared_ptr<runtime::Device>& known = open[device];
+  OpenDevices& open = open_devices();
+  const std::lock_guard<std::mutex> lock(open.mutex);
+  std::shared_ptr<runtime::Device>& known = open.by_name[device];
   if (!known) known = target.open(split_name(device).ordinal);
   return known;
+}
+
+void release_memory() {
+  OpenDevices& open = open_devices();
+  const std::lock_guard<std::mutex> lock(open.mutex);
+  for (const auto& [name, device] : open.by_name)
+    if (device) device->allocator().trim();
+  runtime::caching_allocator().trim();  // arrays of the host's functions use it without a device
 }
 
 }  // namespace rune::driver

@@ -31,5 +31,7 @@ const Target& find_target(const std::string& device);
 std::vector<std::string> target_names();
 // The device, opened once and kept.
 std::shared_ptr<runtime::Device> open_device(const std::string& device);
+// Returns the memory that the open devices keep for reuse to the system.
+void release_memory();
 
 }  // namespace rune::driver

@@ -20,6 +20,9 @@ using lower::Var;
 
 namespace {
 
+// Of variables in the memory of a workgroup; no dtype needs more.
+constexpr int64_t kSharedAlignment = 16;
+
 // The expression without parentheses around the whole of it.
 std::string_view bare(std::string_view text) {
   if (text.empty() || text.front() != '(') return text;
@@ -134,7 +137,8 @@ void KernelRenderer::memory_declarations() {
     const Instr& i = kernel_.body[id];
     if (const auto* local = i.as<lower::Local>()) {
       const int64_t size = local->size;
-      bytes += size * size_of(i.type.dtype);
+      bytes = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment +
+              size * size_of(i.type.dtype);
       if (bytes > dialect_.shared_bytes)
         unsupported(concat("with ", bytes, " bytes of workgroup memory (", dialect_.name,
                            " allows ", dialect_.shared_bytes, ")"));

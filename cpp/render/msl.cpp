@@ -9,10 +9,12 @@ namespace rune::render {
 
 namespace {
 
+// Metal contracts products and sums even in its safe mode: only this pragma, which every version of
+// the language has, prevents it.
 constexpr const char* kPreamble = R"(#include <metal_stdlib>
+#pragma METAL fp contract(off)
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
-#pragma METAL fp contract(off)
 #endif
 using namespace metal;
 )";

@@ -1,6 +1,7 @@
 #include "runtime/caching_allocator.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,9 +9,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -162,6 +166,8 @@ class Central {
         cached_ += static_cast<int64_t>(size.bytes);
       }
       if (cached_ > limit) evict(limit, evicted);
+      if (!is_aging_ && cached_ > 0 && options().allocator_cache_seconds > 0)
+        is_aging_ = start_aging();
     }
     for (const auto& [memory, bytes] : evicted) system_free(memory, bytes);
   }
@@ -200,9 +206,14 @@ class Central {
     return sum;
   }
 
-  // Around a fork: the child must not inherit the lock of a thread that it does not have.
+  // Around a fork: the child must not inherit the lock of a thread that it does not have. It does
+  // not have the thread that releases blocks either.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
+  void unlock_in_child() {
+    is_aging_ = false;
+    mutex_.unlock();
+  }
 
  private:
   struct Block {
@@ -217,6 +228,45 @@ class Central {
     free.pop_back();
     cached_ -= static_cast<int64_t>(size.bytes);
     return memory;
+  }
+
+  // Starts the thread that releases blocks which nobody uses. False if the system refuses it.
+  bool start_aging() {
+    sigset_t all, before;  // signals belong to the program's own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool has_started = true;
+    try {
+      std::thread([this] { age(); }).detach();
+    } catch (const std::system_error&) {
+      has_started = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return has_started;
+  }
+
+  // Looks twice in the longest time that a block may stay, and releases those that were there at
+  // the last look. Ends when no blocks are left.
+  void age() {
+    const auto period = std::chrono::milliseconds(500) * options().allocator_cache_seconds;
+    for (uint64_t last = 0;;) {
+      std::this_thread::sleep_for(period);
+      std::vector<std::pair<void*, size_t>> evicted;
+      bool is_last = false;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (int i = 0; i < kClasses; ++i)
+          for (; !free_[i].empty() && free_[i].front().freed_at <= last; free_[i].pop_front()) {
+            evicted.push_back({free_[i].front().memory, bytes_of(i)});
+            cached_ -= static_cast<int64_t>(bytes_of(i));
+          }
+        last = clock_;
+        is_last = cached_ == 0;
+        if (is_last) is_aging_ = false;
+      }
+      for (const auto& [memory, bytes] : evicted) system_free(memory, bytes);
+      if (is_last) return;
+    }
   }
 
   void evict(int64_t limit, std::vector<std::pair<void*, size_t>>& evicted) {
@@ -243,6 +293,7 @@ class Central {
   std::array<std::deque<Block>, kClasses> free_;  // by class, freed last at the back
   uint64_t clock_ = 0;
   int64_t cached_ = 0;
+  bool is_aging_ = false;  // a thread runs age()
   std::atomic<uint64_t> trims_{0};
   std::vector<ThreadCache*> caches_;
 };
@@ -250,7 +301,7 @@ class Central {
 Central& central() {
   static Central* const instance = [] {
     pthread_atfork([] { central().lock(); }, [] { central().unlock(); },
-                   [] { central().unlock(); });
+                   [] { central().unlock_in_child(); });
     return new Central;
   }();
   return *instance;

@@ -13,7 +13,9 @@ namespace rune::runtime {
 // (RUNE_JIT_HUGE_PAGES). Thread-safe.
 //
 // Freed blocks are kept up to RUNE_JIT_ALLOCATOR_CACHE_MIB; those freed longest ago are released
-// first. Each thread also keeps a few small blocks, which do not count unless the limit is 0.
+// first. A thread releases those that have not been used for RUNE_JIT_ALLOCATOR_CACHE_SECONDS; it
+// exists only while there are any. Each thread also keeps a few small blocks, which do not count
+// unless the limit is 0.
 class CachingAllocator : public Allocator {
  public:
   // Throws UserError(Memory) with the size if the system has no memory even after a trim.
@@ -22,7 +24,7 @@ class CachingAllocator : public Allocator {
   // `bytes` is the size given to allocate. Any thread may free a block. Null is ignored.
   void deallocate(void* memory, size_t bytes) override;
   // Returns cached blocks to the system. Other threads return theirs when they free a block next.
-  void trim();
+  void trim() override;
   // The bytes of cached blocks, which are up to a quarter larger than the requested sizes. The
   // result is exact only while no other thread allocates or frees.
   int64_t bytes_cached() const;

@@ -24,6 +24,9 @@ class Allocator {
   // Whether memory may be deallocated while launches that use it are running.
   virtual bool defers_frees() const { return false; }
 
+  // Returns the memory that is kept for reuse to the system.
+  virtual void trim() {}
+
   // Makes host memory addressable by launches without a copy. Returns false if that is impossible.
   // release() waits for the launches and ends it. The same memory may be adopted several times.
   virtual bool adopt(void* /*memory*/, size_t /*bytes*/) { return false; }

@@ -21,8 +21,8 @@ from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
 from rune_jit.calls.jit import CacheInfo, JitFunction, jit
 from rune_jit.calls.lowered import Lowered
-from rune_jit.config import options, show_config
-from rune_jit.device import devices
+from rune_jit.config import clear_cache, options, show_config
+from rune_jit.device import devices, release_memory
 from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
 from rune_jit.errors import (
     ConcretizationError,
@@ -66,6 +66,7 @@ __all__ = [
     "array",
     "asarray",
     "calibrate",
+    "clear_cache",
     "device_put",
     "devices",
     "from_dlpack",
@@ -74,6 +75,7 @@ __all__ = [
     "numpy",
     "options",
     "random",
+    "release_memory",
     "show_config",
     "targets",
 ]

@@ -48,6 +48,7 @@ __all__: list[str] = [
     "measure_cpu",
     "node_kinds",
     "parse_graph",
+    "release_memory",
     "render_llvm",
     "render_msl",
     "reprint",
@@ -714,6 +715,11 @@ def node_kinds() -> list[str]:
 def parse_graph(text: str) -> Graph:
     """
     Reads a graph's text. Raises ParseError with line and column.
+    """
+
+def release_memory() -> None:
+    """
+    Returns the memory that devices keep for reuse to the system.
     """
 
 def render_llvm(kernel: str) -> str:

@@ -45,6 +45,16 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
     return None
 
 
+def clear_cache() -> None:
+    """Removes the compiled programs that are kept on disk.
+
+    They are in RUNE_JIT_CACHE_DIR or the user's cache folder. Programs of this process stay as they
+    are."""
+    from rune_jit.backends import object_cache
+
+    object_cache.clear(_core.calibration_options()[1])
+
+
 def options() -> str:
     """One line an environment variable: its name, value and meaning."""
     return _core.describe_options()

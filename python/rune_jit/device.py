@@ -22,6 +22,18 @@ def has_host_memory(device: str) -> bool:
     return _core.has_host_memory(device)
 
 
+def release_memory() -> None:
+    """Returns the memory that devices keep for reuse to the system.
+
+    Freed arrays keep up to RUNE_JIT_ALLOCATOR_CACHE_MIB, on the CPU for at most
+    RUNE_JIT_ALLOCATOR_CACHE_SECONDS. Arrays in use stay as they are.
+
+    >>> import rune_jit
+    >>> rune_jit.release_memory()
+    """
+    _core.release_memory()
+
+
 # Targets that compute nothing, or for tests of the compiler only.
 _NOT_FOR_USE = re.compile(r"null|interpreter.*|.*-interpreted")
 

@@ -45,10 +45,11 @@ def jit(function: Callable[..., Any]) -> Any:
 def end_faults() -> None:
     """What no test may leave for the next one."""
     if EMULATED:
-        for fault in ("fail_allocations", "fail_libraries", "fail_command_buffers", "time_outs"):
+        for fault in (
+            "fail_allocations", "fail_libraries", "fail_command_buffers", "time_outs", "lost",
+            "latency_us", "empty_adoptions", "ignores_after_errors", "pipeline_us",
+        ):  # fmt: skip
             inject(fault, 0)
-        inject("lost", 0)
-        inject("latency_us", 0)
         inject("max_threads", 1024)
         inject("simd_width", 32)
         assert count("without_pool") == 0

@@ -59,6 +59,16 @@ def test_special_values() -> None:
 
 
 @on_metal
+def test_products_and_sums_are_rounded_each() -> None:
+    """Metal contracts them to fused operations unless a pragma forbids it."""
+    x, y, z = np.random.default_rng(0).standard_normal((3, 5000)).astype(np.float32)
+    z -= x * y  # so that most of the product is cancelled
+    fused = (x.astype(np.float64) * y + z).astype(np.float32)
+    assert (fused != x * y + z).mean() > 0.2
+    np.testing.assert_array_equal(jit(lambda x, y, z: x * y + z)(x, y, z), x * y + z)
+
+
+@on_metal
 def test_many_kernels_and_temporaries() -> None:
     x = np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32) / 4
     assert len(jit(chain).lower(x).kernels) == STEPS

@@ -226,8 +226,11 @@ Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& pl
 }
 
 int64_t panel_bytes(const MatrixPlan& plan) {
-  const std::array<Panel, 2> panels = matrix_panels(plan);
-  return plan.copies * (panels[0].elements() + panels[1].elements()) * size_of(plan.operands);
+  constexpr int64_t kAlignment = 16;
+  int64_t bytes = 0;
+  for (const Panel& panel : matrix_panels(plan))
+    bytes += round_up(plan.copies * panel.elements() * size_of(plan.operands), kAlignment);
+  return bytes;
 }
 
 std::optional<MatrixOp> planned_operation(const MatrixPlan& plan, DType result,

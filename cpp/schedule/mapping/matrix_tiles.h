@@ -28,7 +28,7 @@ struct Panel {
 // columns) of the other.
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan);
 
-// The shared memory for all copies of both panels.
+// The shared memory for all copies of both panels, each of which begins at a multiple of 16 bytes.
 int64_t panel_bytes(const MatrixPlan& plan);
 
 // The value that is multiplied for a contraction's operand: the operand, or the value that the

@@ -69,14 +69,18 @@ class Entry:
 
 
 def clear(cache_dir: str = "") -> None:
-    """Removes every entry of the cache in `cache_dir`, or in the user's cache folder."""
-    folder = _folder(cache_dir)
-    if os.path.isdir(folder):
-        _trim(folder, -1)
+    """Removes what every device keeps in `cache_dir`, or in the user's cache folder."""
+    for folder in (_folder(cache_dir), os.path.join(_place(cache_dir), "metal")):
+        if os.path.isdir(folder):
+            _trim(folder, -1)
 
 
 def _folder(cache_dir: str) -> str:
-    return os.path.join(cache_dir or files.user_cache_folder(), "objects")
+    return os.path.join(_place(cache_dir), "objects")
+
+
+def _place(cache_dir: str) -> str:
+    return cache_dir or files.user_cache_folder()
 
 
 def _is_refused(path: str, status: os.stat_result) -> bool:

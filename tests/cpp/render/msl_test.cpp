@@ -15,9 +15,9 @@ using lower::Var;
 
 TEST(Msl, Elementwise) {
   EXPECT_EQ(render_msl(doubling(DType::Float32, false)), R"(#include <metal_stdlib>
+#pragma METAL fp contract(off)
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
-#pragma METAL fp contract(off)
 #endif
 using namespace metal;
 
@@ -154,6 +154,11 @@ TEST(Msl, LimitsAreNamed) {
   large.local(DType::Float32, 4097);
   expect_contains(message_of<UserError>([&] { render_msl(large.kernel()); }),
                   "with 32772 bytes of workgroup memory (MSL allows 32768)");
+  Builder aligned = kernel_named("aligned");  // each variable begins at a multiple of 16 bytes
+  aligned.local(DType::Float32, 1);
+  aligned.local(DType::Float32, 8191);
+  expect_contains(message_of<UserError>([&] { render_msl(aligned.kernel()); }),
+                  "with 32780 bytes of workgroup memory (MSL allows 32768)");
 }
 
 TEST(Msl, LibrariesHoldEachNameOnce) {

@@ -19,16 +19,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// No contraction and no excess precision: the float contract of the text. Instrumentation for data
-// races calls back at each access of memory that other threads may see; its own runtime is not
-// linked.
+// No excess precision: the float contract of the text, which a pragma completes. Instrumentation
+// for data races calls back at each access of memory that other threads may see; its own runtime is
+// not linked.
 constexpr const char* kFlags =
     "-x c++ -std=c++17 -nostdinc -nostdinc++ -fno-exceptions -fno-rtti -fPIC -O1 "
     "-fvisibility=hidden "
-    "-fsigned-char -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math "
+    "-fsigned-char -ffp-contract=fast-honor-pragmas -fno-fast-math -fno-math-errno "
+    "-fno-trapping-math "
     "-Xclang -ffloat16-excess-precision=none -Xclang -fbfloat16-excess-precision=none "
     "-Xclang -cl-single-precision-constant -fno-strict-aliasing -fwrapv -Wno-unknown-attributes "
-    "-Wno-unused-command-line-argument -Wno-psabi -D__METAL_VERSION__=310 -fsanitize=thread "
+    "-Wno-unused-command-line-argument -Wno-psabi -fsanitize=thread "
     "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-memintrinsics=1 "
     "-mllvm -tsan-instrument-atomics=0 -shared -fno-sanitize-link-runtime -Wl,--no-undefined";
 
@@ -61,8 +62,17 @@ std::string quote(const std::string& s) {
   return "'" + s + "'";
 }
 
+std::string flags_of(int version) {
+  std::string flags = kFlags;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("fma")) flags += " -mfma";
+#endif
+  return flags + " -D__METAL_VERSION__=" + std::to_string(version);
+}
+
 // Writes the shared object for a text, under a name of this process until it is whole.
-void build(const std::string& text, const std::string& include, const fs::path& object) {
+void build(const std::string& text, const std::string& flags, const std::string& include,
+           const fs::path& object) {
   fs::create_directories(object.parent_path());
   const fs::path folder =
       object.string() + "." + std::to_string(getpid()) + "." + std::to_string(random());
@@ -70,7 +80,7 @@ void build(const std::string& text, const std::string& include, const fs::path& 
   const fs::path source = folder / "kernel.metal", messages = folder / "messages",
                  result = folder / "kernel.so";
   std::ofstream(source, std::ios::binary) << text;
-  const std::string command = std::string(compiler()) + " " + kFlags + " -isystem " +
+  const std::string command = std::string(compiler()) + " " + flags + " -isystem " +
                               quote(include) + " " + quote(source) + " -o " + quote(result) +
                               " -lm 2> " + quote(messages);
   const int status = std::system(command.c_str());
@@ -86,12 +96,13 @@ void build(const std::string& text, const std::string& include, const fs::path& 
 }  // namespace
 
 std::shared_ptr<Library> Library::compile(const std::string& msl, const std::string& include,
-                                          const std::string& cache) {
+                                          const std::string& cache, int version) {
   Translation translation = translate(msl);
+  const std::string flags = flags_of(version);
   const std::string key =
-      hash_of(translation.text + kFlags + read_file(fs::path(include) / "metal_stdlib"));
+      hash_of(translation.text + flags + read_file(fs::path(include) / "metal_stdlib"));
   const fs::path object = fs::path(cache) / (key + ".so");
-  if (!fs::exists(object)) build(translation.text, include, object);
+  if (!fs::exists(object)) build(translation.text, flags, include, object);
   const std::shared_ptr<Library> library(new Library);
   library->handle_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library->handle_) throw std::runtime_error(dlerror());

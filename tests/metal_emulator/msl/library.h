@@ -25,7 +25,8 @@ struct Kernel {
   char* threadgroup_begin = nullptr;  // its static threadgroup memory
   char* threadgroup_end = nullptr;
 
-  // What its variables take, without the gaps between them.
+  // What its variables take, each of which begins at a multiple of 16 bytes, without the gaps
+  // between them.
   size_t threadgroup_bytes() const {
     return static_cast<size_t>(threadgroup_end - threadgroup_begin) -
            kThreadgroupGap * static_cast<size_t>(signature.threadgroup_variables);
@@ -34,10 +35,13 @@ struct Kernel {
 
 class Library {
  public:
-  // Throws std::runtime_error with the compiler's messages. Machine code is kept in `cache`, a
-  // folder, by a hash of the text, the flags and the shim `include`/metal_stdlib.
+  // Compiles for a version of the language, which __METAL_VERSION__ names. Products and sums are
+  // contracted to fused operations, as Apple's compiler does, unless `#pragma METAL fp
+  // contract(off)` comes before them. Throws std::runtime_error with the compiler's messages.
+  // Machine code is kept in `cache`, a folder, by a hash of the text, the flags and the shim
+  // `include`/metal_stdlib.
   static std::shared_ptr<Library> compile(const std::string& msl, const std::string& include,
-                                          const std::string& cache);
+                                          const std::string& cache, int version = 320);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;

@@ -98,6 +98,7 @@ class Translator {
       const size_t end = in_.find("*/", at_);
       return copy(end == std::string::npos ? end : end + 2);
     }
+    if (in_.compare(at_, 7, "#pragma") == 0) return pragma();
     if (in_.compare(at_, 8, "[[kernel") == 0) return kernel_attribute();
     if (!is_word(in_[at_])) return copy(at_ + 1);
     const std::string word = next_word(at_);
@@ -108,6 +109,17 @@ class Translator {
          word.find("simd_") != std::string::npos))
       kernels_.back().blocks = true;
     copy(at_ + word.size());
+  }
+
+  // Metal's pragmas for floating point are clang's under another name.
+  void pragma() {
+    static const std::string kMetal = "#pragma METAL fp contract",
+                             kClang = "#pragma clang fp contract";
+    if (in_.compare(at_, kMetal.size(), kMetal) == 0) {
+      out_ += kClang;
+      at_ += kMetal.size();
+    }
+    copy(in_.find('\n', at_));
   }
 
   void copy(size_t end) {

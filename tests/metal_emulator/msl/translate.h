@@ -23,9 +23,10 @@ struct Translation {
   std::vector<KernelSignature> kernels;
 };
 
-// Only the address space of threadgroup variables is rewritten. Throws std::runtime_error for what
-// Metal's compiler would refuse: recursion, an attribute that it lacks, a threadgroup variable
-// outside a kernel, a parameter without an attribute, two parameters at one index.
+// Only the address space of threadgroup variables and Metal's pragmas are rewritten. Throws
+// std::runtime_error for what Metal's compiler would refuse: recursion, an attribute that it lacks,
+// a threadgroup variable outside a kernel, a parameter without an attribute, two parameters at one
+// index.
 Translation translate(const std::string& msl);
 
 }  // namespace rune::msl_emulator

@@ -15,8 +15,10 @@ void commands_set_label(CommandBuffer* self, Selector*, Object* label) {
 
 Object* queue_new_commands(Queue* self, Selector*) {
   if (injection().lost) return nullptr;
+  self->slots->take();
   auto* commands = make<CommandBuffer>(commands_class);
   commands->queue = self;
+  commands->slots = self->slots;
   return objc_autorelease(commands);
 }
 
@@ -190,6 +192,7 @@ Class encoder_class{nullptr,
 
 CommandBuffer::~CommandBuffer() {
   for (void* handler : handlers) _Block_release(handler);
+  if (!is_committed && slots) slots->give_back();
 }
 Encoder::~Encoder() {
   if (!has_ended) ++injection().violations;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "metal.h"
 
@@ -20,7 +21,8 @@ constexpr size_t kGap = 16384;  // behind each buffer, so that no other one lies
 struct Device : Object {};
 
 Object* device_name(Object*, Selector*) {
-  return objc_autorelease(make_string("Metal emulator"));
+  return objc_autorelease(
+      make_string(injection().paravirtual ? "Apple Paravirtual device" : "Metal emulator"));
 }
 unsigned long device_max_buffer(Object*, Selector*) {
   return kMaxBufferBytes;
@@ -35,8 +37,10 @@ Size device_max_threads(Object*, Selector*) {
   return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads};
 }
 signed char device_family(Object*, Selector*, long) {
-  return !injection().old_gpu;
+  return !injection().old_gpu && !injection().paravirtual;
 }
+
+void device_set_concurrency(Object*, Selector*, signed char) {}
 
 Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned long) {
   if (length == 0 || length > kMaxBufferBytes)
@@ -47,6 +51,9 @@ Object* device_new_buffer(Object*, Selector*, unsigned long length, unsigned lon
   buffer->memory = static_cast<char*>(std::aligned_alloc(kGap, bytes));
   buffer->length = length;
   std::memset(buffer->memory, 0xfe, length);
+  const long held = injection().buffer_bytes += static_cast<long>(length);
+  for (long peak = injection().peak_bytes; peak < held;)
+    if (injection().peak_bytes.compare_exchange_weak(peak, held)) break;
   set_living(buffer, true);
   return buffer;
 }
@@ -58,8 +65,10 @@ Object* device_adopt(Object*, Selector*, char* memory, unsigned long length, uns
     invalid("newBufferWithBytesNoCopy of memory that is not whole pages");
   if (take(injection().fail_allocations)) return nullptr;
   auto* buffer = make<Buffer>(buffer_class);
-  buffer->memory = memory;
-  buffer->length = length;
+  if (!injection().empty_adoptions) {
+    buffer->memory = memory;
+    buffer->length = length;
+  }
   buffer->is_owner = false;
   ++injection().adopted;
   set_living(buffer, true);
@@ -73,12 +82,18 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
     return fail(error, "program_source:1:1: error: injected by the test"), nullptr;
   if (!options || options->fast_math)
     return fail(error, "the emulator has safe math only"), nullptr;
-  if (injection().old_gpu && text.find("simd") != std::string::npos)
+  if (options->fast_functions)
+    return fail(error, "the emulator has precise functions only"), nullptr;
+  if ((injection().old_gpu || injection().paravirtual) && text.find("simd") != std::string::npos)
     return fail(error, "SIMD-group operations are not supported"), nullptr;
   if (options->language_version < 0x30001 && text.find("bfloat") != std::string::npos)
     return fail(error, "unknown type name 'bfloat' (before Metal 3.1)"), nullptr;
   try {
-    auto code = msl_emulator::Library::compile(text, RUNE_MSL_INCLUDE, RUNE_MSL_CACHE);
+    // 0x30002 is version 3.2, which __METAL_VERSION__ calls 320.
+    const unsigned long version = options->language_version;
+    auto code = msl_emulator::Library::compile(
+        text, RUNE_MSL_INCLUDE, RUNE_MSL_CACHE,
+        static_cast<int>((version >> 16) * 100 + (version & 0xffff) * 10));
     auto* library = make<Library>(library_class);
     library->code = std::move(code);
     library->text = text;
@@ -91,6 +106,11 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
 
 Object* device_new_pipeline(Object*, Selector*, Function* function, Object** error) {
   if (!function) invalid("a pipeline without a function");
+  const long at_once = ++injection().being_made;
+  for (long most = injection().made_at_once; most < at_once;)
+    if (injection().made_at_once.compare_exchange_weak(most, at_once)) break;
+  std::this_thread::sleep_for(std::chrono::microseconds(injection().pipeline_us));
+  --injection().being_made;
   if (function->kernel->threadgroup_bytes() > msl_emulator::kMaxThreadgroupBytes) {
     fail(error,
          "Threadgroup memory size (" + std::to_string(function->kernel->threadgroup_bytes()) +
@@ -108,6 +128,7 @@ Object* device_new_pipeline(Object*, Selector*, Function* function, Object** err
 }
 
 Object* device_new_archive(Object*, Selector*, ArchiveDescriptor* descriptor, Object** error) {
+  if (injection().paravirtual) invalid("failed assertion `Target device architecture is nil'");
   std::set<std::string> keys;
   if (descriptor->url.get()) {
     std::ifstream in(path_of(descriptor->url.get()));
@@ -131,8 +152,36 @@ Object* device_new_pipeline_by_descriptor(Object* self, Selector* selector,
   return device_new_pipeline(self, selector, descriptor->function.get(), error);
 }
 
-Object* device_new_queue(Object*, Selector*) {
-  return make<Queue>(queue_class);
+// The handler is called on another thread.
+void device_make_pipeline(Object* self, Selector* selector, PipelineDescriptor* descriptor,
+                          unsigned long options, void* handler) {
+  std::thread([self = Ref<Object>(self), selector, descriptor = Ref<PipelineDescriptor>(descriptor),
+               options, handler = _Block_copy(handler)] {
+    struct Head {
+      void* isa;
+      int flags, reserved;
+      void (*invoke)(void*, Object*, Object*, Object*);
+    };
+    void* const pool = objc_autoreleasePoolPush();
+    Object* error = nullptr;
+    Object* const pipeline = device_new_pipeline_by_descriptor(
+        self.get(), selector, descriptor.get(), options, nullptr, &error);
+    static_cast<Head*>(handler)->invoke(handler, pipeline, nullptr, error);
+    objc_release(pipeline);
+    _Block_release(handler);
+    objc_autoreleasePoolPop(pool);
+  }).detach();
+}
+
+Object* device_new_queue_of(Object*, Selector*, unsigned long most) {
+  ++injection().queues;
+  auto* queue = make<Queue>(queue_class);
+  queue->slots = std::make_shared<Slots>(static_cast<long>(most));
+  return queue;
+}
+
+Object* device_new_queue(Object* self, Selector* selector) {
+  return device_new_queue_of(self, selector, 64);
 }
 
 Class device_class{nullptr,
@@ -143,6 +192,7 @@ Class device_class{nullptr,
                     method("maxThreadgroupMemoryLength", device_threadgroup_bytes),
                     method("maxThreadsPerThreadgroup", device_max_threads),
                     method("supportsFamily:", device_family),
+                    method("setShouldMaximizeConcurrentCompilation:", device_set_concurrency),
                     method("newBufferWithLength:options:", device_new_buffer),
                     method("newBufferWithBytesNoCopy:length:options:deallocator:", device_adopt),
                     method("newLibraryWithSource:options:error:", device_new_library),
@@ -150,6 +200,9 @@ Class device_class{nullptr,
                     method("newBinaryArchiveWithDescriptor:error:", device_new_archive),
                     method("newComputePipelineStateWithDescriptor:options:reflection:error:",
                            device_new_pipeline_by_descriptor),
+                    method("newComputePipelineStateWithDescriptor:options:completionHandler:",
+                           device_make_pipeline),
+                    method("newCommandQueueWithMaxCommandBufferCount:", device_new_queue_of),
                     method("newCommandQueue", device_new_queue)},
                    destroy<Device>};
 

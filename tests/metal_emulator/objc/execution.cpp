@@ -1,6 +1,7 @@
 // Command buffers on their way through the emulated GPU.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "metal.h"
 
@@ -88,6 +89,19 @@ std::string execute(const std::vector<Dispatch>& dispatches) {
   return "";
 }
 
+void Slots::take() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!changed_.wait_for(lock, std::chrono::seconds(5), [&] { return free_ > 0; }))
+    invalid("deadlock: a command buffer is wanted, the queue has none left, and none ends");
+  --free_;
+}
+
+void Slots::give_back() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++free_;
+  changed_.notify_one();
+}
+
 Queue::Queue() : worker_([this] { work(); }) {}
 
 Queue::~Queue() {
@@ -106,42 +120,83 @@ void Queue::commit(CommandBuffer* commands) {
   changed_.notify_all();
 }
 
+std::string Queue::run(CommandBuffer* commands) {
+  std::this_thread::sleep_for(std::chrono::microseconds(injection().latency_us));
+  if (has_failed_ && injection().ignores_after_errors)
+    return "Ignored (for causing prior/excessive GPU errors) "
+           "(00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored)";
+  const std::string error = execute(commands->dispatches);
+  has_failed_ |= !error.empty();
+  return error;
+}
+
+namespace {
+
+// Tells everybody that the commands have run.
+void finish(CommandBuffer* commands, const std::string& error) {
+  void* const pool = objc::objc_autoreleasePoolPush();
+  {
+    const std::lock_guard<std::mutex> lock(commands->mutex);
+    commands->status = error.empty() ? 4 : 5;
+    if (!error.empty()) {
+      Object* const object = objc::make_error(error);
+      commands->error = Ref<Object>(object);
+      objc::objc_release(object);
+    }
+  }
+  for (void* handler : commands->handlers) {
+    struct Head {
+      void* isa;
+      int flags, reserved;
+      void (*invoke)(void*, Object*);
+    };
+    static_cast<Head*>(handler)->invoke(handler, commands);
+  }
+  commands->slots->give_back();
+  {
+    const std::lock_guard<std::mutex> lock(commands->mutex);
+    commands->changed.notify_all();
+  }
+  objc::objc_autoreleasePoolPop(pool);
+  objc::objc_release(commands);
+}
+
+}  // namespace
+
 void Queue::work() {
+  CommandBuffer* late = nullptr;  // has run; its handlers have not
+  std::string late_error;
+  const auto finish_late = [&] {
+    if (late) finish(std::exchange(late, nullptr), late_error);
+  };
   for (;;) {
     CommandBuffer* commands = nullptr;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return is_ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      commands = waiting_.front();
-      waiting_.pop_front();
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(injection().latency_us));
-    const std::string error = execute(commands->dispatches);
-    void* const pool = objc::objc_autoreleasePoolPush();
-    {
-      const std::lock_guard<std::mutex> lock(commands->mutex);
-      commands->status = error.empty() ? 4 : 5;
-      if (!error.empty()) {
-        Object* const object = objc::make_error(error);
-        commands->error = Ref<Object>(object);
-        objc::objc_release(object);
+      const auto is_due = [&] { return is_ending_ || !waiting_.empty(); };
+      if (late && !changed_.wait_for(lock, std::chrono::milliseconds(200), is_due)) {
+        lock.unlock();
+        finish_late();
+        continue;
+      }
+      changed_.wait(lock, is_due);
+      if (!waiting_.empty()) {
+        commands = waiting_.front();
+        waiting_.pop_front();
       }
     }
-    for (void* handler : commands->handlers) {
-      struct Head {
-        void* isa;
-        int flags, reserved;
-        void (*invoke)(void*, Object*);
-      };
-      static_cast<Head*>(handler)->invoke(handler, commands);
+    if (!commands) {
+      finish_late();
+      return;
     }
-    {
-      const std::lock_guard<std::mutex> lock(commands->mutex);
-      commands->changed.notify_all();
+    const std::string error = run(commands);
+    if (!late && take(injection().late_handlers)) {
+      late = commands;
+      late_error = error;
+      continue;
     }
-    objc::objc_autoreleasePoolPop(pool);
-    objc::objc_release(commands);
+    finish(commands, error);
+    finish_late();
   }
 }
 

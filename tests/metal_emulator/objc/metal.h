@@ -33,8 +33,8 @@ struct Buffer : Object {
 
 struct CompileOptions : Object {
   unsigned long language_version = 0x30000;
-  long math_mode = 2;  // fast, as Apple's default
-  bool fast_math = true;
+  bool fast_math = true;       // as Apple's default
+  bool fast_functions = true;  // as Apple's default
 };
 
 struct Library : Object {
@@ -86,9 +86,25 @@ struct Dispatch {
 struct Encoder;
 struct Queue;
 
+// The command buffers that a queue may have at a time. Each takes a slot when it is made; the slot
+// is free again when the command buffer's completion handlers have run.
+class Slots {
+ public:
+  explicit Slots(long free) : free_(free) {}
+  // Waits for a slot. Throws std::logic_error when Metal would wait for ever.
+  void take();
+  void give_back();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  long free_;
+};
+
 struct CommandBuffer : Object {
   ~CommandBuffer();
-  Queue* queue = nullptr;  // outlives it
+  Queue* queue = nullptr;  // outlives it until it is committed
+  std::shared_ptr<Slots> slots;
   std::vector<Dispatch> dispatches;
   int interval = 0;
   std::vector<void*> handlers;  // blocks
@@ -116,9 +132,12 @@ struct Queue : Object {
   Queue();
   ~Queue();
   void commit(CommandBuffer* commands);
+  std::shared_ptr<Slots> slots;
 
  private:
   void work();
+  std::string run(CommandBuffer* commands);
+  bool has_failed_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CommandBuffer*> waiting_;  // retained
@@ -130,6 +149,13 @@ struct Queue : Object {
 struct Injection {
   std::atomic<long> no_device{0};
   std::atomic<long> old_gpu{0};                              // of a family before Apple7
+  std::atomic<long> paravirtual{0};                          // the GPU of a virtual machine
+  std::atomic<long> empty_adoptions{0};                      // buffers of host memory have no bytes
+  std::atomic<long> fail_archives{0};                        // this many are written in part only
+  std::atomic<long> ignores_after_errors{0};                 // a queue runs nothing after an error
+  std::atomic<long> late_handlers{0};                        // this many run after the next one's
+  std::atomic<long> pipeline_us{0};                          // that making a pipeline takes
+  std::atomic<long> gpu_cores{10};                           // that the system reports
   std::atomic<long> fail_allocations{0};                     // this many
   std::atomic<long> fail_libraries{0};                       // this many
   std::atomic<long> fail_command_buffers{0};                 // this many
@@ -140,9 +166,12 @@ struct Injection {
   std::atomic<long> simd_width{msl_emulator::kSimdWidth};    // that pipelines report
   std::atomic<long> working_set{long{8} << 30};              // that the device recommends
   std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
-  std::atomic<long> archived{0}, from_archives{0};  // pipelines
-  std::atomic<long> free_dispatches{0};             // by dispatchThreads
-  std::atomic<long> unlabelled{0};                  // buffers bound without a label
+  std::atomic<long> archived{0}, from_archives{0};   // pipelines
+  std::atomic<long> free_dispatches{0};              // by dispatchThreads
+  std::atomic<long> unlabelled{0};                   // buffers bound without a label
+  std::atomic<long> queues{0};                       // made so far
+  std::atomic<long> buffer_bytes{0}, peak_bytes{0};  // of the buffers that live, of Metal's memory
+  std::atomic<long> being_made{0}, made_at_once{0};  // pipelines
 };
 Injection& injection();
 // Takes one of a number of faults that are left.

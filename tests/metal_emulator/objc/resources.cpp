@@ -57,6 +57,7 @@ signed char archive_add(Archive* self, Selector*, PipelineDescriptor* descriptor
 signed char archive_save(Archive* self, Selector*, Object* url, Object** error) {
   std::ofstream out(path_of(url));
   out << kArchiveHead << "\n";
+  if (take(injection().fail_archives)) return fail(error, "the archive cannot be written"), 0;
   for (const std::string& key : self->keys) out << key << "\n";
   if (!out.flush()) fail(error, "the archive cannot be written");
   return static_cast<bool>(out);
@@ -66,11 +67,13 @@ void options_set_version(CompileOptions* self, Selector*, unsigned long version)
   self->language_version = version;
 }
 void options_set_fast(CompileOptions* self, Selector*, signed char fast) {
-  self->fast_math = fast;
+  self->fast_math = self->fast_functions = fast;
 }
 void options_set_mode(CompileOptions* self, Selector*, long mode) {
-  self->math_mode = mode;
   self->fast_math = mode != 0;
+}
+void options_set_functions(CompileOptions* self, Selector*, long functions) {
+  self->fast_functions = functions == 0;
 }
 
 void archive_descriptor_set_url(ArchiveDescriptor* self, Selector*, Object* url) {
@@ -143,7 +146,8 @@ Class _OBJC_CLASS_MTLCompileOptions{
     "MTLCompileOptions",
     nullptr,
     {method("setLanguageVersion:", options_set_version),
-     method("setFastMathEnabled:", options_set_fast), method("setMathMode:", options_set_mode)},
+     method("setFastMathEnabled:", options_set_fast), method("setMathMode:", options_set_mode),
+     method("setMathFloatingPointFunctions:", options_set_functions)},
     destroy<CompileOptions>};
 
 long __objc_class_name_MTLBinaryArchiveDescriptor = 0;
@@ -165,7 +169,9 @@ Class _OBJC_CLASS_MTLComputePipelineDescriptor{
 
 Buffer::~Buffer() {
   set_living(this, false);
-  if (is_owner) std::free(memory);
+  if (!is_owner) return;
+  std::free(memory);
+  injection().buffer_bytes -= static_cast<long>(length);
 }
 Pipeline::~Pipeline() {
   set_living(this, false);

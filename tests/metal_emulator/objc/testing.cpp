@@ -26,6 +26,15 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
   const std::map<std::string, std::atomic<long>*> faults = {
       {"no_device", &all.no_device},
       {"old_gpu", &all.old_gpu},
+      {"paravirtual", &all.paravirtual},
+      {"empty_adoptions", &all.empty_adoptions},
+      {"fail_archives", &all.fail_archives},
+      {"ignores_after_errors", &all.ignores_after_errors},
+      {"late_handlers", &all.late_handlers},
+      {"pipeline_us", &all.pipeline_us},
+      {"gpu_cores", &all.gpu_cores},
+      {"peak_bytes", &all.peak_bytes},
+      {"made_at_once", &all.made_at_once},
       {"fail_allocations", &all.fail_allocations},
       {"lost", &all.lost},
       {"time_outs", &all.time_outs},
@@ -43,8 +52,9 @@ __attribute__((visibility("default"))) int rune_metal_emulator_inject(const char
 
 // Living objects of a class, or an event's count so far: committed, launched, barriers, adopted
 // (buffers of the host's memory), free_dispatches, unlabelled (buffers bound), archived and
-// from_archives (pipelines), violations, without_pool (autoreleased objects that leak). -1 for a
-// name that does not exist.
+// from_archives (pipelines), queues (made), made_at_once (pipelines, the most), buffer_bytes (that
+// live; not of the host's memory) and peak_bytes (the most of them), violations, without_pool
+// (autoreleased objects that leak). -1 for a name that does not exist.
 __attribute__((visibility("default"))) long rune_metal_emulator_count(const char* what) {
   const Injection& all = injection();
   const std::map<std::string, const std::atomic<long>*> counts = {
@@ -64,6 +74,10 @@ __attribute__((visibility("default"))) long rune_metal_emulator_count(const char
       {"archives", &archive_class.live},
       {"free_dispatches", &all.free_dispatches},
       {"unlabelled", &all.unlabelled},
+      {"queues", &all.queues},
+      {"buffer_bytes", &all.buffer_bytes},
+      {"peak_bytes", &all.peak_bytes},
+      {"made_at_once", &all.made_at_once},
       {"violations", &all.violations},
       {"without_pool", &objc::autoreleased_without_pool}};
   const auto found = counts.find(what);

@@ -50,6 +50,7 @@ struct Fixture {
     MTLCompileOptions* options = [MTLCompileOptions new];
     options.languageVersion = version;
     if (is_safe) options.mathMode = MTLMathModeSafe;
+    options.mathFloatingPointFunctions = MTLMathFloatingPointFunctionsPrecise;
     NSError* error = nil;
     id<MTLLibrary> library = [device newLibraryWithSource:[NSString stringWithUTF8String:text]
                                                   options:options
@@ -248,6 +249,30 @@ int main() {
     f.compile("#include <metal_stdlib>\nkernel void k(device float* b [[buffer(0)]]) { b[0] = "
               "metal::simd_sum(b[0]); }");
   });
+  // The product of 1 + 2^-12 by itself has 25 bits: only a fused operation keeps the last one.
+  for (const bool has_pragma : {false, true})
+    for (const MTLLanguageVersion version : {MTLLanguageVersion3_1, MTLLanguageVersion3_2})
+      expect("contraction", "", [&](Fixture& f) {
+        const std::string text =
+            std::string("#include <metal_stdlib>\n") +
+            (has_pragma ? "#pragma METAL fp contract(off)\n" : "") +
+            "kernel void k(device float* b [[buffer(0)]]) {\n  b[0] = b[0] * b[0] + b[1];\n"
+            "  b[2] = __METAL_VERSION__;\n}";
+        const id<MTLLibrary> library = f.compile(text.c_str(), true, version);
+        f.pipeline =
+            [f.device newComputePipelineStateWithFunction:[library newFunctionWithName:@"k"]
+                                                    error:nil];
+        auto* const numbers = static_cast<float*>(f.buffer.contents);
+        numbers[0] = 1 + 0x1p-12f;
+        numbers[1] = -1 - 0x1p-11f;
+        [f.encoder setComputePipelineState:f.pipeline];
+        [f.encoder setBuffer:f.buffer offset:0 atIndex:0];
+        f.dispatch(1, 1);
+        f.finish();
+        if (numbers[0] != (has_pragma ? 0 : 0x1p-24f)) throw std::runtime_error("wrong result");
+        if (numbers[2] != (version == MTLLanguageVersion3_1 ? 310 : 320))
+          throw std::runtime_error("wrong version");
+      });
   expect("fast math", "safe math only", [](Fixture& f) { f.compile(kSource, false); });
   expect("an injected fault", "injected", [&](Fixture& f) {
     rune_metal_emulator_inject("fail_command_buffers", 1);

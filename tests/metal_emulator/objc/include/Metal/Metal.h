@@ -16,8 +16,13 @@ typedef enum : NSUInteger { MTLResourceStorageModeShared = 0 } MTLResourceOption
 typedef enum : NSInteger { MTLGPUFamilyApple7 = 1007 } MTLGPUFamily;
 typedef enum : NSUInteger {
   MTLLanguageVersion3_0 = 0x30000,
-  MTLLanguageVersion3_1 = 0x30001
+  MTLLanguageVersion3_1 = 0x30001,
+  MTLLanguageVersion3_2 = 0x30002
 } MTLLanguageVersion;
+typedef enum : NSInteger {
+  MTLMathFloatingPointFunctionsFast = 0,
+  MTLMathFloatingPointFunctionsPrecise = 1
+} MTLMathFloatingPointFunctions;
 typedef enum : NSInteger {
   MTLMathModeSafe = 0,
   MTLMathModeRelaxed = 1,
@@ -46,6 +51,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @interface MTLCompileOptions : NSObject
 @property MTLLanguageVersion languageVersion;
 @property MTLMathMode mathMode;
+@property MTLMathFloatingPointFunctions mathFloatingPointFunctions;
 @property BOOL fastMathEnabled;
 @end
 
@@ -114,6 +120,9 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
 @property(readonly) NSError* error;
 @end
 
+typedef void (^MTLNewComputePipelineStateWithReflectionCompletionHandler)(
+    id<MTLComputePipelineState> state, MTLComputePipelineReflection* reflection, NSError* error);
+
 @protocol MTLCommandQueue
 - (id<MTLCommandBuffer>)commandBuffer;
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
@@ -126,6 +135,7 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
 @property(readonly) NSUInteger recommendedMaxWorkingSetSize;
 @property(readonly) NSUInteger maxThreadgroupMemoryLength;
 @property(readonly) MTLSize maxThreadsPerThreadgroup;
+@property BOOL shouldMaximizeConcurrentCompilation;
 - (BOOL)supportsFamily:(MTLGPUFamily)family;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)memory
@@ -144,7 +154,12 @@ typedef enum : NSUInteger { MTLPipelineOptionNone = 0 } MTLPipelineOption;
                                   options:(MTLPipelineOption)options
                                reflection:(MTLComputePipelineReflection* __autoreleasing*)reflection
                                     error:(NSError* __autoreleasing*)error;
+- (void)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
+                                      options:(MTLPipelineOption)options
+                            completionHandler:
+                                (MTLNewComputePipelineStateWithReflectionCompletionHandler)handler;
 - (id<MTLCommandQueue>)newCommandQueue;
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
 @end
 
 typedef enum : NSInteger { MTLCaptureDestinationGPUTraceDocument = 2 } MTLCaptureDestination;

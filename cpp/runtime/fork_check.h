@@ -1,0 +1,18 @@
+// Tells a process that was forked from the process that opened a device.
+#pragma once
+
+namespace rune::runtime {
+
+// A forked child has none of its parent's threads and connections to devices, and may have
+// inherited mutexes that nobody unlocks: it must not wait for anything of an object made before.
+class ForkCheck {
+ public:
+  ForkCheck();
+  // Whether this process was forked after the object was made.
+  bool is_child() const;
+
+ private:
+  const int generation_;
+};
+
+}  // namespace rune::runtime
