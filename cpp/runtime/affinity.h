@@ -3,11 +3,18 @@
 
 #include <pthread.h>
 
+#include <string>
+
 namespace rune::runtime {
 
 // The number of cores that this process may run on and that its container's quota allows; at least
 // 1.
 int available_cores();
+
+// The cores that the CPU quotas of a control group amount to, rounded up; 0 without a quota. The
+// quota of each group above it counts, too. `membership` is the text of /proc/self/cgroup, and
+// `mount` is where the groups' files are, of either version.
+int quota_cores(const std::string& membership, const std::string& mount);
 
 // The core that the calling thread runs on; -1 if the system does not tell.
 int current_core();
@@ -16,8 +23,8 @@ int current_core();
 // nothing if the thread may run on no other core or the system has no such setting.
 bool keep_off_core(pthread_t thread, int core);
 
-// Gives back to the calling thread a core that keep_off_core removed, if the process may still run
-// on it.
-void allow_core(int core);
+// Lets the calling thread run on the cores that the process may run on now. It may have inherited
+// fewer from the thread that started it, and keep_off_core may have removed one.
+void use_process_cores();
 
 }  // namespace rune::runtime

@@ -121,8 +121,8 @@ class Pool {
  private:
   struct Worker {
     pthread_t thread;
-    std::atomic<int> core{-1};            // where it last looked for a job; -1: not known
-    std::atomic<int> forbidden_core{-1};  // a caller's, which it may not run on now; -1: none
+    std::atomic<int> core{-1};              // where it last looked for a job; -1: not known
+    std::atomic<bool> is_displaced{false};  // it may not run on a caller's core now
   };
 
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
@@ -154,10 +154,9 @@ class Pool {
     if (here < 0) return;
     for (int i = 0; i < workers_; ++i) {
       Worker& worker = worker_[i];
-      if (worker.core.load(std::memory_order_relaxed) != here || worker.forbidden_core >= 0)
-        continue;
+      if (worker.core.load(std::memory_order_relaxed) != here || worker.is_displaced) continue;
       worker.core.store(-1, std::memory_order_relaxed);
-      if (keep_off_core(worker.thread, here)) worker.forbidden_core = here;
+      if (keep_off_core(worker.thread, here)) worker.is_displaced = true;
     }
   }
 
@@ -205,6 +204,7 @@ class Pool {
 
   [[noreturn]] void work(Worker& worker) {
     name_this_thread("rune_jit");
+    use_process_cores();  // not those of the thread that happened to start this one
     uint32_t last = 0;
     for (;;) {
       last = wait_for_job(last, worker);
@@ -212,7 +212,7 @@ class Pool {
         claim();
         gate_.fetch_sub(1, std::memory_order_acq_rel);
       }
-      if (const int core = worker.forbidden_core.exchange(-1); core >= 0) allow_core(core);
+      if (worker.is_displaced.exchange(false)) use_process_cores();
     }
   }
 

@@ -363,3 +363,23 @@ def test_shutdown_with_live_code():
         check=False,
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize(
+    ("platform_name", "machine", "expected"),
+    [("darwin", "arm64", "apple-m1"), ("darwin", "x86_64", ""), ("linux", "aarch64", "")],
+)
+def test_apple_cpus_are_named(platform_name, machine, expected, monkeypatch):
+    """LLVM knows the features of Apple's CPUs by their names only."""
+
+    class Features(dict):
+        def flatten(self):
+            return ""
+
+    class Host:
+        get_host_cpu_features = staticmethod(Features)
+        get_host_cpu_name = staticmethod(lambda: "apple-m1")
+
+    monkeypatch.setattr(llvm.sys, "platform", platform_name)
+    monkeypatch.setattr(llvm.platform, "machine", lambda: machine)
+    assert llvm._host_cpu(Host) == (expected, "")

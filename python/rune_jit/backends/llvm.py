@@ -7,6 +7,7 @@ held around fork, so that a child process never inherits it locked.
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import os
 import platform
@@ -75,9 +76,8 @@ class _Compiler:
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
         target = llvm.Target.from_default_triple()
-        # Not the CPU's name, which in virtual machines promises features that are switched off.
-        features = llvm.get_host_cpu_features().flatten()
-        self._machine = target.create_target_machine(features=features, **_OPTIONS)
+        cpu, features = _host_cpu(llvm)
+        self._machine = target.create_target_machine(cpu=cpu, features=features, **_OPTIONS)
         self._triple = target.triple
         self._data_layout = str(self._machine.target_data)
         self._jit: Any = None
@@ -119,14 +119,28 @@ class _Compiler:
     def _linker(self) -> Any:
         if self._jit is None:
             if sys.platform == "linux":
-                # The process may have loaded libm for one module only.
-                self._llvm.load_library_permanently("libm.so.6")
+                # The process may have loaded libm for one module only. musl has no such file, since
+                # its C library contains libm.
+                with contextlib.suppress(RuntimeError):
+                    self._llvm.load_library_permanently("libm.so.6")
                 # Without the feature, conversions from and to float16 are calls.
                 if self._needs_libgcc:
                     self._llvm.load_library_permanently("libgcc_s.so.1")
             # JITLink places all sections of an object near each other, as small code needs.
             self._jit = self._llvm.create_lljit_compiler(self._machine, use_jit_link=True)
         return self._jit
+
+
+def _host_cpu(llvm: Any) -> tuple[str, str]:
+    """This machine's CPU as LLVM takes it: a name and features.
+
+    On x86 and Linux the features say all, and the name is empty: in virtual machines it promises
+    features that are switched off. Of Apple's CPUs LLVM may know the name alone, without which code
+    would be that of the first 64-bit ARM.
+    """
+    features = llvm.get_host_cpu_features().flatten()
+    is_apple = sys.platform == "darwin" and platform.machine() == "arm64"
+    return (llvm.get_host_cpu_name() if is_apple else ""), features
 
 
 def _describe(message: str, ir: str) -> str:

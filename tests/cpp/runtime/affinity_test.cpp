@@ -4,6 +4,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace rune::runtime {
@@ -41,7 +44,7 @@ TEST(Affinity, AThreadIsKeptOffACoreUntilItIsAllowedAgain) {
     EXPECT_NE(current_core(), here);
     now = mask_of_process();
     EXPECT_TRUE(CPU_EQUAL(&now, &all));
-    allow_core(here);
+    use_process_cores();
     now = mask_of_this_thread();
     EXPECT_TRUE(CPU_EQUAL(&now, &all));
   }).join();
@@ -51,8 +54,6 @@ TEST(Affinity, RespectsTheMaskOfTheProcess) {
   const cpu_set_t all = mask_of_process();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
   const int here = current_core();
-  int other = 0;
-  while (other == here || !CPU_ISSET(other, &all)) ++other;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(here, &one);
@@ -60,12 +61,58 @@ TEST(Affinity, RespectsTheMaskOfTheProcess) {
   EXPECT_EQ(available_cores(), 1);
   std::thread([&] {  // has the mask of the thread that started it
     EXPECT_FALSE(keep_off_core(pthread_self(), here));
-    allow_core(other);
+    EXPECT_EQ(pthread_setaffinity_np(pthread_self(), sizeof all, &all), 0);
+    use_process_cores();
     cpu_set_t now = mask_of_this_thread();
     EXPECT_TRUE(CPU_EQUAL(&now, &one));
   })
       .join();
   ASSERT_EQ(sched_setaffinity(getpid(), sizeof all, &all), 0);
+}
+
+// A folder with files of control groups, of both versions.
+class Groups {
+ public:
+  Groups() : folder_(testing::TempDir() + "groups" + std::to_string(getpid())) {}
+  ~Groups() { std::filesystem::remove_all(folder_); }
+  void write(const std::string& file, const std::string& text) {
+    const std::filesystem::path path = folder_ + file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  int cores(const std::string& membership) const { return quota_cores(membership, folder_); }
+
+ private:
+  const std::string folder_;
+};
+
+TEST(Quota, IsThatOfTheProcesssGroupAndOfThoseAboveIt) {
+  Groups groups;
+  EXPECT_EQ(groups.cores("0::/\n"), 0);
+  groups.write("/cpu.max", "max 100000");
+  groups.write("/user/cpu.max", "400000 100000");
+  groups.write("/user/mine/cpu.max", "150000 100000");
+  groups.write("/user/mine/inner/cpu.max", "max 100000");
+  EXPECT_EQ(groups.cores("0::/\n"), 0);
+  EXPECT_EQ(groups.cores("0::/user\n"), 4);
+  EXPECT_EQ(groups.cores("0::/user/mine\n"), 2);
+  EXPECT_EQ(groups.cores("0::/user/mine/inner\n"), 2);
+  EXPECT_EQ(groups.cores("0::/user/other\n"), 4);
+  EXPECT_EQ(groups.cores("no group"), 0);
+}
+
+TEST(Quota, OfVersionOne) {
+  Groups groups;
+  groups.write("/cpu,cpuacct/job/cpu.cfs_quota_us", "250000");
+  groups.write("/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+  groups.write("/cpu,cpuacct/free/cpu.cfs_quota_us", "-1");
+  groups.write("/cpu,cpuacct/free/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(groups.cores("5:devices:/job\n3:cpu,cpuacct:/free\n0::/\n"), 0);
+  EXPECT_EQ(groups.cores("5:devices:/\n3:cpu,cpuacct:/job\n0::/\n"), 3);
+  // A container's own group is mounted as the root, and the path is the host's.
+  groups.write("/cpu/cpu.cfs_quota_us", "100000");
+  groups.write("/cpu/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(groups.cores("3:cpu,cpuacct:/docker/0123\n"), 1);
 }
 #endif
 

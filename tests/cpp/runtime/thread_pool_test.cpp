@@ -163,6 +163,39 @@ TEST(ThreadPool, WorkersLeaveTheCallersCoreForOneJob) {
 }
 #endif
 
+// The pool is started by a thread that may run on one core only.
+TEST(ThreadPool, WorkersMayUseTheCoresOfTheProcess) {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one thread or core";
+  const pid_t child = fork();  // has no pool yet
+  if (child == 0) {
+    bool are_all = true;
+    std::thread([&] {
+      cpu_set_t here;
+      CPU_ZERO(&here);
+      CPU_SET(sched_getcpu(), &here);
+      pthread_setaffinity_np(pthread_self(), sizeof here, &here);
+      const pthread_t caller = pthread_self();
+      Meeting meeting(num_threads());
+      parallel_for(num_threads(), kMuch, [&](int64_t, int64_t) {
+        cpu_set_t mine;
+        pthread_getaffinity_np(pthread_self(), sizeof mine, &mine);
+        // One that is kept off the caller's core for this job has all of them but that.
+        if (pthread_self() != caller && CPU_COUNT(&mine) < CPU_COUNT(&allowed) - 1) are_all = false;
+        if (pthread_self() != caller && CPU_EQUAL(&mine, &here)) are_all = false;
+        meeting.arrive();
+      });
+    }).join();
+    _exit(are_all ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+#endif
+}
+
 TEST(ThreadPool, WakesParkedWorkersForManyJobsInARow) {
   if (num_threads() < 2) GTEST_SKIP() << "one thread";
   std::this_thread::sleep_for(std::chrono::milliseconds(2));  // workers park
