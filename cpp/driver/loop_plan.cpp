@@ -119,8 +119,8 @@ class Planner {
         map[v] = variables.at(counter->var.name);
         continue;
       }
-      RUNE_CHECK(is_pure(node), "a value of a loop is read after it is gone: ",
-                 name_of(node.kind()));
+      RUNE_CHECK(is_pure(node),
+                 "a value of a loop is read after it is gone: ", name_of(node.kind()));
       std::vector<Value> operands;
       for (const Value operand : node.inputs) operands.push_back(map.at(operand));
       map[v] = builder.copy(node, std::move(operands));
@@ -157,8 +157,8 @@ class Planner {
     const auto is_need = [&](uint32_t id) {
       const Node& user = graph_.nodes[id];
       // The loop begins with its initial values, which are needed once.
-      const bool begins = user.as<graph::Carry>() && node.as<graph::End_Loop>() &&
-                          user.inputs[1] == node.inputs[0];
+      const bool begins =
+          user.as<graph::Carry>() && node.as<graph::End_Loop>() && user.inputs[1] == node.inputs[0];
       return !begins && is_later(id, now, inside);
     };
     return std::any_of(users_[v.id].begin(), users_[v.id].end(), is_need) || is_final(v, node);
@@ -222,7 +222,8 @@ class Planner {
     return v;
   }
 
-  // What a loop reads and does not change, as far as it is computed: in memory, to be computed once.
+  // What a loop reads and does not change, as far as it is computed: in memory, to be computed
+  // once.
   std::vector<Value> invariants(const Nodes& inside, Value end) const {
     std::vector<Value> result;
     const auto add_operands = [&](const Node& node) {
@@ -257,8 +258,8 @@ class Planner {
     for (size_t k = 0; k < count; ++k) {
       const Value initial = initial_of(k);
       const size_t cell = *cell_of(initial);
-      in_place[k] = is_own(cell) && !is_needed_after(initial, end, inside) &&
-                    taken.insert(cell).second;
+      in_place[k] =
+          is_own(cell) && !is_needed_after(initial, end, inside) && taken.insert(cell).second;
       cells[k] = cell;
       if (in_place[k])
         for (const Value v : computed_before(initial, end, inside)) saved.push_back(v);
@@ -273,7 +274,8 @@ class Planner {
     for (size_t k = 0; k < count; ++k) hold(cells[k], std::nullopt);
     for (const uint32_t id : inside) {
       const auto* carry = graph_.nodes[id].as<graph::Carry>();
-      if (carry && graph_.nodes[id].inputs[1] == node.inputs[0]) hold(cells[carry->index], Value{id});
+      if (carry && graph_.nodes[id].inputs[1] == node.inputs[0])
+        hold(cells[carry->index], Value{id});
     }
 
     const auto& range = *node.as<graph::End_Loop>();

@@ -131,7 +131,8 @@ class LoopsLowerer {
     const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
     const Ints to = contiguous_strides(target.shape), from = contiguous_strides(part.shape);
     Var start = number(0);
-    for (size_t d = 0; d < to.size(); ++d) start = plus(start, times(size(store.offsets[d]), to[d]));
+    for (size_t d = 0; d < to.size(); ++d)
+      start = plus(start, times(size(store.offsets[d]), to[d]));
     copy(store, to, from, 0, start, number(0));
   }
 
@@ -215,7 +216,7 @@ class LoopsLowerer {
   std::vector<Var> cells_;
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
-  std::map<std::string, Var> counters_;  // of the loops that are open
+  std::map<std::string, Var> counters_;   // of the loops that are open
 };
 
 }  // namespace
@@ -231,8 +232,8 @@ lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item) {
   }
   for (Cell& cell : plan.cells)
     if (cell.output)
-      cell.output = stored.contains(*cell.output) ? std::optional(stored.at(*cell.output))
-                                                  : std::nullopt;
+      cell.output =
+          stored.contains(*cell.output) ? std::optional(stored.at(*cell.output)) : std::nullopt;
   size_t number = 0;
   for (const schedule::ScheduleItem& other : state.schedule.items) {
     if (other.loops() == &item) break;
