@@ -153,7 +153,8 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
       const double ns = work_ns[numbers[i]];
       if (schedule::is_worth_sharing(lowered.capabilities, ns)) source.estimated_ns = ns;
       source.text = std::move(texts[i]);
-      source.location = location_of(schedule, schedule.kernels[numbers[i]]);
+      if (numbers[i] < schedule.kernels.size())
+        source.location = location_of(schedule, schedule.kernels[numbers[i]]);
     }
     const auto compiled = devices[d].compiler().compile(sources);
     for (size_t i = 0; i < compiled.size(); ++i) programs[numbers[i]] = compiled[i];

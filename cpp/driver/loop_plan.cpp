@@ -293,7 +293,9 @@ class Planner {
     statements_ = around;
     add(std::move(repeat));
 
-    for (size_t k = 0; k < count; ++k) hold(cells[k], std::nullopt);
+    // What the body has stored is not there if the loop has no iteration.
+    for (size_t c = depths.size(); c < held_.size(); ++c) hold(c, std::nullopt);
+    for (const size_t cell : cells) hold(cell, std::nullopt);
     for (const uint32_t id : users_[end.id])
       if (const auto* result = graph_.nodes[id].as<graph::Loop_Result>())
         hold(cells[result->index], Value{id});

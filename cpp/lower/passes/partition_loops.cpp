@@ -220,8 +220,25 @@ class Partitioner {
     return result;
   }
 
+  // Whether an access under a mask reaches beyond its memory where all lanes are valid: there is no
+  // such iteration then.
+  bool always_masks(size_t begin, size_t end) const {
+    for (size_t i = begin + 1; i < end; ++i) {
+      const Instr& instr = kernel_.body[i];
+      const bool loads = instr.kind() == InstrKind::Load && instr.args.size() == 3;
+      const bool stores = instr.kind() == InstrKind::Store && instr.args.size() == 4;
+      if (!loads && !stores) continue;
+      if (kernel_[instr.args[1]].type.lanes > 1) continue;
+      const int lanes = loads ? instr.type.lanes : kernel_[instr.args[2]].type.lanes;
+      const Instr& memory = kernel_[instr.args[0]];
+      const auto* local = memory.as<Local>();
+      if (lanes > (local ? local->size : memory.as<Define_Global>()->size)) return true;
+    }
+    return false;
+  }
+
   bool partition(size_t begin, size_t end) {
-    if (end - begin > kMostInstructions) return false;
+    if (end - begin > kMostInstructions || always_masks(begin, end)) return false;
     const Instr* bound = &kernel_[kernel_.body[begin].args[0]];
     const auto* constant = bound->as<Const>();
     if (constant && constant->value.as_int64() < kFewestIterations) return false;
