@@ -91,6 +91,74 @@ class Planner {
     add(std::move(compute));
   }
 
+  // Stores a value that no cell has to a part of this one.
+  void store_part(Value v, size_t cell, std::vector<Dim> offsets) {
+    Compute compute;
+    compute.graph = graph_of({v}, compute.inputs);
+    compute.outputs = {cell};
+    compute.offsets = std::move(offsets);
+    add(std::move(compute));
+  }
+
+  // Whether computing `v` reads `from`, which is in a cell.
+  bool reads(Value v, Value from) const {
+    std::set<Value> seen;
+    std::vector<Value> open{v};
+    while (!open.empty()) {
+      const Value next = open.back();
+      open.pop_back();
+      if (next == from) return true;
+      if (!seen.insert(next).second || cell_of(next)) continue;
+      open.insert(open.end(), graph_[next].inputs.begin(), graph_[next].inputs.end());
+    }
+    return false;
+  }
+
+  // Whether the value's elements can be told apart: not those of a size that is 0 or 1.
+  bool has_places(Value v) const {
+    const Shape& shape = graph_[v].shape();
+    return std::all_of(shape.begin(), shape.end(),
+                       [](const Dim& size) { return size.is_constant() || size.bound() > 1; });
+  }
+
+  static Shape without_ones(Shape shape) {
+    std::erase(shape, Dim(1));
+    return shape;
+  }
+
+  // Whether each element of `v` depends on no other element of `from` than the one in its place,
+  // where v's first element has the place `offsets`.
+  bool reads_in_place(Value v, Value from, const std::vector<Dim>& offsets) const {
+    std::set<Value> seen;
+    std::vector<Value> open{v};
+    while (!open.empty()) {
+      const Value next = open.back();
+      open.pop_back();
+      if (!seen.insert(next).second || !reads(next, from)) continue;
+      const Node& node = graph_[next];
+      if (const auto* shrink = node.as<graph::Shrink>(); shrink && node.inputs[0] == from) {
+        for (size_t d = 0; d < offsets.size(); ++d)
+          if (shrink->limits[d].first != offsets[d]) return false;
+        continue;
+      }
+      if (next == from) {
+        if (offsets != std::vector<Dim>(offsets.size(), 0)) return false;
+        continue;
+      }
+      if (!keeps_places(node)) return false;
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return true;
+  }
+
+  // Whether an element of the node depends on those of its operands in the same place.
+  bool keeps_places(const Node& node) const {
+    if (node.as<graph::Reshape>())
+      return without_ones(node.shape()) == without_ones(graph_[node.inputs[0]].shape());
+    return node.as<graph::Unary>() || node.as<graph::Binop>() || node.as<graph::Ternary>() ||
+           node.as<graph::Cast>() || node.as<graph::Bitcast>();
+  }
+
   // A graph that computes the values from the cells as they are now.
   Graph graph_of(const std::vector<Value>& wanted, std::vector<size_t>& inputs) const {
     Nodes needed;
@@ -191,21 +259,27 @@ class Planner {
 
   void update(Value now) {
     const Value target = graph_[now].inputs[0], part = graph_[now].inputs[1];
-    std::vector<Value> wanted{part};
-    if (!cell_of(target)) wanted.push_back(target);
+    const std::vector<Dim>& offsets = graph_[now].as<graph::Update>()->offsets;
+    store({target});
     const bool stays = is_needed_after(target, now, {});
-    if (!stays)
-      for (const Value v : computed_before(target, now, {})) wanted.push_back(v);
-    store(std::move(wanted));
+    if (!stays) store(computed_before(target, now, {}));
     size_t cell = *cell_of(target);
-    if (stays || !is_own(cell)) {
+    const bool moves = stays || !is_own(cell);
+    if (moves) {
       const size_t fresh = add_cell(target);
       copy(fresh, cell);
       cell = fresh;
     }
-    const size_t from = *cell_of(part);
-    if (max_elements(graph_[part].shape()) > 0)
-      add(Store{cell, graph_[now].as<graph::Update>()->offsets, from});
+    if (max_elements(graph_[part].shape()) > 0) {
+      const bool direct = !cell_of(part) && users_[part.id].size() == 1 && has_places(part) &&
+                          (moves || reads_in_place(part, target, offsets));
+      if (direct) {
+        store_part(part, cell, offsets);
+      } else {
+        store({part});
+        add(Store{cell, offsets, *cell_of(part)});
+      }
+    }
     hold(cell, now);
   }
 
@@ -303,7 +377,17 @@ class Planner {
 
   // Brings what a loop carries on to its cells.
   void carry_on(const std::vector<Value>& finals, const std::vector<size_t>& cells) {
-    store(finals);
+    std::vector<size_t> direct;
+    for (size_t k = 0; k < cells.size(); ++k)
+      if (may_replace(finals, k, cells[k])) direct.push_back(k);
+    std::vector<Value> others;
+    for (size_t k = 0; k < cells.size(); ++k)
+      if (std::find(direct.begin(), direct.end(), k) == direct.end()) others.push_back(finals[k]);
+    store(std::move(others));
+    for (const size_t k : direct) {
+      store_part(finals[k], cells[k], std::vector<Dim>(graph_[finals[k]].shape().size(), 0));
+      hold(cells[k], finals[k]);
+    }
     std::vector<std::pair<size_t, size_t>> copies;  // (to, from)
     for (size_t k = 0; k < cells.size(); ++k) {
       size_t from = *cell_of(finals[k]);
@@ -317,6 +401,19 @@ class Planner {
       copies.emplace_back(cells[k], from);
     }
     for (const auto& [to, from] : copies) copy(to, from);
+  }
+
+  // Whether final number k can be stored where the value is that the loop has carried so far: it
+  // reads that in place, and no other final reads it.
+  bool may_replace(const std::vector<Value>& finals, size_t k, size_t cell) const {
+    if (cell_of(finals[k]) || max_elements(graph_[finals[k]].shape()) == 0) return false;
+    if (!has_places(finals[k])) return false;
+    if (std::count(finals.begin(), finals.end(), finals[k]) > 1) return false;
+    if (!held_[cell]) return true;
+    const Value carried = *held_[cell];
+    for (size_t j = 0; j < finals.size(); ++j)
+      if (j != k && reads(finals[j], carried)) return false;
+    return reads_in_place(finals[k], carried, std::vector<Dim>(graph_[carried].shape().size(), 0));
   }
 
   const Graph& graph_;

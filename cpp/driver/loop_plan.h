@@ -17,11 +17,14 @@ struct Cell {
   std::optional<size_t> input, output;  // of the nest, if it is one; else it is the kernel's own
 };
 
-// Computes a graph whose Placeholders read cells and whose outputs are stored to cells, none of
-// which it reads. Its variables are the counters of the loops around it.
+// Computes a graph whose Placeholders read cells and whose outputs are stored to other cells. Its
+// variables are the counters of the loops around it.
 struct Compute {
   graph::Graph graph;
   std::vector<size_t> inputs, outputs;  // cells, by argument and by output
+  // If present, the only output is a part of its cell, from these offsets on. If the graph reads
+  // the cell, each of the output's elements depends on the element in its place alone.
+  std::optional<std::vector<Dim>> offsets = std::nullopt;
 };
 
 // Copies all elements of a cell into another one, from these offsets on.

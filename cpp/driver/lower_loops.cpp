@@ -40,6 +40,7 @@ class LoopsLowerer {
     schedule::Schedule schedule;
     std::vector<lower::Kernel> kernels;
     std::map<Value, Var> memory;
+    std::optional<Store> store;  // of what the kernels could not store in its place
   };
 
   void compile(Statement& statement) {
@@ -47,13 +48,54 @@ class LoopsLowerer {
       for (Statement& inner : repeat->body) compile(inner);
     auto* compute = std::get_if<Compute>(&statement.action);
     if (!compute) return;
+    std::map<size_t, lower::Placement> placements;
+    if (compute->offsets)
+      placements[0] = {compute->graph[compute->graph.outputs[0]].shape(),
+                       plan_.cells[compute->outputs[0]].shape, *compute->offsets};
+    State state = lowered(compute->graph, placements);
+    std::optional<Store> store;
+    if (compute->offsets && !is_placed(state.schedule)) {
+      state = lowered(compute->graph, {});
+      const graph::Node& part = compute->graph[compute->graph.outputs[0]];
+      plan_.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt});
+      store = {compute->outputs[0], *compute->offsets, plan_.cells.size() - 1};
+      compute->outputs[0] = store->part;
+    }
+    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}, store};
+    computes_.push_back(compute);
+  }
+
+  State lowered(const graph::Graph& graph, std::map<size_t, lower::Placement> placements) const {
     State state;
     state.capabilities = &caps_;
     state.device = device_;
-    state.graph = compute->graph;
+    state.graph = graph;
+    state.placements = std::move(placements);
     run_pipeline(state, "lower");
-    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}};
-    computes_.push_back(compute);
+    return state;
+  }
+
+  // Whether one kernel with one launch stores the only output, at each point, and none reads it.
+  static bool is_placed(const schedule::Schedule& schedule) {
+    const Value output = schedule.outputs[0];
+    const auto has = [&](const std::vector<Value>& values) {
+      return std::find(values.begin(), values.end(), output) != values.end();
+    };
+    Ints launches(schedule.kernels.size(), 0);
+    for (const schedule::ScheduleItem& item : schedule.items)
+      if (item.launch()) ++launches[item.launch()->kernel];
+    int64_t stored = 0;
+    for (const schedule::ScheduleItem& item : schedule.items) {
+      const auto [reads, writes] = schedule::accesses_of(item);
+      if (has(reads)) return false;
+      if (!has(writes)) continue;
+      const schedule::Kernel* kernel = schedule.kernel_of(item);
+      if (!kernel || launches[item.launch()->kernel] != 1 || !has(kernel->outputs) ||
+          !std::holds_alternative<schedule::Staged>(kernel->body) || sequential_stage(*kernel))
+        return false;
+      ++stored;
+    }
+    return stored == 1;
   }
 
   Var number(int64_t value) { return b_.constant(Scalar::of(DType::Int64, value)); }
@@ -181,6 +223,7 @@ class LoopsLowerer {
         arguments[scheduled.arguments[i].name] = launch->arguments[i];
       inline_kernel(kernel, memory, arguments);
     }
+    if (compiled.store) run(*compiled.store);
   }
 
   // Runs a kernel here, its workgroups one after the other.

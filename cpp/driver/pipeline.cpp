@@ -119,7 +119,10 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.schedule = schedule::plan_memory(std::move(s.schedule)); }},
     {"lower", kSchedule, kLowered,
      [](State& s) {
-       s.kernels = lower::lower_schedule(s.schedule, *s.capabilities);
+       lower::Placements placements;
+       for (const auto& [output, placement] : s.placements)
+         placements[s.schedule.outputs[output]] = placement;
+       s.kernels = lower::lower_schedule(s.schedule, *s.capabilities, placements);
        for (const schedule::ScheduleItem& item : s.schedule.items)
          if (item.loops()) s.kernels.push_back(lower_loops(s, *item.loops()));
      }},

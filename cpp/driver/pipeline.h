@@ -2,12 +2,14 @@
 // verifies and stops between them.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "graph/node.h"
 #include "lower/instr.h"
+#include "lower/passes/launch.h"
 #include "schedule/schedule.h"
 
 namespace rune::driver {
@@ -25,6 +27,8 @@ struct State {
   bool is_divided = false;  // whether a pass has divided work of the graph
   schedule::Schedule schedule;
   std::vector<lower::Kernel> kernels;
+  // By output of the graph, in what array the kernels store it as a part.
+  std::map<size_t, lower::Placement> placements;
 };
 
 // A pass reads the IR of stage `from` and leaves that of stage `to`.

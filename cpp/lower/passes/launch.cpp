@@ -24,11 +24,13 @@ DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kerne
 }  // namespace
 
 Launch::Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
-               const std::vector<SymVar>& vars, const Capabilities& caps)
+               const std::vector<SymVar>& vars, const Capabilities& caps,
+               const Placements& placements)
     : graph(graph),
       kernel(kernel),
       vars(vars),
       caps(caps),
+      placements(placements),
       index_dtype(index_dtype_of(graph, kernel, caps)) {}
 
 }  // namespace rune::lower

@@ -1,6 +1,7 @@
 // What a kernel and its phases share while they are lowered.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "lower/scoped_builder.h"
@@ -8,16 +9,25 @@
 
 namespace rune::lower {
 
+// Where a kernel stores an output, which has the elements of `part` in row-major order: in an
+// array, from these offsets on.
+struct Placement {
+  Shape part, array;
+  std::vector<Dim> offsets;
+};
+using Placements = std::map<schedule::Value, Placement>;
+
 // The kernel whose arguments are the globals, the graph's variables, and the instructions that they
 // become. All that it refers to must outlive it.
 struct Launch {
   Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
-         const std::vector<SymVar>& vars, const Capabilities& caps);
+         const std::vector<SymVar>& vars, const Capabilities& caps, const Placements& placements);
 
   const schedule::Graph& graph;
   const schedule::Kernel& kernel;
   const std::vector<SymVar>& vars;
   const Capabilities& caps;
+  const Placements& placements;  // of outputs, by value
   const DType index_dtype;
   ScopedBuilder builder;
 };

@@ -327,11 +327,12 @@ class KernelLowerer {
 
 }  // namespace
 
-std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps) {
+std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps,
+                                   const Placements& placements) {
   const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
   std::vector<Kernel> result;
   for (const schedule::Kernel& kernel : schedule.kernels) {
-    Launch launch(schedule.graph, kernel, vars, caps);
+    Launch launch(schedule.graph, kernel, vars, caps, placements);
     result.push_back(KernelLowerer(launch, kernel).run());
   }
   return result;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lower/instr.h"
+#include "lower/passes/launch.h"
 #include "schedule/schedule.h"
 
 namespace rune::lower {
@@ -12,7 +13,11 @@ namespace rune::lower {
 // Lowers the kernels of a schedule, in order. The globals are kernel.inputs in order, followed by
 // the outputs that are not inputs. The last Define_Vars are the arguments of a launch. The result
 // may contain all scalar operations of alu.def; `decompose` removes those that the target lacks.
-std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps);
+//
+// What has a placement is stored to the part of an array, which is the output's memory then. Such
+// an output is one of a kernel with a single launch, and no kernel reads it.
+std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps,
+                                   const Placements& placements = {});
 
 // The values behind a lowered kernel's globals, by index, given its inputs and outputs.
 std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,

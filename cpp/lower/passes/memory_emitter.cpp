@@ -60,8 +60,11 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
     bool writable = false;
     for (const Value output : launch.kernel.outputs) writable |= output == v;
     Location& location = arguments_[v.id];
-    location.memory = builder_.define_global(graph_[v].dtype(), number++,
-                                             max_elements(graph_[v].shape()), writable);
+    const auto placement = launch.placements.find(v);
+    if (writable && placement != launch.placements.end()) location.placement = &placement->second;
+    const Shape& shape = location.placement ? location.placement->array : graph_[v].shape();
+    location.memory =
+        builder_.define_global(graph_[v].dtype(), number++, max_elements(shape), writable);
     location.shift = shifts[v.id];
   }
   for (const Value input : kernel.inputs) arguments_[input.id].is_input = true;
@@ -85,6 +88,15 @@ const Location* MemoryEmitter::find(Value v) const {
 Expr MemoryEmitter::position_of(const Location& location, const Access& access) const {
   if (location.layout) return scratch_position(*location.layout, location.origin, access.index);
   return schedule::flatten_index(access.index, graph_[access.value].shape()) + location.shift;
+}
+
+Expr MemoryEmitter::placed(const Placement& placement, const Expr& position) const {
+  const Index index = schedule::unflatten_index(position, placement.part);
+  const Ints strides = contiguous_strides(placement.array);
+  Expr result;
+  for (size_t d = 0; d < index.size(); ++d)
+    result = result + (index[d] + index_.size(placement.offsets[d])) * strides[d];
+  return result;
 }
 
 Var MemoryEmitter::load(const Access& access) {
@@ -226,6 +238,10 @@ MemoryEmitter::Place MemoryEmitter::place_of(const Expr& position, Var valid) {
 
 void MemoryEmitter::store(Value v, const Element& element, bool nontemporal) {
   const Location& location = arguments_.at(v.id);
+  if (location.placement) {
+    const Expr position = placed(*location.placement, element.position);
+    return store_to(location.memory, {position, element.value, element.mask}, false);
+  }
   if (!location.layout)
     return store_to(location.memory,
                     {element.position + location.shift, element.value, element.mask}, nontemporal);
@@ -240,7 +256,7 @@ void MemoryEmitter::store(Value v, const std::vector<Element>& elements, bool no
   for (size_t i = 0; i < elements.size(); ++i) {
     if (stored[i]) continue;
     const std::vector<size_t> group =
-        location.layout ? std::vector<size_t>{} : interleaved(elements, i);
+        location.layout || location.placement ? std::vector<size_t>{} : interleaved(elements, i);
     if (group.empty()) {
       store(v, elements[i], nontemporal);
     } else {

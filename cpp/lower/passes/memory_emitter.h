@@ -22,6 +22,7 @@ struct Location {
   // memory holds the whole value in row-major order.
   const schedule::Scratch* layout = nullptr;
   Index origin;
+  const Placement* placement = nullptr;  // of an output that is a part of the memory's array
   sym::Expr shift;  // of an argument: the distance of this launch's elements from its start
   // The memory has the elements while this scope is open. Loads do not leave the scope.
   ScopedBuilder::ScopeName scope;
@@ -89,6 +90,8 @@ class MemoryEmitter {
   };
   Place place_of(const sym::Expr& position, Var valid);
   sym::Expr position_of(const Location& location, const Access& access) const;
+  // The position, in the array that a value is placed in, of its element at a position.
+  sym::Expr placed(const Placement& placement, const sym::Expr& position) const;
 
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
