@@ -522,7 +522,7 @@ def test_the_faster_way_is_kept(monkeypatch):
         return x if x[0] < 0 else -x
 
     def unrolled(x):
-        for _ in range(1200):
+        for _ in [0] * 1200:  # which is no range, and therefore no loop of the program
             x = x[::-1] * 0.5 + 1
         return x
 
@@ -539,7 +539,7 @@ def test_the_faster_way_is_kept(monkeypatch):
 
 def test_a_program_is_of_limited_size():
     def f(x):
-        for i in range(4000):
+        for i in list(range(4000)):
             x = np.sin(x) * 0.5 + np.cos(x) * (0.001 * (i % 7))
         return x
 

@@ -88,8 +88,12 @@ class Cache:
                 del self._entries[key]
 
     def entries(self) -> list[Any]:
+        return list(self.by_key().values())
+
+    def by_key(self) -> dict[Any, Any]:
+        """The entries by key."""
         with self._lock:
-            return list(self._entries.values())
+            return dict(self._entries)
 
     def clear(self) -> None:
         with self._lock:

@@ -145,6 +145,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
+        self._loops: dict[Any, list[str]] = {}  # by key: how the trace's loops run
         self._constants = Constants()
         # By key: of programs so large that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
@@ -222,7 +223,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     def explain(self) -> str:
         """How calls run, one line a known signature: as a program, in segments or on NumPy, and
-        why. (`lower(...).explain()` says what a program does.)
+        why; and of a program one line for each `for` loop: whether it is a loop of the program, or
+        why not. (`lower(...).explain()` says what a program does.)
 
         >>> import numpy as np, rune_jit
         >>> f = rune_jit.jit(lambda x: x if x.sum() > 0 else -x)
@@ -231,8 +233,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         >>> print(f.explain())  # doctest: +ELLIPSIS
         <lambda>: in segments (2 programs): bool: cannot take the value of a traced array ...
         """
-        entries = [*self._cache.entries(), *([self._unkeyed] if self._unkeyed else [])]
-        return "\n".join(f"{self._name}: {_way(entry)[1]}" for entry in entries)
+        lines = []
+        for key, entry in self._cache.by_key().items():
+            lines.append(f"{self._name}: {_way(entry)[1]}")
+            if _way(entry)[0] == "program":
+                lines += [f"  {line}" for line in self._loops.get(key, [])]
+        if self._unkeyed:
+            lines.append(f"{self._name}: {_way(self._unkeyed)[1]}")
+        return "\n".join(lines)
 
     def clear_cache(self) -> None:
         """Forgets every signature."""
@@ -240,6 +248,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._forget()
         self._changed_state.clear()
         self._refuted.clear()
+        self._loops.clear()
         self._constants.clear()
         self._unkeyed = None
         self._trials.clear()
@@ -332,6 +341,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 continue
             if self._cache.evictions != evictions:
                 self._forget()
+                known = self._cache.by_key()
+                self._loops = {key: lines for key, lines in self._loops.items() if key in known}
             return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
@@ -339,6 +350,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         try:
             self._constants.count(self._name, call)
             traced = self._trace(call)
+            self._loops[call.key] = traced.loops
             done()
             executable = None
             if traced.graph is not None:

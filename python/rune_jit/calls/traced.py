@@ -18,6 +18,7 @@ from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import ConcretizationError, UnsupportedOpError, noted_refusals
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
+from rune_jit.tracing.loops import LoopPlans, LoopRefused, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -37,6 +38,7 @@ class Traced(NamedTuple):
     contiguous: list[int]  # inputs that must be
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
+    loops: list[str]  # how they run
 
 
 def trace_call(
@@ -57,23 +59,28 @@ def trace_call(
     # Arrays that the function names are traced ones first. If their values are needed they are
     # part of the state that each call checks.
     for captured_are_traced in (True, False):
-        trace = Trace(name, captured_are_traced, call.sizes, guesses)
-        watch = Watch(fn)
-        trace.rebind = Rebinder(trace, watch)
-        try:
-            return _trace_once(fn, call, trace, watch, run)
-        except ValuesNeeded:
-            watch.restore()
-            raise
-        except Exception as error:
-            stood_in = captured_are_traced and bool(trace.stand_ins)
-            refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
-            if stood_in or trace.has_guessed or refused:
-                watch.restore()
-            if trace.has_guessed:  # the error may be of the guess alone
-                return trace_call(fn, name, call, run, guesses=False)
-            if not stood_in:
-                raise
+        plans = LoopPlans()
+        while True:
+            trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
+            watch = Watch(fn)
+            trace.rebind = Rebinder(trace, watch)
+            try:
+                return _trace_once(fn, call, trace, watch, run)
+            except (Exception, ValuesNeeded, LoopRefused) as error:
+                if trace.loops is not None and trace.loops.begin_again(error):
+                    watch.restore()
+                    continue
+                stood_in = captured_are_traced and bool(trace.stand_ins)
+                refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
+                if stood_in or trace.has_guessed or refused:
+                    watch.restore()
+                if isinstance(error, ValuesNeeded):
+                    raise
+                if trace.has_guessed:  # the error may be of the guess alone
+                    return trace_call(fn, name, call, run, guesses=False)
+                if not stood_in:
+                    raise
+                break
     raise AssertionError("a trace returns or raises")
 
 
@@ -121,6 +128,8 @@ def _trace_once(
 
         try:
             result = trace.rebind(fn)(*args, **kwargs)
+            if trace.loops is not None and trace.loops.open:
+                raise LoopRefused  # the function has handled an error of a loop's body
             raise_what_was_caught()
             if trace.has_checks and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
@@ -196,6 +205,7 @@ def _finish(
         contiguous,
         trace.functions,
         checks,
+        trace.loops.plans.lines() if trace.loops is not None else [],
     )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.foreign import OnHost, public_name
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
+from rune_jit.capture.loops.rolling import begin
+from rune_jit.capture.loops.source import ENTRY, with_loops
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
@@ -37,10 +39,10 @@ class _Globals(dict[str, Any]):
     first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
 
     def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
-        super().__init__(BUILTINS | real)
+        super().__init__(BUILTINS | {ENTRY: begin} | real)
         self.real = real
         self._before = dict(self)
-        self._read: set[str] = BUILTINS.keys() - real.keys()
+        self._read: set[str] = {ENTRY, *BUILTINS} - real.keys()
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
@@ -105,7 +107,7 @@ class Rebinder:
             raise
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         copy = types.FunctionType(
-            function.__code__,
+            with_loops(function) if self._trace.loops is not None else function.__code__,
             self._copy_of(function.__globals__),
             function.__name__,
             None,

@@ -34,7 +34,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     ufuncs,
     writes,
 )
-from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
+from rune_jit.rules.coercions import SAMPLES, as_laid_out, laid_out_as, make_view
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
@@ -42,10 +42,11 @@ from rune_jit.rules.known import known, run_known
 from rune_jit.rules.memory import layout_of
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
 # What a Python operator may take beside a tracer.
 _OPERANDS = (
@@ -81,6 +82,8 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
     if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
+    if trace.loops is not None and trace.loops.open and ufunc in _MAY_RAISE:
+        _check_python_arithmetic(trace.loops, ufunc, operands)
     try:
         result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError as error:
@@ -92,6 +95,23 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
         return as_laid_out(ufunc, result, operands)
     return laid_out_as(result, operands)
+
+
+_MAY_RAISE = ("divide", "floor_divide", "remainder", "power")
+
+
+def _check_python_arithmetic(loops: Loops, ufunc: str, operands: tuple[Any, ...]) -> None:
+    """Refuses a loop in which Python may raise ZeroDivisionError or OverflowError."""
+    for x in operands:
+        if type(x) not in (bool, int, float, complex) and not is_number(x, *SAMPLES):
+            return
+    divisor = operands[1]
+    if type(divisor) is Tracer and ufunc != "power":
+        if divisor._storage.leaf is not None or divisor._storage.is_nonzero:
+            return
+        loops.fail("it divides by a Python number that may be 0")
+    if ufunc == "power":
+        loops.fail("it computes a power of Python numbers")
 
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:
@@ -254,6 +274,8 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
         return operator(_UFUNCS[name], (x, other))
     trace = require_trace()
     ufunc = getattr(np, _UFUNCS[name])
+    if x._storage.array is not None and trace.loops is not None:
+        trace.loops.before_known_write(trace, x._storage)
     if x._storage.array is not None and not contains_traced(other):
         return ufunc(x, other, out=(x,))
     writes.check_cast(trace, ufunc, (x, other), x._dtype)

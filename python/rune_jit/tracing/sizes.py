@@ -79,6 +79,14 @@ def _affine(name: str, a: Any, b: Any) -> Any:
     return None
 
 
+def check_fits(size: Any, dtype: np.dtype[Any]) -> None:
+    """Raises DynamicSizeError if a size may be no number of an integer dtype."""
+    if dtype.kind in "iu" and dtype.itemsize < 8:
+        info = np.iinfo(dtype)
+        if size.low < info.min or size.high > info.max:
+            _refuse(size, f"setitem of {dtype}")
+
+
 def _compare(name: str, size: Any, other: Any) -> Any:
     function = getattr(op, name)
     if isinstance(other, Size):
@@ -114,7 +122,12 @@ def _apply(name: str, operands: tuple[Any, ...]) -> Any:
         return operands[0] * -1
     result = _affine(name, *operands) if len(operands) == 2 else None
     if result is None:
-        result = getattr(op, f"__{name}__")(*map(_traced, operands))
+        traced = [_traced(x) for x in operands]
+        if name in ("truediv", "floordiv", "mod") and isinstance(operands[1], Size):
+            # Python raises ZeroDivisionError where NumPy does not.
+            signs = _signs(operands[1].low, operands[1].high)
+            traced[1]._storage.is_nonzero = 0 not in signs
+        result = getattr(op, f"__{name}__")(*traced)
     return result
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.sizes import with_bounds
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.sizes import Size, with_bounds
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -151,7 +152,9 @@ class Storage:
     order_known: bool = True
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
     reshaped: tuple[Storage, ...] = ()
+    is_nonzero: bool = False  # whether it is a number that is known not to be 0
     is_exposed: bool = False  # whether others may write to `array`
+    serials: int = 0  # how many storages there have been
 
     def __init__(
         self,
@@ -165,6 +168,8 @@ class Storage:
         self.array = array
         self.captured = captured  # the caller's array, which is no argument
         self.fill = fill  # what all elements of `array` are, where known
+        Storage.serials += 1
+        self.serial = Storage.serials  # a later storage has a greater one
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
@@ -190,14 +195,25 @@ class Storage:
             return trace.constant(array.copy())
         return trace.builder.broadcast_to(trace.builder.constant(fill), list(array.shape))
 
+    def embed(self, trace: Trace) -> None:
+        """Makes an array that is known a value."""
+        if not self.is_exposed:
+            self.current(trace)
+            self.array = None
+
     def touched(self) -> None:
         """Notes that `array` may have changed."""
+        trace = current_trace()
+        if trace is not None and trace.loops is not None:
+            trace.loops.after_known_write(self)
         self.version += 1
         if self.array is not None:
             self.value = None
 
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
         """A new version, in which the view through `steps` is `part`."""
+        if trace.loops is not None:
+            trace.loops.before_write(self)
         for storage in self.reshaped:
             storage.require_c_order()
         self.reshaped = ()
@@ -245,6 +261,8 @@ class Storage:
 
 def _with_bounds(item: Any) -> Any:
     """A basic index item with numbers in the place of Sizes."""
+    if isinstance(item, Size):
+        return item.high
     if not isinstance(item, slice):
         return item
     return slice(*with_bounds((item.start, item.stop, item.step)))

@@ -11,6 +11,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, active
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -38,8 +39,10 @@ class Trace:
         captured_are_traced: bool = True,
         sizes: Sequence[AxisSize] = (),
         guesses: bool = True,
+        loops: Loops | None = None,
     ) -> None:
         self.name = name
+        self.loops = loops  # None: the trace has no loops, and runs all iterations
         # Finds a traced number for the call that is traced.
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
@@ -118,6 +121,8 @@ class Trace:
         """The values of a call to `function` when the program runs: of the arrays that the operands
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
         called even if nobody uses the results."""
+        if self.loops is not None:
+            self.loops.refuse(f"it calls {name} on the host")
         self.functions.append((name, function))
         self._may_raise |= may_raise
         return self.builder.host_callback(name, len(self.functions) - 1, operands, types, may_raise)
@@ -183,6 +188,8 @@ class Trace:
 
         Raises what the program raises, UnsupportedOpError if it cannot run.
         """
+        if self.loops is not None:
+            self.loops.refuse("it needs a number that depends on data")
         if guess is None or not self._guesses:
             assert self.evaluate is not None
             guess = self.evaluate(value)

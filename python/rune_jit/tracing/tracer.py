@@ -13,6 +13,7 @@ from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.context import current_trace, user_site
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
 if TYPE_CHECKING:
@@ -315,6 +316,11 @@ def _refuse_store(depth: int) -> None:
         refuse_write_to_numpy("setitem")
 
 
+def is_number(x: Any, *kinds: str) -> bool:
+    """Whether x is a traced Python number of one of these kinds."""
+    return type(x) is Tracer and x._storage.scalar and x._value_in(x._trace).weak in kinds
+
+
 def contains_tracer(x: Any) -> bool:
     """Whether x is a tracer or a nested list or tuple that holds one."""
     if isinstance(x, (list, tuple)):
@@ -337,7 +343,7 @@ def tracers_in(x: Any) -> list[Tracer]:
 
 
 def contains_traced(x: Any) -> bool:
-    """Whether x is or holds a tracer whose values are not known while tracing."""
+    """Whether x is or holds a tracer or size whose value is not known while tracing."""
     kind = type(x)  # asking isinstance about a tracer takes longer
     if kind is Tracer:
         return x._storage.array is None
@@ -348,7 +354,7 @@ def contains_traced(x: Any) -> bool:
     elif kind is slice:
         items = (x.start, x.stop, x.step)
     else:
-        return False
+        return kind is Size
     for item in items:  # noqa: SIM110  (a generator takes longer)
         if contains_traced(item):
             return True

@@ -64,7 +64,7 @@ _PLAIN_BOUNDS = frozenset((type(None), int, Size))
 
 def _index_item(trace: Trace, item: Any) -> Any:
     """What the builder takes for one item of an index expression."""
-    if item is None or item is Ellipsis:
+    if item is None or item is Ellipsis or type(item) is Size:
         return item
     if isinstance(item, slice):
         return _slice(item)
@@ -122,13 +122,15 @@ def basic_view(
         if is_mask(item):
             return None
         part = _index_item(trace, item)
-        if not (part is None or part is Ellipsis or isinstance(part, (int, slice))):
+        if not (part is None or part is Ellipsis or isinstance(part, (int, slice, Size))):
             return None
         known_items.append(part)
         if part is Ellipsis:
             axis += x.ndim - sum(item is not None and item is not Ellipsis for item in items)
-        elif not isinstance(part, int):
+        elif not isinstance(part, (int, Size)):
             axis += 1
+    if x._storage.array is not None and contains_traced(known_items):
+        x._storage.embed(trace)
     if elements and x._storage.array is not None:
         x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
     view = view_in(trace, Step("index", known_items), x, is_read)

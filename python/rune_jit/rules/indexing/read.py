@@ -14,8 +14,9 @@ from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.sizes import Size, check_fits
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
 
 def getitem(x: Tracer, index: Any) -> Any:
@@ -53,6 +54,11 @@ def getitem(x: Tracer, index: Any) -> Any:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
+    if type(value) is Size:
+        check_fits(value, x.dtype)
+        value = require_trace().traced(value)
+    elif is_number(value, "int") and x.dtype.itemsize < 8 and x._trace.loops is not None:
+        x._trace.loops.refuse("it writes a Python integer of unknown size")
     is_known = x._storage.array is not None
     if is_known and current_trace() is None:
         plain(x)[plain(index)] = plain(value)
@@ -60,6 +66,9 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     trace = require_trace()
     x._check_trace(trace)
     _check_writeable(x, "assignment destination is read-only")
+    if is_known and trace.loops is not None:
+        trace.loops.before_known_write(trace, x._storage)
+        is_known = x._storage.array is not None
     is_selection = type(value) is Selection
     traced = is_selection or contains_traced(index) or contains_traced(value)
     if is_known and not traced:

@@ -1,0 +1,1 @@
+"""Loops of the traced function that become loops of the program."""

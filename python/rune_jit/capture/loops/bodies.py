@@ -1,0 +1,346 @@
+"""The body of a loop of the program. It is traced again and again until it is known what is carried
+from iteration to iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.syntax import Loop
+from rune_jit.tracing.loops import Body
+from rune_jit.tracing.sizes import Size, same_shape
+from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+class GivenUp(Exception):
+    """The loop runs all iterations, for this reason."""
+
+
+class Unstable(Exception):
+    """What a name stands for is of another kind after an iteration: perhaps not after the first."""
+
+
+class Attempt:
+    """One loop whose body is traced, again and again, until it is known what it carries."""
+
+    def __init__(self, trace: Trace, loop: Loop, numbers: Range, before: dict[str, Any]) -> None:
+        assert trace.loops is not None
+        self._trace, self._loops, self._loop = trace, trace.loops, loop
+        self._range, self._before = numbers, before
+        missing = [name for name in loop.carried if name not in before]
+        if missing:
+            raise Unstable(f"{missing[0]} has no value before the first iteration")
+        # Arrays that are written to: those that an earlier trace of the body has written to, and
+        # those that it seems to write to.
+        self._storages = list(self._loops.hints.get(loop.number, []))
+        for name in loop.written:
+            value: Any = before.get(name)
+            if _is_array(value) and all(value._storage is not s for s in self._storages):
+                self._storages.append(value._storage)
+        # Names of arrays that stand for other arrays after an iteration: carried as values.
+        self._by_value = {
+            name for name in loop.carried if name not in loop.updated and _is_array(before[name])
+        }
+        self._serial = Storage.serials
+
+    def begin(self, low: int, high: int) -> tuple[Any, ...]:
+        """Begins a trace of the body: what the names carried stand for in it."""
+        trace, builder = self._trace, self._trace.builder
+        self.counter = builder.begin_loop(low, high)
+        self._body = Body(self._loop.number, self.counter)
+        self._body.oldest = self._serial
+        self._limits = _counts(trace)
+        self._initial: list[Any] = []
+        self._given: dict[str, Any] = {}  # what the names stand for at the start
+        self._numbers: dict[str, int] = {}  # of what is carried, by name
+        for name in self._loop.carried:
+            value = self._before[name]
+            if not _is_array(value) and _kind(trace, value) is not None:
+                self._given[name] = self._carry(name, trace.operand(value), value, True)
+            elif name in self._by_value:
+                self._given[name] = self._carry(name, value._value_in(trace), value, False)
+            else:
+                self._given[name] = value
+        self._first_storage = len(self._initial)
+        for body in (*self._loops.open, self._body):
+            for storage in self._storages:
+                body.before_write(storage)
+        for storage in self._storages:
+            now = storage.current(trace)
+            storage.array = None
+            storage.value = builder.carry(self.counter, len(self._initial), now)
+            storage.version += 1
+            self._initial.append(now)
+        self._values_given = [storage.value for storage in self._storages]
+        self._loops.open.append(self._body)
+        return tuple(self._given[name] for name in self._loop.carried)
+
+    def _carry(self, name: str, value: Any, like: Any, scalar: bool) -> Tracer:
+        index = self._numbers[name] = len(self._initial)
+        self._initial.append(value)
+        carried = self._trace.builder.carry(self.counter, index, value)
+        tracer = Tracer(self._trace, carried, scalar=scalar)
+        self._body.given.append(tracer._storage)
+        if type(like) is Tracer:
+            _lay_out_as(tracer, like)
+        return tracer
+
+    def check_effects(self) -> None:
+        """Refuses bodies that do what a loop of the program does not."""
+        if self._loops.open[-1] is not self._body:
+            self._loops.fail("a loop in it has been left")
+        now = _counts(self._trace)
+        for (what, before), after in zip(self._limits.items(), now.values(), strict=True):
+            if after != before:
+                self._loops.fail(f"it has {what}")
+
+    def compare(self, after: Any) -> bool:
+        """Whether what is carried is all that the body changes. Raises GivenUp, Unstable."""
+        is_complete = True
+        for storage in self._body.written:
+            if not any(storage is known for known in self._storages):
+                self._storages.append(storage)
+                is_complete = False
+        finals: dict[int, str] = {}  # storages of arrays that names stand for
+        for name in self._loop.carried:
+            given, new = self._given[name], after[name]
+            if _is_array(self._before[name]):
+                is_complete &= self._compare_array(name, given, new, finals)
+            else:
+                self._compare_number(name, new)
+        self._check_exchanges(after)
+        for name in self._loop.results:
+            if name not in self._loop.carried and name != self._loop.target:
+                self._check_result(name, after, finals)
+        if not self._storages and not self._is_traced(after):
+            raise GivenUp("it computes with Python's numbers only")
+        return is_complete
+
+    def _compare_number(self, name: str, new: Any) -> None:
+        trace, before = self._trace, self._before[name]
+        kind = _kind(trace, before)
+        if kind is None:
+            if new is not before:
+                raise Unstable(f"{name} is another object after an iteration")
+            return
+        if _kind(trace, new) != kind:
+            raise Unstable(f"{name} has another type after an iteration")
+        if kind == ("Python's", "int") and type(new) is Tracer and new is not self._given[name]:
+            raise GivenUp(f"{name} is a Python integer of unknown size")
+
+    def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
+        """Whether the name is carried in the right way."""
+        before = self._before[name]
+        if name not in self._by_value:
+            if _is_view(new, before):
+                return True
+            self._by_value.add(name)
+            return False
+        if not _is_array(new) or _kind(self._trace, new) != _kind(self._trace, before):
+            raise Unstable(f"{name} has another type or shape after an iteration")
+        if self._body.has_written(given._storage):
+            if new is given or _is_view(new, given):
+                self._by_value.discard(name)  # it stands for one array always
+                return False
+            raise Unstable(f"{name} is written to before it stands for another array")
+        if new is given:
+            self._by_value.discard(name)
+            return False
+        if self._body.has_written(before._storage):
+            raise Unstable(f"{name} is a view of an array that is written to")
+        self._check_new(name, new, finals)
+        if not self._range.has_some:
+            raise GivenUp(f"{name} is another array afterwards, unless there is no iteration")
+        return True
+
+    def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
+        """That an array is the body's own, and no other name's."""
+        storage = new._storage
+        if self._body.is_older(storage):
+            raise Unstable(f"{name} is a view of an array from outside")
+        other = finals.setdefault(id(storage), name)
+        if other != name:
+            raise Unstable(f"{name} and {other} share memory")
+
+    def _check_exchanges(self, after: Any) -> None:
+        """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
+        the body has made when the loop ends."""
+        givers = {
+            id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
+        }
+        for name in self._by_value:
+            giver, depth = givers.get(id(after[name]._storage)), 0
+            while giver is not None:
+                depth += 1
+                if depth > len(givers) or not self._range.has_more_than(depth):
+                    raise GivenUp(f"{name} and {giver} exchange arrays")
+                giver = givers.get(id(after[giver]._storage))
+
+    def _check_result(self, name: str, after: Any, finals: dict[int, str]) -> None:
+        trace = self._trace
+        if name not in after:
+            raise GivenUp(f"{name} has no value after an iteration")
+        new = after[name]
+        kind = _kind(trace, new)
+        if not self._range.has_some:
+            if name not in self._before or _kind(trace, self._before[name]) != kind:
+                raise GivenUp(f"{name} is read after the loop, which may not run")
+            if _is_array(new):
+                raise GivenUp(f"{name} is another array afterwards, unless there is no iteration")
+        if _is_array(new):
+            if any(type(n) is Size for n in new.shape):
+                raise GivenUp(f"{name} is read after the loop, and its shape changes")
+            self._check_new(name, new, finals)
+        elif kind is None and not isinstance(new, (str, type(None), np.dtype)):
+            raise GivenUp(f"{name} is read after the loop, and is a {type(new).__name__}")
+        elif kind is None and not self._range.has_some and new is not self._before.get(name):
+            raise GivenUp(f"{name} is read after the loop, which may not run")
+
+    def _is_traced(self, after: Any) -> bool:
+        names = {*self._loop.carried, *self._loop.results} - {self._loop.target}
+        if not names:
+            return False
+        return any(
+            type(after[name]) is Tracer
+            and (_is_array(after[name]) or after[name]._value_in(self._trace).weak is None)
+            for name in names
+            if name in after
+        ) or any(
+            type(after[name]) is Tracer and type(self._before.get(name)) is Tracer
+            for name in self._loop.carried
+        )
+
+    def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """Ends the loop: what the names carried, and those that are read after it, stand for."""
+        trace, builder = self._trace, self._trace.builder
+        finals: list[Any] = [None] * self._first_storage
+        for name, index in self._numbers.items():
+            finals[index] = trace.operand(after[name])
+        finals += [storage.current(trace) for storage in self._storages]
+        initial = list(self._initial)
+        others: dict[str, int] = {}  # numbers of names that are not read in the loop
+        constants: dict[str, Any] = {}
+        for name in self._loop.results:
+            if name == self._loop.target:
+                constants[name] = self._last()
+            elif name not in self._numbers:
+                kind = _kind(trace, after[name])
+                in_place = name in self._loop.carried and _is_array(after[name])
+                if kind is None or in_place:
+                    constants[name] = after[name]
+                    continue
+                others[name] = len(initial)
+                finals.append(trace.operand(after[name]))
+                initial.append(self._stand_in(name, finals[-1], after[name]))
+        r = self._range
+        results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial)
+        self._loops.open.pop()
+        for i, storage in enumerate(self._storages):
+            storage.value = results[self._first_storage + i]
+            storage.version += 1
+        self._loops.hints[self._loop.number] = list(self._storages)
+        values = dict(constants)
+        for name, index in (self._numbers | others).items():
+            made = values[name] = Tracer(trace, results[index], scalar=not _is_array(after[name]))
+            if _is_array(after[name]):
+                _lay_out_as(made, after[name])
+        for name in self._loop.carried:
+            values.setdefault(name, after[name])
+        return values, tuple(values[name] for name in self._loop.results)
+
+    def _last(self) -> Any:
+        last = self._range.last
+        if last is None or not self._range.has_some:
+            self._loops.fail(f"{self._loop.target} is read after the loop, which may not run")
+        return last
+
+    def _stand_in(self, name: str, value: Any, like: Any) -> Any:
+        """What a name that only an iteration assigns is before the first one: any value of its
+        type, unless there may be no iteration."""
+        if not self._range.has_some:
+            return self._trace.operand(self._before[name])
+        if type(value) in (bool, int, float, complex):
+            return type(value)()
+        if value.weak is not None:
+            return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[value.weak]
+        return self._trace.builder.full(list(value.shape), 0, value.dtype)
+
+    def give_up(self) -> None:
+        """Makes everything what it was before the body was traced."""
+        self._loops.open.pop()
+        self._body.restore()
+        self._body.forget_own(self._loops.hints)
+        self._trace.builder.give_up_loop()
+
+
+def _counts(trace: Trace) -> dict[str, int]:
+    """How many there are of what a loop of the program must not have."""
+    return {
+        "indices that may be out of bounds": len(trace.builder.checks),
+        "calls on the host": len(trace.functions),
+        "numbers that must be equal": len(trace._equal),
+        "numbers that are assumed": len(trace._assumed),
+    }
+
+
+def _is_array(x: Any) -> bool:
+    return type(x) is Tracer and not x._storage.scalar
+
+
+def _is_view(x: Any, of: Any) -> bool:
+    """Whether both are the same view of the same memory."""
+    return (
+        type(x) is Tracer
+        and type(of) is Tracer
+        and x._storage is of._storage
+        and (x is of or _same_steps(x._steps, of._steps))
+    )
+
+
+def _same_steps(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(
+        x.kind == y.kind == "transpose" and tuple(x.argument) == tuple(y.argument)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _lay_out_as(made: Tracer, like: Tracer) -> None:
+    """Notes that an array is laid out in memory as another one."""
+    if made.ndim > 1:
+        storage = like._storage
+        made._storage.order_from = storage.order_from
+        made._storage.order_known = storage.order_known and not like._steps
+
+
+class _Shape:
+    """A shape that is equal to others of the same sizes."""
+
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        self._sizes = sizes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shape) and same_shape(self._sizes, other._sizes)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _kind(trace: Trace, x: Any) -> Any:
+    """What must be the same for what a name stands for in all iterations; None for what is neither
+    an array nor a number."""
+    if type(x) is Tracer:
+        if not x._storage.scalar:
+            return "array", x.dtype, _Shape(x.shape)
+        weak = x._value_in(trace).weak
+        return ("Python's", weak) if weak else ("NumPy's", x.dtype)
+    if type(x) in (bool, int, float, complex):
+        return "Python's", type(x).__name__
+    if type(x) is Size:
+        return "Python's", "int"
+    if isinstance(x, np.generic) and _core.is_supported_dtype(x.dtype):
+        return "NumPy's", x.dtype
+    return None

@@ -1,0 +1,188 @@
+"""Whether Python code that runs once can stand for the same code run many times: all that it
+reaches is of kinds that are known, and it changes nothing but traced arrays and local variables."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.guards import is_library
+from rune_jit.capture.loops.source import source_of
+from rune_jit.capture.loops.syntax import Path, Uses
+from rune_jit.capture.shim import ModuleView, original
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.tracer import Tracer
+
+_ATOMS = (
+    *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
+    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase),
+)
+# Python's functions that depend on nothing but their arguments, and do not ask for their classes.
+_BUILTIN_NAMES = (
+    "abs all any bool complex divmod dict enumerate float frozenset int len list max min pow range"
+    " reversed round set slice sorted sum tuple zip"
+)
+_BUILTINS = frozenset(_BUILTIN_NAMES.split())
+# Functions of NumPy that have effects, or depend on more than their arguments.
+_EXCEPT = (
+    "save savez savez_compressed savetxt load loadtxt genfromtxt fromfile memmap open_memmap seterr"
+    " seterrcall setbufsize set_printoptions errstate printoptions info show_config test vectorize"
+    " frompyfunc fromfunction fromiter nditer apply_along_axis apply_over_axes piecewise"
+    " array2string array_repr array_str fromregex DataSource"
+)
+_NOT_OF_NUMPY = frozenset(_EXCEPT.split())
+_METHOD_NAMES = (
+    "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum"
+    " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
+    " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
+    " at accumulate outer reduce reduceat"
+)
+_METHODS = frozenset(_METHOD_NAMES.split())
+_MOST_HELD = 10_000  # items of containers
+
+
+class Refused(Exception):
+    """The code may do something that is not known."""
+
+
+class Effects:
+    """What code that uses names can change: found before it runs, and compared afterwards."""
+
+    def __init__(self) -> None:
+        self._containers: list[tuple[Any, Any]] = []  # with copies
+        self._seen: dict[int, Any] = {}
+        self._held = 0
+
+    def look(self, uses: Uses, values: Mapping[str, Any], scope: Callable[[str], Any]) -> None:
+        """Looks through what code uses. `values` are local variables that are bound; `scope` finds
+        a name that is none, and raises KeyError for a local variable that is not bound.
+
+        Raises Refused."""
+        if not uses.methods <= _METHODS:
+            raise Refused(f"it calls the method {min(uses.methods - _METHODS)}")
+
+        def find(name: str) -> Any:
+            return values[name] if name in values else scope(name)
+
+        for name in uses.names:
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            if not isinstance(value, types.ModuleType):
+                self._look_at(value)
+        for path in (*uses.paths, *uses.calls):
+            try:
+                value = find(path[0])
+            except KeyError:
+                value = None  # a local variable
+            self._look_along(value, path, path in uses.calls)
+
+    def _look_along(self, value: Any, path: Path, is_called: bool) -> None:
+        rest = list(path[1:])
+        while rest and isinstance(value, types.ModuleType):
+            value = getattr(value, rest.pop(0), None)
+        if isinstance(value, types.ModuleType):
+            raise Refused(f"it uses the module {'.'.join(path)}")
+        if len(rest) < len(path) - 1:
+            self._look_at(value)
+        if rest and is_called and not (len(rest) == 1 and rest[0] in _METHODS):
+            raise Refused(f"it calls the method {'.'.join(rest)}")
+
+    def _look_at(self, x: Any) -> None:
+        if isinstance(x, _ATOMS) or id(x) in self._seen:
+            return
+        self._seen[id(x)] = x
+        if isinstance(x, (list, tuple, dict, set, frozenset)):
+            self._look_at_container(x)
+        elif isinstance(x, functools.partial):
+            for part in (x.func, x.args, x.keywords):
+                self._look_at(part)
+        elif isinstance(x, _core.Dispatcher):
+            self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
+        elif not _is_pure(original(x)):
+            if not isinstance(x, types.FunctionType) or is_library(x.__module__):
+                name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
+                raise Refused(f"it uses {name}")
+            self._look_at_function(x)
+
+    def _look_at_container(self, x: Any) -> None:
+        if type(x) not in (list, tuple, dict, set, frozenset) and not hasattr(x, "_fields"):
+            raise Refused(f"it uses a {type(x).__name__}")
+        self._held += len(x)
+        if self._held > _MOST_HELD:
+            raise Refused("it uses large containers")
+        if isinstance(x, (list, dict, set)):
+            self._containers.append((x, x.copy()))
+        for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
+            self._look_at(item)
+
+    def _look_at_function(self, f: types.FunctionType) -> None:
+        source = source_of(f)
+        if source is None:
+            raise Refused(f"it calls {f.__name__}, whose source is not known")
+        if source.refusal:
+            raise Refused(f"it calls {f.__name__}: {source.refusal}")
+        for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+            self._look_at(value)
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+
+        def scope(name: str) -> Any:
+            if name in source.locals:
+                raise KeyError(name)
+            if name in cells:
+                try:
+                    return cells[name].cell_contents
+                except ValueError:
+                    raise KeyError(name) from None
+            return global_value(f.__globals__, name)
+
+        self.look(source.uses, {}, scope)
+
+    def has_changed(self) -> str | None:
+        """Which of the containers has changed, if one has."""
+        for container, before in self._containers:
+            if not _holds_the_same(container, before):
+                return f"it changes a {type(container).__name__}"
+        return None
+
+
+def global_value(names: dict[str, Any], name: str) -> Any:
+    """The value of a global name or of one of Python's own; raises KeyError."""
+    if name in names:
+        return names[name]
+    return vars(builtins)[name]
+
+
+def _holds_the_same(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, set):
+        return all(x in b for x in a)
+    both: Iterable[Any] = zip(a, b, strict=True)
+    if isinstance(a, dict):
+        both = zip((*a, *a.values()), (*b, *b.values()), strict=True)
+    return all(x is y for x, y in both)
+
+
+def _is_pure(x: Any) -> bool:
+    """Whether x is a function or class of Python's or NumPy's that has no effects."""
+    if isinstance(x, np.ufunc):
+        return True
+    module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
+    if isinstance(x, type):
+        return issubclass(x, (np.generic, np.dtype)) or (module == "builtins" and name in _BUILTINS)
+    if isinstance(x, (types.ModuleType, ModuleView)) or not callable(x):
+        return False
+    if module == "builtins":
+        return name in _BUILTINS and getattr(builtins, name, None) is x
+    if module in ("math", "cmath"):
+        return True
+    in_numpy = isinstance(module, str) and module.split(".")[0] == "numpy"
+    return in_numpy and "random" not in str(module) and name not in _NOT_OF_NUMPY

@@ -1,0 +1,156 @@
+"""Which names of a function are read before they are assigned again: at the start of a loop's
+iterations, and after the loop.
+
+The answer may hold names that are not read, but never lacks one that is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+
+
+class Live(NamedTuple):
+    """The names that are read before they are assigned again."""
+
+    at_start: Names  # of an iteration
+    after: Names  # the loop
+
+
+def live_names(function: ast.FunctionDef) -> dict[ast.For, Live]:
+    """The live names of each `for` loop of a function; not of those in functions in it."""
+    found = _Liveness()
+    found.of_block(function.body, _Exits(_NONE, _NONE, _NONE))
+    return found.loops
+
+
+def loaded(nodes: Iterable[ast.AST]) -> Names:
+    """The names that stand anywhere in the nodes and are not only assigned."""
+    found: set[str] = set()
+    for node in nodes:
+        for x in ast.walk(node):
+            name = x.target if isinstance(x, ast.AugAssign) else x
+            if isinstance(name, ast.Name) and (
+                name is not x or not isinstance(name.ctx, ast.Store)
+            ):
+                found.add(name.id)
+    return frozenset(found)
+
+
+def stored(nodes: Iterable[ast.AST]) -> Names:
+    """The names that are assigned anywhere in the nodes, in functions and comprehensions, too."""
+    found: set[str] = set()
+    for node in nodes:
+        for x in ast.walk(node):
+            if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store):
+                found.add(x.id)
+            elif isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(x.name)
+            elif isinstance(x, ast.alias):
+                found.add((x.asname or x.name).split(".")[0])
+            elif isinstance(x, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and x.name:
+                found.add(x.name)
+            elif isinstance(x, ast.MatchMapping) and x.rest:
+                found.add(x.rest)
+    return frozenset(found)
+
+
+class _Exits(NamedTuple):
+    """What is live where control goes to."""
+
+    end: Names  # after the last statement
+    on_break: Names
+    on_continue: Names
+
+    @property
+    def any(self) -> Names:
+        return self.end | self.on_break | self.on_continue
+
+
+class _Liveness:
+    def __init__(self) -> None:
+        self.loops: dict[ast.For, Live] = {}
+
+    def of_block(self, statements: Sequence[ast.stmt], exits: _Exits) -> Names:
+        """What is live before the statements."""
+        live = exits.end
+        for statement in reversed(statements):
+            live = self._of(statement, exits._replace(end=live))
+        return live
+
+    def _of(self, s: ast.stmt, exits: _Exits) -> Names:
+        after = exits.end
+        if isinstance(s, ast.Return):
+            return loaded([s])
+        if isinstance(s, ast.Break):
+            return exits.on_break
+        if isinstance(s, ast.Continue):
+            return exits.on_continue
+        if isinstance(s, ast.If):
+            branches = self.of_block(s.body, exits) | self.of_block(s.orelse, exits)
+            return branches | loaded([s.test])
+        if isinstance(s, (ast.For, ast.While)):
+            return self._of_loop(s, exits)
+        if isinstance(s, ast.Assign):
+            return (after - _names_of(s.targets)) | loaded([s])
+        if isinstance(s, ast.AnnAssign) and s.value is not None:
+            return (after - _names_of([s.target])) | loaded([s])
+        if isinstance(s, ast.AugAssign):
+            return after | loaded([s])
+        if isinstance(s, (ast.Try, ast.With, ast.Match)) or _is_try_star(s):
+            # Any part of it may run, or none, and what it holds is live throughout.
+            live = exits.any | loaded([s])
+            for _ in range(2):  # loops in it: what one reads may be read after another
+                for block in _blocks(s):
+                    self.of_block(block, _Exits(live, live, live))
+            return live
+        return after | loaded([s])
+
+    def _of_loop(self, s: ast.For | ast.While, exits: _Exits) -> Names:
+        after = self.of_block(s.orelse, exits)  # where the loop has run to its end
+        head = after
+        while True:
+            inside = self.of_block(s.body, _Exits(head, exits.end, head))
+            if isinstance(s, ast.For):
+                at_start = inside
+                inside = (inside - _names_of([s.target])) | loaded([s.target])
+                self.loops[s] = Live(at_start, after | exits.end)
+                read = loaded([s.iter])
+            else:
+                inside |= loaded([s.test])
+                read = _NONE
+            if inside <= head:
+                break
+            head |= inside
+        return head | inside | read if isinstance(s, ast.For) else head | inside
+
+
+def _names_of(targets: Iterable[ast.expr]) -> Names:
+    """The names that an assignment certainly assigns."""
+    found: set[str] = set()
+    for target in targets:
+        if isinstance(target, ast.Name):
+            found.add(target.id)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            found |= _names_of(target.elts)
+        elif isinstance(target, ast.Starred):
+            found |= _names_of([target.value])
+    return frozenset(found)
+
+
+def _is_try_star(s: ast.stmt) -> bool:
+    return type(s).__name__ == "TryStar"
+
+
+def _blocks(s: ast.stmt) -> Iterable[Sequence[ast.stmt]]:
+    """The blocks of statements in a statement."""
+    for _, value in ast.iter_fields(s):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, ast.AST) and not isinstance(item, ast.expr):
+                    yield from _blocks(item)  # type: ignore[arg-type]

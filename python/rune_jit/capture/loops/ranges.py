@@ -1,0 +1,86 @@
+"""Python's ranges whose bounds may be symbolic sizes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rune_jit.tracing.sizes import Size
+
+
+class Range(NamedTuple):
+    """Python's range whose bounds may be Sizes."""
+
+    start: Any
+    stop: Any
+    step: int
+
+    @property
+    def is_known(self) -> bool:
+        return type(self.start) is int and type(self.stop) is int
+
+    @property
+    def known(self) -> range:
+        return range(self.start, self.stop, self.step)
+
+    @property
+    def _span(self) -> Any:
+        return self.stop - self.start if self.step > 0 else self.start - self.stop
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is for all values of the Sizes."""
+        span = self._span
+        return (span if type(span) is int else span.high) <= 0
+
+    @property
+    def has_some(self) -> bool:
+        """Whether it is not empty, for all values of the Sizes."""
+        span = self._span
+        return (span if type(span) is int else span.low) > 0
+
+    def has_more_than(self, count: int) -> bool:
+        """Whether it has more numbers than that, as far as that is known."""
+        return self.is_known and len(self.known) > count
+
+    @property
+    def last(self) -> Any:
+        """The last number, if there is one; None if that is not known."""
+        if self.is_known:
+            return self.known[-1] if self.known else None
+        return self.stop - self.step if abs(self.step) == 1 else None
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest number for all values of the Sizes."""
+        if self.is_known:
+            return min(self.known), max(self.known)
+        start = self.start if type(self.start) is int else None
+        stop = self.stop if type(self.stop) is int else None
+        if self.step > 0:
+            return (
+                self.start.low if start is None else start,
+                (self.stop.high if stop is None else stop) - 1,
+            )
+        return (
+            (self.stop.low if stop is None else stop) + 1,
+            self.start.high if start is None else start,
+        )
+
+    def without_first(self) -> Range:
+        return self._replace(start=self.start + self.step)
+
+    def without_last(self) -> Range:
+        return self._replace(stop=self.last)
+
+
+def range_of(arguments: tuple[Any, ...]) -> Range | None:
+    """range(*arguments); None if that is none of ints and Sizes."""
+    if not 1 <= len(arguments) <= 3:
+        return None
+    if not all(type(x) in (int, Size) for x in arguments[:2]):
+        return None
+    step = arguments[2] if len(arguments) == 3 else 1
+    if type(step) is not int or step == 0:
+        return None
+    start, stop = (0, arguments[0]) if len(arguments) == 1 else arguments[:2]
+    return Range(start, stop, step)

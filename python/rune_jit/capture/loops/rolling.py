@@ -1,0 +1,201 @@
+"""Loops of the traced function that become loops of the program: the body runs once, with a
+symbolic counter, and what it changes is carried from iteration to iteration.
+
+The calls around a loop that source.py adds come here."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from rune_jit.capture.loops.bodies import Attempt, GivenUp, Unstable
+from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.ranges import Range, range_of
+from rune_jit.capture.loops.source import LOOPS
+from rune_jit.capture.loops.syntax import Loop
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+# A loop of so few iterations runs as they are.
+_FEW = 3
+# How often a body is traced at most before the loop is refused.
+_MOST_PASSES = 8
+
+
+def begin(index: int, *given: Any) -> Any:
+    """What a `for` loop of a traced function iterates over: `given` is the iterable, or `range` and
+    its arguments."""
+    iterable = given[0] if len(given) == 1 else None
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if trace is None or loops is None:
+        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
+    loop = LOOPS[index]
+    symbolic = None
+    if iterable is None and given[0] is builtins.range:
+        symbolic = range_of(given[1:])
+    elif type(iterable) is range:
+        symbolic = Range(iterable.start, iterable.stop, iterable.step)
+    elif type(iterable) is Tracer and iterable.ndim and loop.target is not None:
+        symbolic = Range(0, iterable.shape[0], 1)
+    if symbolic is None:
+        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
+    if symbolic.is_known and len(symbolic.known) <= _FEW:
+        return _Plain(symbolic.known if type(iterable) is not Tracer else iterable)
+    why = loop.refusal or loops.plans.refusal(index)
+    if why:
+        loops.plans.report[index] = (loop.where, f"runs all iterations: {why}")
+        if not symbolic.is_known and loops.open:
+            loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
+        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
+    frame = sys._getframe(1)
+    return _Rolling(trace, loop, symbolic, iterable if type(iterable) is Tracer else None, frame)
+
+
+class _Plain:
+    """An iterable as it is."""
+
+    __slots__ = ("_iterable",)
+    rebinds = False
+
+    def __init__(self, iterable: Any) -> None:
+        self._iterable = iterable
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._iterable)
+
+
+class _Rolling:
+    """A loop that becomes one of the program, if its body allows that."""
+
+    def __init__(
+        self, trace: Trace, loop: Loop, numbers: Range, rows: Tracer | None, frame: Any
+    ) -> None:
+        assert trace.loops is not None
+        self.rebinds = False  # whether names are assigned now: `values` before the body
+        self.values: tuple[Any, ...] = ()  # of loop.carried
+        self.results: tuple[Any, ...] = ()  # of loop.results, after the loop
+        self._trace, self._loops, self._loop = trace, trace.loops, loop
+        self._range, self._rows, self._frame = numbers, rows, frame
+        self._before: dict[str, Any] = {}  # what names stand for before the body is traced
+        self._after: dict[str, Any] = {}  # and after the loop
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            for number in self._numbers():
+                yield number if self._rows is None else self._rows[number]
+                self.rebinds = False
+        finally:
+            self._frame = None
+        self.rebinds = bool(self.results)
+
+    def _numbers(self) -> Iterator[Any]:
+        rest, peeled = self._range, self._loops.plans.peeled(self._loop.number)
+        behind: list[Any] = []
+        if rest.is_empty:
+            return
+        for _ in range(peeled.first):
+            if rest.has_some:
+                yield rest.start
+                rest = rest.without_first()
+        for _ in range(peeled.last):
+            if rest.has_some and rest.last is not None:
+                behind.append(rest.last)
+                rest = rest.without_last()
+        has_peeled = peeled.first > 0
+        while True:
+            try:
+                yield from self._rolled(rest)
+                break
+            except Unstable as error:
+                if has_peeled or not rest.has_some:
+                    yield from self._plain(rest, str(error))
+                    break
+                has_peeled = True
+                self._rebind(self._before)
+                yield rest.start
+                rest = rest.without_first()
+                if rest.is_known and not rest.known:
+                    break
+            except GivenUp as error:
+                yield from self._plain(rest, str(error))
+                break
+        if behind:
+            if self.results or self._after:
+                self._rebind(self._after)
+            self.results = ()
+            yield from reversed(behind)
+
+    def _plain(self, rest: Range, why: str) -> Iterator[Any]:
+        """All iterations, from where names stand for what they did before the body was traced."""
+        self._loops.plans.refuse(self._loop.number, why)
+        self._report(f"runs all iterations: {why}")
+        if not rest.is_known:
+            if self._loops.open:
+                self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+            range(rest.start, rest.stop)  # raises
+        self._rebind(self._before)
+        yield from rest.known
+
+    def _report(self, how: str) -> None:
+        self._loops.plans.report[self._loop.number] = (self._loop.where, how)
+
+    def _rebind(self, values: dict[str, Any]) -> None:
+        names = self._loop.carried
+        if names and all(name in values for name in names):
+            self.values = tuple(values[name] for name in names)
+            self.rebinds = True
+
+    def _rolled(self, rest: Range) -> Iterator[Any]:
+        """One symbolic number for each time that the body is traced. Raises GivenUp, Unstable."""
+        self._before = dict(self._frame.f_locals)
+        low, high = rest.bounds
+        if low >= high:
+            raise GivenUp("it runs once or not at all")
+        effects = self._effects()
+        attempt = Attempt(self._trace, self._loop, rest, self._before)
+        for _ in range(_MOST_PASSES):
+            self.values = attempt.begin(*rest.bounds)
+            self.rebinds = bool(self._loop.carried)
+            yield attempt.counter
+            after = self._frame.f_locals
+            try:
+                attempt.check_effects()
+                if why := effects.has_changed():
+                    self._loops.fail(why)
+                is_stable = attempt.compare(after)
+            except (GivenUp, Unstable):
+                attempt.give_up()
+                raise
+            if is_stable:
+                self._after, self.results = attempt.end(after)
+                self._loops.rolled += 1
+                self._report("is a loop of the program")
+                return
+            attempt.give_up()
+        raise GivenUp("what it carries changes with each iteration")
+
+    def _effects(self) -> Effects:
+        """What the body can change. Raises GivenUp."""
+        loop, code = self._loop, self._frame.f_code
+        local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+        values = {
+            name: value
+            for name, value in self._before.items()
+            if name not in loop.assigned or name in loop.carried
+        }
+
+        def scope(name: str) -> Any:
+            if name in local:
+                raise KeyError(name)
+            return global_value(self._frame.f_globals, name)
+
+        effects = Effects()
+        try:
+            effects.look(loop.uses, values, scope)
+        except Refused as error:
+            raise GivenUp(str(error)) from None
+        return effects

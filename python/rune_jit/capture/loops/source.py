@@ -1,0 +1,304 @@
+"""Functions whose `for` loops tell the trace when they begin: their source is compiled again with
+calls around each loop.
+
+    for i in range(n):                  .loop0 = .loop(7, range, n)
+        s = s + x[i]                    for i in .loop0:
+    return s                                if .loop0.rebinds: (s,) = .loop0.values
+                                            s = s + x[i]
+                                        if .loop0.rebinds: (s,) = .loop0.results
+                                        return s
+
+Lines, variables of outer functions, `return` and `continue` mean what they mean in the source. A
+function is left as it is where the source is not at hand or is not what its code was made from."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import dis
+import inspect
+import linecache
+import os
+import tokenize
+import types
+from typing import Any, NamedTuple
+
+from rune_jit.capture.loops.liveness import live_names, loaded, stored
+from rune_jit.capture.loops.syntax import (
+    REFLECTIVE,
+    Loop,
+    Uses,
+    function_refusal,
+    loop_refusal,
+    make_loop,
+    uses_of,
+)
+
+ENTRY = ".loop"  # the global name of what loops call; no name that source can have
+
+
+class Source(NamedTuple):
+    """What is known of a function's code from its source."""
+
+    refusal: str | None  # why a loop of the program may not call it
+    uses: Uses
+    locals: frozenset[str]
+
+
+LOOPS: list[Loop] = []  # by index
+_codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
+_sources: dict[types.CodeType, Source] = {}
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+
+
+def with_loops(function: types.FunctionType) -> types.CodeType:
+    """The function's code with calls around its loops, or its code as it is."""
+    code = function.__code__
+    return _read(function) if any(map(_has_loop, _all_codes(code))) else code
+
+
+def source_of(function: types.FunctionType) -> Source | None:
+    """What is known of a function, or of what `with_loops` has made of it."""
+    _read(function)
+    return _sources.get(function.__code__)
+
+
+def _has_loop(code: types.CodeType) -> bool:
+    return any(x.opname == "FOR_ITER" for x in dis.get_instructions(code))
+
+
+def _read(function: types.FunctionType) -> types.CodeType:
+    code = function.__code__
+    if code not in _codes:
+        _codes[code] = code
+        with contextlib.suppress(*_UNREADABLE):
+            _codes[code] = _transformed(function)
+    return _codes[code]
+
+
+# What reading a source raises that is no function's.
+_UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
+
+
+def _transformed(function: types.FunctionType) -> types.CodeType:
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
+    if tree is None or not _is_same(code, _compiled(tree, code)):
+        return code
+    if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
+        return code
+    by_place: dict[tuple[str, int], Source] = {}
+    _Transformer(code.co_filename).visit_function(tree, by_place)
+    ast.fix_missing_locations(tree)
+    made = _compiled(tree, code)
+    if made.co_freevars != code.co_freevars:
+        return code
+    for old in _all_codes(code):
+        _note(old, by_place)
+    for new in _all_codes(made):
+        _note(new, by_place)
+        _codes[new] = new
+    return made
+
+
+def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
+    """The function's definition, at its lines and columns."""
+    indented = block[0][:1] in (" ", "\t")
+    text = ("if 1:\n" if indented else "") + "".join(block)
+    body: Any = ast.parse(text).body
+    if indented:
+        body = body[0].body
+    definition = body[0]
+    if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:
+        return None
+    ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
+    return definition
+
+
+def _compiled(definition: ast.FunctionDef, code: types.CodeType) -> types.CodeType:
+    """The code of the definition, with the variables of outer functions that `code` has."""
+    outer = ast.parse("def f(): pass").body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.args.args = [ast.arg(name) for name in code.co_freevars]
+    outer.body = [definition]
+    for x in (outer, *outer.args.args):
+        ast.copy_location(x, definition)
+    module = ast.Module([outer], [])
+    flags = code.co_flags & _FUTURE
+    made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    return _inner(_inner(made, "f"), code.co_name)
+
+
+def _inner(code: types.CodeType, name: str) -> types.CodeType:
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType) and x.co_name == name:
+            return x
+    raise ValueError(name)
+
+
+def _is_same(a: types.CodeType, b: types.CodeType) -> bool:
+    """Whether two codes do the same at the same lines."""
+    fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
+    if any(getattr(a, field) != getattr(b, field) for field in fields):
+        return False
+    if _instructions(a) != _instructions(b):
+        return False
+    return len(a.co_consts) == len(b.co_consts) and all(
+        _is_same(x, y)
+        if isinstance(x, types.CodeType) and isinstance(y, types.CodeType)
+        else type(x) is type(y) and repr(x) == repr(y)
+        for x, y in zip(a.co_consts, b.co_consts, strict=True)
+    )
+
+
+def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
+    """What code does. (Methods of what the module imports are called in another way, which the
+    source of a function alone does not tell.)"""
+    kept: list[dis.Instruction] = []
+    position: dict[int, int] = {}
+    for x in dis.get_instructions(code):
+        position[x.offset] = len(kept)
+        if x.opname not in _ONLY_FOR_CALLS:
+            kept.append(x)
+    result = []
+    for x in kept:
+        name = "LOAD_ATTR" if x.opname == "LOAD_METHOD" else x.opname
+        name = "CALL_FUNCTION" if name == "CALL_METHOD" else name
+        argument = x.argval
+        if x.opcode in _JUMPS:
+            argument = position.get(argument, argument)
+        elif isinstance(argument, types.CodeType):
+            argument = argument.co_name
+        result.append((name, repr(argument)))
+    return result
+
+
+_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+def _all_codes(code: types.CodeType) -> list[types.CodeType]:
+    inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
+    return [code, *(c for x in inner for c in _all_codes(x))]
+
+
+def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None:
+    source = by_place.get((code.co_name, code.co_firstlineno))
+    if source is not None:
+        _sources[code] = source
+
+
+class _Transformer:
+    """Puts calls around the loops of a function and of those in it."""
+
+    def __init__(self, filename: str) -> None:
+        self._file = os.path.basename(filename)
+
+    def visit_function(
+        self, function: ast.FunctionDef, by_place: dict[tuple[str, int], Source]
+    ) -> None:
+        lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
+        by_place[function.name, min(lines)] = Source(
+            function_refusal(function.body),
+            uses_of(function.body),
+            stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
+        )
+        inner = [x for s in function.body for x in ast.walk(s) if _is_scope(x)]
+        captured = loaded(inner) | stored(inner)
+        declared = frozenset(
+            name
+            for x in ast.walk(function)
+            if isinstance(x, (ast.Global, ast.Nonlocal))
+            for name in x.names
+        )
+        reads = loaded(function.body) & REFLECTIVE
+        reason = f"the function calls {', '.join(sorted(reads))}" if reads else None
+        live = live_names(function)
+        loops = {
+            loop: self._loop(loop, of_loop, reason or loop_refusal(loop, captured, declared))
+            for loop, of_loop in live.items()
+        }
+        for statement in function.body:
+            for x in ast.walk(statement):
+                if isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar":
+                    for loop in ast.walk(x):
+                        if isinstance(loop, ast.For) and loop in loops:
+                            why = loops[loop].refusal or "it is in a try or with statement"
+                            loops[loop] = loops[loop]._replace(refusal=why)
+        for of_loop in loops.values():
+            LOOPS[of_loop.number] = of_loop
+        function.body = self._block(function.body, loops, by_place)
+
+    def _loop(self, loop: ast.For, live: Any, refusal: str | None) -> Loop:
+        made = make_loop(len(LOOPS), f"{self._file}:{loop.lineno}", loop, live, refusal)
+        LOOPS.append(made)
+        return made
+
+    def _block(
+        self,
+        statements: list[ast.stmt],
+        loops: dict[ast.For, Loop],
+        by_place: dict[tuple[str, int], Source],
+    ) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for s in statements:
+            if isinstance(s, ast.FunctionDef):
+                self.visit_function(s, by_place)
+            elif not isinstance(s, (ast.AsyncFunctionDef, ast.ClassDef)):
+                for block in ("body", "orelse", "finalbody"):
+                    if getattr(s, block, None):
+                        setattr(s, block, self._block(getattr(s, block), loops, by_place))
+                for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+                    part.body = self._block(part.body, loops, by_place)
+            result += _around(s, loops[s]) if isinstance(s, ast.For) and s in loops else [s]
+        return result
+
+
+def _is_scope(x: ast.AST) -> bool:
+    return isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
+
+
+def _around(s: ast.For, loop: Loop) -> list[ast.stmt]:
+    """The loop with calls around it."""
+    given = [s.iter]
+    call = s.iter
+    if isinstance(call, ast.Call) and _is_range(call):
+        given = [call.func, *call.args]
+    begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
+    if loop.refusal:
+        s.iter = _at(s.iter, begin)
+        return [s]
+    name = f"{ENTRY}{loop.number}"
+    first = ast.Assign([ast.Name(name, ast.Store())], begin)
+    rebind = [_rebinding(name, "values", loop.carried)] if loop.carried else []
+    after = [_rebinding(name, "results", loop.results)] if loop.results else []
+    s.body = [_at(s.iter, x) for x in rebind] + s.body
+    location, s.iter = s.iter, _at(s.iter, ast.Name(name, ast.Load()))
+    return [_at(location, first), s, *(_at(location, x) for x in after)]
+
+
+def _is_range(call: ast.Call) -> bool:
+    is_plain = not call.keywords and not any(isinstance(x, ast.Starred) for x in call.args)
+    return is_plain and isinstance(call.func, ast.Name) and call.func.id == "range"
+
+
+def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:
+    """if loop.rebinds: names = loop.attribute"""
+
+    def of_loop(name: str) -> ast.expr:
+        return ast.Attribute(ast.Name(loop, ast.Load()), name, ast.Load())
+
+    targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+    return ast.If(of_loop("rebinds"), [ast.Assign([targets], of_loop(attribute))], [])
+
+
+def _at(place: ast.AST, made: Any) -> Any:
+    """A statement or expression that has been made, at the place of another."""
+    for x in ast.walk(made):
+        if "lineno" in x._attributes and not hasattr(x, "lineno"):
+            ast.copy_location(x, place)
+    return made

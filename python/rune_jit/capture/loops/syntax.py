@@ -1,0 +1,231 @@
+"""What can be said of a loop from its source alone: whether one run of its body can stand for all,
+and which names and attributes it reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rune_jit.capture.loops.liveness import Live, loaded, stored
+
+Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
+
+
+class Uses(NamedTuple):
+    """What statements read from outside of them."""
+
+    names: frozenset[str]
+    paths: frozenset[Path]  # attributes of names that are read, and are not called
+    calls: frozenset[Path]  # names, and attributes of names, that are called
+    methods: frozenset[str]  # names of methods that are called of other expressions
+
+
+class Loop(NamedTuple):
+    """A `for` loop of a function."""
+
+    number: int  # among all loops of all functions
+    where: str  # "file.py:12"
+    target: str | None  # the name that each iteration assigns, if it is one
+    assigned: frozenset[str]  # in the body
+    carried: tuple[str, ...]  # of these: read at the start of iterations
+    results: tuple[str, ...]  # of these and the target: read after the loop
+    # Names that the body assigns only by `name += ...`: arrays stay the same ones.
+    updated: frozenset[str]
+    written: frozenset[str]  # names of arrays that it seems to write to
+    uses: Uses
+    refusal: str | None  # why it is not one loop of the program
+
+
+_STATEMENTS = (
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Pass),
+    *(ast.Continue, ast.Assert),
+)
+_LEAVES = (ast.Return, ast.Break)  # statements that only a called function may have
+_NOT_EXPRESSIONS = {
+    ast.Lambda: "a lambda",
+    ast.Await: "await",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
+    ast.JoinedStr: "an f-string",
+}
+# Functions that see a function's variables.
+REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
+
+
+def function_refusal(body: Sequence[ast.stmt]) -> str | None:
+    """Why a function with this body may not be called from a loop of the program."""
+    return _refusal(body, (*_STATEMENTS, *_LEAVES))
+
+
+def loop_refusal(loop: ast.For, captured: frozenset[str], declared: frozenset[str]) -> str | None:
+    """Why one run of the loop's body cannot stand for all. `captured`: names of the function that
+    functions in it use; `declared`: that are global or nonlocal."""
+    if loop.orelse:
+        return "it has an else"
+    if any(isinstance(s, ast.Break) for s in _own(loop.body)):
+        return "it has a break"
+    assigned = stored([*loop.body, loop.target])
+    if names := stored(loop.body) & stored([loop.target]):
+        return f"it assigns its own variable {_listed(names)}"
+    if names := assigned & captured:
+        return f"a function in the function uses {_listed(names)}"
+    if names := assigned & declared:
+        return f"{_listed(names)} is no local variable"
+    if not isinstance(loop.target, (ast.Name, ast.Tuple, ast.List)):
+        return "it assigns to no name"
+    return _refusal(loop.body, _STATEMENTS)
+
+
+def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str | None) -> Loop:
+    assigned = stored(loop.body)
+    target = loop.target.id if isinstance(loop.target, ast.Name) else None
+    targets = stored([loop.target])
+    updated = {
+        s.target.id
+        for s in _within(loop.body)
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
+    }
+    others = {
+        x.id
+        for s in _within(loop.body)
+        for x in ast.walk(s)
+        if isinstance(x, ast.Name)
+        and isinstance(x.ctx, ast.Store)
+        and not (isinstance(s, ast.AugAssign) and x is s.target)
+        and not isinstance(s, (ast.If, ast.For, ast.While))
+    }
+    inner = {
+        name for s in _within(loop.body) if isinstance(s, ast.For) for name in stored([s.target])
+    }
+    return Loop(
+        number,
+        where,
+        target,
+        assigned,
+        tuple(sorted(assigned & live.at_start)),
+        tuple(sorted((assigned | targets) & live.after)),
+        frozenset(updated - others - inner),
+        _written(loop.body) - assigned,
+        uses_of(loop.body),
+        refusal,
+    )
+
+
+def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
+    """Names of whose items or slices some are assigned."""
+    names: set[str] = set()
+    for s in body:
+        for x in ast.walk(s):
+            if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
+                base: ast.expr = x
+                while isinstance(base, (ast.Subscript, ast.Attribute)):
+                    base = base.value
+                if isinstance(base, ast.Name):
+                    names.add(base.id)
+    return frozenset(names)
+
+
+def uses_of(statements: Sequence[ast.stmt]) -> Uses:
+    """What the statements read."""
+    paths: set[Path] = set()
+    calls: set[Path] = set()
+    methods: set[str] = set()
+    inner: set[ast.AST] = set()  # parts of paths
+    for statement in statements:
+        for x in ast.walk(statement):  # outer expressions come first
+            if isinstance(x, ast.Call):
+                path = _path(x.func)
+                if path:
+                    calls.add(path)
+                    inner |= set(ast.walk(x.func))
+                elif isinstance(x.func, ast.Attribute):
+                    methods.add(x.func.attr)
+                    inner.add(x.func)
+            elif isinstance(x, ast.Attribute) and x not in inner:
+                path = _path(x)
+                if path:
+                    paths.add(path)
+                    inner |= set(ast.walk(x))
+    return Uses(loaded(statements), frozenset(paths), frozenset(calls), frozenset(methods))
+
+
+def _path(x: ast.expr) -> Path | None:
+    names: list[str] = []
+    while isinstance(x, ast.Attribute):
+        names.append(x.attr)
+        x = x.value
+    return (x.id, *reversed(names)) if isinstance(x, ast.Name) else None
+
+
+def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
+    for s in _within(body):
+        if not isinstance(s, allowed):
+            own = isinstance(s, ast.Break) and s not in list(_own(body))
+            if not own:
+                return f"{_keyword(s)} (line {s.lineno})"
+        for x in _expressions(s):
+            reason = _refusal_of(x)
+            if reason:
+                return f"{reason} (line {s.lineno})"
+    return None
+
+
+def _refusal_of(x: ast.AST) -> str | None:
+    if type(x) in _NOT_EXPRESSIONS:
+        return _NOT_EXPRESSIONS[type(x)]
+    if isinstance(x, ast.Attribute) and not isinstance(x.ctx, ast.Load):
+        return f"it assigns to the attribute {x.attr}"
+    if isinstance(x, ast.Call) and not isinstance(x.func, (ast.Name, ast.Attribute)):
+        return "it calls the value of an expression"
+    if isinstance(x, ast.Compare):
+        for op, right in zip(x.ops, x.comparators, strict=True):
+            if isinstance(op, (ast.Is, ast.IsNot)) and not isinstance(right, ast.Constant):
+                return "it compares by `is`"
+    return None
+
+
+def _keyword(s: ast.stmt) -> str:
+    return {
+        ast.FunctionDef: "it defines a function",
+        ast.ClassDef: "it defines a class",
+        ast.Return: "it has a return",
+    }.get(type(s), f"it has a {type(s).__name__.lower()} statement")
+
+
+def _within(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements, those in others too; not those of functions."""
+    for s in body:
+        yield s
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            yield from _within(getattr(s, block, ()))
+        for handler in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+            yield from _within(handler.body)
+
+
+def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The same, but for the bodies of loops in them, where a break is the inner loop's."""
+    for s in body:
+        yield s
+        if isinstance(s, (ast.For, ast.While)):
+            yield from _own(s.orelse)
+        elif isinstance(s, ast.If):
+            yield from _own(s.body)
+            yield from _own(s.orelse)
+
+
+def _expressions(s: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement, but for those of statements in it."""
+    open_: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(s) if not isinstance(child, ast.stmt)
+    ]
+    while open_:
+        x = open_.pop()
+        yield x
+        open_ += [c for c in ast.iter_child_nodes(x) if not isinstance(c, ast.stmt)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,182 @@
+"""Which loops of a traced function are loops of the program, and what the bodies that are being
+traced have written (capture/rolling.py traces them)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.storage import Storage
+
+if TYPE_CHECKING:
+    from rune_jit.tracing.trace import Trace
+
+
+class LoopRefused(BaseException):
+    """A loop turns out to be none of the program while its body is traced: the trace begins again
+    without it. (No Exception: the traced function must not handle it.)"""
+
+
+class Peeled(NamedTuple):
+    """How many iterations run before and behind the loop of the program."""
+
+    first: int = 0
+    last: int = 0
+
+
+# What is tried for a loop whose body needs to know whether an iteration is the first or last one.
+_PEELS = (Peeled(0, 0), Peeled(1, 0), Peeled(1, 1))
+# How often a trace begins again before it takes all loops for refused.
+_MOST_ATTEMPTS = 40
+
+
+class LoopPlans:
+    """What the attempts at one trace have found out about its loops, by the loops' numbers."""
+
+    def __init__(self, is_on: bool = True) -> None:
+        self.is_on = is_on
+        self._refused: dict[int, str] = {}  # why
+        self._peels: dict[int, int] = {}  # positions in _PEELS
+        self._attempts = 0
+        self._all_refused: str | None = None
+        self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
+
+    def refusal(self, loop: int) -> str | None:
+        return self._refused.get(loop) or self._all_refused
+
+    def peeled(self, loop: int) -> Peeled:
+        return _PEELS[self._peels.get(loop, 0)]
+
+    def refuse(self, loop: int, why: str) -> None:
+        self._refused.setdefault(loop, why.partition("\n")[0])
+
+    def refuse_all(self, why: str) -> None:
+        self._all_refused = why.partition("\n")[0]
+
+    def peel_more(self, loop: int) -> bool:
+        """Whether there is another way to peel iterations, which is tried next."""
+        now = self._peels.get(loop, 0) + 1
+        if now >= len(_PEELS):
+            return False
+        self._peels[loop] = now
+        return True
+
+    def lines(self) -> list[str]:
+        """How the loops run, a line each."""
+        return [f"loop at {where} {how}" for where, how in self.report.values()]
+
+    def next_attempt(self) -> None:
+        self.report.clear()
+        self._attempts += 1
+        if self._attempts >= _MOST_ATTEMPTS:
+            self.refuse_all("too many loops have been refused")
+
+
+class _Saved(NamedTuple):
+    """What a storage was before the body wrote to it."""
+
+    storage: Storage
+    fields: dict[str, Any]
+
+
+class Body:
+    """The body of a loop that is being traced: what it has written to arrays that are older than
+    the loop."""
+
+    def __init__(self, loop: int, counter: Any) -> None:
+        self.loop = loop
+        self.counter = counter
+        self.oldest = Storage.serials  # storages that were made later are the body's own
+        self._began = Storage.serials  # when the body was traced before
+        self.given: list[Storage] = []  # of names that the body carries, at its start
+        self._written: dict[int, _Saved] = {}
+
+    def is_older(self, storage: Storage) -> bool:
+        """Whether the storage is not made by the body. (One that stands for a captured array may be
+        met here for the first time.)"""
+        return storage.serial <= self.oldest or storage.captured is not None
+
+    def before_write(self, storage: Storage) -> None:
+        is_given = any(storage is given for given in self.given)
+        if (is_given or self.is_older(storage)) and id(storage) not in self._written:
+            fields = {k: v for k, v in vars(storage).items() if k not in ("version", "serial")}
+            self._written[id(storage)] = _Saved(storage, fields)
+
+    @property
+    def written(self) -> list[Storage]:
+        """What is older than the loop and has been written to."""
+        found = [saved.storage for saved in self._written.values()]
+        return [storage for storage in found if self.is_older(storage)]
+
+    def has_written(self, storage: Storage) -> bool:
+        return id(storage) in self._written
+
+    def forget_own(self, hints: dict[int, list[Storage]]) -> None:
+        """Takes storages that this trace of the body has made out of the hints."""
+        for loop, storages in hints.items():
+            hints[loop] = [s for s in storages if s.serial <= self._began]
+
+    def restore(self) -> None:
+        """Makes the storages what they were. (Their versions go on: views have cached values.)"""
+        for storage, fields in self._written.values():
+            for name in vars(storage).keys() - fields.keys() - {"version", "serial"}:
+                delattr(storage, name)
+            vars(storage).update(fields)
+            storage.version += 1
+        self._written.clear()
+
+
+class Loops:
+    """The loops of one trace."""
+
+    def __init__(self, plans: LoopPlans) -> None:
+        self.plans = plans
+        self.open: list[Body] = []  # bodies that are being traced, outer ones first
+        self.rolled = 0  # loops that have become loops of the program
+        self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
+
+    def before_write(self, storage: Storage) -> None:
+        """Called before a storage is written to."""
+        for body in self.open:
+            body.before_write(storage)
+
+    def before_known_write(self, trace: Trace, storage: Storage) -> None:
+        """Called before NumPy writes to an array that is known: if a body does that to an older
+        array, it is a value from now on."""
+        if any(body.is_older(storage) for body in self.open):
+            self.before_write(storage)
+            storage.current(trace)
+            storage.array = None
+            storage.version += 1
+
+    def after_known_write(self, storage: Storage) -> None:
+        """Called when NumPy may have written to an array that is known."""
+        if any(body.is_older(storage) for body in self.open):
+            self.fail("its body writes known numbers to an array")
+
+    def fail(self, why: str) -> None:
+        """Refuses the innermost loop that is being traced. Raises LoopRefused."""
+        self.plans.refuse(self.open[-1].loop, why)
+        raise LoopRefused
+
+    def refuse(self, why: str) -> None:
+        """Refuses the innermost loop that is being traced, if there is one."""
+        if self.open:
+            self.fail(why)
+
+    def begin_again(self, error: BaseException) -> bool:
+        """Whether the trace, which has raised an error, begins again because of its loops."""
+        plans = self.plans
+        if self.open:
+            loop, why = self.open[-1].loop, str(error) or type(error).__name__
+            of_sizes = isinstance(error, (UnsupportedOpError, IndexError))
+            if plans.refusal(loop) is None and not (of_sizes and plans.peel_more(loop)):
+                plans.refuse(loop, why)
+        elif isinstance(error, LoopRefused):
+            pass
+        elif self.rolled:
+            plans.refuse_all(f"what follows needs to know it: {error}")
+        else:
+            return False
+        plans.next_attempt()
+        return True

@@ -1,0 +1,60 @@
+"""Random functions with loops give NumPy's results; most of their loops are the compiled one's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from loops import loop_program
+
+import rune_jit
+
+# Floats beyond this are not all exact.
+_LARGE = 2.0**50
+
+
+def _is_same(actual: Any, expected: Any) -> bool:
+    if type(actual) is not type(expected):
+        return False
+    if not isinstance(expected, (np.ndarray, np.generic)):
+        return bool(actual == expected)
+    same_type = actual.dtype == expected.dtype and actual.shape == expected.shape
+    return same_type and np.array_equal(actual, expected)
+
+
+def _is_exact(x: Any) -> bool:
+    x = np.asarray(x)
+    return x.dtype.kind != "f" or bool(np.all(np.abs(x) < _LARGE))
+
+
+def check(seed: int, device: str) -> tuple[int, int] | None:
+    """How many loops the program of a seed has, and how many became loops of the compiled one; None
+    if it has no results to compare. Raises AssertionError if they differ from NumPy's."""
+    program = loop_program(seed)
+    function = program.function()
+    wanted, found = program.arguments(), program.arguments()
+    jitted = rune_jit.jit(function, device=device)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        try:
+            expected = function(*wanted)
+        except (IndexError, ValueError, OverflowError, TypeError):
+            return None
+        if not all(map(_is_exact, (*expected, *wanted))):
+            return None
+        actual = jitted(*found)
+    text = f"seed {seed}\n{program.source}\n{jitted.explain()}"
+    for a, e in zip((*actual, *found), (*expected, *wanted), strict=True):
+        assert _is_same(a, e), f"{a!r} instead of {e!r}\n{text}"
+    lines = jitted.explain().splitlines()
+    loops = [line for line in lines if line.startswith("  loop at")]
+    return len(loops), sum("is a loop of the program" in line for line in loops)
+
+
+@pytest.mark.parametrize("device", ("cpu", "interpreter"))
+def test_loop_programs(device: str, full: bool) -> None:
+    counts = [check(seed, device) for seed in range(50_000 if full else 200)]
+    loops, rolled = (sum(c[i] for c in counts if c) for i in (0, 1))
+    assert counts.count(None) < len(counts) / 4
+    assert rolled > loops / 3, (rolled, loops)

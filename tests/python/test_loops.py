@@ -1,0 +1,471 @@
+"""Loops of the traced function that become loops of the program, and those that do not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+from loop_programs import PROGRAMS
+
+import rune_jit
+from rune_jit.capture.loops.source import with_loops
+
+_ROLLED = "is a loop of the program"
+
+
+def both(function: Callable[..., Any], *args: Any, ulps: float = 0) -> list[str]:
+    """Compares a function's results, and what it writes to its arguments, with NumPy's; how its
+    loops run, by explain()."""
+    wanted, found = ([np.copy(x) if isinstance(x, np.ndarray) else x for x in args] for _ in "ab")
+    jitted = rune_jit.jit(function)
+    with np.errstate(all="ignore"):
+        expected = function(*wanted)
+        for _ in range(2):
+            again = [np.copy(x) if isinstance(x, np.ndarray) else x for x in args]
+            actual = jitted(*again)
+            assert_same(actual, expected, ulps=ulps, scaled=True)
+            assert_same(again, wanted, ulps=ulps, scaled=True)
+    del found
+    return [line.strip() for line in jitted.explain().splitlines()[1:]]
+
+
+def rolled(function: Callable[..., Any], *args: Any, ulps: float = 0) -> None:
+    """The same, and all loops are loops of the program."""
+    lines = both(function, *args, ulps=ulps)
+    assert lines and all(line.endswith(_ROLLED) for line in lines), lines
+
+
+def refused(reason: str, function: Callable[..., Any], *args: Any) -> None:
+    """The same, and a loop runs all iterations, for this reason."""
+    lines = both(function, *args)
+    assert any(reason in line for line in lines), lines
+
+
+@pytest.mark.parametrize("n", (0, 1, 2, 3, 4, 5, 8, 13))
+@pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=[f.__name__ for f, _ in PROGRAMS])
+def test_programs(number: int, n: int) -> None:
+    function, make = PROGRAMS[number]
+    args = make(np.random.default_rng(n), n)
+    try:
+        with np.errstate(all="ignore"):
+            function(*(x.copy() for x in args))
+    except (IndexError, ValueError, UnboundLocalError):
+        pytest.skip("NumPy refuses arrays of this size")
+    both(function, *args, ulps=64)
+
+
+def x(n: int = 9, dtype: Any = np.float64) -> np.ndarray:
+    return np.arange(1, n + 1).astype(dtype)
+
+
+# What is carried.
+
+
+def test_numbers_are_carried() -> None:
+    def f(x):
+        s, c, last = 0.0, np.float32(1), True
+        for i in range(x.shape[0]):
+            s = s + x[i]
+            c = c * np.float32(0.5)
+            last = x[i] > 3
+        return s, c, last
+
+    rolled(f, x())
+
+
+def test_a_python_float_stays_one() -> None:
+    def f(x):
+        factor = 1.0
+        for i in range(x.shape[0]):
+            factor *= 0.5
+            x[i] *= factor
+        return x, factor
+
+    rolled(f, x())
+    rolled(f, x(dtype=np.float32))
+
+
+def test_a_python_integer_of_unknown_size_is_not_carried() -> None:
+    def f(x):
+        k = 1
+        for i in range(x.shape[0]):
+            k = k * 1000 + i
+            x[i] += k % 7
+        return x, k
+
+    refused("k is a Python integer of unknown size", f, x(30))
+
+
+def test_arrays_are_written_through_views() -> None:
+    def f(x):
+        half, flat = x[::2], x[1:].reshape(-1)
+        for i in range(half.shape[0]):
+            half[i] += flat[i]
+            flat[-1 - i] *= 2
+        return half.sum()
+
+    rolled(f, x(12))
+
+
+def test_an_array_from_outside_is_written() -> None:
+    held = np.zeros(8)
+
+    def f(x):
+        for i in range(8):
+            held[i] = held[i] + x[i]
+        return held * 2
+
+    jitted = rune_jit.jit(f)
+    for count in (1, 2, 3):
+        np.testing.assert_array_equal(jitted(x(8)), count * 2 * x(8))
+        np.testing.assert_array_equal(held, count * x(8))
+    assert _ROLLED in jitted.explain()
+
+
+def test_names_that_exchange_arrays() -> None:
+    def f(x):
+        a, b = x, x * 2
+        for i in range(6):
+            a, b = b, a + b * i
+        a[0] = -1
+        return a, b, x
+
+    rolled(f, x())
+
+    def g(x, y):
+        for i in range(6):
+            x, y = y, x
+            x[i] = i
+        return x, y
+
+    both(g, x(), x() * 2)
+
+
+def test_views_of_what_is_written_are_not_values() -> None:
+    def f(x):
+        row = x[0]
+        for i in range(5):
+            x[i] = x[i] + row
+            row = x[i]
+        return x, row
+
+    both(f, np.ones((5, 3)))
+
+
+def test_the_counter_and_other_names_after_the_loop() -> None:
+    def f(x):
+        for i in range(1, x.shape[0], 2):
+            t = x[i] * 2
+            row = x + i
+        return i, t, row
+
+    rolled(f, x())
+
+
+# What loops may do.
+
+
+def test_nested_and_triangular_loops() -> None:
+    def f(a):
+        for i in range(a.shape[0]):
+            for j in range(i, -1, -1):
+                for k in range(j + 1, a.shape[0], 2):
+                    a[i, j] += a[k, j] * a[i, k]
+        return a
+
+    rolled(f, np.arange(36.0).reshape(6, 6) % 5)
+
+
+def test_rows() -> None:
+    def f(a, v):
+        s = np.zeros(a.shape[1])
+        for row in a:
+            s += row * v
+            row[0] = 0
+        t = 0.0
+        for e in v:
+            t = t + e
+        return s, t
+
+    rolled(f, np.arange(20.0).reshape(5, 4), x(4))
+
+
+def test_called_functions() -> None:
+    def inner(a, k):
+        total = np.float64(0)
+        for j in range(a.shape[0]):
+            total = total + a[j] * k
+        a[k] = total
+        return total
+
+    def f(x):
+        s = np.float64(1)
+        for i in range(x.shape[0]):
+            s = s + inner(x, i)
+        return s
+
+    rolled(f, x())
+
+
+def test_loops_in_called_functions_and_closures() -> None:
+    weight = np.float64(0.5)
+
+    def inner(a):
+        for i in range(1, a.shape[0]):
+            a[i] += weight * a[i - 1]
+        return a
+
+    rolled(lambda x: inner(x) * 2, x())
+
+
+def test_the_first_and_last_iterations_may_differ() -> None:
+    def f(x):
+        y = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            if i == 0 or i == x.shape[0] - 1:
+                y[i] = x[i]
+            else:
+                y[i] = x[i - 1] + x[i + 1]
+        return y
+
+    rolled(f, x())
+
+
+def test_continue_and_conditions_that_are_known() -> None:
+    def f(x, how):
+        for i in range(x.shape[0]):
+            if how == "twice":
+                x[i] *= 2
+                continue
+            x[i] = 0
+        return x
+
+    rolled(f, x(), "twice")
+    rolled(f, x(), "not")
+
+
+def test_loops_in_loops_that_run_all_iterations() -> None:
+    def f(x):
+        for axis in range(4):
+            if axis % 2:
+                for i in range(x.shape[0]):
+                    x[i] = x[i] + axis
+        return x
+
+    assert both(f, x())
+
+
+def test_large_counts_compile_at_once() -> None:
+    def f(x):
+        s = np.float64(0)
+        for i in range(100_000):
+            s = s * 0.5 + x[i % 1] * i
+        return s
+
+    both(f, x())
+
+
+# What they may not.
+
+
+def test_lists_and_objects_see_every_iteration() -> None:
+    def appends(x):
+        found = []
+        for i in range(6):
+            found.append(x[i] * 2)
+        return found
+
+    def counts(x):
+        seen = {"count": 0}
+        for i in range(6):
+            x[i] = 0
+            seen["count"] += 1
+        return x * seen["count"]
+
+    def grows(x):
+        rows = [x]
+        for i in range(6):
+            rows += [x[i]]
+        return len(rows)
+
+    refused("it calls the method append", appends, x())
+    refused("it changes a dict", counts, x())
+    both(grows, x())
+
+
+def test_branches_on_values_run_at_each_iteration() -> None:
+    def f(x):
+        for i in range(x.shape[0]):
+            if x[i] > 3:
+                x[i] = 0
+        return x
+
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(x()), f(x()))
+
+
+def test_errors_are_pythons() -> None:
+    def divides(x):
+        s = 1.0
+        for i in range(6):
+            s = 1 / i
+            x[i] = s
+        return x
+
+    def out_of_bounds(x):
+        for i in range(x.shape[0] + 1):
+            x[i] = 0
+
+    def handled(x):
+        try:
+            for i in range(x.shape[0] + 3):
+                x[i] = i
+        except IndexError:
+            return x
+        return -x
+
+    for function, error in ((divides, ZeroDivisionError), (out_of_bounds, IndexError)):
+        with pytest.raises(error):
+            rune_jit.jit(function)(x())
+    both(handled, x())
+
+    def overflows(x):
+        for i in range(x.shape[0]):
+            x[i] = i * 2
+        return x
+
+    with pytest.raises(OverflowError):
+        rune_jit.jit(overflows)(x(200, np.int8))
+
+
+def test_functions_with_effects_are_not_called_once() -> None:
+    calls = []
+
+    def noted(a):
+        calls.append(1)
+        return a * 2
+
+    def f(x):
+        for i in range(6):
+            x[i] = noted(x[i])
+        return x
+
+    np.testing.assert_array_equal(rune_jit.jit(f)(x()), f(x()))
+    assert len(calls) == 12
+
+
+def test_names_that_functions_in_the_function_use() -> None:
+    def f(x):
+        k = np.float64(1)
+
+        def now():
+            return k
+
+        for i in range(6):
+            k = k + x[i]
+        return now()
+
+    refused("a function in the function uses k", f, x())
+
+
+def test_locals_are_seen() -> None:
+    def f(x):
+        for i in range(6):
+            x[i] = i
+        return x, sorted(locals())
+
+    refused("the function calls locals", f, x())
+
+
+def test_what_follows_needs_to_know_a_number() -> None:
+    def f(x):
+        n = np.int64(0)
+        for _i in range(5):
+            n = n + 1
+        return x[: int(n)]
+
+    both(f, x())
+
+
+def test_break_and_else_and_return() -> None:
+    def breaks(x, k):
+        for i in range(x.shape[0]):
+            if i == k:
+                break
+            x[i] = 0
+        else:
+            x[0] = 7
+        return x
+
+    def returns(x):
+        for i in range(x.shape[0]):
+            x[i] = 0
+            if i == 3:
+                return x
+        return -x
+
+    both(breaks, x(), 4)
+    both(breaks, x(), 40)
+    refused("it has a return", returns, x())
+
+
+# Source.
+
+
+def test_code_without_source_runs_all_iterations() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    for i in range(6):\n        x[i] = i\n    return x\n", names)
+    assert both(names["f"], x()) == []
+
+
+def test_methods_decorators_and_defaults_keep_their_meaning() -> None:
+    def doubled(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return 2 * function(*args, **kwargs)
+
+        return wrapper
+
+    class Model:
+        rate = 0.5
+
+        @doubled
+        def run(self, x, *, scale=3.0, steps: int = 7):
+            rate = self.rate
+            for _i in range(steps):
+                x = x * rate + scale
+            return x
+
+    jitted = rune_jit.jit(Model().run)
+    np.testing.assert_array_equal(jitted(x()), Model().run(x()))
+    np.testing.assert_array_equal(jitted(x(), steps=9), Model().run(x(), steps=9))
+    assert _ROLLED in jitted.explain()
+
+
+def test_lines_of_errors_are_the_sources() -> None:
+    def f(x):
+        for i in range(6):
+            x[i] = 0
+            np.add(x, np.ones(4))
+
+    with pytest.raises(ValueError, match="broadcast") as raised:
+        rune_jit.jit(f)(x())
+    lines = [entry.lineno for entry in raised.traceback if entry.path.name == "test_loops.py"]
+    assert lines[-1] == f.__code__.co_firstlineno + 2  # pytest counts from 0
+
+
+def test_code_that_is_not_its_source_is_left_alone() -> None:
+    def f(x):
+        for i in range(6):
+            x[i] = i
+        return x
+
+    assert with_loops(f) is not f.__code__
+    changed = f.__code__.replace(co_consts=(None, 7))
+    g = type(f)(changed, f.__globals__)
+    assert with_loops(g) is g.__code__
+    np.testing.assert_array_equal(rune_jit.jit(g)(x()), g(x()))
