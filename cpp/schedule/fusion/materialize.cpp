@@ -7,6 +7,7 @@
 #include "schedule/analysis/cost.h"
 #include "schedule/fusion/cat_parts.h"
 #include "schedule/fusion/split_kernels.h"
+#include "schedule/mapping/packing.h"
 
 namespace rune::schedule {
 
@@ -41,6 +42,7 @@ class Materializer {
         caps_(caps),
         operations_(tree_operations(caps, graph, required)),
         moved_(find_moved()),
+        widened_(find_widened_operands()),
         uses_(graph, std::move(required), std::move(by_parts)) {}
 
   // A value found cheaper to store may already have been followed through by the uses of values
@@ -199,7 +201,8 @@ class Materializer {
       const graph::Node& node = graph_.nodes[id];
       operations[id] = operations_now(id, operations);
       const double elements = static_cast<double>(max_elements(node.shape()));
-      if (uses_.is_materialized(id) || operations[id] == 0 || uses_.evaluated(id) <= elements)
+      if (uses_.is_materialized(id) || operations[id] == 0 || widened_[id] ||
+          uses_.evaluated(id) <= elements)
         continue;
       const double recompute =
           operations_ns(caps_, (uses_.evaluated(id) - elements) * operations[id], node.dtype());
@@ -242,6 +245,32 @@ class Materializer {
     return result;
   }
 
+  // By node: whether it widens narrow floats for contractions alone that read the narrow elements:
+  // on a grid those that multiply them in matrix units or threads, on cores those that pack their
+  // operands, and so widen each element once. An array of the wide elements would only cost time.
+  std::vector<bool> find_widened_operands() const {
+    std::vector<bool> only_contracted(graph_.size(), true), is_used(graph_.size(), false);
+    std::vector<bool> result(graph_.size(), false);
+    for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
+      const graph::Node& node = graph_.nodes[id];
+      const bool moves = node.kind() != NodeKind::Sink && is_computed(node) && moves_only(node);
+      const bool feeds = reads_narrow(node) || (moves && is_used[id] && only_contracted[id]);
+      for (const Value input : node.inputs) {
+        is_used[input.id] = true;
+        only_contracted[input.id] = only_contracted[input.id] && feeds;
+      }
+      result[id] = node.kind() == NodeKind::Cast && is_used[id] && only_contracted[id] &&
+                   node.dtype() == DType::Float32 && size_of(graph_[node.inputs[0]].dtype()) == 2 &&
+                   is_float(graph_[node.inputs[0]].dtype());
+    }
+    return result;
+  }
+
+  bool reads_narrow(const graph::Node& node) const {
+    return node.kind() == NodeKind::Contract &&
+           (caps_.model == ExecutionModel::Grid || packs_widened(graph_, caps_, node));
+  }
+
   // Whether rather the value that it is moved from, of about as many elements, is stored.
   bool is_moved(Value v) const {
     const uint32_t from = moved_[v.id];
@@ -259,7 +288,7 @@ class Materializer {
   bool cheaper_to_store(const Uses::Reached& reached) const {
     const Value v = reached.value;
     const double operations = operations_[v.id];
-    if (operations == 0 || is_moved(v)) return false;
+    if (operations == 0 || is_moved(v) || widened_[v.id]) return false;
     const graph::Node& node = graph_[v];
     const double elements = static_cast<double>(max_elements(node.shape()));
     double total = 0;
@@ -274,6 +303,7 @@ class Materializer {
   const Capabilities& caps_;
   const std::vector<double> operations_;
   const std::vector<uint32_t> moved_;
+  const std::vector<bool> widened_;
   std::vector<uint32_t> above_;
   std::vector<uint32_t> stored_by_cost_;  // materialized for this reason
   Uses uses_;

@@ -18,6 +18,8 @@ constexpr int64_t kOtherRegisters = 4;
 // Smaller contractions run from cache as they are.
 constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32;
+// Of operands that are widened: those that are not copied are widened anew for each use.
+constexpr double kLeastWidened = 1 << 15;
 // Columns of a workgroup for which copying the rows takes a few percent of the time.
 constexpr int64_t kColumnsPerGroup = 256;
 constexpr int64_t kGroupsPerCore = 2;
@@ -92,6 +94,12 @@ class Packer {
     return operand.position.coefficient_of(static_cast<uint32_t>(axis));
   }
 
+  // Whether the kernel widens the operand's elements, one by one.
+  bool is_widened(const Operand& operand) const {
+    return graph_[operand.value].kind() == graph::NodeKind::Cast &&
+           std::find(kernel_.ops.begin(), kernel_.ops.end(), operand.value) != kernel_.ops.end();
+  }
+
   // Columns: the axis along which results are adjacent, or any axis that one operand alone has.
   bool choose_axes() {
     int column_operand = -1;
@@ -136,7 +144,8 @@ class Packer {
         static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(reduced);
     if (around_)
       for (const int64_t axis : others_) multiplies *= static_cast<double>(extent(axis));
-    if (multiplies < kLeastMultiplies) return false;
+    if (multiplies < (is_widened(rows_) || is_widened(columns_) ? kLeastWidened : kLeastMultiplies))
+      return false;
     if (around_) {
       row_group_ = around_->iter.tiles[rows_.axis].front();
       row_block_ = around_->iter.tiles[rows_.axis].back();
@@ -318,6 +327,37 @@ bool contracts_unpacked(const Kernel& phase) {
   double multiplies = 1;
   for (const Axis& axis : phase.iter.axes) multiplies *= static_cast<double>(axis.extent());
   return multiplies >= kLeastMultiplies;
+}
+
+bool packs_widened(const Graph& graph, const Capabilities& caps, const graph::Node& contraction) {
+  const auto& pairs = *contraction.as<graph::Contract>();
+  const int64_t lanes = caps.lanes(contraction.dtype());
+  // Either operand may be that of the rows.
+  const int64_t least = 2 * std::max(register_tile_rows(caps), kColumnVectors * lanes);
+  if (lanes < 2 || pairs.contract.size() != 1) return false;
+  double multiplies = 1;
+  for (size_t side = 0; side < 2; ++side) {
+    const Shape& shape = graph[contraction.inputs[side]].shape();
+    int64_t longest = 0;
+    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
+      if (!shape[d].is_constant()) return false;
+      const auto is_this = [&](const std::pair<int64_t, int64_t>& pair) {
+        return (side == 0 ? pair.first : pair.second) == d;
+      };
+      if (std::any_of(pairs.batch.begin(), pairs.batch.end(), is_this)) continue;
+      const int64_t extent = shape[d].constant();
+      if (!is_this(pairs.contract[0])) {
+        longest = std::max(longest, extent);
+      } else if (extent < kLeastReduced) {
+        return false;
+      } else if (side == 0) {
+        multiplies *= static_cast<double>(extent);
+      }
+    }
+    if (longest < least) return false;
+    multiplies *= static_cast<double>(longest);
+  }
+  return multiplies >= kLeastWidened;
 }
 
 int64_t register_tile_rows(const Capabilities& caps) {
