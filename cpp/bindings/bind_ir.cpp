@@ -8,6 +8,14 @@ namespace rune::bindings {
 
 namespace {
 
+// The variables that the graph's nodes declare.
+std::vector<SymVar> variables(const graph::Graph& graph) {
+  std::vector<SymVar> result;
+  for (const graph::Node& node : graph.nodes)
+    if (const SymVar* variable = graph::declared_variable(node)) result.push_back(*variable);
+  return result;
+}
+
 std::vector<std::string> node_kinds() {
   std::vector<std::string> names;
   for (int kind = 0; kind < graph::kNumNodeKinds; ++kind)
@@ -27,7 +35,7 @@ uint32_t add(graph::Builder& b, const std::string& operation, const std::vector<
   if (!dtype.is_none()) declared.dtype = to_dtype(dtype);
   declared.shape = to_shape(shape);
   return b
-      .add(graph::parse_payload(operation, b.graph().symbolic_vars()), std::move(inputs), declared)
+      .add(graph::parse_payload(operation, variables(b.graph())), std::move(inputs), declared)
       .id;
 }
 
@@ -63,11 +71,11 @@ void bind_ir(py::module_& m) {
       .def(
           "size",
           [](const graph::Builder& b, uint32_t id) {
-            const auto* define = b.graph().nodes.at(id).as<graph::Define_Var>();
-            RUNE_CHECK(define, "%", id, " is no define_var");
-            return to_python(Dim(define->var));
+            const SymVar* variable = graph::declared_variable(b.graph().nodes.at(id));
+            RUNE_CHECK(variable, "%", id, " declares no variable");
+            return to_python(Dim(*variable));
           },
-          py::arg("define_var"), "The size that is the value of a define_var.")
+          py::arg("number"), "The size that is the value of a define_var or loop_counter.")
       .def("finish", &finish, py::arg("outputs"), "The graph that returns these nodes.");
 }
 

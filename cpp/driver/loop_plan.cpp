@@ -23,7 +23,8 @@ using Nodes = std::set<uint32_t>;
 
 class Planner {
  public:
-  explicit Planner(const Graph& nest) : graph_(nest), tree_(nest), users_(nest.size()) {
+  explicit Planner(const Graph& nest)
+      : graph_(nest), tree_(nest), users_(nest.size()), variables_(nest.symbolic_vars()) {
     for (uint32_t id = 0; id < nest.size(); ++id)
       for (const Value v : nest.nodes[id].inputs) users_[v.id].push_back(id);
   }
@@ -171,8 +172,9 @@ class Planner {
     }
     graph::Builder builder;
     std::map<std::string, Value> variables;
-    for (const SymVar& counter : counters_)
-      variables[counter.name] = builder.add(graph::Define_Var{counter}, {});
+    for (const auto* known : {&variables_, &counters_})
+      for (const SymVar& variable : *known)
+        variables[variable.name] = builder.add(graph::Define_Var{variable}, {});
     std::map<Value, Value> map;
     for (const uint32_t id : needed) {
       const Value v{id};
@@ -183,8 +185,8 @@ class Planner {
         map[v] = builder.placeholder(node.dtype(), node.shape());
         continue;
       }
-      if (const auto* counter = node.as<graph::Loop_Counter>()) {
-        map[v] = variables.at(counter->var.name);
+      if (const SymVar* variable = graph::declared_variable(node)) {
+        map[v] = variables.at(variable->name);
         continue;
       }
       RUNE_CHECK(is_pure(node),
@@ -421,6 +423,7 @@ class Planner {
   std::vector<std::vector<uint32_t>> users_;  // by node
   LoopPlan plan_;
   std::vector<Statement>* statements_ = nullptr;  // to which the next one is added
+  const std::vector<SymVar> variables_;           // of the program
   std::vector<SymVar> counters_;                  // of the loops around it
   std::vector<std::optional<Value>> held_;        // by cell: the value that it holds now
   std::map<Value, size_t> cells_;                 // the last cell of each value

@@ -21,12 +21,21 @@ using schedule::Value;
 class LoopsLowerer {
  public:
   LoopsLowerer(const State& state, LoopPlan plan)
-      : plan_(std::move(plan)), caps_(*state.capabilities), device_(state.device) {
+      : plan_(std::move(plan)),
+        caps_(*state.capabilities),
+        device_(state.device),
+        variables_(state.schedule.graph.symbolic_vars()) {
     caps_.num_cores = 1;
+    if (caps_.model == ExecutionModel::Cores) return;
+    // One thread of a grid.
+    caps_.model = ExecutionModel::Cores;
+    caps_.vector_bits = 0;
+    caps_.matrix_ops.clear();
   }
 
   lower::Kernel run(const std::string& name, size_t num_inputs) {
     for (Statement& statement : plan_.statements) compile(statement);
+    for (const SymVar& variable : variables_) counters_[variable.name] = b_.define_var(variable);
     define_memory(num_inputs);
     for (const Statement& statement : plan_.statements) emit(statement);
     lower::Kernel kernel = b_.take();
@@ -255,11 +264,13 @@ class LoopsLowerer {
   LoopPlan plan_;
   Capabilities caps_;  // of one core
   const std::string device_;
+  const std::vector<SymVar> variables_;  // of the program
   lower::Builder b_;
   std::vector<Var> cells_;
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
-  std::map<std::string, Var> counters_;   // of the loops that are open
+  // By name: the variables of the program, and the counters of the loops that are open.
+  std::map<std::string, Var> counters_;
 };
 
 }  // namespace

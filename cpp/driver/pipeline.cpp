@@ -78,9 +78,9 @@ const std::string& device_of(const State& s) {
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
+    {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"form_loops", kSource, kSource,
      [](State& s) { s.graph = graph::form_loops(s.graph, *s.capabilities); }},
-    {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"functionalize", kSource, kSource,
      [](State& s) { s.graph = graph::functionalize(s.graph, device_of(s)); }},
     {"place_on_devices", kSource, kSource,

@@ -480,9 +480,9 @@ class NodeBuilder:
         """
         The graph that returns these nodes.
         """
-    def size(self, define_var: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
+    def size(self, number: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
         """
-        The size that is the value of a define_var.
+        The size that is the value of a define_var or loop_counter.
         """
     def type_of(
         self, arg0: typing.SupportsInt | typing.SupportsIndex

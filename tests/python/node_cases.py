@@ -781,6 +781,42 @@ def case_define_var_bound_only(g: Graph) -> Expected:
     return [(g.node("binop", "mul", g.node("bind", n, value=3), g.input(x)), np.int64(15))]
 
 
+def case_loop_counter_and_carry(g: Graph) -> Expected:
+    """x[i] += x[i - 1] for the rows of x, from the last to the second, and their number."""
+    x = sample((6, 20), np.int32)
+    v, zero = g.input(x), g.constant(0, np.int64)
+    counter = g.node("loop_counter", {"name": "i", "min": 1, "max": 5})
+    i = g._core.size(counter.number)
+    rows = g.node("carry", v, counter, index=0)
+    number = g.node("carry", zero, counter, index=1)
+    here = g.node("shrink", rows, limits=[(i, i.plus(1)), (0, 20)])
+    before = g.node("shrink", rows, limits=[(i.plus(-1), i), (0, 20)])
+    new = g.node("update", rows, g.node("binop", "add", here, before), offsets=[i, 0])
+    total = g.node("binop", "add", number, counter)
+    end = g.node("end_loop", counter, new, total, v, zero, start=5, stop=0, step=-1)
+    expected = x.copy()
+    for k in range(5, 0, -1):
+        expected[k] += expected[k - 1]
+    return [
+        (g.node("loop_result", end, new, index=0), expected),
+        (g.node("loop_result", end, total, index=1), np.int64(15)),
+    ]
+
+
+def case_loop_nest_of_text(g: Graph) -> Expected:
+    nest = """graph {
+  %0 = placeholder index=0 : f32[3]
+  %1 = loop_counter {name="i" min=0 max=3} : i64[]
+  %2 = carry index=0 %0 %1 : f32[3]
+  %3 = unary neg %2 : f32[3]
+  %4 = end_loop start=0 stop=3 step=1 %1 %3 %0 : bool[0]
+  %5 = loop_result index=0 %4 %3 : f32[3]
+  return %5
+}"""
+    x = sample((3,))
+    return [(g.node("loop_nest", f"result=0 graph={nest}", g.input(x)), -x)]
+
+
 def case_device_no_value(g: Graph) -> Expected:
     return [
         (g.node("unary", "neg", g.input(SPECIAL)), -SPECIAL),

@@ -29,10 +29,13 @@ Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offse
   return b.alu(AluOp::Where, {inside, b.pad(part, around), target});
 }
 
-// Above this many elements in an iteration, its operations are better compiled one by one, for all
-// cores; below this many nodes in all, for that they are not too many.
+// From so many elements in an iteration on, its operations are better compiled one by one, for all
+// cores, if those of all iterations are no more than so many.
 constexpr double kLargeIteration = 1 << 16;
-constexpr double kMostExpandedNodes = 4000;
+constexpr double kMostExpandedNodes = 400;
+// One thread of a grid runs a loop only if there is no other way to compile it in time.
+constexpr double kMostNodesOfGrids = 20000;
+constexpr double kMostNodes = 30000;
 
 class Former {
  public:
@@ -80,6 +83,10 @@ class Former {
 
   void run_loop(Value end) {
     const LoopTree::Loop& loop = tree_.ended_by(end);
+    if (counters_.empty() && expanded_nodes(loop) > kMostNodes)
+      user_error(ErrorKind::Unsupported, "loop: cannot expand to ", expanded_nodes(loop),
+                 " operations (at most ", kMostNodes, ")",
+                 graph_[end].location.empty() ? "" : ", at " + graph_[end].location);
     const auto& range = *graph_[end].as<End_Loop>();
     const std::vector<Value>& operands = graph_[end].inputs;
     const size_t count = num_carried(graph_[end]);
@@ -100,7 +107,7 @@ class Former {
 
   // Whether the loop, which is in no other, is compiled as one.
   bool stays_loop(Value end) const {
-    if (caps_.model != ExecutionModel::Cores || !counters_.empty()) return false;
+    if (!counters_.empty()) return false;
     const LoopTree::Loop& loop = tree_.ended_by(end);
     bool has_inner = false;
     for (const uint32_t id : nodes_of(loop)) {
@@ -109,19 +116,34 @@ class Former {
       if (!can_be_nested(node)) return false;
     }
     const auto& range = *graph_[end].as<End_Loop>();
-    if (!range.start.is_constant() || !range.stop.is_constant()) return false;
-    if (has_inner) return true;
-    double elements = 0, nodes = 0;
+    if (!range.start.is_constant() || !range.stop.is_constant()) return true;
+    const double nodes = expanded_nodes(loop);
+    if (caps_.model != ExecutionModel::Cores) return nodes > kMostNodesOfGrids;
+    return has_inner || nodes > kMostExpandedNodes || elements_of(loop) < kLargeIteration;
+  }
+
+  // Of all iterations, but for those that cost nothing.
+  double expanded_nodes(const LoopTree::Loop& loop) const {
+    double nodes = 0;
+    for (const uint32_t id : loop.members) {
+      const Node& node = graph_.nodes[id];
+      if (node.as<End_Loop>()) nodes += expanded_nodes(tree_.ended_by({id}));
+      if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>()) ++nodes;
+    }
+    const auto& range = *graph_[loop.end].as<End_Loop>();
+    const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
+    return nodes * std::max(0.0, static_cast<double>(span.bound()) / std::abs(range.step));
+  }
+
+  // That an iteration computes.
+  double elements_of(const LoopTree::Loop& loop) const {
+    double elements = 0;
     for (const uint32_t id : loop.members) {
       const Node& node = graph_.nodes[id];
       if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
-      ++nodes;
       elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(node);
     }
-    const double trips =
-        std::abs(static_cast<double>(range.stop.constant() - range.start.constant()) /
-                 static_cast<double>(range.step));
-    return elements < kLargeIteration || trips * nodes > kMostExpandedNodes;
+    return elements;
   }
 
   double reduced_elements(const Node& node) const {
@@ -136,29 +158,16 @@ class Former {
   }
 
   bool can_be_nested(const Node& node) const {
-    if (is_complex(node.dtype()) || node.meta.device) return false;
+    if (node.meta.device) return false;
     switch (node.kind()) {
       case NodeKind::Host_Callback:
       case NodeKind::Custom:
-      case NodeKind::Define_Var:
       case NodeKind::Assign:
       case NodeKind::Buffer:
       case NodeKind::Multi:
       case NodeKind::Copy: return false;
-      default: break;
+      default: return true;
     }
-    bool known = true;  // no size is in terms of a variable of the program
-    for_each_dim(node, [&](const Dim& size) {
-      for (const Dim::Term& term : size.terms()) known &= is_counter(term.var.name);
-    });
-    return known && std::none_of(node.inputs.begin(), node.inputs.end(), [&](Value v) {
-             return graph_[v].as<Define_Var>() || is_complex(graph_[v].dtype());
-           });
-  }
-
-  bool is_counter(const std::string& name) const {
-    return std::any_of(tree_.loops().begin(), tree_.loops().end(),
-                       [&](const LoopTree::Loop& loop) { return loop.counter.name == name; });
   }
 
   // The nodes of the loop and of all loops in it, with their ends.
@@ -175,6 +184,9 @@ class Former {
     const std::set<uint32_t> nodes = nodes_of(tree_.ended_by(end));
     Builder nest;
     std::map<uint32_t, Value> inside;
+    for (uint32_t id = 0; id < end.id; ++id)
+      if (const auto* define = graph_.nodes[id].as<Define_Var>())
+        inside[id] = nest.add(*define, {});
     std::vector<Value> operands;
     const std::function<Value(Value)> bring = [&](Value v) {
       const auto known = inside.find(v.id);

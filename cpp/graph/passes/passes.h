@@ -11,13 +11,6 @@ namespace rune::graph {
 
 // --- From source nodes to core nodes. `device` is the program's; "cpu" is "cpu:0".
 
-// Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
-// are loops in it, or an iteration is short. Other loops become their iterations, one after the
-// other, and Updates outside of Loop_Nests selections by masks. It runs first, since the ranges of
-// loops may be in terms of the counters of others, but of nothing else that is known only when a
-// program runs. Throws InternalError for a range in terms of a Define_Var.
-Graph form_loops(const Graph& graph, const Capabilities& caps);
-
 // Makes complex values pairs of real ones, and Complex, Real and Imag nodes nothing. A complex
 // argument, output, or operand or result of a function of the host becomes an array of the same
 // memory, with a further last axis of the two parts; a Contract one Contract of real numbers; a
@@ -25,6 +18,13 @@ Graph form_loops(const Graph& graph, const Capabilities& caps);
 // the others none knows complex numbers. Throws UserError(Unsupported) for a Custom or Bitcast of
 // complex values. Linear.
 Graph split_complex(const Graph& graph);
+
+// Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
+// are loops in it, or an iteration is short. Other loops become their iterations, one after the
+// other, and Updates outside of Loop_Nests selections by masks. It runs first, since the ranges of
+// loops may be in terms of the counters of others, but of nothing else that is known only when a
+// program runs. Throws InternalError for a range in terms of a Define_Var.
+Graph form_loops(const Graph& graph, const Capabilities& caps);
 
 // Makes writes values: Assign and Buffer nodes become selections by masks.
 //

@@ -14,7 +14,10 @@ namespace {
 class Splitter {
  public:
   explicit Splitter(const Graph& graph)
-      : graph_(graph), whole_(graph.size()), parts_(graph.size()) {}
+      : graph_(graph), whole_(graph.size()), parts_(graph.size()) {
+    for (const Node& node : graph.nodes)
+      if (node.as<End_Loop>()) number_carries(node);
+  }
 
   Graph run() {
     b_.reserve(graph_.size());
@@ -48,6 +51,19 @@ class Splitter {
         return unstack(b_.add(node.payload, all_stored(node), stacked_type(node)));
       case NodeKind::Cast: return cast(node);
       case NodeKind::Contract: return contract(node);
+      case NodeKind::Carry: {
+        const auto [real, imag] = parts(node.inputs[0]);
+        const Value counter = whole_[node.inputs[1].id];
+        const int64_t index = carries_.at(node.inputs[1])[node.as<Carry>()->index];
+        return {b_.add(Carry{index}, {real, counter}), b_.add(Carry{index + 1}, {imag, counter})};
+      }
+      case NodeKind::Loop_Result: {
+        const auto [real, imag] = parts(node.inputs[1]);
+        const Value end = whole_[node.inputs[0].id];
+        const int64_t index = number_of_result(node);
+        return {b_.add(Loop_Result{index}, {end, real}),
+                b_.add(Loop_Result{index + 1}, {end, imag})};
+      }
       case NodeKind::Custom:
       case NodeKind::Bitcast: refuse(node);
       default: return {of_parts(node, &Parts::first), of_parts(node, &Parts::second)};
@@ -56,6 +72,12 @@ class Splitter {
 
   // A node whose value is not complex; operands may be.
   Value of_real(const Node& node) {
+    if (const auto* carry = node.as<Carry>())
+      return b_.add(Carry{carries_.at(node.inputs[1])[carry->index]}, of_parts(node.inputs));
+    if (node.as<Loop_Result>())
+      return b_.add(Loop_Result{number_of_result(node)},
+                    {whole_[node.inputs[0].id], whole_[node.inputs[1].id]});
+    if (node.as<End_Loop>()) return b_.add(node.payload, of_parts(node.inputs));
     bool has_complex = false;
     for (const Value v : node.inputs) has_complex |= is_split(v);
     if (!has_complex) {
@@ -68,17 +90,33 @@ class Splitter {
       case NodeKind::Imag: return parts(node.inputs[0]).second;
       case NodeKind::Cast: return real_cast(node);
       case NodeKind::Host_Callback: return b_.copy(node, all_stored(node));
-      case NodeKind::Sink: {
-        std::vector<Value> inputs;
-        for (const Value v : node.inputs) {
-          inputs.push_back(is_split(v) ? parts(v).first : whole_[v.id]);
-          if (is_split(v)) inputs.push_back(parts(v).second);
-        }
-        return b_.copy(node, std::move(inputs));
-      }
+      case NodeKind::Sink: return b_.copy(node, of_parts(node.inputs));
       case NodeKind::Valid: return b_.copy(node, {parts(node.inputs[0]).first});
       default: refuse(node);
     }
+  }
+
+  // Both parts of complex values in their place.
+  std::vector<Value> of_parts(const std::vector<Value>& values) const {
+    std::vector<Value> result;
+    for (const Value v : values) {
+      result.push_back(is_split(v) ? parts(v).first : whole_[v.id]);
+      if (is_split(v)) result.push_back(parts(v).second);
+    }
+    return result;
+  }
+
+  // What a loop carries as a complex number, it carries as two numbers from now on.
+  void number_carries(const Node& end) {
+    Ints& numbers = carries_[end.inputs[0]];
+    int64_t next = 0;
+    for (size_t k = 0; k < num_carried(end); ++k) {
+      numbers.push_back(next);
+      next += is_split(end.inputs[1 + k]) ? 2 : 1;
+    }
+  }
+  int64_t number_of_result(const Node& result) const {
+    return carries_.at(graph_[result.inputs[0]].inputs[0])[result.as<Loop_Result>()->index];
   }
 
   [[noreturn]] void refuse(const Node& node) const {
@@ -195,6 +233,7 @@ class Splitter {
   std::vector<Value> whole_;       // by node, of those that are not complex
   std::vector<Parts> parts_;       // by node, of those that are
   std::map<Parts, Value> stacks_;  // of parts that are side by side in memory
+  std::map<Value, Ints> carries_;  // by counter: the new numbers of what the loop carries
 };
 
 }  // namespace
@@ -202,7 +241,9 @@ class Splitter {
 Graph split_complex(const Graph& graph) {
   const bool has_complex =
       any_node(graph, [](const Node& node) { return is_complex(node.dtype()); });
-  return has_complex ? Splitter(graph).run() : graph;
+  if (!has_complex) return graph;
+  const Graph live = eliminate_dead_code(graph);  // a loop without an end is dead
+  return Splitter(live).run();
 }
 
 }  // namespace rune::graph

@@ -109,7 +109,7 @@ Graph to_core(const Graph& graph, const std::string& device) {
   Capabilities grid;
   grid.model = ExecutionModel::Grid;
   const Graph placed =
-      place_on_devices(functionalize(split_complex(form_loops(graph, grid)), device), device);
+      place_on_devices(functionalize(form_loops(split_complex(graph), grid), device), device);
   const Graph core = decompose_nodes(placed, device, {});
   EXPECT_EQ(verify(core, Dialect::Core), std::vector<std::string>{}) << print(core);
   return core;
