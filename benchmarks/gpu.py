@@ -1,6 +1,8 @@
-"""Measures rune_jit on a GPU against torch, torch.compile, JAX and CuPy on the same workloads.
+"""Measures rune_jit on a GPU against torch, torch.compile, JAX and CuPy on the same workloads; on
+Metal against MLX.
 
-    python benchmarks/run.py --device cuda   # prints the table, writes results_cuda.md
+    python benchmarks/run.py --device cuda    # prints the table, writes results_cuda.md
+    python benchmarks/run.py --device metal   # writes results_metal.md
 
 The first axis is `SCALE` times as long as on the CPU. Arguments lie on the device before anything
 is timed; a time is that of one call among many that are issued without waiting between them.
@@ -171,6 +173,51 @@ class CuPy:
         return self._cupy.asnumpy(result)
 
 
+class Mlx:
+    name = "mlx"
+
+    def __init__(self, device: str) -> None:
+        import importlib.metadata
+
+        import mlx.core as mx
+
+        self.version = importlib.metadata.version("mlx")
+        mx.set_default_device(mx.gpu)
+        self._mx = mx
+
+    def prepare(self, workload: Workload) -> Callable[[], Any]:
+        mx = self._mx
+        fn = peers.with_globals(workload.fn, np=mx, as_float32=lambda x: x.astype(mx.float32))
+        if workload.name == "scatter_add":
+            fn = peers._jax_scatter(mx)
+        args = [mx.array(a, getattr(mx, a.dtype.name)) for a in workload.args]
+        mx.eval(args)
+        run = mx.compile(fn)
+
+        def call() -> Any:
+            result = run(*args)
+            mx.async_eval(result)
+            return result
+
+        return call
+
+    def wait(self, result: Any) -> None:
+        self._mx.eval(result)
+
+    def to_numpy(self, result: Any) -> np.ndarray:
+        return np.asarray(result)
+
+
+def _peers(device: str) -> tuple[Any, ...]:
+    return (Mlx,) if device == "metal" else (Torch, TorchCompile, Jax, CuPy)
+
+
+def _runs_on(device: str, workload: Workload) -> bool:
+    """Metal has no float64."""
+    arrays = (*workload.args, *_leaves(workload.fn(*workload.args)))
+    return device != "metal" or all(np.asarray(a).dtype != np.float64 for a in arrays)
+
+
 def _sample(contestant: Any, call: Callable[[], Any], repeats: int) -> float:
     """Seconds of one call."""
     start = time.perf_counter()
@@ -213,17 +260,19 @@ def measure(
             return workload, best, failures
 
 
-def _copy_bandwidth(rune: Any) -> float:
+def _copy_bandwidth(rune: Any, tiny: bool) -> float:
     """Bytes read and written each second by a copy of 1 GiB on the device."""
-    x = rune._rune.asarray(np.ones(1 << 28, np.float32), device=rune._device)
+    x = rune._rune.asarray(np.ones(1 << (12 if tiny else 28), np.float32), device=rune._device)
     call = rune._rune.jit(lambda x: -x)
     rune.wait(call(x))
     run = types.SimpleNamespace(wait=rune.wait)
     return 2 * x.nbytes / min(_sample(run, lambda: call(x), 20) for _ in range(5))
 
 
-def _card() -> str:
+def _card(device: str) -> str:
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    if device == "metal":
+        query = ["sysctl", "-n", "machdep.cpu.brand_string"]
     try:
         return subprocess.run(query, capture_output=True, text=True).stdout.splitlines()[0]
     except (OSError, IndexError):
@@ -238,13 +287,14 @@ def run(device: str, names: list[str], output: Path | None, tiny: bool, with_pee
     """Prints and writes the table; the number of workloads that rune_jit got wrong."""
     contestants: list[Any] = [RuneJit(device)]
     missing = {}
-    for adapter in (Torch, TorchCompile, Jax, CuPy) if with_peers else ():
+    for adapter in _peers(device) if with_peers else ():
         try:
             contestants.append(adapter(device))
         except Exception as error:  # a broken installation must not end the run
             missing[adapter.name] = f"{type(error).__name__}: {error}".splitlines()[0]
     labels = [c.name for c in contestants]
-    copy = _copy_bandwidth(contestants[0])
+    copy = _copy_bandwidth(contestants[0], tiny)
+    names = [n for n in names if _runs_on(device, workloads.build(n, tiny=True))]
     rows, ratios, wrong = [], [], 0
     for name in names:
         with warnings.catch_warnings():
@@ -265,7 +315,7 @@ def run(device: str, names: list[str], output: Path | None, tiny: bool, with_pee
     lines = [
         "# Benchmarks on a GPU",
         "",
-        f"{datetime.date.today().isoformat()}, {_card()}. `python benchmarks/run.py --device "
+        f"{datetime.date.today().isoformat()}, {_card(device)}. `python benchmarks/run.py --device "
         f"{device}`: microseconds of a call among many without a wait between them; arrays "
         f"{SCALE} times as long as on the CPU. *of copying*: the time in which the card copies as "
         f"many bytes as arguments and results have ({copy / 1e12:.2f} TB/s), over rune_jit's.",

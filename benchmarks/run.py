@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                 # everything: prints tables, writes results.md
     python benchmarks/run.py --quick --no-peers --workload softmax --workload chain_f32
-    python benchmarks/run.py --device cuda   # on a GPU, against its libraries (gpu.py)
+    python benchmarks/run.py --device cuda   # or metal: on a GPU, against its libraries (gpu.py)
 
 Results are checked against NumPy before anything is timed; all contestants of a workload are timed
 in turns in this process, with a plain copy of as many bytes among them.
@@ -180,7 +180,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--output", type=Path, help="results file (results.md here if all workloads run)"
     )
     parser.add_argument("--plot", type=Path, help="also draw this picture (needs matplotlib)")
-    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or metal")
     parser.add_argument("--list", action="store_true", help="print the workloads' names")
     return parser.parse_args(arguments)
 
@@ -195,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.device != "cpu":
         import gpu
 
-        file = None if options.workload or options.tiny else FOLDER / "results_cuda.md"
+        file = None if options.workload or options.tiny else FOLDER / f"results_{options.device}.md"
         return gpu.run(
             options.device, names, options.output or file, options.tiny, not options.no_peers
         )

@@ -2,7 +2,7 @@
 # Installs what the tests need, then runs all checks: C++ unit tests, IR text tests, lint, Python
 # tests.
 #
-#   scripts/test.sh [--full]
+#   scripts/test.sh [--full] [--no-metal]
 #
 # Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). The script installs GoogleTest, clang (which
 # checks rendered Metal source, and runs it on Linux) and ccache by apt-get if this user may install
@@ -12,16 +12,18 @@
 #   --full   also: the C++ tests under AddressSanitizer and UBSan, those of threads under
 #            ThreadSanitizer, clang-tidy over all files, more fuzzing, all tests that run on Metal, and
 #            the tests against a wheel in an empty environment (scripts/test_wheel.sh).
+#   --no-metal   not the tests that run on Metal: a Mac's GPU (scripts/test_metal.sh) or its emulator.
 #
 # Environment: PYTHON (interpreter, default python3), JOBS (default: number of cores).
 set -u -o pipefail
 cd "$(dirname "$0")/.."
 
-full=0
+full=0 metal=1
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --no-metal) metal=0 ;;
+    -h | --help) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: cannot understand \`$argument\`" >&2; exit 2 ;;
   esac
 done
@@ -197,7 +199,7 @@ gtest=ON
 has_gtest || gtest=OFF
 echo "(the build that follows takes minutes and is quiet)"
 emulator=ON
-has_emulator || emulator=OFF
+((metal)) && has_emulator || emulator=OFF
 step "build and install" install_package $gtest $emulator || finish
 
 if [[ $gtest == ON ]]; then
@@ -209,7 +211,9 @@ step "IR text tests (lit)" run_lit
 step "lint" run_lint
 has_clang || skip "checks of Metal source" "no clang++ was found or could be installed (apt-get install clang-19)"
 step "Python tests (pytest)" run_pytest
-if [[ $emulator == ON || $(uname) == Darwin ]]; then
+if ((!metal)); then
+  skip "Metal" "--no-metal was given"
+elif [[ $emulator == ON || $(uname) == Darwin ]]; then
   step "Metal (pytest)" run_on_metal
 else
   skip "Metal" "its emulator needs clang++ 17 or later (apt-get install clang-19)"

@@ -1,6 +1,8 @@
 // The extension module rune_jit._core.
 #include "bindings/bindings.h"
 
+// The GIL guards the caches of calls and what they read of Python's objects. Since the module does
+// not say that it does without (mod_gil_not_used), a free-threaded interpreter turns it on.
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler core of rune_jit.";
   m.attr("__version__") = RUNE_VERSION;

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import subprocess
+import sys
+import sysconfig
 import tarfile
 from pathlib import Path, PurePosixPath
 
@@ -71,6 +74,14 @@ def test_ci_runs_the_oldest_versions() -> None:
     for name in ("numpy", "llvmlite"):
         bound = re.search(rf'^  "{name}>=([0-9.]+)', project, re.MULTILINE)
         assert bound and f'{name}: "=={bound.group(1)}.*"' in workflow, name
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python always has the GIL"
+)
+def test_a_free_threaded_python_turns_the_gil_on() -> None:
+    program = "import sys, rune_jit; assert sys._is_gil_enabled()"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
 
 
 def test_source_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

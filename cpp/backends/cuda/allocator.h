@@ -31,7 +31,7 @@ class Allocator : public runtime::Allocator {
   void* take(size_t size);
   Result allocate_new(size_t size, Address& memory);
   void free_now(void* memory);
-  void trim();
+  void trim() override;
 
   Context& context_;
   PoolHandle pool_ = nullptr;  // null: the driver has none, and each call waits for the device
