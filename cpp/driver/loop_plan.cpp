@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
-#include "graph/passes/loops.h"
+#include "graph/loops.h"
 #include "graph/passes/rewrite.h"
 
 namespace rune::driver {

@@ -308,7 +308,7 @@ def test_constants_of_launches_of_every_size(dtype: str) -> None:
 
 def test_long_programs_are_several_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def chain_of_6000(x: Any) -> Any:
-        for _ in range(3000):
+        for _ in [None] * 3000:  # no range, which would be a loop of the program
             x = x * np.float32(1.0001) + np.float32(0.25)
         return x
 
@@ -329,7 +329,7 @@ def test_long_programs_are_several_kernels(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_chain_that_reductions_read_is_not_computed_again_for_each() -> None:
     def steps(n: int) -> Callable[[Any], Any]:
         def f(x: Any) -> Any:
-            for _ in range(n):
+            for _ in [None] * n:  # no range, which would be a loop of the program
                 x = np.abs(x - x.sum(0)[:, None] * 0.5)
             return x
 

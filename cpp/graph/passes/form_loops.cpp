@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "graph/attribute_dims.h"
-#include "graph/passes/loops.h"
+#include "graph/loops.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 

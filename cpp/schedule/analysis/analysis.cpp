@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "schedule/analysis/cost.h"
+#include "schedule/analysis/loop_cost.h"
 
 namespace rune::schedule {
 
@@ -364,6 +365,8 @@ Schedule analyze_items(Schedule schedule, const Capabilities& caps) {
       schedule.analysis.push_back(of_kernels[launch->kernel]);
     } else if (item.synchronization()) {
       schedule.analysis.emplace_back();
+    } else if (const Loop_Nest* loops = item.loops()) {
+      schedule.analysis.push_back(analyze_loops(schedule.graph, caps, *loops));
     } else {
       schedule.analysis.push_back(analyze_moves(schedule.graph, caps, item));
     }

@@ -1,4 +1,4 @@
-#include "graph/passes/loops.h"
+#include "graph/loops.h"
 
 #include <algorithm>
 #include <map>
