@@ -322,6 +322,32 @@ void bind_functions(Class& c) {
   def(c, "scatter", &scatter);
 }
 
+// The bounds of an integer, if they are known.
+std::optional<std::pair<int64_t, int64_t>> range_of(const PyGraph& g, const Operand& x) {
+  if (x.weak != Kind::Int) return std::nullopt;
+  if (x.literal) {
+    const auto n = static_cast<int64_t>(x.literal->integer);
+    if (n != x.literal->integer) return std::nullopt;
+    return std::pair(n, n);
+  }
+  const auto known = g.ranges.find(x.value);
+  if (known == g.ranges.end()) return std::nullopt;
+  return std::pair(known->second.first.least(), known->second.second.bound());
+}
+
+// a or b, which are of one type.
+PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
+  const Operand x = to_operand(a), y = to_operand(b);
+  const Operand strong_x(value_of(g, x)), strong_y(value_of(g, y));
+  Operand result = where(g, to_operand(condition), strong_x, strong_y);
+  result.weak = x.weak;
+  const auto range_x = range_of(g, x), range_y = range_of(g, y);
+  if (range_x && range_y)
+    g.ranges[result.value] = {std::min(range_x->first, range_y->first),
+                              std::max(range_x->second, range_y->second)};
+  return wrap(g, result);
+}
+
 // The results, of these (dtype, shape), of call number `call` to a function of the host. One that
 // may raise is called whether its results are used or not.
 std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t call,
@@ -399,6 +425,10 @@ void bind_graph(py::module_& m) {
             return wrap(g, Operand(to_operand(x).value, Kind::Bool));
           },
           "A 0-d bool as a Python one.")
+      .def(
+          "select", &select,
+          py::arg("condition"), py::arg("a"), py::arg("b"),
+          "a or b, which are of one type; Python's numbers stay such.")
       .def("inputs_behind", &inputs_behind, py::arg("value"),
            "The numbers of the inputs that a value is computed from; None if it depends on a "
            "dynamic size.")

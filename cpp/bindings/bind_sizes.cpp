@@ -53,6 +53,14 @@ void bind_sizes(py::module_& m) {
             return names;
           },
           "The names of the Dims that it depends on.")
+      .def_property_readonly(
+          "coefficients",
+          [](const PySize& s) {
+            std::map<std::string, int64_t> result;
+            for (const Dim::Term& term : s.dim.terms()) result[term.var.name] = term.coefficient;
+            return result;
+          },
+          "By name, what the Dims are multiplied by.")
       .def(
           "plus",
           [](const PySize& s, py::handle other, int64_t factor) {

@@ -229,6 +229,10 @@ class GraphBuilder:
     def scatter(
         self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any, arg3: str
     ) -> typing.Any: ...
+    def select(self, condition: typing.Any, a: typing.Any, b: typing.Any) -> typing.Any:
+        """
+        a or b, which are of one type; Python's numbers stay such.
+        """
     def size_value(self, size: typing.Any) -> typing.Any:
         """
         A size as a Python int in computations.
@@ -568,6 +572,11 @@ class Size:
         The sum with `factor` times an int or a Size.
         """
     def times(self, factor: typing.SupportsInt | typing.SupportsIndex) -> typing.Any: ...
+    @property
+    def coefficients(self) -> dict[str, int]:
+        """
+        By name, what the Dims are multiplied by.
+        """
     @property
     def high(self) -> int:
         """

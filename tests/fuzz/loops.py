@@ -24,6 +24,21 @@ def added(to, at, row):
     return to[at].sum()
 
 
+def larger(x, y):
+    if x >= y:
+        return x
+    return y
+
+
+def sign(x):
+    if x > 2:
+        return 1
+    elif x < 2:
+        return -1
+    else:
+        return 0
+
+
 def running(x, count):
     total = x[0]
     for k in range(count):
@@ -206,6 +221,16 @@ class _Generator:
                     f"np.sum({self._vector(scope, s, 1)})",
                 )
             )
+        if scope.counters and rng.random() < 0.25:  # elsewhere they ask for values
+            i, j = self._indices(scope)
+            return rng.choice(
+                (
+                    f"larger(b[{i}], a[0, {j}])",
+                    f"max(b[{i}], a[0, {j}])",
+                    f"min(b[{i}], b[{j}], t)",
+                    f"({self._scalar(scope, 0)} + sign(b[{i}]))",
+                )
+            )
         x, y = self._scalar(scope, depth - 1), self._scalar(scope, depth - 1)
         return rng.choice(
             (
@@ -278,7 +303,19 @@ class _Generator:
             test = rng.choice(
                 (f"{c.name} > 0", f"{c.name} == 0", f"{c.name} < n - 1", f"{c.name} == n - 1")
             )
-            test = rng.choice((test, test, f"{c.name} % 2", "s > 3"))
+            test = rng.choice(
+                (
+                    test,
+                    test,
+                    f"{c.name} % 2",
+                    "s > 3",
+                    f"b[{i}] > t",
+                    f"{c.name} == {rng.randint(0, 3)}",
+                    f"0 < {c.name} < n - 1",
+                    f"{c.name} > 0 and b[{j}] > 2",
+                    f"{c.name} == 0 or not t > b[{i}]",
+                )
+            )
             self.lines.append(f"{indent}if {test}:")
             self.lines.append(f"{indent}    {rng.choice(choices)}")
             if rng.random() < 0.4:

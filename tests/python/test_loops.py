@@ -269,6 +269,106 @@ def test_large_counts_compile_at_once() -> None:
     both(f, x())
 
 
+# Branches.
+
+
+def test_branches_on_values_select() -> None:
+    def f(x, y):
+        count, last, weight = np.int64(0), x[0], 1.0
+        for i in range(x.shape[0]):
+            if x[i] > 3:
+                x[i] = -x[i]
+                y[i] += x[i - 1]
+                count = count + 1
+                last = x[i] * 2
+            elif y[i] > 2:
+                weight *= 0.5
+                y[:i] = 0
+            else:
+                row = y * 2
+                row[0] = x[i]
+                last = row.sum()
+        return count, last, weight, x
+
+    for shift in range(6):
+        rolled(f, np.roll(x(), shift), np.roll(x(), 2 * shift) / 2)
+
+
+def test_branches_on_the_counter_select() -> None:
+    def f(a):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if i < j:
+                    a[i, j] = a[j, i]
+                elif (i + j) % 3 == 0:
+                    a[i, j] *= 2
+        return a
+
+    rolled(f, np.arange(36.0).reshape(6, 6))
+
+
+def test_an_else_side_sees_what_was_before() -> None:
+    def f(b):
+        t = b[1]
+        for i in range(b.shape[0]):
+            if i % 2:
+                t = t + b[0]
+            else:
+                b[i] = t
+            t = b[0]
+        return b
+
+    rolled(f, x(dtype=np.int64))
+
+
+def test_returns_under_conditions() -> None:
+    def clipped(a):
+        if a > 5:
+            return a * 2
+        elif a < 2:
+            return a - 1
+        return a
+
+    def score(a, b):
+        if a + b == 7:
+            return 1
+        return 0
+
+    def f(x):
+        y = np.zeros(x.shape, np.int32)
+        for i in range(1, x.shape[0]):
+            x[i] = clipped(x[i]) + clipped(x[i - 1])
+            y[i] = max(y[i - 1], y[i] + score(i, x[i]), min(x[i], 3.0) > 2)
+        return x, y
+
+    both(f, x())
+
+    def g(x):
+        y = np.zeros(x.shape, np.int64)
+        for i in range(1, x.shape[0]):
+            y[i] = max(y[i - 1], y[i] + score(i, x[i]))
+        return y
+
+    rolled(g, x(dtype=np.int64))
+
+
+def test_bounds_that_depend_on_outer_counters() -> None:
+    def f(a, s):
+        n = a.shape[0]
+        for i in range(n - 1, -1, -1):
+            for j in range(i + 1, n):
+                if i + 1 < n and j - 1 >= 0:
+                    if i < j - 1:
+                        a[i, j] = max(a[i, j], a[i + 1, j - 1] + s[j])
+                    else:
+                        a[i, j] = max(a[i, j], a[i + 1, j - 1])
+                for k in range(i + 1, j):
+                    a[i, j] = max(a[i, j], a[i, k] + a[k + 1, j])
+        return a
+
+    rolled(f, np.arange(49.0).reshape(7, 7) % 5, x(7))
+
+
 # What they may not.
 
 
@@ -297,15 +397,37 @@ def test_lists_and_objects_see_every_iteration() -> None:
     both(grows, x())
 
 
-def test_branches_on_values_run_at_each_iteration() -> None:
-    def f(x):
+def test_what_has_no_selection_runs_at_each_iteration() -> None:
+    def types(x):
+        s = 0
         for i in range(x.shape[0]):
             if x[i] > 3:
-                x[i] = 0
-        return x
+                s = x[i]
+        return s
 
-    jitted = rune_jit.jit(f)
-    np.testing.assert_array_equal(jitted(x()), f(x()))
+    def arrays(x):
+        y = x
+        for i in range(x.shape[0]):
+            if x[i] > 3:
+                y = x * 2
+        return y
+
+    def unbound(x):
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                last = x[i]
+        return last
+
+    def shapes(x):
+        y = x
+        while y[0] < 3:
+            y = y + 1
+        return y
+
+    for function in (types, arrays, unbound, shapes):
+        jitted = rune_jit.jit(function)
+        for _ in range(2):
+            np.testing.assert_array_equal(jitted(x()), function(x()))
 
 
 def test_errors_are_pythons() -> None:

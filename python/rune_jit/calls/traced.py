@@ -128,7 +128,7 @@ def _trace_once(
 
         try:
             result = trace.rebind(fn)(*args, **kwargs)
-            if trace.loops is not None and trace.loops.open:
+            if trace.loops is not None and trace.loops.within:
                 raise LoopRefused  # the function has handled an error of a loop's body
             raise_what_was_caught()
             if trace.has_checks and trace.rebind.may_handle_errors():

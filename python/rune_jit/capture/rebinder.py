@@ -14,8 +14,9 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.foreign import OnHost, public_name
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
+from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.rolling import begin
-from rune_jit.capture.loops.source import ENTRY, with_loops
+from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, with_loops
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
@@ -31,6 +32,8 @@ from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
+# What the calls around loops and branches call.
+_CALLED_BY_LOOPS = {ENTRY: begin, BRANCH_ENTRY: branch, **CONDITIONS, **EXTREMES}
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 
@@ -39,10 +42,10 @@ class _Globals(dict[str, Any]):
     first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
 
     def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
-        super().__init__(BUILTINS | {ENTRY: begin} | real)
+        super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
         self.real = real
         self._before = dict(self)
-        self._read: set[str] = {ENTRY, *BUILTINS} - real.keys()
+        self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:

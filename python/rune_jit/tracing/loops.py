@@ -3,10 +3,12 @@ traced have written (capture/rolling.py traces them)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.storage import Step, Storage
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -83,9 +85,10 @@ class Body:
     """The body of a loop that is being traced: what it has written to arrays that are older than
     the loop."""
 
-    def __init__(self, loop: int, counter: Any) -> None:
+    def __init__(self, loop: int, counter: Any, bounds: tuple[Any, Any]) -> None:
         self.loop = loop
         self.counter = counter
+        self.bounds = bounds  # the counter's least and greatest value, of outer counters
         self.oldest = Storage.serials  # storages that were made later are the body's own
         self._began = Storage.serials  # when the body was traced before
         self.given: list[Storage] = []  # of names that the body carries, at its start
@@ -132,31 +135,77 @@ class Loops:
     def __init__(self, plans: LoopPlans) -> None:
         self.plans = plans
         self.open: list[Body] = []  # bodies that are being traced, outer ones first
+        # The numbers of their loops, and of those of which an iteration runs apart.
+        self.within: list[int] = []
+        self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
         self.rolled = 0  # loops that have become loops of the program
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
 
-    def before_write(self, storage: Storage) -> None:
-        """Called before a storage is written to."""
+    def bounds(self, size: Any) -> tuple[int, int]:
+        """The least and the greatest value of a Size. Those of a counter may depend on the counters
+        of outer loops."""
+        return self._least(size, 1), -self._least(size, -1)
+
+    def _least(self, size: Any, sign: int) -> int:
+        """The least value of sign * size."""
+        size = size * sign
+        least: int = size.low
+        for body in reversed(self.open):  # inner ones first: their bounds have outer counters
+            if type(size) is int:
+                break
+            times = size.coefficients.get(body.counter.names[0], 0)
+            if times:
+                bound = body.bounds[times < 0]
+                size = size + (bound - body.counter) * times
+        return max(least, size if type(size) is int else size.low)
+
+    @contextmanager
+    def where(self, condition: Any) -> Iterator[None]:
+        """What is written to older arrays meanwhile is written if the condition holds."""
+        self._conditions.append((condition, Storage.serials))
+        yield
+        self._conditions.pop()
+
+    def _is_conditional(self, storage: Storage) -> list[Any]:
+        """The conditions of a write to the storage."""
+        is_captured = storage.captured is not None
+        return [c for c, last in self._conditions if storage.serial <= last or is_captured]
+
+    def before_write(
+        self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
+    ) -> Any:
+        """Called before `part` is written to a view of a storage. Returns what is to be written."""
         for body in self.open:
             body.before_write(storage)
+        conditions = self._is_conditional(storage)
+        if not conditions:
+            return part
+        holds = conditions[0]
+        for condition in conditions[1:]:
+            holds = trace.builder.ufunc("logical_and", [holds, condition])[0]
+        old = storage.current(trace)
+        for step in steps:
+            old = step.of(trace.builder, old)
+        return trace.builder.where(holds, part, old)
 
     def before_known_write(self, trace: Trace, storage: Storage) -> None:
         """Called before NumPy writes to an array that is known: if a body does that to an older
         array, it is a value from now on."""
-        if any(body.is_older(storage) for body in self.open):
-            self.before_write(storage)
+        if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
+            for body in self.open:
+                body.before_write(storage)
             storage.current(trace)
             storage.array = None
             storage.version += 1
 
     def after_known_write(self, storage: Storage) -> None:
         """Called when NumPy may have written to an array that is known."""
-        if any(body.is_older(storage) for body in self.open):
+        if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             self.fail("its body writes known numbers to an array")
 
     def fail(self, why: str) -> None:
         """Refuses the innermost loop that is being traced. Raises LoopRefused."""
-        self.plans.refuse(self.open[-1].loop, why)
+        self.plans.refuse(self.within[-1], why)
         raise LoopRefused
 
     def refuse(self, why: str) -> None:
@@ -164,13 +213,25 @@ class Loops:
         if self.open:
             self.fail(why)
 
+    @contextmanager
+    def apart(self, loop: int) -> Iterator[None]:
+        """One iteration of a loop runs apart."""
+        self.within.append(loop)
+        yield
+        self.within.pop()
+
+    def _peel_more(self, why: str) -> bool:
+        """Whether one of the loops whose counters an error names can be tried in another way."""
+        names = set(re.findall(r"\w+", why))
+        found = [body for body in reversed(self.open) if body.counter.names[0] in names]
+        return any(self.plans.peel_more(body.loop) for body in found)
+
     def begin_again(self, error: BaseException) -> bool:
         """Whether the trace, which has raised an error, begins again because of its loops."""
         plans = self.plans
-        if self.open:
-            loop, why = self.open[-1].loop, str(error) or type(error).__name__
-            of_sizes = isinstance(error, (UnsupportedOpError, IndexError))
-            if plans.refusal(loop) is None and not (of_sizes and plans.peel_more(loop)):
+        if self.within:
+            loop, why = self.within[-1], str(error) or type(error).__name__
+            if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)
         elif isinstance(error, LoopRefused):
             pass

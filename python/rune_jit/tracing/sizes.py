@@ -13,7 +13,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import DynamicSizeError, UnsupportedOpError
 from rune_jit.methods import COMPARISONS, install_operators
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import current_trace, require_trace
 
 
 class AxisSize(NamedTuple):
@@ -89,17 +89,22 @@ def check_fits(size: Any, dtype: np.dtype[Any]) -> None:
 
 def _compare(name: str, size: Any, other: Any) -> Any:
     function = getattr(op, name)
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
     if isinstance(other, Size):
         difference = size.plus(other, -1)
         if not isinstance(difference, Size):
             return function(difference, 0)
-        low, high = difference.low, difference.high
+        low, high = loops.bounds(difference) if loops else (difference.low, difference.high)
     elif issubclass(type(other), numbers.Real):
-        low, high = size.low - other, size.high - other
+        low, high = loops.bounds(size) if loops else (size.low, size.high)
+        low, high = low - other, high - other
     else:
         return function(_traced(size), other)
     outcomes = {function(sign, 0) for sign in _signs(low, high)}
     if len(outcomes) > 1:
+        if loops is not None and loops.open and size.is_traced:
+            return function(_traced(size), _traced(other))
         _refuse(size, name)
     return outcomes.pop()
 

@@ -213,7 +213,7 @@ class Storage:
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
         """A new version, in which the view through `steps` is `part`."""
         if trace.loops is not None:
-            trace.loops.before_write(self)
+            part = trace.loops.before_write(trace, self, steps, part)
         for storage in self.reshaped:
             storage.require_c_order()
         self.reshaped = ()

@@ -40,11 +40,11 @@ class Attempt:
         self._storages = list(self._loops.hints.get(loop.number, []))
         for name in loop.written:
             value: Any = before.get(name)
-            if _is_array(value) and all(value._storage is not s for s in self._storages):
+            if is_array(value) and all(value._storage is not s for s in self._storages):
                 self._storages.append(value._storage)
         # Names of arrays that stand for other arrays after an iteration: carried as values.
         self._by_value = {
-            name for name in loop.carried if name not in loop.updated and _is_array(before[name])
+            name for name in loop.carried if name not in loop.updated and is_array(before[name])
         }
         self._serial = Storage.serials
 
@@ -52,7 +52,7 @@ class Attempt:
         """Begins a trace of the body: what the names carried stand for in it."""
         trace, builder = self._trace, self._trace.builder
         self.counter = builder.begin_loop(low, high)
-        self._body = Body(self._loop.number, self.counter)
+        self._body = Body(self._loop.number, self.counter, self._range.symbolic_bounds)
         self._body.oldest = self._serial
         self._limits = _counts(trace)
         self._initial: list[Any] = []
@@ -60,7 +60,7 @@ class Attempt:
         self._numbers: dict[str, int] = {}  # of what is carried, by name
         for name in self._loop.carried:
             value = self._before[name]
-            if not _is_array(value) and _kind(trace, value) is not None:
+            if not is_array(value) and kind_of(trace, value) is not None:
                 self._given[name] = self._carry(name, trace.operand(value), value, True)
             elif name in self._by_value:
                 self._given[name] = self._carry(name, value._value_in(trace), value, False)
@@ -78,6 +78,7 @@ class Attempt:
             self._initial.append(now)
         self._values_given = [storage.value for storage in self._storages]
         self._loops.open.append(self._body)
+        self._loops.within.append(self._loop.number)
         return tuple(self._given[name] for name in self._loop.carried)
 
     def _carry(self, name: str, value: Any, like: Any, scalar: bool) -> Tracer:
@@ -92,7 +93,7 @@ class Attempt:
 
     def check_effects(self) -> None:
         """Refuses bodies that do what a loop of the program does not."""
-        if self._loops.open[-1] is not self._body:
+        if self._loops.open[-1] is not self._body or self._loops.within[-1] != self._loop.number:
             self._loops.fail("a loop in it has been left")
         now = _counts(self._trace)
         for (what, before), after in zip(self._limits.items(), now.values(), strict=True):
@@ -109,7 +110,7 @@ class Attempt:
         finals: dict[int, str] = {}  # storages of arrays that names stand for
         for name in self._loop.carried:
             given, new = self._given[name], after[name]
-            if _is_array(self._before[name]):
+            if is_array(self._before[name]):
                 is_complete &= self._compare_array(name, given, new, finals)
             else:
                 self._compare_number(name, new)
@@ -123,12 +124,12 @@ class Attempt:
 
     def _compare_number(self, name: str, new: Any) -> None:
         trace, before = self._trace, self._before[name]
-        kind = _kind(trace, before)
+        kind = kind_of(trace, before)
         if kind is None:
             if new is not before:
                 raise Unstable(f"{name} is another object after an iteration")
             return
-        if _kind(trace, new) != kind:
+        if kind_of(trace, new) != kind:
             raise Unstable(f"{name} has another type after an iteration")
         if kind == ("Python's", "int") and type(new) is Tracer and new is not self._given[name]:
             raise GivenUp(f"{name} is a Python integer of unknown size")
@@ -137,14 +138,14 @@ class Attempt:
         """Whether the name is carried in the right way."""
         before = self._before[name]
         if name not in self._by_value:
-            if _is_view(new, before):
+            if is_view(new, before):
                 return True
             self._by_value.add(name)
             return False
-        if not _is_array(new) or _kind(self._trace, new) != _kind(self._trace, before):
+        if not is_array(new) or kind_of(self._trace, new) != kind_of(self._trace, before):
             raise Unstable(f"{name} has another type or shape after an iteration")
         if self._body.has_written(given._storage):
-            if new is given or _is_view(new, given):
+            if new is given or is_view(new, given):
                 self._by_value.discard(name)  # it stands for one array always
                 return False
             raise Unstable(f"{name} is written to before it stands for another array")
@@ -186,13 +187,13 @@ class Attempt:
         if name not in after:
             raise GivenUp(f"{name} has no value after an iteration")
         new = after[name]
-        kind = _kind(trace, new)
+        kind = kind_of(trace, new)
         if not self._range.has_some:
-            if name not in self._before or _kind(trace, self._before[name]) != kind:
+            if name not in self._before or kind_of(trace, self._before[name]) != kind:
                 raise GivenUp(f"{name} is read after the loop, which may not run")
-            if _is_array(new):
+            if is_array(new):
                 raise GivenUp(f"{name} is another array afterwards, unless there is no iteration")
-        if _is_array(new):
+        if is_array(new):
             if any(type(n) is Size for n in new.shape):
                 raise GivenUp(f"{name} is read after the loop, and its shape changes")
             self._check_new(name, new, finals)
@@ -207,7 +208,7 @@ class Attempt:
             return False
         return any(
             type(after[name]) is Tracer
-            and (_is_array(after[name]) or after[name]._value_in(self._trace).weak is None)
+            and (is_array(after[name]) or after[name]._value_in(self._trace).weak is None)
             for name in names
             if name in after
         ) or any(
@@ -229,8 +230,8 @@ class Attempt:
             if name == self._loop.target:
                 constants[name] = self._last()
             elif name not in self._numbers:
-                kind = _kind(trace, after[name])
-                in_place = name in self._loop.carried and _is_array(after[name])
+                kind = kind_of(trace, after[name])
+                in_place = name in self._loop.carried and is_array(after[name])
                 if kind is None or in_place:
                     constants[name] = after[name]
                     continue
@@ -240,14 +241,15 @@ class Attempt:
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial)
         self._loops.open.pop()
+        self._loops.within.pop()
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
         self._loops.hints[self._loop.number] = list(self._storages)
         values = dict(constants)
         for name, index in (self._numbers | others).items():
-            made = values[name] = Tracer(trace, results[index], scalar=not _is_array(after[name]))
-            if _is_array(after[name]):
+            made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
+            if is_array(after[name]):
                 _lay_out_as(made, after[name])
         for name in self._loop.carried:
             values.setdefault(name, after[name])
@@ -273,6 +275,7 @@ class Attempt:
     def give_up(self) -> None:
         """Makes everything what it was before the body was traced."""
         self._loops.open.pop()
+        self._loops.within.pop()
         self._body.restore()
         self._body.forget_own(self._loops.hints)
         self._trace.builder.give_up_loop()
@@ -288,11 +291,11 @@ def _counts(trace: Trace) -> dict[str, int]:
     }
 
 
-def _is_array(x: Any) -> bool:
+def is_array(x: Any) -> bool:
     return type(x) is Tracer and not x._storage.scalar
 
 
-def _is_view(x: Any, of: Any) -> bool:
+def is_view(x: Any, of: Any) -> bool:
     """Whether both are the same view of the same memory."""
     return (
         type(x) is Tracer
@@ -329,7 +332,7 @@ class _Shape:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _kind(trace: Trace, x: Any) -> Any:
+def kind_of(trace: Trace, x: Any) -> Any:
     """What must be the same for what a name stands for in all iterations; None for what is neither
     an array nor a number."""
     if type(x) is Tracer:

@@ -20,11 +20,24 @@ class Live(NamedTuple):
     after: Names  # the loop
 
 
-def live_names(function: ast.FunctionDef) -> dict[ast.For, Live]:
-    """The live names of each `for` loop of a function; not of those in functions in it."""
-    found = _Liveness()
+class LiveIf(NamedTuple):
+    """The same for an `if`."""
+
+    at_else: Names  # at the start of its second side
+    after: Names
+
+
+class Liveness(NamedTuple):
+    """The live names of a function's statements; not of those of functions in it."""
+
+    loops: dict[ast.For, Live]
+    ifs: dict[ast.If, LiveIf]
+
+
+def live_names(function: ast.FunctionDef) -> Liveness:
+    found = _Finder()
     found.of_block(function.body, _Exits(_NONE, _NONE, _NONE))
-    return found.loops
+    return Liveness(found.loops, found.ifs)
 
 
 def loaded(nodes: Iterable[ast.AST]) -> Names:
@@ -70,9 +83,10 @@ class _Exits(NamedTuple):
         return self.end | self.on_break | self.on_continue
 
 
-class _Liveness:
+class _Finder:
     def __init__(self) -> None:
         self.loops: dict[ast.For, Live] = {}
+        self.ifs: dict[ast.If, LiveIf] = {}
 
     def of_block(self, statements: Sequence[ast.stmt], exits: _Exits) -> Names:
         """What is live before the statements."""
@@ -90,8 +104,9 @@ class _Liveness:
         if isinstance(s, ast.Continue):
             return exits.on_continue
         if isinstance(s, ast.If):
-            branches = self.of_block(s.body, exits) | self.of_block(s.orelse, exits)
-            return branches | loaded([s.test])
+            at_else = self.of_block(s.orelse, exits)
+            self.ifs[s] = LiveIf(at_else, after)
+            return self.of_block(s.body, exits) | at_else | loaded([s.test])
         if isinstance(s, (ast.For, ast.While)):
             return self._of_loop(s, exits)
         if isinstance(s, ast.Assign):

@@ -66,6 +66,13 @@ class Range(NamedTuple):
             self.start.high if start is None else start,
         )
 
+    @property
+    def symbolic_bounds(self) -> tuple[Any, Any]:
+        """The least and the greatest number, as far as it is known in terms of the Sizes."""
+        if self.is_known:
+            return self.bounds
+        return (self.start, self.stop - 1) if self.step > 0 else (self.stop + 1, self.start)
+
     def without_first(self) -> Range:
         return self._replace(start=self.start + self.step)
 

@@ -99,7 +99,7 @@ class _Rolling:
             return
         for _ in range(peeled.first):
             if rest.has_some:
-                yield rest.start
+                yield from self._apart([rest.start])
                 rest = rest.without_first()
         for _ in range(peeled.last):
             if rest.has_some and rest.last is not None:
@@ -116,7 +116,7 @@ class _Rolling:
                     break
                 has_peeled = True
                 self._rebind(self._before)
-                yield rest.start
+                yield from self._apart([rest.start])
                 rest = rest.without_first()
                 if rest.is_known and not rest.known:
                     break
@@ -127,7 +127,13 @@ class _Rolling:
             if self.results or self._after:
                 self._rebind(self._after)
             self.results = ()
-            yield from reversed(behind)
+            yield from self._apart(behind[::-1])
+
+    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+        """Iterations before and behind the loop of the program."""
+        for number in numbers:
+            with self._loops.apart(self._loop.number):
+                yield number
 
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
         """All iterations, from where names stand for what they did before the body was traced."""

@@ -24,18 +24,22 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
-from rune_jit.capture.loops.liveness import live_names, loaded, stored
+from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
+    Branch,
     Loop,
     Uses,
     function_refusal,
+    is_branch,
     loop_refusal,
     make_loop,
     uses_of,
+    without_returns,
 )
 
-ENTRY = ".loop"  # the global name of what loops call; no name that source can have
+# The global names of what loops and branches call; no names that source can have.
+ENTRY, BRANCH_ENTRY = ".loop", ".branch"
 
 
 class Source(NamedTuple):
@@ -46,7 +50,8 @@ class Source(NamedTuple):
     locals: frozenset[str]
 
 
-LOOPS: list[Loop] = []  # by index
+LOOPS: list[Loop] = []  # by number
+BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
 _sources: dict[types.CodeType, Source] = {}
 _FUTURE = 0
@@ -57,7 +62,7 @@ for _name in __future__.all_feature_names:
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
     code = function.__code__
-    return _read(function) if any(map(_has_loop, _all_codes(code))) else code
+    return _read(function) if any(map(_is_of_interest, _all_codes(code))) else code
 
 
 def source_of(function: types.FunctionType) -> Source | None:
@@ -66,8 +71,10 @@ def source_of(function: types.FunctionType) -> Source | None:
     return _sources.get(function.__code__)
 
 
-def _has_loop(code: types.CodeType) -> bool:
-    return any(x.opname == "FOR_ITER" for x in dis.get_instructions(code))
+def _is_of_interest(code: types.CodeType) -> bool:
+    """Whether code has loops or branches."""
+    names = {x.opname for x in dis.get_instructions(code)}
+    return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)
 
 
 def _read(function: types.FunctionType) -> types.CodeType:
@@ -215,12 +222,18 @@ class _Transformer:
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
         )
+        function.body = without_returns(function.body, ".result")
         reads = loaded(function.body) & REFLECTIVE
         reason = f"the function calls {', '.join(sorted(reads))}" if reads else None
         live = live_names(function)
         loops = {
             loop: self._loop(loop, of_loop, reason or loop_refusal(loop, captured, declared))
-            for loop, of_loop in live.items()
+            for loop, of_loop in live.loops.items()
+        }
+        branches = {
+            s: self._branch(s, of_if)
+            for s, of_if in live.ifs.items()
+            if is_branch(s) and not stored([s]) & (captured | declared) and not reason
         }
         for statement in function.body:
             for x in ast.walk(statement):
@@ -231,17 +244,27 @@ class _Transformer:
                             loops[loop] = loops[loop]._replace(refusal=why)
         for of_loop in loops.values():
             LOOPS[of_loop.number] = of_loop
-        function.body = self._block(function.body, loops, by_place)
+        function.body = self._block(function.body, loops | branches, by_place)
 
     def _loop(self, loop: ast.For, live: Any, refusal: str | None) -> Loop:
         made = make_loop(len(LOOPS), f"{self._file}:{loop.lineno}", loop, live, refusal)
         LOOPS.append(made)
         return made
 
+    def _branch(self, s: ast.If, live: LiveIf) -> Branch:
+        first = stored(s.body)
+        results = (first | stored(s.orelse)) & live.after
+        # A name that only the first side assigns has its old value if the second side runs.
+        restored = first & (live.at_else | results)
+        where = f"{self._file}:{s.lineno}"
+        made = Branch(len(BRANCHES), where, tuple(sorted(restored)), tuple(sorted(results)))
+        BRANCHES.append(made)
+        return made
+
     def _block(
         self,
         statements: list[ast.stmt],
-        loops: dict[ast.For, Loop],
+        known: dict[Any, Any],
         by_place: dict[tuple[str, int], Source],
     ) -> list[ast.stmt]:
         result: list[ast.stmt] = []
@@ -251,10 +274,15 @@ class _Transformer:
             elif not isinstance(s, (ast.AsyncFunctionDef, ast.ClassDef)):
                 for block in ("body", "orelse", "finalbody"):
                     if getattr(s, block, None):
-                        setattr(s, block, self._block(getattr(s, block), loops, by_place))
+                        setattr(s, block, self._block(getattr(s, block), known, by_place))
                 for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
-                    part.body = self._block(part.body, loops, by_place)
-            result += _around(s, loops[s]) if isinstance(s, ast.For) and s in loops else [s]
+                    part.body = self._block(part.body, known, by_place)
+            if isinstance(s, ast.For) and s in known:
+                result += _around(s, known[s])
+            elif isinstance(s, ast.If) and s in known:
+                result += _both_ways(s, known[s])
+            else:
+                result.append(s)
         return result
 
 
@@ -279,6 +307,58 @@ def _around(s: ast.For, loop: Loop) -> list[ast.stmt]:
     s.body = [_at(s.iter, x) for x in rebind] + s.body
     location, s.iter = s.iter, _at(s.iter, ast.Name(name, ast.Load()))
     return [_at(location, first), s, *(_at(location, x) for x in after)]
+
+
+def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
+    """An `if` whose sides may both run:
+
+    .branch0 = .branch(0, test)
+    for .side in .branch0:
+        if .branch0.rebinds: names = .branch0.values
+        if .side: ...
+    if .branch0.rebinds: names = .branch0.results
+    """
+    name, side = f"{BRANCH_ENTRY}{branch.number}", ".side"
+    begin = _call(BRANCH_ENTRY, ast.Constant(branch.number), _condition(s.test))
+    first = _at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    restored, results = branch.restored, branch.results
+    before = [_at(s.test, _rebinding(name, "values", restored))] if restored else []
+    after = [_at(s.test, _rebinding(name, "results", results))] if results else []
+    test = ast.copy_location(ast.Name(side, ast.Load()), s.test)
+    inner = ast.copy_location(ast.If(test, s.body, s.orelse), s)
+    loop = ast.For(ast.Name(side, ast.Store()), ast.Name(name, ast.Load()), [*before, inner], [])
+    for x in (loop, loop.target, loop.iter):
+        ast.copy_location(x, s.test)
+    return [first, loop, *after]
+
+
+def _condition(test: ast.expr) -> ast.expr:
+    """A condition in which `and`, `or` and `not` take what is known only when the program runs."""
+    made: ast.expr = test
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        made = _call(".not", _condition(test.operand))
+    elif isinstance(test, ast.BoolOp):
+        made = _condition(test.values[-1])
+        is_and = isinstance(test.op, ast.And)
+        for i, value in reversed(list(enumerate(test.values[:-1]))):
+            name = f".value{test.lineno}.{test.col_offset}.{i}"
+            first = ast.NamedExpr(ast.Name(name, ast.Store()), _condition(value))
+            needs = _call(".may", ast.Name(name, ast.Load()), ast.Constant(is_and))
+            second = ast.IfExp(needs, made, ast.Constant(None))
+            made = _call(".and" if is_and else ".or", first, second)
+    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
+        operands = [test.left, *test.comparators]
+        if all(isinstance(x, (ast.Name, ast.Constant)) for x in operands[1:-1]):
+            parts: list[ast.expr] = [
+                ast.copy_location(ast.Compare(a, [op], [b]), test)
+                for a, op, b in zip(operands, test.ops, operands[1:], strict=False)
+            ]
+            made = _condition(ast.copy_location(ast.BoolOp(ast.And(), parts), test))
+    return _at(test, made)  # type: ignore[no-any-return]
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
 def _is_range(call: ast.Call) -> bool:

@@ -21,6 +21,15 @@ class Uses(NamedTuple):
     methods: frozenset[str]  # names of methods that are called of other expressions
 
 
+class Branch(NamedTuple):
+    """An `if` statement of a function that may run both ways."""
+
+    number: int  # among all of all functions
+    where: str
+    restored: tuple[str, ...]  # names that the first side assigns and that the second side reads
+    results: tuple[str, ...]  # names that it assigns and that are read after it
+
+
 class Loop(NamedTuple):
     """A `for` loop of a function."""
 
@@ -110,6 +119,57 @@ def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str |
         uses_of(loop.body),
         refusal,
     )
+
+
+def is_branch(s: ast.If) -> bool:
+    """Whether both sides of an `if` can run one after the other: each runs to its end."""
+    sides = [*_within(s.body), *_within(s.orelse)]
+    own = [*_own(s.body), *_own(s.orelse)]
+    jumps = (ast.Break, ast.Continue)
+    return all(
+        isinstance(x, _STATEMENTS) and (not isinstance(x, jumps) or x not in own) for x in sides
+    )
+
+
+def without_returns(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """A function's statements with one `return name` at the end in the place of those in the sides
+    of an `if`; the statements as they are if they end otherwise."""
+    new = _assigning(body, name)
+    if new is None or not body or (len(body) == 1 and isinstance(body[0], ast.Return)):
+        return body
+    if not any(isinstance(s, ast.If) for s in new) or (
+        isinstance(body[-1], ast.Return)
+        and not any(isinstance(x, ast.Return) for s in body[:-1] for x in ast.walk(s))
+    ):
+        return body
+    end = ast.Return(ast.Name(name, ast.Load()))
+    for x in ast.walk(end):
+        if isinstance(x, (ast.expr, ast.stmt)):
+            ast.copy_location(x, body[-1])
+    return [*new, end]
+
+
+def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
+    """The statements with `name = x` for each `return x`; None if not all ways end so, or if there
+    are returns in other places."""
+    for i, s in enumerate(body):
+        if isinstance(s, ast.Return):
+            value = s.value or ast.Constant(None)
+            made = ast.Assign([ast.Name(name, ast.Store())], value)
+            for x in (made, made.targets[0], value):
+                if not hasattr(x, "lineno"):
+                    ast.copy_location(x, s)
+            return [*body[:i], made]
+        if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in ast.walk(s)):
+            rest = body[i + 1 :]
+            then = _assigning(s.body, name)
+            other = _assigning([*s.orelse, *rest], name)
+            if then is None or other is None:
+                return None
+            return [*body[:i], ast.copy_location(ast.If(s.test, then, other), s)]
+        if any(isinstance(x, ast.Return) for x in _within([s])):
+            return None
+    return None
 
 
 def _written(body: Iterable[ast.stmt]) -> frozenset[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.rules.coercions import as_index, view_in
 from rune_jit.rules.known import plain
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
@@ -129,6 +130,8 @@ def basic_view(
             axis += x.ndim - sum(item is not None and item is not Ellipsis for item in items)
         elif not isinstance(part, (int, Size)):
             axis += 1
+    if trace.loops is not None and trace.loops.open and Size in map(type, items):
+        _check_counters(trace.loops, x, items)
     if x._storage.array is not None and contains_traced(known_items):
         x._storage.embed(trace)
     if elements and x._storage.array is not None:
@@ -139,6 +142,22 @@ def basic_view(
         now = step.of(trace.builder, view._value_in(trace))
         view = view._view(step, tuple(now.shape), now)
     return view
+
+
+def _check_counters(loops: Loops, x: Tracer, items: tuple[Any, ...]) -> None:
+    """Raises UnsupportedOpError if an index may be out of bounds in an iteration of a loop."""
+    consumed = sum(item is not None and item is not Ellipsis for item in items)
+    axis = 0
+    for item in items:
+        if type(item) is Size and axis < x.ndim:
+            low, high = loops.bounds(item)
+            size = x.shape[axis]
+            if type(size) is int and (low < -size or high >= size or low < 0 <= high):
+                raise UnsupportedOpError(
+                    f"index: cannot tell whether {item} is a position along axis {axis} of size"
+                    f" {size} in all iterations (it is from {low} to {high})"
+                )
+        axis += x.ndim - consumed if item is Ellipsis else item is not None
 
 
 def is_mask(item: Any) -> bool:

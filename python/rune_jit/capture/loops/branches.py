@@ -1,0 +1,178 @@
+"""`if` statements in the bodies of loops of the program whose conditions are known only when the
+program runs: both sides are traced one after the other.
+
+What a side writes to arrays is written if its condition holds (tracing/loops.py); names that it
+assigns are selected afterwards. The calls around an `if` that source.py adds come here."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.bodies import is_array, is_view, kind_of
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.source import BRANCHES
+from rune_jit.capture.loops.syntax import Branch
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+def branch(number: int, test: Any) -> Any:
+    """The sides of an `if` that run: its number, and its condition."""
+    trace, loops = current_trace(), _loops()
+    if trace is not None and loops is not None and _is_unknown(test):
+        return _Both(trace, loops, BRANCHES[number], test, sys._getframe(1))
+    return _YES if test else _NO
+
+
+def _is_unknown(x: Any) -> bool:
+    return type(x) is Tracer and x._storage.array is None and x.ndim == 0 and _loops() is not None
+
+
+def _loops() -> Loops | None:
+    """The loops of the trace, if the body of one is being traced."""
+    trace = current_trace()
+    if trace is None or trace.loops is None or not trace.loops.within:
+        return None
+    return trace.loops
+
+
+def _may(x: Any, wanted: bool) -> bool:
+    """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
+    return _is_unknown(x) or bool(x) == wanted
+
+
+def _and(x: Any, y: Any) -> Any:
+    """`x and y`, of which y is None if x is false."""
+    if not _is_unknown(x):
+        return y if x else x
+    if not _is_unknown(y):
+        return x if y else y
+    return np.logical_and(x, y)
+
+
+def _or(x: Any, y: Any) -> Any:
+    """`x or y`, of which y is None if x is true."""
+    if not _is_unknown(x):
+        return x if x else y
+    if not _is_unknown(y):
+        return y if y else x
+    return np.logical_or(x, y)
+
+
+def _not(x: Any) -> Any:
+    return np.logical_not(x) if _is_unknown(x) else not x
+
+
+class _One:
+    """One side."""
+
+    rebinds = False
+
+    def __init__(self, side: bool) -> None:
+        self._sides = (side,)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self._sides)
+
+
+_YES, _NO = _One(True), _One(False)
+
+
+class _Unbound:
+    """What a name stands for that has no value."""
+
+
+_UNBOUND = _Unbound()
+
+
+class _Both:
+    """Both sides, one after the other."""
+
+    def __init__(
+        self, trace: Trace, loops: Loops, branch: Branch, test: Tracer, frame: Any
+    ) -> None:
+        self.rebinds = False
+        self.values: tuple[Any, ...] = ()
+        self.results: tuple[Any, ...] = ()
+        self._trace, self._loops, self._branch = trace, loops, branch
+        self._test, self._frame = test, frame
+
+    def __iter__(self) -> Iterator[bool]:
+        builder, loops = self._trace.builder, self._loops
+        value = self._test._value_in(self._trace)
+        if self._test.dtype != bool:
+            value = builder.ufunc("not_equal", [value, 0])[0]
+        holds = builder.value(value)
+        before = self._now(self._branch.restored)
+        with loops.where(holds):
+            yield True
+        first = self._now(self._branch.results)
+        self.values, self.rebinds = before, True
+        with loops.where(builder.ufunc("logical_not", [holds])[0]):
+            yield False
+        second = self._now(self._branch.results)
+        self._frame = None
+        names = self._branch.results
+        self.results = tuple(
+            self._selected(name, holds, a, b)
+            for name, a, b in zip(names, first, second, strict=True)
+        )
+
+    def _now(self, names: tuple[str, ...]) -> tuple[Any, ...]:
+        """What the names stand for."""
+        values = self._frame.f_locals
+        return tuple(values.get(name, _UNBOUND) for name in names)
+
+    def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
+        if a is b or is_view(a, b):
+            return a
+        if a is _UNBOUND or b is _UNBOUND:
+            self._loops.fail(f"{name} has a value under a condition only")
+        return _select(self._trace, self._loops, name, holds, a, b)
+
+
+def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Tracer:
+    """a number, or another one of the same type."""
+    kind = kind_of(trace, a)
+    if kind is None or is_array(a) or kind != kind_of(trace, b):
+        loops.fail(f"{name} is of another type or memory under a condition")
+    value = trace.builder.select(holds, trace.operand(a), trace.operand(b))
+    return Tracer(trace, value, scalar=True)
+
+
+def _extreme(real: Any, is_better: Any) -> Any:
+    """What stands for Python's max or min: of traced numbers in a loop, one is selected."""
+
+    @functools.wraps(real)
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        trace, loops = current_trace(), _loops()
+        items = args[0] if len(args) == 1 and type(args[0]) in (list, tuple) else args
+        is_traced = any(type(x) is Tracer or type(x) is Size for x in items)
+        if trace is None or loops is None or kwargs or not is_traced:
+            return real(*args, **kwargs)
+        best = items[0]
+        for x in items[1:]:
+            better = is_better(x, best)
+            if type(better) is Tracer and better.ndim == 0:
+                holds = better._value_in(trace)
+                best = _select(trace, loops, real.__name__, trace.builder.value(holds), x, best)
+            elif better:
+                best = x
+        return best
+
+    ALLOWED.append(extreme)
+    return extreme
+
+
+# By the names under which the calls around an `if` find it.
+CONDITIONS = {".may": _may, ".and": _and, ".or": _or, ".not": _not}
+EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}
