@@ -3,6 +3,7 @@
 // here, so that programs read arguments and make results without calling Python.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,21 +27,26 @@ class DeviceMemory {
  public:
   // Uninitialised. Throws what the device's allocator throws.
   DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type);
+  // Memory of another library. `release` is called when no launch uses it any more.
+  DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type, void* memory,
+               std::function<void()> release);
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   ~DeviceMemory();
 
   void* get() const { return memory_; }
   const ArrayType& type() const { return type_; }
-  const runtime::Device& device() const { return *device_; }
+  runtime::Device& device() const { return *device_; }
   void copy_in(const void* host);   // bytes_of(type) bytes
   void copy_out(void* host) const;  // after the device's launches
+  std::shared_ptr<DeviceMemory> copy() const;
 
  private:
   std::shared_ptr<runtime::Device> device_;
   ArrayType type_;
   size_t bytes_;
   void* memory_ = nullptr;
+  std::function<void()> release_;  // of memory that is another library's
 };
 
 // A C-contiguous numpy.ndarray of memory that `owner` keeps alive.

@@ -128,7 +128,22 @@ DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType ty
   if (bytes_) memory_ = device_->allocator().allocate(bytes_);
 }
 
+DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type, void* memory,
+                           std::function<void()> release)
+    : device_(std::move(device)),
+      type_(std::move(type)),
+      bytes_(bytes_of(type_)),
+      memory_(memory),
+      release_(std::move(release)) {}
+
 DeviceMemory::~DeviceMemory() {
+  if (release_) {
+    try {
+      device_->interchange()->when_done(std::move(release_));
+    } catch (const UserError&) {  // an error destroyed the context, and the memory with it
+    }
+    return;
+  }
   if (memory_) device_->allocator().deallocate(memory_, bytes_);
 }
 
@@ -138,6 +153,12 @@ void DeviceMemory::copy_in(const void* host) {
 
 void DeviceMemory::copy_out(void* host) const {
   if (memory_) device_->copy_out(host, memory_, bytes_);
+}
+
+std::shared_ptr<DeviceMemory> DeviceMemory::copy() const {
+  auto result = std::make_shared<DeviceMemory>(device_, type_);
+  if (bytes_) device_->copy(result->memory_, memory_, bytes_);
+  return result;
 }
 
 py::array make_ndarray(const ArrayType& type, const py::dtype& dtype, void* memory,
@@ -235,6 +256,7 @@ void bind_array(py::module_& m) {
   py::class_<DeviceMemory, std::shared_ptr<DeviceMemory>>(
       m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
       .def(py::init(&from_host), py::arg("array"), py::arg("device"))
+      .def("copy", &DeviceMemory::copy)
       .def_property_readonly(
           "shape", [](const DeviceMemory& d) { return py::tuple(py::cast(d.type().shape)); })
       .def_property_readonly("dtype",

@@ -20,6 +20,7 @@ void bind_errors(py::module_& m);
 void bind_types(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_array(py::module_& m);
+void bind_dlpack(py::module_& m);
 void bind_executable(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_driver(py::module_& m);

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_graph(m);
   rune::bindings::bind_segments(m);
   rune::bindings::bind_array(m);
+  rune::bindings::bind_dlpack(m);
   rune::bindings::bind_executable(m);
   rune::bindings::bind_dispatch(m);
   rune::bindings::bind_driver(m);

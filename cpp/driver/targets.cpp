@@ -160,7 +160,7 @@ namespace {
 
 struct OpenDevices {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<runtime::Device>> by_name;
+  std::map<std::pair<std::string, int>, std::shared_ptr<runtime::Device>> by_name;
 };
 
 OpenDevices& open_devices() {
@@ -170,15 +170,25 @@ OpenDevices& open_devices() {
 
 }  // namespace
 
+const Capabilities& known_capabilities(const std::string& device) {
+  const Target& target = find_target(device);
+  OpenDevices& open = open_devices();
+  const std::lock_guard<std::mutex> lock(open.mutex);
+  const auto found = open.by_name.find({target.name, split_name(device).ordinal});
+  return found != open.by_name.end() && found->second ? found->second->capabilities()
+                                                      : target.capabilities();
+}
+
 std::shared_ptr<runtime::Device> open_device(const std::string& device) {
   const Target& target = find_target(device);
+  const int ordinal = split_name(device).ordinal;
   if (!target.open)
     user_error(ErrorKind::Runtime, "device: cannot run on ", device,
                " (it can only be rendered for)");
   OpenDevices& open = open_devices();
   const std::lock_guard<std::mutex> lock(open.mutex);
-  std::shared_ptr<runtime::Device>& known = open.by_name[device];
-  if (!known) known = target.open(split_name(device).ordinal);
+  std::shared_ptr<runtime::Device>& known = open.by_name[{target.name, ordinal}];
+  if (!known) known = target.open(ordinal);
   return known;
 }
 

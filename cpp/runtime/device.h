@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -101,6 +102,22 @@ class Compiler {
   virtual std::vector<std::shared_ptr<Program>> compile(std::span<const KernelSource> sources) = 0;
 };
 
+// How other libraries in the process use the device's memory (DLPack).
+class Interchange {
+ public:
+  virtual ~Interchange() = default;
+  // DLPack's number of the kind of device, and the device's number.
+  virtual std::pair<int, int> device() const = 0;
+  // The stream that launches run in. Streams are as DLPack has them.
+  virtual intptr_t stream() const = 0;
+  // What `stream` is given from now on runs after all launches so far.
+  virtual void release_to(intptr_t stream) = 0;
+  // Waits until everything in `stream` has run that may use the device's memory.
+  virtual void wait_for(intptr_t stream) = 0;
+  // Calls `function` some time after all launches so far have run.
+  virtual void when_done(std::function<void()> function) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -110,6 +127,8 @@ class Device {
   virtual Compiler& compiler() = 0;
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
+  // Null if other libraries cannot use the device's memory.
+  virtual Interchange* interchange() { return nullptr; }
   // Waits for all launches. Throws the first error of a launch.
   virtual void synchronize() = 0;
   // Copy between the host's and the device's memory, after the earlier launches that use it.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections.abc
 import numpy
 import typing
+import typing_extensions
 
 __all__: list[str] = [
     "ArrayBase",
@@ -21,6 +22,7 @@ __all__: list[str] = [
     "Segment",
     "Size",
     "Value",
+    "address_of",
     "alu_ops",
     "broken_guards",
     "built_in_cpu_figures",
@@ -34,10 +36,13 @@ __all__: list[str] = [
     "default_device",
     "describe_cuda",
     "describe_options",
+    "dlpack_device",
     "dtypes",
+    "export_dlpack",
     "has_dtype",
     "has_host_memory",
     "has_ufunc",
+    "import_dlpack",
     "instruction_kinds",
     "interpret",
     "is_disabled",
@@ -59,6 +64,8 @@ __all__: list[str] = [
     "set_cuda_module",
     "set_own_folders",
     "static_leaves",
+    "stream_of",
+    "stream_of_device",
     "synchronize",
     "targets",
     "to_host",
@@ -338,6 +345,7 @@ class DeviceMemory:
     def __init__(
         self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
     ) -> None: ...
+    def copy(self) -> DeviceMemory: ...
     @property
     def dtype(self) -> numpy.dtype[typing.Any]: ...
     @property
@@ -598,6 +606,7 @@ class Size:
         The names of the Dims that it depends on.
         """
 
+def address_of(memory: DeviceMemory) -> int: ...
 def alu_ops() -> list:
     """
     The table of scalar operations, one dict each.
@@ -663,9 +672,21 @@ def describe_options() -> str:
     Environment variables, their values and meanings.
     """
 
+def dlpack_device(memory: DeviceMemory) -> tuple[int, int] | None:
+    """
+    DLPack's kind and number of a memory's device; None if other libraries cannot use it.
+    """
+
 def dtypes() -> list:
     """
     NumPy's names of the dtypes that can be traced.
+    """
+
+def export_dlpack(
+    memory: DeviceMemory, stream: typing.SupportsInt | typing.SupportsIndex | None, versioned: bool
+) -> typing_extensions.CapsuleType:
+    """
+    A DLPack capsule of a memory. What is put into `stream` runs after all launches so far.
     """
 
 def has_dtype(device: str, dtype: numpy.dtype[typing.Any]) -> bool:
@@ -681,6 +702,13 @@ def has_host_memory(device: str) -> bool:
 def has_ufunc(name: str) -> bool:
     """
     Whether the NumPy ufunc of this name can be traced.
+    """
+
+def import_dlpack(
+    capsule: typing_extensions.CapsuleType, device: str
+) -> tuple[DeviceMemory, list[int], list[int] | None, int]:
+    """
+    (memory, shape, strides, first) of a DLPack capsule of a device's memory: the memory has the shape, or, if there are strides, one axis, in which `first` is the index of the first element and the strides count elements.
     """
 
 def instruction_kinds() -> list[str]:
@@ -781,6 +809,16 @@ def set_own_folders(folders: tuple) -> None:
 def static_leaves(leaves: collections.abc.Sequence) -> list[int]:
     """
     Positions of the leaves that are neither arrays nor numbers that a program takes.
+    """
+
+def stream_of(memory: DeviceMemory) -> int:
+    """
+    The stream in which programs use a memory.
+    """
+
+def stream_of_device(device: str) -> int | None:
+    """
+    The stream in which a device's programs run; None if it has none.
     """
 
 def synchronize(device: str) -> None:

@@ -6,6 +6,7 @@
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/context.h"
 #include "backends/cuda/cuda_capabilities.h"
+#include "backends/cuda/interchange.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/transfers.h"
 #include "base/error.h"
@@ -43,12 +44,14 @@ class Device : public runtime::Device {
         capabilities_(read_capabilities(context_)),
         allocator_(context_),
         compiler_(context_, architecture_of(context_)),
-        transfers_(context_) {}
+        transfers_(context_),
+        interchange_(context_, ordinal) {}
 
   const std::string& name() const override { return capabilities_.name; }
   const Capabilities& capabilities() const override { return capabilities_; }
   runtime::Allocator& allocator() override { return allocator_; }
   runtime::Compiler& compiler() override { return compiler_; }
+  runtime::Interchange* interchange() override { return &interchange_; }
   void synchronize() override { context_.synchronize(); }
   void copy_in(void* device, const void* host, size_t bytes) override {
     if (bytes) transfers_.copy_in(device, host, bytes);
@@ -69,6 +72,7 @@ class Device : public runtime::Device {
   Allocator allocator_;
   Compiler compiler_;
   Transfers transfers_;
+  Interchange interchange_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@ of the trace."""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -119,20 +120,53 @@ class Array(ArrayMethods, _core.ArrayBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements in host memory.
+        """A DLPack capsule of the elements, in the memory of a device that other libraries can
+        use, else in host memory; dl_device=(1, 0) asks for host memory.
 
         Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or
-        with copy=False the memory itself, which they must not write to. Raises BufferError for
-        dtypes that NumPy does not export (bfloat16) and devices that are not the host.
+        with copy=False the memory itself, which they must not write to. What the consumer puts into
+        `stream` (None: the legacy default stream, -1: it waits itself) runs after the computation
+        of the elements. Raises BufferError for another device than these, and for dtypes that NumPy
+        does not export (bfloat16) in host memory.
         """
+        own = None if isinstance(self._memory, np.ndarray) else _core.dlpack_device(self._memory)
+        if own is not None and dl_device in (None, own):
+            versioned = max_version is not None and max_version >= (1, 0)
+            is_copied = copy or (copy is None and not versioned)
+            memory = self._memory.copy() if is_copied else self._memory
+            number = {None: 1, -1: None}.get(stream, stream)
+            return _core.export_dlpack(memory, number, versioned)
         if max_version is None or max_version < (1, 0):
             host = to_host(self) if copy is False else np.array(to_host(self))
             return host.__dlpack__(dl_device=dl_device)
         return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        own = None if isinstance(self._memory, np.ndarray) else _core.dlpack_device(self._memory)
+        if own is not None:
+            return own
         kind, number = np.empty(0).__dlpack_device__()
         return int(kind), int(number)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the protocol; AttributeError unless the elements are on a CUDA device.
+        Source: numba's documentation."""
+        memory = self._memory
+        own = None if isinstance(memory, np.ndarray) else _core.dlpack_device(memory)
+        if own is None or own[0] != _CUDA:
+            raise AttributeError(f"the elements are on {self.device}, not on a CUDA device")
+        # A write gives the Array other memory, and whoever asked has this one as long as the Array.
+        weakref.finalize(self, id, memory).atexit = False
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (_core.address_of(memory), True),
+            "version": 3,
+            "stream": _core.stream_of(memory),
+        }
+
+
+_CUDA = 2  # DLPack's number
 
 _core.set_array_class(Array)

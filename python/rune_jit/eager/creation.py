@@ -47,6 +47,9 @@ def asarray(
         result = obj if dtype is None else obj.astype(dtype, copy=False)
         result = result if device is None else result.to_device(device)
         return result.copy() if copy and result is obj else result
+    if _dlpack_kind(obj) in _SHARED_DEVICES:
+        shared = from_dlpack(obj, device=device, copy=copy)
+        return shared if dtype is None else shared.astype(dtype, copy=False)
     array = np.array(obj, dtype, copy=copy)
     if dtype is None and device is not None and not hasattr(obj, "dtype"):
         array = array.astype(default_dtype(device, array.dtype), copy=False)
@@ -70,12 +73,50 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """An Array of what has `__dlpack__`, sharing its memory where it can.
 
     copy=True never shares; copy=False raises ValueError or BufferError if sharing is not possible.
-    Raises BufferError for memory that NumPy cannot address. Source: array API standard 2024.12.
+    Memory of an NVIDIA card stays there: the Array's device is "cuda" or "cuda:<number>", unless
+    another one is given. Elements that are not in C order are copied. Raises BufferError for other
+    memory that NumPy cannot address. Source: array API standard 2024.12.
     """
     if isinstance(x, Array):
         return asarray(x, device=device, copy=copy)
+    if _dlpack_kind(x) in _SHARED_DEVICES:
+        return _from_device(x, device, copy)
     if x.__dlpack_device__()[0] == 1:
         array = np.from_dlpack(x, copy=copy)
     else:
         array = np.from_dlpack(x, device="cpu", copy=copy)
     return from_numpy(array, device)  # type: ignore[no-any-return]
+
+
+# Targets by DLPack's number of the kind of device.
+_SHARED_DEVICES = {2: "cuda"}
+
+
+def _dlpack_kind(x: Any) -> int | None:
+    describe = getattr(x, "__dlpack_device__", None)
+    return None if describe is None else int(describe()[0])
+
+
+def _from_device(x: Any, device: str | None, copy: bool | None) -> Array:
+    """An Array that shares the memory of another library's array on a device."""
+    kind, number = x.__dlpack_device__()
+    here = _SHARED_DEVICES[kind] + (f":{number}" if number else "")
+    # The other library makes this device's stream wait for what computes the elements.
+    stream = _core.stream_of_device(here)
+    try:
+        capsule = x.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # it is older than DLPack 1
+        capsule = x.__dlpack__(stream=stream)
+    memory, shape, strides, first = _core.import_dlpack(capsule, here)
+    result = _core.make_array(memory, here)
+    target = device or here
+    if strides is None and target == here:
+        return _core.make_array(memory.copy(), here) if copy else result  # type: ignore[no-any-return]
+    if copy is False:
+        raise ValueError(f"from_dlpack: cannot share {shape} elements on {here} uncopied")
+    if strides is not None:
+        index = np.full(shape, first)
+        for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+            index += (np.arange(size) * stride).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+        result = result[index]
+    return result.to_device(target)  # type: ignore[no-any-return]

@@ -1,0 +1,58 @@
+#include "backends/cuda/interchange.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace rune::cuda {
+
+namespace {
+
+constexpr intptr_t kLegacyStream = 1;
+
+}  // namespace
+
+// An event that all launches so far come before.
+EventHandle Interchange::record() {
+  EventHandle event = nullptr;
+  context_.check(driver().create_event(&event, kEventWithoutTiming), "make an event");
+  context_.check(driver().record_event(event, context_.stream()), "record an event");
+  return event;
+}
+
+void Interchange::release_to(intptr_t stream) {
+  if (stream == kLegacyStream || stream == this->stream()) return;
+  const Context::Scope scope(context_);
+  const EventHandle event = record();
+  const auto handle = reinterpret_cast<StreamHandle>(stream);  // NOLINT(performance-no-int-to-ptr)
+  context_.check(driver().wait_for_event(handle, event, 0), "hand memory to another stream");
+  driver().destroy_event(event);  // when it has happened
+}
+
+// Whoever had the memory may have destroyed its stream since: all streams are waited for.
+void Interchange::wait_for(intptr_t stream) {
+  if (stream == kLegacyStream || stream == this->stream() || context_.is_dead()) return;
+  const Context::Scope scope(context_);
+  context_.check(driver().synchronize_context(), "wait for the other streams");
+}
+
+void Interchange::when_done(std::function<void()> function) {
+  if (context_.is_dead()) return;  // the memory is lost with the context
+  const Context::Scope scope(context_);
+  std::vector<Waiting> ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (!waiting_.empty() && driver().query_event(waiting_.front().done) == kSuccess) {
+      ready.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+    waiting_.push_back({record(), std::move(function)});
+  }
+  for (const Waiting& waiting : ready) {
+    driver().destroy_event(waiting.done);
+    waiting.function();
+  }
+}
+
+}  // namespace rune::cuda

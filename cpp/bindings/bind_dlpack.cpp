@@ -1,0 +1,199 @@
+// Memory of devices that other libraries use as well: DLPack, and what __cuda_array_interface__
+// tells.
+#include <algorithm>
+
+#include "base/error.h"
+#include "bindings/array.h"
+#include "bindings/dlpack.h"
+#include "driver/targets.h"
+
+namespace rune::bindings {
+
+namespace {
+
+constexpr const char* kName = "dltensor";
+constexpr const char* kVersionedName = "dltensor_versioned";
+
+dlpack::DataType to_dlpack(DType dtype) {
+  using dlpack::Code;
+  const auto bits = static_cast<uint8_t>(size_of(dtype) * 8);
+  if (dtype == DType::Bool) return {Code::Bool, bits, 1};
+  if (dtype == DType::Bfloat16) return {Code::Bfloat, bits, 1};
+  if (is_complex(dtype)) return {Code::Complex, bits, 1};
+  switch (kind(dtype)) {
+    case Kind::Int: return {Code::Int, bits, 1};
+    case Kind::Uint: return {Code::Uint, bits, 1};
+    default: return {Code::Float, bits, 1};
+  }
+}
+
+DType from_dlpack(dlpack::DataType type) {
+  if (type.lanes == 1)
+    for (int d = 0; d < kNumDTypes; ++d) {
+      const auto dtype = static_cast<DType>(d);
+      const dlpack::DataType own = to_dlpack(dtype);
+      if (own.code == type.code && own.bits == type.bits) return dtype;
+    }
+  user_error(ErrorKind::DType, "from_dlpack: cannot hold elements of DLPack's type ",
+             static_cast<int>(type.code), " with ", static_cast<int>(type.bits), " bits and ",
+             type.lanes, " lanes");
+}
+
+runtime::Interchange& interchange_of(const DeviceMemory& memory) {
+  runtime::Interchange* const interchange = memory.device().interchange();
+  if (!interchange)
+    user_error(ErrorKind::Unsupported, "dlpack: cannot share memory of ", memory.device().name());
+  return *interchange;
+}
+
+// What a consumer holds of a memory.
+template <class ManagedTensor>
+struct Export {
+  ManagedTensor managed{};
+  std::shared_ptr<DeviceMemory> memory;
+  Ints shape;
+  std::optional<int64_t> stream;  // in which the consumer may use the memory
+
+  // Any thread may call it, with or without the GIL.
+  static void release(ManagedTensor* managed) {
+    const std::unique_ptr<Export> self(static_cast<Export*>(managed->context));
+    try {
+      if (self->stream) interchange_of(*self->memory).wait_for(*self->stream);
+    } catch (const UserError&) {  // an error of the consumer's work, which the next wait reports
+    }
+  }
+};
+
+template <class ManagedTensor>
+py::capsule make_capsule(const std::shared_ptr<DeviceMemory>& memory, std::optional<int64_t> stream,
+                         const char* name) {
+  auto owner = std::make_unique<Export<ManagedTensor>>();
+  owner->memory = memory;
+  owner->shape = memory->type().shape;
+  owner->stream = stream;
+  const auto [type, number] = interchange_of(*memory).device();
+  ManagedTensor& managed = owner->managed;
+  managed.tensor = {memory->get(),
+                    {type, number},
+                    static_cast<int32_t>(owner->shape.size()),
+                    to_dlpack(memory->type().dtype),
+                    owner->shape.data(),
+                    nullptr,
+                    0};
+  managed.release = &Export<ManagedTensor>::release;
+  managed.context = owner.get();
+  py::capsule capsule(&managed, name, [](PyObject* object) {
+    // A consumer renames the capsule when it takes the tensor.
+    for (const char* unused : {kName, kVersionedName})
+      if (PyCapsule_IsValid(object, unused)) {
+        auto* const tensor = static_cast<ManagedTensor*>(PyCapsule_GetPointer(object, unused));
+        tensor->release(tensor);
+      }
+  });
+  (void)owner.release();
+  return capsule;
+}
+
+py::capsule export_dlpack(const std::shared_ptr<DeviceMemory>& memory,
+                          std::optional<int64_t> stream, bool versioned) {
+  if (stream) interchange_of(*memory).release_to(*stream);
+  if (!versioned) return make_capsule<dlpack::Managed>(memory, stream, kName);
+  py::capsule capsule = make_capsule<dlpack::VersionedManaged>(memory, stream, kVersionedName);
+  auto* const managed = capsule.get_pointer<dlpack::VersionedManaged>();
+  managed->version = {1, 0};
+  managed->flags = dlpack::kReadOnly;  // Arrays may share it
+  return capsule;
+}
+
+bool is_c_order(const dlpack::Tensor& tensor) {
+  int64_t expected = 1;
+  for (int i = tensor.rank - 1; tensor.strides && i >= 0; --i) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+// The memory; the tensor's shape; and its strides in elements of the memory, which then has one
+// axis, with the index of the first element, unless the elements are in C order.
+using Imported = std::tuple<std::shared_ptr<DeviceMemory>, Ints, std::optional<Ints>, int64_t>;
+
+Imported to_memory(const dlpack::Tensor& tensor, const std::string& device,
+                   std::function<void()> release) {
+  ArrayType type{from_dlpack(tensor.dtype), Ints(tensor.shape, tensor.shape + tensor.rank)};
+  const Ints shape = type.shape;
+  char* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  std::optional<Ints> strides;
+  int64_t first = 0;
+  const bool is_empty = num_elements(shape) == 0;
+  if (!is_empty && !is_c_order(tensor)) {
+    strides.emplace(tensor.strides, tensor.strides + tensor.rank);
+    int64_t last = 0;
+    for (int i = 0; i < tensor.rank; ++i)
+      ((*strides)[i] < 0 ? first : last) += (shape[i] - 1) * (*strides)[i];
+    data += first * size_of(type.dtype);
+    type.shape = {last - first + 1};
+  }
+  auto memory = std::make_shared<DeviceMemory>(driver::open_device(device), std::move(type), data,
+                                               std::move(release));
+  return {std::move(memory), shape, strides, -first};
+}
+
+template <class ManagedTensor>
+Imported take(const py::capsule& capsule, const std::string& device, const char* used_name) {
+  auto* const managed = capsule.get_pointer<ManagedTensor>();
+  // The consumer's after this, whatever happens.
+  if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
+  const std::shared_ptr<ManagedTensor> owner(managed, [](ManagedTensor* tensor) {
+    if (tensor->release) tensor->release(tensor);
+  });
+  return to_memory(owner->tensor, device, [owner] {});
+}
+
+Imported import_dlpack(const py::capsule& capsule, const std::string& device) {
+  if (PyCapsule_IsValid(capsule.ptr(), kVersionedName)) {
+    const auto version = capsule.get_pointer<dlpack::VersionedManaged>()->version;
+    if (version.major > 1)
+      user_error(ErrorKind::Unsupported, "from_dlpack: cannot read version ", version.major,
+                 " of DLPack (1 is known)");
+    return take<dlpack::VersionedManaged>(capsule, device, "used_dltensor_versioned");
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), kName))
+    user_error(ErrorKind::Value, "from_dlpack: cannot use a capsule that was used before");
+  return take<dlpack::Managed>(capsule, device, "used_dltensor");
+}
+
+}  // namespace
+
+void bind_dlpack(py::module_& m) {
+  m.def(
+      "dlpack_device",
+      [](const DeviceMemory& memory) {
+        runtime::Interchange* const interchange = memory.device().interchange();
+        return interchange ? std::optional(interchange->device()) : std::nullopt;
+      },
+      py::arg("memory"),
+      "DLPack's kind and number of a memory's device; None if other libraries cannot use it.");
+  m.def(
+      "stream_of", [](const DeviceMemory& memory) { return interchange_of(memory).stream(); },
+      py::arg("memory"), "The stream in which programs use a memory.");
+  m.def(
+      "stream_of_device",
+      [](const std::string& device) {
+        runtime::Interchange* const interchange = driver::open_device(device)->interchange();
+        return interchange ? std::optional(interchange->stream()) : std::nullopt;
+      },
+      py::arg("device"), "The stream in which a device's programs run; None if it has none.");
+  m.def(
+      "address_of",
+      [](const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.get()); },
+      py::arg("memory"));
+  m.def("export_dlpack", &export_dlpack, py::arg("memory"), py::arg("stream"), py::arg("versioned"),
+        "A DLPack capsule of a memory. What is put into `stream` runs after all launches so far.");
+  m.def("import_dlpack", &import_dlpack, py::arg("capsule"), py::arg("device"),
+        "(memory, shape, strides, first) of a DLPack capsule of a device's memory: the memory has "
+        "the shape, or, if there are strides, one axis, in which `first` is the index of the first "
+        "element and the strides count elements.");
+}
+
+}  // namespace rune::bindings
