@@ -22,6 +22,18 @@ struct ArrayType {
 size_t bytes_of(const ArrayType& type);
 bool fits(const ArrayHeader& header, const ArrayType& type);
 
+// A condition on what programs have computed, which is known when the device has run them.
+class DeferredCheck {
+ public:
+  explicit DeferredCheck(std::function<void()> check) : check_(std::move(check)) {}
+  // Waits for the device, and throws if the condition does not hold. The caller has the GIL.
+  void verify();
+
+ private:
+  std::function<void()> check_;  // empty once it has passed
+};
+using DeferredChecks = std::vector<std::shared_ptr<DeferredCheck>>;
+
 // Elements in C order in the memory of a device that the host cannot address.
 class DeviceMemory {
  public:
@@ -41,12 +53,18 @@ class DeviceMemory {
   void copy_out(void* host) const;  // after the device's launches
   std::shared_ptr<DeviceMemory> copy() const;
 
+  // What must hold for the elements to mean anything. It is verified before they leave the device.
+  const DeferredChecks& checks() const { return checks_; }
+  void add_checks(const DeferredChecks& checks);
+  void verify() const;
+
  private:
   std::shared_ptr<runtime::Device> device_;
   ArrayType type_;
   size_t bytes_;
   void* memory_ = nullptr;
   std::function<void()> release_;  // of memory that is another library's
+  DeferredChecks checks_;
 };
 
 // A C-contiguous numpy.ndarray of memory that `owner` keeps alive.

@@ -155,8 +155,24 @@ void DeviceMemory::copy_out(void* host) const {
   if (memory_) device_->copy_out(host, memory_, bytes_);
 }
 
+void DeferredCheck::verify() {
+  if (!check_) return;
+  check_();
+  check_ = nullptr;
+}
+
+void DeviceMemory::add_checks(const DeferredChecks& checks) {
+  for (const auto& check : checks)
+    if (std::find(checks_.begin(), checks_.end(), check) == checks_.end()) checks_.push_back(check);
+}
+
+void DeviceMemory::verify() const {
+  for (const auto& check : checks_) check->verify();
+}
+
 std::shared_ptr<DeviceMemory> DeviceMemory::copy() const {
   auto result = std::make_shared<DeviceMemory>(device_, type_);
+  result->checks_ = checks_;
   if (bytes_) device_->copy(result->memory_, memory_, bytes_);
   return result;
 }
@@ -211,6 +227,7 @@ py::object make_array(py::object memory, py::handle device) {
 py::array to_host(py::handle memory) {
   if (is_ndarray(memory, false)) return py::reinterpret_borrow<py::array>(memory);
   const auto& device_memory = memory.cast<const DeviceMemory&>();
+  device_memory.verify();
   py::array array = allocate_array(device_memory.type(), to_numpy(device_memory.type().dtype));
   void* data = array.mutable_data();
   const py::gil_scoped_release release;
@@ -257,6 +274,8 @@ void bind_array(py::module_& m) {
       m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
       .def(py::init(&from_host), py::arg("array"), py::arg("device"))
       .def("copy", &DeviceMemory::copy)
+      .def("verify", &DeviceMemory::verify,
+           "Waits for the device, and raises what programs that computed the elements found.")
       .def_property_readonly(
           "shape", [](const DeviceMemory& d) { return py::tuple(py::cast(d.type().shape)); })
       .def_property_readonly("dtype",

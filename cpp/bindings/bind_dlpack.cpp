@@ -96,6 +96,7 @@ py::capsule make_capsule(const std::shared_ptr<DeviceMemory>& memory, std::optio
 
 py::capsule export_dlpack(const std::shared_ptr<DeviceMemory>& memory,
                           std::optional<int64_t> stream, bool versioned) {
+  memory->verify();
   if (stream) interchange_of(*memory).release_to(*stream);
   if (!versioned) return make_capsule<dlpack::Managed>(memory, stream, kName);
   py::capsule capsule = make_capsule<dlpack::VersionedManaged>(memory, stream, kVersionedName);

@@ -156,6 +156,8 @@ class Arguments {
       pointers_.push_back(pointer(arguments[i], types[i], i));
   }
   std::vector<void*>& pointers() { return pointers_; }
+  // What must hold for the arguments, and so for the results.
+  const DeferredChecks& checks() const { return checks_; }
   // Whether launches must have run before this goes and the caller goes on.
   bool must_be_waited_for() const {
     return !adopted_.empty() || !device_ || !device_->allocator().defers_frees();
@@ -183,6 +185,7 @@ class Arguments {
     }
     const auto& there = memory.cast<const DeviceMemory&>();
     if (there.type() != type) wrong_argument(i, type, memory);
+    checks_.insert(checks_.end(), there.checks().begin(), there.checks().end());
     if (&there.device() == device_.get()) return there.get();
     return keep(to_host(memory), type);
   }
@@ -221,6 +224,7 @@ class Arguments {
   std::vector<void*> pointers_;
   std::vector<ScalarStorage> numbers_;
   std::vector<py::object> kept_;
+  DeferredChecks checks_;
   std::vector<std::unique_ptr<DeviceMemory>> copies_;
   std::vector<std::shared_ptr<void>> adopted_;  // the host's memory that the device uses in place
 };
@@ -306,6 +310,7 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
       results.push_back(std::move(array));
     } else {
       auto memory = std::make_shared<DeviceMemory>(executable_->device, outputs[i]);
+      memory->add_checks(in.checks());
       out.push_back(memory->get());
       results.push_back(py::cast(std::move(memory)));
     }

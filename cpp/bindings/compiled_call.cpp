@@ -167,7 +167,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (!assumes()) throw;
       return Status::Unsuitable;
     }
-    if (!passes_checks(std::span(computed).last(checks_.size()))) return Status::Stale;
+    if (!passes_checks(computed)) return Status::Stale;
     for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);
@@ -179,9 +179,23 @@ bool CompiledCall::assumes() const {
                      [](const Check& check) { return check.kind == Check::Kind::Assumed; });
 }
 
+// Checks of indices on a device of its own memory do not wait for it: what the program has computed
+// is checked when it is read.
 bool CompiledCall::passes_checks(std::span<const py::object> computed) const {
-  for (size_t i = 0; i < checks_.size(); ++i)
-    if (!checks_[i].passes(computed[i])) return false;
+  const size_t first = computed.size() - checks_.size();
+  DeferredChecks deferred;
+  for (size_t i = 0; i < checks_.size(); ++i) {
+    const py::object& flags = computed[first + i];
+    if (checks_[i].kind == Check::Kind::Index && !is_ndarray(flags, false))
+      deferred.push_back(std::make_shared<DeferredCheck>(
+          [check = checks_[i], memory = flags.cast<std::shared_ptr<DeviceMemory>>()] {
+            check.passes(py::cast(memory));
+          }));
+    else if (!checks_[i].passes(flags))
+      return false;
+  }
+  if (!deferred.empty())
+    for (size_t i = 0; i < first; ++i) computed[i].cast<DeviceMemory&>().add_checks(deferred);
   return true;
 }
 

@@ -331,7 +331,7 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
 }  // namespace
 
 Lowered lower(const graph::Graph& graph, const std::string& device) {
-  return lower_for(find_target(device).capabilities(), graph, device);
+  return lower_for(known_capabilities(device), graph, device);
 }
 
 std::string source(const Lowered& lowered, const std::string& target) {

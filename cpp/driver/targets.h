@@ -29,6 +29,8 @@ struct Target {
 // The target of a device name, "cpu" or "cpu:1". Throws UserError(Value) that lists the targets.
 const Target& find_target(const std::string& device);
 std::vector<std::string> target_names();
+// The device's capabilities, if it is open, or those of its target.
+const Capabilities& known_capabilities(const std::string& device);
 // The device, opened once and kept.
 std::shared_ptr<runtime::Device> open_device(const std::string& device);
 // Returns the memory that the open devices keep for reuse to the system.

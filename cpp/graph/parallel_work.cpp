@@ -16,9 +16,13 @@ bool has_atomic(ReduceOp op, DType dtype, const Capabilities& caps) {
 
 }  // namespace
 
+bool is_long_reduction(const Shape& from) {
+  return max_elements(from) >= kLongReduction;
+}
+
 bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps) {
   const int64_t busy = (caps.model == ExecutionModel::Grid ? 4 : 2) * caps.num_cores;
-  return max_elements(from) >= kLongReduction && max_elements(to) < busy;
+  return is_long_reduction(from) && max_elements(to) < busy;
 }
 
 int64_t parts_of_grid(const Capabilities& caps) {

@@ -7,6 +7,9 @@
 
 namespace rune::graph {
 
+// Whether a reduction of this shape has so many elements that it may be worth dividing.
+bool is_long_reduction(const Shape& from);
+
 // Whether a reduction from one shape to another has so many elements and so few results that a part
 // of the device would be idle if a workgroup computed each result.
 bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& caps);

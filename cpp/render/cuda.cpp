@@ -1,5 +1,6 @@
 #include "render/cuda.h"
 
+#include "base/error.h"
 #include "render/c_like.h"
 
 namespace rune::render {
@@ -85,6 +86,20 @@ __device__ inline unsigned long long rune_to_ulong(T x) {
 }
 )";
 
+// Between the threads of a warp, all of which call it.
+constexpr const char* kShuffle = R"(template <class T>
+__device__ inline T rune_shuffle(T x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+)";
+constexpr const char* kSimdReduce = R"(template <class T>
+__device__ inline T $n(T x) {
+  for (int mask = 16; mask > 0; mask >>= 1) {
+    const T y = rune_shuffle(x, mask);
+    x = $x;
+  }
+  return x;
+}
+)";
+
 void set_types(Dialect& d) {
   d.types = by_dtype({{DType::Bool, "bool"},
                       {DType::Int8, "signed char"},
@@ -132,6 +147,34 @@ void set_spellings(Dialect& d) {
   }
 }
 
+// Combines the values of a warp: down a ladder of shuffles, which all threads get the result of.
+void set_simd_reductions(Dialect& d) {
+  d.simd_width = 32;
+  const auto add = [&](AluOp op, DType dtype, const std::string& text) {
+    d.simd_reduce[{op, dtype}] = text;
+  };
+  add(AluOp::Max, DType::Bool, "(__any_sync(0xffffffffu, $0) != 0)");
+  add(AluOp::Min, DType::Bool, "(__all_sync(0xffffffffu, $0) != 0)");
+  for (const DType dtype :
+       {DType::Int8, DType::Int16, DType::Int32, DType::Int64, DType::Uint8, DType::Uint16,
+        DType::Uint32, DType::Uint64, DType::Float32, DType::Float64}) {
+    const std::string& type = d.type(dtype);
+    const bool is_small = size_of(dtype) < 4;
+    const std::string operand = is_small ? "(int)$0" : "$0";
+    const std::string result = is_small ? "(" + type + ")" : "";
+    const char* const order = is_float(dtype) ? "" : "_integer";
+    add(AluOp::Max, dtype, concat(result, "rune_simd_max", order, "(", operand, ")"));
+    add(AluOp::Min, dtype, concat(result, "rune_simd_min", order, "(", operand, ")"));
+    if (is_small) continue;
+    const bool is_signed = kind(dtype) == Kind::Int;  // sums and products wrap
+    for (const auto& [op, name] :
+         {std::pair{AluOp::Add, "rune_simd_add"}, {AluOp::Mul, "rune_simd_mul"}})
+      add(op, dtype,
+          is_signed ? concat("(", type, ")", name, "((", d.wrap_type(dtype), ")$0)")
+                    : concat(name, "($0)"));
+  }
+}
+
 // Addition wraps, so that of signed and unsigned integers is the same.
 void set_atomics(Dialect& d) {
   for (const DType dtype : {DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
@@ -164,11 +207,19 @@ Dialect make_dialect() {
                {"rune_fmin", kFmin},
                {"rune_to_int", kToInt},
                {"rune_to_long", kToLong},
-               {"rune_to_ulong", kToUlong}};
+               {"rune_to_ulong", kToUlong},
+               {"rune_shuffle", kShuffle}};
+  for (const auto& [name, combine] : {std::pair{"rune_simd_add", "x + y"},
+                                      {"rune_simd_mul", "x * y"},
+                                      {"rune_simd_max_integer", "x > y ? x : y"},
+                                      {"rune_simd_min_integer", "x < y ? x : y"},
+                                      {"rune_simd_max", "rune_max(x, y)"},
+                                      {"rune_simd_min", "rune_min(x, y)"}})
+    d.helpers.push_back({name, c_like::expand(kSimdReduce, {{'n', name}, {'x', combine}})});
   set_types(d);
   d.kernel = "extern \"C\" __global__ void __launch_bounds__($k)\n$n";
-  d.read_parameter = "const $T* $n";
-  d.write_parameter = "$T* $n";
+  d.read_parameter = "const $T* __restrict__ $n";
+  d.write_parameter = "$T* __restrict__ $n";
   d.vars_parameter = "const rune_vars<$k> vars";
   d.var = "vars.v[$i]";
   d.max_parameters = 256;
@@ -180,6 +231,7 @@ Dialect make_dialect() {
   d.unroll = "#pragma unroll";
   set_literals_and_casts(d);
   set_spellings(d);
+  set_simd_reductions(d);
   set_atomics(d);
   return d;
 }

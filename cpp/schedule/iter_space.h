@@ -27,15 +27,17 @@ struct Axis {
 //
 // `block`: the axes, each divided by its outermost tile, are linearised row-major into the launch's
 // workgroups. `thread`: an axis is either a block axis or an inner axis of the stages. The points
-// of the block axes, linearised, are dealt to threads in order; those of an inner axis are dealt to
-// the threads of the group round robin. `serial`: loops, in this order; an outer axis is listed
-// once for each of its tile sizes within a workgroup, from the largest to the innermost loop's.
-// `vec`: the axes that carry the lanes of vectors, `lanes` elements each. A workgroup has `threads`
-// threads.
+// of the block axes, linearised, are dealt to threads in order, or, with `points`, so many times a
+// workgroup's threads to each workgroup and round robin to its threads; those of an inner axis are
+// dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is
+// listed once for each of its tile sizes within a workgroup, from the largest to the innermost
+// loop's. `vec`: the axes that carry the lanes of vectors, `lanes` elements each. A workgroup has
+// `threads` threads.
 struct Mapping {
   Ints block, thread, vec, serial;
   int64_t lanes = 1;
   int64_t threads = 1;
+  std::optional<int64_t> points;
   bool operator==(const Mapping&) const = default;
   template <class F>
   void fields(F&& f) {
@@ -45,6 +47,7 @@ struct Mapping {
     f("serial", serial);
     f("lanes", lanes);
     f("threads", threads);
+    f("points", points);
   }
 };
 

@@ -92,7 +92,9 @@ int64_t Kernel::workgroups() const {
   int64_t count = 1;
   for (const int64_t axis : iter.mapping.block)
     count *= ceil_div(iter.extent(axis), workgroup_tile(axis));
-  return deals_points_to_threads() ? ceil_div(count, iter.mapping.threads) : count;
+  const Mapping& mapping = iter.mapping;
+  return deals_points_to_threads() ? ceil_div(count, mapping.threads * mapping.points.value_or(1))
+                                   : count;
 }
 
 std::optional<int64_t> Kernel::part_stored(Value v) const {

@@ -314,7 +314,7 @@ struct Kernel {
   int64_t workgroup_tile(int64_t axis) const;
   // How many workgroups the launch has.
   int64_t workgroups() const;
-  // Whether the points of the block axes are dealt to the threads of all workgroups, one each.
+  // Whether the points of the block axes are dealt to the threads of all workgroups.
   bool deals_points_to_threads() const;
   // How much of a value its Map stages store: nothing if all of it.
   std::optional<int64_t> part_stored(Value v) const;

@@ -44,6 +44,7 @@ struct Capabilities {
   int max_threads_per_group = 1;        // Grid
   int simd_width = 1;                   // threads that run in lock step (Grid)
   int64_t shared_memory_bytes = 0;      // per group (Grid)
+  int points_per_thread = 1;            // whose loads should overlap, in elementwise kernels (Grid)
   int64_t l2_bytes = 1 << 20;           // per core
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel

@@ -24,6 +24,7 @@ Capabilities capabilities() {
   caps.num_vector_registers = 128;
   caps.max_threads_per_group = 1024;
   caps.simd_width = 32;
+  caps.points_per_thread = 4;
   caps.l2_bytes = 4 << 20;
   caps.last_level_bytes = 4 << 20;
   caps.max_grid = (int64_t{1} << 31) - 1;

@@ -38,6 +38,25 @@ std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& red
   return Split{axis, rows / kStreamedRows};
 }
 
+// Threads of a grid that each add up a part of a column, for each of its cores.
+constexpr int64_t kColumnThreads = 2048;
+
+// A reduction along other axes than the innermost one, with results for fewer threads than the
+// device runs, goes by parts: neighbouring threads read neighbouring columns.
+std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
+                                   DType dtype, const Capabilities& caps) {
+  const auto innermost = static_cast<int64_t>(from.size()) - 1;
+  if (caps.model != ExecutionModel::Grid || !is_long_reduction(from) ||
+      combines_atomically(reduce.op, dtype, caps) || !from[innermost].is_constant() ||
+      from[innermost].constant() < caps.simd_width || reduce.axes.back() == innermost)
+    return std::nullopt;
+  const int64_t wanted = kColumnThreads * caps.num_cores / std::max<int64_t>(max_elements(to), 1);
+  for (const int64_t axis : reduce.axes)
+    if (wanted > 1 && from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
+      return Split{axis, divisor_near(from[axis].constant(), wanted).value_or(wanted)};
+  return std::nullopt;
+}
+
 std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
                                   const Capabilities& caps) {
   if (!leaves_device_idle(from, to, caps)) return std::nullopt;
@@ -100,6 +119,8 @@ class ReductionSplitter {
     const auto* reduce = node.as<Reduce_Axis>();
     if (!reduce) return std::nullopt;
     const Shape& from = graph_[node.inputs[0]].shape();
+    if (const auto columns = split_columns(from, *reduce, node.shape(), node.dtype(), caps_))
+      return columns;
     const auto split = choose_split(from, *reduce, node.shape(), caps_);
     return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_);
   }

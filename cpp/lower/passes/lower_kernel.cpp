@@ -77,24 +77,56 @@ class KernelLowerer {
   }
 
  private:
-  // Each thread of the grid computes one point of the linearised block axes.
+  Point point_of(const Expr& number, const Ints& sizes, Point point) const {
+    const std::vector<Expr> index = sym::unflatten_index(number, sizes);
+    for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
+    return point;
+  }
+
+  // Each thread of the grid computes one point of the linearised block axes, or some that lie the
+  // workgroup's size apart. Then all loads come before all stores; the last workgroup, which may
+  // have fewer points, computes them one after the other.
   void deal_to_threads(const Point& start) {
     Ints sizes;
     int64_t total = 1;
     for (const int64_t axis : mapping_.block)
       sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
+    if (mapping_.points) return deal_some_to_threads(start, sizes, total, *mapping_.points);
     const int64_t launched = kernel_.workgroups() * nest_.threads();
     const Var number = builder_.special(SpecialKind::Global_task_idx, launched, index_.dtype());
     const bool guarded = launched > total;
     if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, index_.constant(total)}));
-    Point point = start;
-    const std::vector<Expr> index =
-        sym::unflatten_index(index_.bind(number, {0, total - 1}), sizes);
-    for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
+    const Point point = point_of(index_.bind(number, {0, total - 1}), sizes, start);
     const bool within = nest_.open_within_sizes(mapping_.block, point);
     run_stages({point});
     if (within) builder_.close_if();
     if (guarded) builder_.close_if();
+  }
+
+  void deal_some_to_threads(const Point& start, const Ints& sizes, int64_t total, int64_t points) {
+    const int64_t threads = nest_.threads(), of_group = threads * points;
+    const int64_t groups = kernel_.workgroups(), full = total / of_group;
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, groups, index_.dtype());
+    const Var thread = builder_.special(SpecialKind::Local_thread_idx, threads, index_.dtype());
+    const Expr first =
+        index_.bind(group, {0, groups - 1}) * of_group + index_.bind(thread, {0, threads - 1});
+    const auto at = [&](const Expr& number) {
+      return point_of(index_.bind(index_.emit(number), {0, total - 1}), sizes, start);
+    };
+    if (full < groups) builder_.open_if(builder_.alu(AluOp::Cmplt, {group, index_.constant(full)}));
+    Points all;
+    for (int64_t i = 0; i < points; ++i) all.push_back(at(first + Expr(i * threads)));
+    run_stages(all);
+    if (full == groups) return;
+    builder_.close_if();
+    builder_.open_if(builder_.alu(AluOp::Cmpeq, {group, index_.constant(full)}));
+    const Var i = builder_.open_range(index_.constant(ceil_div(total - full * of_group, threads)));
+    const Expr number = first + index_.bind(i, {0, points - 1}) * threads;
+    builder_.open_if(builder_.alu(AluOp::Cmplt, {index_.emit(number), index_.constant(total)}));
+    run_stages({at(number)});
+    builder_.close_if();
+    builder_.close_range();
+    builder_.close_if();
   }
 
   // Each SIMD-group computes a rectangle of matrix tiles.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "graph/parallel_work.h"
+#include "schedule/analysis/accesses.h"
 #include "schedule/mapping/grid_reduction.h"
 #include "schedule/mapping/mapping.h"
 #include "schedule/mapping/mapping_state.h"
@@ -17,6 +18,12 @@ constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within 
 // With fewer results a contraction is spread over threads.
 constexpr int64_t kContractGroupOutputs = 1024;
 
+// Of kernels whose threads compute several points: text that takes long to compile gains nothing,
+// and numbers of points stay within 32 bits.
+constexpr size_t kMostOpsOfPoints = 128;
+constexpr int64_t kMostPoints = (int64_t{1} << 31) - (int64_t{1} << 16);
+constexpr int64_t kGroupsPerCore = 4;
+
 class GridMapper {
  public:
   explicit GridMapper(MappingState& state) : s_(state) {}
@@ -26,7 +33,8 @@ class GridMapper {
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
     const bool by_group = s_.has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
-                          (!s_.contracts || outer_points() < kContractGroupOutputs);
+                          (!s_.contracts || outer_points() < kContractGroupOutputs) &&
+                          !reduces_columns();
     if (updates_atomically()) {
       deal_to_threads(all_axes());
     } else if (by_group) {
@@ -57,6 +65,27 @@ class GridMapper {
     return points;
   }
 
+  // Whether neighbouring threads should compute neighbouring results, because what is reduced lies
+  // side by side along an outer axis and apart along the reduced one.
+  bool reduces_columns() const {
+    if (s_.contracts || s_.sequential ||
+        outer_points() < static_cast<int64_t>(s_.caps.num_cores) * s_.caps.simd_width)
+      return false;
+    bool columns = false;
+    for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
+      const Stage& stage = s_.kernel.stages()[access.stage];
+      if (stage.kind != StageKind::Reduce || access.is_store) continue;
+      const auto step = [&](int64_t axis) {
+        return access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0);
+      };
+      const int64_t within = step(stage.axes.back());
+      if (within == 1 || within == -1) return false;
+      columns |= within != 0 && std::any_of(s_.outer.begin(), s_.outer.end(),
+                                            [&](int64_t axis) { return step(axis) == 1; });
+    }
+    return columns;
+  }
+
   int64_t longest_reduction() const {
     int64_t longest = 0;
     for (const Stage& stage : s_.kernel.stages()) {
@@ -82,7 +111,26 @@ class GridMapper {
     int64_t points = 1;
     for (const int64_t axis : axes) points *= s_.extent(axis), s_.block_tile[axis] = 1;
     // A single point has no axis that threads could share.
-    if (!axes.empty()) s_.kernel.iter.mapping.threads = group_threads(points);
+    if (axes.empty()) return;
+    Mapping& mapping = s_.kernel.iter.mapping;
+    mapping.threads = group_threads(points);
+    if (computes_points_together(points)) mapping.points = s_.caps.points_per_thread;
+  }
+
+  // Whether each thread computes some points of an elementwise kernel, whose loads then overlap:
+  // where the threads still fill the device several times.
+  bool computes_points_together(int64_t points) const {
+    const Kernel& kernel = s_.kernel;
+    const int64_t each = s_.caps.points_per_thread;
+    const auto is_elementwise = [](const Stage& stage) {
+      return stage.kind == StageKind::Map && stage.axes.empty();
+    };
+    const auto is_symbolic = [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); };
+    return each > 1 && !s_.contracts && kernel.ops.size() <= kMostOpsOfPoints &&
+           s_.outer.size() == kernel.iter.axes.size() && points <= kMostPoints &&
+           points >= each * kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores &&
+           std::all_of(kernel.stages().begin(), kernel.stages().end(), is_elementwise) &&
+           std::none_of(s_.outer.begin(), s_.outer.end(), is_symbolic);
   }
 
   // Whether a Scatter's updates are combined by atomic operations.

@@ -77,6 +77,8 @@ class Array(ArrayMethods, _core.ArrayBase):
     def block_until_ready(self) -> Array:
         """Waits until the elements are there; raises what the computation of them met."""
         _core.synchronize(self.device)
+        if isinstance(self._memory, _core.DeviceMemory):
+            self._memory.verify()
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
