@@ -108,8 +108,9 @@ void Allocator::free_now(void* memory) {
     driver().free(to_address(memory));
 }
 
-// Gives everything kept back to the driver.
 void Allocator::trim() {
+  if (context_.is_dead()) return;
+  const Context::Scope scope(context_);
   std::map<size_t, std::vector<void*>> all;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -26,12 +26,12 @@ class Allocator : public runtime::Allocator {
   // Null is ignored. Launches that use the memory may still be running.
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
+  void trim() override;
 
  private:
   void* take(size_t size);
   Result allocate_new(size_t size, Address& memory);
   void free_now(void* memory);
-  void trim() override;
 
   Context& context_;
   PoolHandle pool_ = nullptr;  // null: the driver has none, and each call waits for the device

@@ -23,6 +23,8 @@ constexpr int64_t kContractGroupOutputs = 1024;
 constexpr size_t kMostOpsOfPoints = 128;
 constexpr int64_t kMostPoints = (int64_t{1} << 31) - (int64_t{1} << 16);
 constexpr int64_t kGroupsPerCore = 4;
+// SIMD-groups that keep a core busy, each of whose threads reduces a column.
+constexpr int64_t kColumnWarps = 16;
 
 class GridMapper {
  public:
@@ -69,7 +71,7 @@ class GridMapper {
   // side by side along an outer axis and apart along the reduced one.
   bool reduces_columns() const {
     if (s_.contracts || s_.sequential ||
-        outer_points() < static_cast<int64_t>(s_.caps.num_cores) * s_.caps.simd_width)
+        outer_points() < kColumnWarps * s_.caps.simd_width * s_.caps.num_cores)
       return false;
     bool columns = false;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
