@@ -29,7 +29,7 @@ dlpack::DataType to_dlpack(DType dtype) {
 
 DType from_dlpack(dlpack::DataType type) {
   if (type.lanes == 1)
-    for (int d = 0; d < kNumDTypes; ++d) {
+    for (int d = 0; d < kNumGraphDTypes; ++d) {
       const auto dtype = static_cast<DType>(d);
       const dlpack::DataType own = to_dlpack(dtype);
       if (own.code == type.code && own.bits == type.bits) return dtype;

@@ -346,6 +346,10 @@ class DeviceMemory:
         self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
     ) -> None: ...
     def copy(self) -> DeviceMemory: ...
+    def verify(self) -> None:
+        """
+        Waits for the device, and raises what programs that computed the elements found.
+        """
     @property
     def dtype(self) -> numpy.dtype[typing.Any]: ...
     @property

@@ -293,13 +293,12 @@ EXPORTED int cuMemGetInfo_v2(size_t* free, size_t* total) {
   *free = *total - static_cast<size_t>(state().used_bytes);
   return 0;
 }
-EXPORTED int cuPointerGetAttribute(void* value, int attribute, Address memory) {
+EXPORTED int cuPointerGetAttributes(unsigned, int* attributes, void** values, Address memory) {
   const std::lock_guard<std::recursive_mutex> lock(state().mutex);
-  if (attribute != 2) return kInvalidValue;
+  if (*attributes != 2) return kInvalidValue;
   auto next = state().pinned.upper_bound(memory);
   const bool pinned = next != state().pinned.begin() && memory < (--next)->first + next->second;
-  if (!pinned && !is_in_live_memory(memory, 1)) return kInvalidValue;
-  *static_cast<int*>(value) = pinned ? 1 : 2;
+  *static_cast<int*>(*values) = pinned ? 1 : is_in_live_memory(memory, 1) ? 2 : 0;
   return 0;
 }
 EXPORTED int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {

@@ -19,8 +19,10 @@ Address to_address(const void* memory) {
 
 // Whether the device reads and writes the memory directly. The calling thread has a context.
 bool is_pinned(const void* host) {
-  int type = 0;
-  return driver().pointer_attribute(&type, kPointerMemoryType, to_address(host)) == kSuccess &&
+  int type = 0;  // of memory that the driver does not know
+  int attribute = kPointerMemoryType;
+  void* value = &type;
+  return driver().pointer_attributes(1, &attribute, &value, to_address(host)) == kSuccess &&
          type == kHostMemory;
 }
 

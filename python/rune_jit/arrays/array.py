@@ -152,7 +152,8 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the protocol; AttributeError unless the elements are on a CUDA device.
+        """Version 3 of the protocol; AttributeError unless the elements are on a CUDA device. They
+        must not be written to, although the protocol's flag, which torch refuses, does not say so.
         Source: numba's documentation."""
         memory = self._memory
         own = None if isinstance(memory, np.ndarray) else _core.dlpack_device(memory)
@@ -163,7 +164,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (_core.address_of(memory), True),
+            "data": (_core.address_of(memory), False),
             "version": 3,
             "stream": _core.stream_of(memory),
         }
