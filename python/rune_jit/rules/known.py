@@ -15,8 +15,23 @@ from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.tracer import Tracer
 
 
+_NOTHING_INSIDE = frozenset(
+    {int, float, bool, complex, str, slice, type(None), type(Ellipsis), np.float64, np.int64}
+)
+
+
+def _has_parts(x: Any) -> bool:
+    return type(x) not in _NOTHING_INSIDE or (
+        type(x) is slice and any(map(_has_parts, (x.start, x.stop, x.step)))
+    )
+
+
 def plain(x: Any) -> Any:
     """x with the arrays of known tracers instead of them."""
+    if type(x) is Tracer:  # trees take ten times as long as what is asked for most
+        return x._array()
+    if not _has_parts(x) or (type(x) is tuple and not any(map(_has_parts, x))):
+        return x
 
     def array(item: Any) -> Any:
         return item._array() if isinstance(item, Tracer) else item
@@ -47,8 +62,16 @@ def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
     return Tracer(trace, trace.builder.astype(value, dtype))
 
 
+def _is_container(x: Any) -> bool:
+    return isinstance(x, (list, tuple))
+
+
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """NumPy's own result, of arguments whose values are all known."""
+    if type(function) is np.ufunc and not kwargs and len(args) == function.nin:
+        operands = [x._array() if type(x) is Tracer else x for x in args]
+        if function.nout == 1 and not any(map(_is_container, operands)):
+            return known(function(*operands))  # in memory of its own
     given: dict[int, tuple[Tracer, Any]] = {}  # by id of the tracer, with its array
 
     def array(x: Any) -> Any:
