@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "driver/loop_plan.h"
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
@@ -135,6 +136,10 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
   for (size_t i = 0; i < schedule.items.size(); ++i)
     if (const schedule::Launch* launch = schedule.items[i].launch())
       work_ns[launch->kernel] = static_cast<double>(schedule.analysis[i].work_ns);
+  size_t next_loops = schedule.kernels.size();
+  for (size_t i = 0; i < schedule.items.size(); ++i)
+    if (schedule.items[i].loops())
+      work_ns[next_loops++] = static_cast<double>(schedule.analysis[i].work_ns);
   std::vector<std::shared_ptr<runtime::Program>> programs(lowered.kernels.size());
   for (int d = 0; d < devices.count(); ++d) {
     std::vector<size_t> numbers;
@@ -308,6 +313,14 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
       continue;
     }
     if (const schedule::Loop_Nest* loops = item.loops()) {
+      const auto& nest = *lowered.schedule.graph[loops->outputs[0]].as<graph::Loop_Nest>();
+      for (const auto& [result, operand] : plan_loops(*nest.graph.graph).copies)
+        for (const schedule::Value v : loops->outputs)
+          if (lowered.schedule.graph[v].as<graph::Loop_Nest>()->result ==
+              static_cast<int64_t>(result))
+            executable->steps.emplace_back(runtime::Memory_Transfer{
+                slots.at(v, 0), slots.at(loops->inputs[operand], 0),
+                static_cast<size_t>(schedule::bytes_of(lowered.schedule.graph, v))});
       runtime::Launch launch;
       launch.program = programs[next_loops++];
       for (const auto* values : {&loops->inputs, &loops->outputs})

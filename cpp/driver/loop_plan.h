@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,6 +51,11 @@ struct Statement {
 struct LoopPlan {
   std::vector<Cell> cells;
   std::vector<Statement> statements;
+  // Whether the last statement repeats iterations that may run side by side: none touches what
+  // another one stores. The statements before it store to cells of the kernel's own only; outputs
+  // begin as copies of inputs, (output, input), which are made before.
+  bool is_parallel = false;
+  std::vector<std::pair<size_t, size_t>> copies;
 };
 
 // Plans a Loop_Nest's graph. What a loop carries has one cell for all iterations. An Update stores

@@ -9,6 +9,7 @@
 #include "driver/loop_plan.h"
 #include "lower/builder.h"
 #include "lower/passes/lower_kernel.h"
+#include "schedule/analysis/cost.h"
 
 namespace rune::driver {
 
@@ -33,13 +34,15 @@ class LoopsLowerer {
     caps_.matrix_ops.clear();
   }
 
-  lower::Kernel run(const std::string& name, size_t num_inputs) {
+  lower::Kernel run(const std::string& name, size_t num_inputs, int64_t workgroups) {
+    workgroups_ = plan_.is_parallel ? workgroups : 1;
     for (Statement& statement : plan_.statements) compile(statement);
     for (const SymVar& variable : variables_) counters_[variable.name] = b_.define_var(variable);
     define_memory(num_inputs);
     for (const Statement& statement : plan_.statements) emit(statement);
     lower::Kernel kernel = b_.take();
     kernel.name = name;
+    kernel.grid = workgroups_;
     return kernel;
   }
 
@@ -49,7 +52,8 @@ class LoopsLowerer {
     schedule::Schedule schedule;
     std::vector<lower::Kernel> kernels;
     std::map<Value, Var> memory;
-    std::optional<Store> store;  // of what the kernels could not store in its place
+    std::optional<Store> store;            // of what the kernels could not store in its place
+    std::vector<std::vector<Var>> locals;  // by kernel: its Locals, in order
   };
 
   void compile(Statement& statement) {
@@ -70,7 +74,7 @@ class LoopsLowerer {
       store = {compute->outputs[0], *compute->offsets, plan_.cells.size() - 1};
       compute->outputs[0] = store->part;
     }
-    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}, store};
+    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}, store, {}};
     computes_.push_back(compute);
   }
 
@@ -141,6 +145,12 @@ class LoopsLowerer {
 
   void place(const Compute& compute, Compiled& compiled) {
     const graph::Graph& graph = compiled.schedule.graph;
+    for (const lower::Kernel& kernel : compiled.kernels) {
+      std::vector<Var>& locals = compiled.locals.emplace_back();
+      for (const Instr& instr : kernel.body)
+        if (const auto* local = instr.as<lower::Local>())
+          locals.push_back(b_.local(instr.type.dtype, local->size));
+    }
     for (size_t i = 0; i < compute.outputs.size(); ++i)
       compiled.memory[compiled.schedule.outputs[i]] = cells_[compute.outputs[i]];
     for (const schedule::Allocation& allocation : compiled.schedule.allocations) {
@@ -165,13 +175,24 @@ class LoopsLowerer {
     std::visit([this](const auto& action) { run(action); }, statement.action);
   }
 
+  // With several workgroups, each runs the iterations of its own share.
   void run(const Repeat& repeat) {
     const int64_t step = std::abs(repeat.step);
     const Dim span = repeat.step > 0 ? repeat.stop - repeat.start : repeat.start - repeat.stop;
     Var count = size(span + (step - 1));
     if (step != 1) count = b_.alu(AluOp::Idiv, {count, number(step)});
     const Var start = size(repeat.start);
-    const Var i = b_.range(count);
+    Var first;
+    if (workgroups_ > 1 && counters_.size() == variables_.size()) {
+      const auto share = [&](Var group) {
+        return b_.alu(AluOp::Idiv, {b_.alu(AluOp::Mul, {group, count}), number(workgroups_)});
+      };
+      const Var group = b_.special(lower::SpecialKind::Workgroup_idx, workgroups_, DType::Int64);
+      first = share(group);
+      count = b_.alu(AluOp::Sub, {share(plus(group, number(1))), first});
+    }
+    Var i = b_.range(count);
+    if (first.valid()) i = plus(i, first);
     counters_[repeat.counter.name] = plus(start, times(i, repeat.step));
     for (const Statement& statement : repeat.body) emit(statement);
     counters_.erase(repeat.counter.name);
@@ -230,19 +251,23 @@ class LoopsLowerer {
       std::map<std::string, int64_t> arguments;
       for (size_t i = 0; i < launch->arguments.size(); ++i)
         arguments[scheduled.arguments[i].name] = launch->arguments[i];
-      inline_kernel(kernel, memory, arguments);
+      inline_kernel(kernel, memory, compiled.locals[launch->kernel], arguments);
     }
     if (compiled.store) run(*compiled.store);
   }
 
   // Runs a kernel here, its workgroups one after the other.
   void inline_kernel(const lower::Kernel& kernel, const std::vector<Var>& memory,
+                     const std::vector<Var>& locals,
                      const std::map<std::string, int64_t>& arguments) {
     RUNE_CHECK(kernel.local == 1, "a kernel of one core has several threads");
     const Var group = kernel.grid > 1 ? b_.range(number(kernel.grid)) : number(0);
     std::vector<Var> map;
+    size_t next_local = 0;
     for (const Instr& instr : kernel.body) {
-      if (const auto* global = instr.as<lower::Define_Global>()) {
+      if (instr.as<lower::Local>()) {
+        map.push_back(locals[next_local++]);
+      } else if (const auto* global = instr.as<lower::Define_Global>()) {
         map.push_back(memory[global->index]);
       } else if (const auto* define = instr.as<lower::Define_Var>()) {
         const auto known = arguments.find(define->var.name);
@@ -266,12 +291,25 @@ class LoopsLowerer {
   const std::string device_;
   const std::vector<SymVar> variables_;  // of the program
   lower::Builder b_;
+  int64_t workgroups_ = 1;
   std::vector<Var> cells_;
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
   // By name: the variables of the program, and the counters of the loops that are open.
   std::map<std::string, Var> counters_;
 };
+
+}  // namespace
+
+namespace {
+
+// Copies an input to the cell of a result that nobody uses.
+Statement begin_as_input(const LoopPlan& plan, size_t cell, size_t input) {
+  const auto is_input = [&](const Cell& other) { return other.input == input; };
+  const auto from = std::find_if(plan.cells.begin(), plan.cells.end(), is_input);
+  return {Store{cell, std::vector<Dim>(plan.cells[cell].shape.size(), 0),
+                static_cast<size_t>(from - plan.cells.begin())}};
+}
 
 }  // namespace
 
@@ -284,16 +322,25 @@ lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item) {
     const auto& result = *state.schedule.graph[item.outputs[i]].as<graph::Loop_Nest>();
     stored[static_cast<size_t>(result.result)] = i;
   }
+  for (size_t c = 0; c < plan.cells.size(); ++c)
+    for (const auto& [result, operand] : plan.copies)
+      if (plan.cells[c].output == result && !stored.contains(result))
+        plan.statements.insert(plan.statements.begin(), begin_as_input(plan, c, operand));
   for (Cell& cell : plan.cells)
     if (cell.output)
       cell.output =
           stored.contains(*cell.output) ? std::optional(stored.at(*cell.output)) : std::nullopt;
-  size_t number = 0;
-  for (const schedule::ScheduleItem& other : state.schedule.items) {
-    if (other.loops() == &item) break;
-    number += other.loops() != nullptr;
-  }
-  return LoopsLowerer(state, std::move(plan)).run(concat("loops_", number), item.inputs.size());
+  size_t number = 0, position = 0;
+  for (; state.schedule.items[position].loops() != &item; ++position)
+    number += state.schedule.items[position].loops() != nullptr;
+  // Shares of the iterations, so many that cores that are faster take more of them.
+  constexpr int64_t kSharesOfACore = 4;
+  const double ns = static_cast<double>(state.schedule.analysis[position].work_ns);
+  const bool is_shared = state.capabilities->model == ExecutionModel::Cores &&
+                         schedule::is_worth_sharing(*state.capabilities, ns);
+  const int64_t workgroups = is_shared ? kSharesOfACore * state.capabilities->num_cores : 1;
+  return LoopsLowerer(state, std::move(plan))
+      .run(concat("loops_", number), item.inputs.size(), workgroups);
 }
 
 }  // namespace rune::driver

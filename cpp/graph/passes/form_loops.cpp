@@ -203,6 +203,15 @@ class Former {
       operands.push_back(map_[v.id]);
       return here = nest.placeholder(node.dtype(), node.shape());
     };
+    // What the loop carries begins in memory, where it is large: shares of the iterations cannot
+    // fill it side by side.
+    const std::vector<Value>& ends = graph_[end].inputs;
+    for (size_t k = 1 + num_carried(graph_[end]); k < ends.size(); ++k) {
+      const Node& initial = graph_[ends[k]];
+      if (max_elements(initial.shape()) < kLargeIteration || inside.contains(ends[k].id)) continue;
+      operands.push_back(map_[ends[k].id]);
+      inside[ends[k].id] = nest.placeholder(initial.dtype(), initial.shape());
+    }
     for (const uint32_t id : nodes) {
       const Node& node = graph_.nodes[id];
       nest.set_location(node.location);

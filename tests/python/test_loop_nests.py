@@ -1,0 +1,85 @@
+"""Loops that are compiled to one kernel: what their bodies need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+
+
+def _softmax_by_rows(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        r = x[i] - x[i].mean()
+        y[i] = np.exp(r) / np.exp(r).sum()
+    return y
+
+
+def _rows_from_rows_before(x: Any) -> Any:
+    y = x.copy()
+    for i in range(1, x.shape[0]):
+        r = np.exp(y[i] - y[i - 1])
+        y[i] = r / r.sum() + x[-i]
+    return y
+
+
+def _products(x: Any) -> Any:
+    y = x.copy()
+    for i in range(x.shape[0]):
+        y[i] = y[i] @ (x.T @ x)
+    return y
+
+
+def _swapped(x: Any) -> Any:
+    a, b = x[:-1].copy(), x[1:] * 2
+    for _ in range(7):
+        a, b = b, a * 0.5 + b
+    return a, b
+
+
+def _columns(x: Any) -> Any:
+    y = x.copy()
+    for j in range(2, x.shape[1]):
+        y[:, j] = 0.5 * y[:, j - 1] - 0.25 * y[:, j - 2] + x[:, j]
+    return y
+
+
+PROGRAMS = [_softmax_by_rows, _rows_from_rows_before, _products, _swapped, _columns]
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (37, 130), (300, 40)])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__.strip("_"))
+@pytest.mark.parametrize("device", ["cpu", "interpreter"])
+def test_program(program: Callable[[Any], Any], shape: tuple[int, int], device: str) -> None:
+    if device == "interpreter" and shape[0] * shape[1] > 5000:
+        pytest.skip("the interpreter runs large arrays slowly")
+    x = np.random.default_rng(0).random(shape) / shape[1]
+    got = rune_jit.jit(program, device=device)(x)
+    want = program(x)
+    for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_iterations_that_are_independent_are_shared_by_cores() -> None:
+    x = np.random.default_rng(0).random((4000, 500))
+    function = rune_jit.jit(_softmax_by_rows)
+    np.testing.assert_allclose(function(x), _softmax_by_rows(x), rtol=1e-12)
+    (loops,) = (k for k in function.lower(x).kernels if "@loops_" in k)
+    assert "special Workgroup_idx" in loops
+    in_order = rune_jit.jit(_rows_from_rows_before).lower(x)
+    assert not any("@loops_" in k and "Workgroup_idx" in k for k in in_order.kernels)
+
+
+def test_compilation_does_not_depend_on_the_number_of_iterations() -> None:
+    texts = []
+    for n in (800, 8000):
+        lowered = rune_jit.jit(_columns).lower(np.ones((3, n)))
+        texts.append([len(kernel.splitlines()) for kernel in lowered.kernels])
+    assert texts[0] == texts[1]
+    costs = rune_jit.jit(_columns).lower(np.ones((3, 5000))).cost_analysis()
+    assert costs["kernels"] == 1
+    assert costs["flops"] == 4 * 3 * 4998
