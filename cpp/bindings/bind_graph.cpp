@@ -425,10 +425,8 @@ void bind_graph(py::module_& m) {
             return wrap(g, Operand(to_operand(x).value, Kind::Bool));
           },
           "A 0-d bool as a Python one.")
-      .def(
-          "select", &select,
-          py::arg("condition"), py::arg("a"), py::arg("b"),
-          "a or b, which are of one type; Python's numbers stay such.")
+      .def("select", &select, py::arg("condition"), py::arg("a"), py::arg("b"),
+           "a or b, which are of one type; Python's numbers stay such.")
       .def("inputs_behind", &inputs_behind, py::arg("value"),
            "The numbers of the inputs that a value is computed from; None if it depends on a "
            "dynamic size.")

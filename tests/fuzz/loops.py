@@ -126,13 +126,38 @@ class _Generator:
             self._statement(scope, 1)
 
     def _loop(self, scope: _Scope, depth: int) -> None:
-        rng, _n = self.rng, self.n
+        rng, n = self.rng, self.n
         indent = "    " * depth
         inside = scope.inner()
         if rng.random() < 0.12:
             name = self._new("r")
             self.lines.append(f"{indent}for {name} in a:")
             inside.rows.append(name)
+        elif rng.random() < 0.12:
+            number, name = self._new("e"), self._new("r")
+            self.lines.append(
+                rng.choice(
+                    (
+                        f"{indent}for {number}, {name} in enumerate(a):",
+                        f"{indent}for {number}, {name} in enumerate(u + a):",
+                    )
+                )
+            )
+            inside.rows.append(name)
+            inside.counters.append(_Counter(number, 0, n - 1))
+        elif rng.random() < 0.08:
+            number, name = self._new("q"), self._new("r")
+            self.lines.append(f"{indent}for {number}, {name} in zip(b, a.T):")
+            inside.scalars.append(number)
+            inside.rows.append(name)
+        elif rng.random() < 0.15:
+            name, count = self._new("i"), self._new("c")
+            start, step = rng.choice((("0", "+ 1"), ("n - 1", "- 1")))
+            self.lines.append(f"{indent}{count} = {start}")
+            self.lines.append(f"{indent}for {name} in range(n - 1):")
+            self.lines.append(f"{indent}    u[{count}] += {name}")
+            self.lines.append(f"{indent}    {count} = {count} {step}")
+            inside.counters.append(_Counter(name, 0, n - 2))
         else:
             name = rng.choice("ijk") + (str(depth) if rng.random() < 0.5 else "")
             while any(c.name == name for c in scope.counters):

@@ -194,6 +194,61 @@ def test_rows() -> None:
     rolled(f, np.arange(20.0).reshape(5, 4), x(4))
 
 
+def test_enumerate_and_zip() -> None:
+    def f(a, b, v):
+        s = np.float64(0)
+        for i, row in enumerate(a):
+            row += v * i
+            s = s + row[0]
+        for p, q in zip(a, b):  # noqa: B905
+            q[:] = p * 2
+            s = s + q.sum()
+        return s, i
+
+    rolled(f, np.arange(20.0).reshape(5, 4), np.ones((7, 4)), x(4))
+
+    def others(a):
+        s = a[0] * 0
+        for i, row in enumerate(a, 3):
+            s = s + row * i
+        for row, k in zip(a, (1, 2, 3, 4)):  # noqa: B905
+            s = s + row * k
+        return s
+
+    both(others, np.arange(20.0).reshape(5, 4))
+
+
+def test_counters_beside_the_index() -> None:
+    def f(x):
+        k, back = 0, x.shape[0] - 1
+        for i in range(2, x.shape[0] - 2):
+            x[k] += i
+            x[back] *= 2
+            k += 1
+            back = back - 1
+        x[k] = -1
+        return x, k, back
+
+    def own(x):
+        for i in range(x.shape[0]):
+            i += 1
+            x[i - 1] = i
+        return x, i
+
+    rolled(own, x(12))
+
+    def nested(x):
+        k = 0
+        for i in range(3, 8):
+            for j in range(4):
+                x[i] += x[j] * k
+                k += 1
+        return x, k
+
+    rolled(f, x(12))
+    both(nested, x(12))
+
+
 def test_called_functions() -> None:
     def inner(a, k):
         total = np.float64(0)

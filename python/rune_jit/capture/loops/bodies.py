@@ -11,7 +11,7 @@ from rune_jit import _core
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body
-from rune_jit.tracing.sizes import Size, same_shape
+from rune_jit.tracing.sizes import Size, same_shape, same_size
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -58,8 +58,15 @@ class Attempt:
         self._initial: list[Any] = []
         self._given: dict[str, Any] = {}  # what the names stand for at the start
         self._numbers: dict[str, int] = {}  # of what is carried, by name
+        self._counted: dict[str, Any] = {}  # by name: a Size, and what it is after the loop
         for name in self._loop.carried:
             value = self._before[name]
+            if name in self._loop.steps and type(value) in (int, Size):
+                before = self._range.iterations_before(self.counter)
+                if before is not None and self._range.count is not None:
+                    self._given[name] = value + before * self._loop.steps[name]
+                    self._counted[name] = value + self._range.count * self._loop.steps[name]
+                    continue
             if not is_array(value) and kind_of(trace, value) is not None:
                 self._given[name] = self._carry(name, trace.operand(value), value, True)
             elif name in self._by_value:
@@ -110,6 +117,10 @@ class Attempt:
         finals: dict[int, str] = {}  # storages of arrays that names stand for
         for name in self._loop.carried:
             given, new = self._given[name], after[name]
+            if name in self._counted:
+                if not same_size(new, given + self._loop.steps[name]):
+                    raise GivenUp(f"{name} does not count the iterations")
+                continue
             if is_array(self._before[name]):
                 is_complete &= self._compare_array(name, given, new, finals)
             else:
@@ -203,7 +214,7 @@ class Attempt:
             raise GivenUp(f"{name} is read after the loop, which may not run")
 
     def _is_traced(self, after: Any) -> bool:
-        names = {*self._loop.carried, *self._loop.results} - {self._loop.target}
+        names = {*self._loop.carried, *self._loop.results} - {self._loop.target, *self._counted}
         if not names:
             return False
         return any(
@@ -229,6 +240,8 @@ class Attempt:
         for name in self._loop.results:
             if name == self._loop.target:
                 constants[name] = self._last()
+            elif name in self._counted:
+                constants[name] = self._counted[name]
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._loop.carried and is_array(after[name])
@@ -252,7 +265,7 @@ class Attempt:
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
         for name in self._loop.carried:
-            values.setdefault(name, after[name])
+            values.setdefault(name, self._counted.get(name, after[name]))
         return values, tuple(values[name] for name in self._loop.results)
 
     def _last(self) -> Any:

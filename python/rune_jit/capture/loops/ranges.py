@@ -73,6 +73,19 @@ class Range(NamedTuple):
             return self.bounds
         return (self.start, self.stop - 1) if self.step > 0 else (self.stop + 1, self.start)
 
+    def iterations_before(self, number: Any) -> Any:
+        """How many iterations run before that of a number; None if that is no Size."""
+        if self.step == 1:
+            return number - self.start
+        return self.start - number if self.step == -1 else None
+
+    @property
+    def count(self) -> Any:
+        """How many numbers it has; None if that is no Size."""
+        if self.is_known:
+            return len(self.known)
+        return self._span if self.has_some and abs(self.step) == 1 else None
+
     def without_first(self) -> Range:
         return self._replace(start=self.start + self.step)
 

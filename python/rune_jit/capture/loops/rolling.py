@@ -5,9 +5,8 @@ The calls around a loop that source.py adds come here."""
 
 from __future__ import annotations
 
-import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rune_jit.capture.loops.bodies import Attempt, GivenUp, Unstable
@@ -25,34 +24,59 @@ _FEW = 3
 _MOST_PASSES = 8
 
 
-def begin(index: int, *given: Any) -> Any:
-    """What a `for` loop of a traced function iterates over: `given` is the iterable, or `range` and
-    its arguments."""
-    iterable = given[0] if len(given) == 1 else None
+def begin(number: int, *given: Any) -> Any:
+    """What a `for` loop of a traced function iterates over: `given` is the iterable, or `range`,
+    `enumerate` or `zip` and its arguments."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
-    if trace is None or loops is None:
-        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
-    loop = LOOPS[index]
-    symbolic = None
-    if iterable is None and given[0] is builtins.range:
-        symbolic = range_of(given[1:])
-    elif type(iterable) is range:
-        symbolic = Range(iterable.start, iterable.stop, iterable.step)
-    elif type(iterable) is Tracer and iterable.ndim and loop.target is not None:
-        symbolic = Range(0, iterable.shape[0], 1)
-    if symbolic is None:
-        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
-    if symbolic.is_known and len(symbolic.known) <= _FEW:
-        return _Plain(symbolic.known if type(iterable) is not Tracer else iterable)
-    why = loop.refusal or loops.plans.refusal(index)
+    found = _numbers_of(given) if loops is not None else None
+    if trace is None or loops is None or found is None:
+        return _Plain(_iterable(given))
+    loop, (numbers, item) = LOOPS[number], found
+    if numbers.is_known and len(numbers.known) <= _FEW:
+        return _Plain(_iterable(given))
+    why = loop.refusal or loops.plans.refusal(number)
     if why:
-        loops.plans.report[index] = (loop.where, f"runs all iterations: {why}")
-        if not symbolic.is_known and loops.open:
+        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return _Plain(given[0](*given[1:]) if iterable is None else iterable)
-    frame = sys._getframe(1)
-    return _Rolling(trace, loop, symbolic, iterable if type(iterable) is Tracer else None, frame)
+        return _Plain(_iterable(given))
+    return _Rolling(trace, loop, numbers, item, sys._getframe(1))
+
+
+def _iterable(given: tuple[Any, ...]) -> Any:
+    return given[0](*given[1:]) if len(given) > 1 else given[0]
+
+
+def _numbers_of(given: tuple[Any, ...]) -> tuple[Range, Callable[[Any], Any]] | None:
+    """The numbers of the iterations, and what the loop's target is in each; None if the loop is no
+    loop over numbers and rows."""
+    first, rest = given[0], given[1:]
+    if not rest:
+        if type(first) is range:
+            return Range(first.start, first.stop, first.step), _itself
+        return _rows((first,), lambda number: first[number])
+    if first is range:
+        numbers = range_of(rest)
+        return (numbers, _itself) if numbers else None
+    if first is enumerate and len(rest) == 1:
+        return _rows(rest, lambda number: (number, rest[0][number]))
+    if first is zip:
+        return _rows(rest, lambda number: tuple(x[number] for x in rest))
+    return None
+
+
+def _itself(number: Any) -> Any:
+    return number
+
+
+def _rows(arrays: tuple[Any, ...], item: Any) -> tuple[Range, Callable[[Any], Any]] | None:
+    if not all(type(x) is Tracer and x.ndim for x in arrays):
+        return None
+    sizes = [x.shape[0] for x in arrays]
+    if len(sizes) > 1 and not all(type(n) is int for n in sizes):
+        return None
+    return Range(0, min(sizes) if len(sizes) > 1 else sizes[0], 1), item
 
 
 class _Plain:
@@ -72,21 +96,21 @@ class _Rolling:
     """A loop that becomes one of the program, if its body allows that."""
 
     def __init__(
-        self, trace: Trace, loop: Loop, numbers: Range, rows: Tracer | None, frame: Any
+        self, trace: Trace, loop: Loop, numbers: Range, item: Callable[[Any], Any], frame: Any
     ) -> None:
         assert trace.loops is not None
         self.rebinds = False  # whether names are assigned now: `values` before the body
         self.values: tuple[Any, ...] = ()  # of loop.carried
         self.results: tuple[Any, ...] = ()  # of loop.results, after the loop
         self._trace, self._loops, self._loop = trace, trace.loops, loop
-        self._range, self._rows, self._frame = numbers, rows, frame
+        self._range, self._item, self._frame = numbers, item, frame
         self._before: dict[str, Any] = {}  # what names stand for before the body is traced
         self._after: dict[str, Any] = {}  # and after the loop
 
     def __iter__(self) -> Iterator[Any]:
         try:
             for number in self._numbers():
-                yield number if self._rows is None else self._rows[number]
+                yield self._item(number)
                 self.rebinds = False
         finally:
             self._frame = None

@@ -294,7 +294,7 @@ def _around(s: ast.For, loop: Loop) -> list[ast.stmt]:
     """The loop with calls around it."""
     given = [s.iter]
     call = s.iter
-    if isinstance(call, ast.Call) and _is_range(call):
+    if isinstance(call, ast.Call) and _is_taken_apart(call):
         given = [call.func, *call.args]
     begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
     if loop.refusal:
@@ -361,9 +361,10 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def _is_range(call: ast.Call) -> bool:
+def _is_taken_apart(call: ast.Call) -> bool:
     is_plain = not call.keywords and not any(isinstance(x, ast.Starred) for x in call.args)
-    return is_plain and isinstance(call.func, ast.Name) and call.func.id == "range"
+    names = ("range", "enumerate", "zip")
+    return is_plain and isinstance(call.func, ast.Name) and call.func.id in names
 
 
 def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:

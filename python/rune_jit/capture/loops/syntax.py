@@ -35,13 +35,14 @@ class Loop(NamedTuple):
 
     number: int  # among all loops of all functions
     where: str  # "file.py:12"
-    target: str | None  # the name that each iteration assigns, if it is one
+    target: str | None  # the name that each iteration assigns, if the body does not
     assigned: frozenset[str]  # in the body
     carried: tuple[str, ...]  # of these: read at the start of iterations
     results: tuple[str, ...]  # of these and the target: read after the loop
     # Names that the body assigns only by `name += ...`: arrays stay the same ones.
     updated: frozenset[str]
     written: frozenset[str]  # names of arrays that it seems to write to
+    steps: dict[str, int]  # of names that each iteration adds an integer to, and does no more
     uses: Uses
     refusal: str | None  # why it is not one loop of the program
 
@@ -75,8 +76,6 @@ def loop_refusal(loop: ast.For, captured: frozenset[str], declared: frozenset[st
     if any(isinstance(s, ast.Break) for s in _own(loop.body)):
         return "it has a break"
     assigned = stored([*loop.body, loop.target])
-    if names := stored(loop.body) & stored([loop.target]):
-        return f"it assigns its own variable {_listed(names)}"
     if names := assigned & captured:
         return f"a function in the function uses {_listed(names)}"
     if names := assigned & declared:
@@ -89,6 +88,7 @@ def loop_refusal(loop: ast.For, captured: frozenset[str], declared: frozenset[st
 def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str | None) -> Loop:
     assigned = stored(loop.body)
     target = loop.target.id if isinstance(loop.target, ast.Name) else None
+    target = None if target in assigned else target
     targets = stored([loop.target])
     updated = {
         s.target.id
@@ -112,10 +112,11 @@ def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str |
         where,
         target,
         assigned,
-        tuple(sorted(assigned & live.at_start)),
+        tuple(sorted((assigned - targets) & live.at_start)),
         tuple(sorted((assigned | targets) & live.after)),
         frozenset(updated - others - inner),
         _written(loop.body) - assigned,
+        _steps(loop.body),
         uses_of(loop.body),
         refusal,
     )
@@ -170,6 +171,33 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
         if any(isinstance(x, ast.Return) for x in _within([s])):
             return None
     return None
+
+
+def _steps(body: list[ast.stmt]) -> dict[str, int]:
+    """By name, what `name += 1` and its kind add at the end of all, where that is all that assigns
+    the name."""
+    found: dict[str, int] = {}
+    for s in body:
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+            name, value, op = s.target.id, s.value, s.op
+        elif (
+            isinstance(s, ast.Assign)
+            and len(s.targets) == 1
+            and isinstance(s.targets[0], ast.Name)
+            and isinstance(s.value, ast.BinOp)
+            and isinstance(s.value.left, ast.Name)
+            and s.value.left.id == s.targets[0].id
+        ):
+            name, value, op = s.targets[0].id, s.value.right, s.value.op
+        else:
+            continue
+        once = sum(name in stored([x]) for x in body) == 1
+        if once and isinstance(value, ast.Constant) and type(value.value) is int:
+            if isinstance(op, ast.Add):
+                found[name] = value.value
+            elif isinstance(op, ast.Sub):
+                found[name] = -value.value
+    return found
 
 
 def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
