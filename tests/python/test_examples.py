@@ -56,6 +56,19 @@ def test_photo(device: str, tmp_path: Path, full: bool) -> None:
 
 
 @pytest.mark.parametrize("device", devices("cpu"))
+def test_gpu(device: str, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    sizes = ("--size", "96", "--steps", "60")
+    text = run_example("gpu.py", "--device", device, *sizes, "--out", str(tmp_path))
+    assert number(r"difference +at most (\S+)", text) <= 1e-5
+    assert number(r"us a step\nNumPy +(\d+)", text) > 0
+    before, after = (number(rf"([\d.]+) {when}", text) for when in ("before", "after"))
+    assert abs(before - after) < 1e-3 * before  # no water is lost
+    picture = np.asarray(image.open(tmp_path / "water.png"))
+    assert picture.shape == (96, 96, 3) and picture[..., 1].std() > 10
+
+
+@pytest.mark.parametrize("device", devices("cpu"))
 def test_digits(device: str) -> None:
     text = run_example("digits.py", "--device", device)
     assert number(r"NumPy +([\d.]+)% right", text) > 93

@@ -20,7 +20,7 @@ struct Division {
   int64_t least_tiles, simd_groups_per_core;
 };
 const Division kByMatrixOperations{{4, 4}, {2, 2}, 1, 4};
-const Division kByThreads{{8, 2}, {16, 16}, 4, 8};
+const Division kByThreads{{8, 2}, {16, 16}, 4, 6};
 // Elements that a thread's vector multiplies at most.
 constexpr int64_t kMostLanes = 4;
 // Contractions by threads need workgroups for a quarter of the compute units; else single points,
