@@ -31,7 +31,7 @@ import numpy as np
 
 _CONTESTANTS = ("numpy", "rune_jit", "numba", "jax")
 _NUMBA_PORTS = ("n", "np", "npr", "o", "op", "opr")
-_TIME_FOR_A_CONTESTANT = 300  # seconds, from the start of its process
+_TIME_FOR_A_CONTESTANT = 60  # seconds, from the start of its process
 _TIMED_SECONDS = 1.0
 
 

@@ -279,9 +279,12 @@ void bind_functions(Class& c) {
       "it carries, by index, at the end of an iteration. Returns what they are after the last one; "
       "the initial ones if there is none. Raises ValueError if a shape changes, TypeError for a "
       "dtype.");
-  c.def(
-      "give_up_loop", [](PyGraph& g) { --g.open_loops; },
+  def(c, "give_up_loop", &give_up_loop,
       "Ends the innermost loop without a result: nobody uses its values.");
+  def(c, "begin_condition", &begin_condition,
+      "What is traced until the condition ends is used only where it holds.");
+  def(c, "end_condition", &end_condition, py::arg("holds"),
+      "Ends the innermost condition: a 0-d bool.");
   def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
   def(c, "assume_range", &assume_range);
   c.def("constant", &constant);

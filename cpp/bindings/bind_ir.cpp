@@ -34,8 +34,7 @@ uint32_t add(graph::Builder& b, const std::string& operation, const std::vector<
   graph::Metadata declared;
   if (!dtype.is_none()) declared.dtype = to_dtype(dtype);
   declared.shape = to_shape(shape);
-  return b
-      .add(graph::parse_payload(operation, variables(b.graph())), std::move(inputs), declared)
+  return b.add(graph::parse_payload(operation, variables(b.graph())), std::move(inputs), declared)
       .id;
 }
 

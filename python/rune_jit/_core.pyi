@@ -109,6 +109,10 @@ class GraphBuilder:
     def __len__(self) -> int: ...
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def begin_condition(self) -> None:
+        """
+        What is traced until the condition ends is used only where it holds.
+        """
     def begin_loop(
         self,
         low: typing.SupportsInt | typing.SupportsIndex,
@@ -156,6 +160,10 @@ class GraphBuilder:
         arg2: typing.SupportsInt | typing.SupportsIndex,
         arg3: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any: ...
+    def end_condition(self, holds: typing.Any) -> None:
+        """
+        Ends the innermost condition: a 0-d bool.
+        """
     def end_loop(
         self,
         counter: typing.Any,

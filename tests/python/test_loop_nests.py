@@ -83,3 +83,46 @@ def test_compilation_does_not_depend_on_the_number_of_iterations() -> None:
     costs = rune_jit.jit(_columns).lower(np.ones((3, 5000))).cost_analysis()
     assert costs["kernels"] == 1
     assert costs["flops"] == 4 * 3 * 4998
+
+
+def _histogram(at: Any, weights: Any) -> Any:
+    out = np.zeros(10)
+    for i in range(at.shape[0]):
+        out[at[i]] += weights[i]
+    return out
+
+
+def _linked_list(following: Any, x: Any) -> Any:
+    at, total = 0, 0.0
+    for _ in range(50):
+        total += x[at]
+        at = following[at]
+    return total
+
+
+def _under_a_condition(at: Any, x: Any) -> Any:
+    out = np.zeros(at.shape[0])
+    for i in range(at.shape[0]):
+        if at[i] < x.shape[0]:
+            out[i] = x[at[i]]
+    return out
+
+
+@pytest.mark.parametrize("program", [_histogram, _linked_list, _under_a_condition])
+def test_indices_that_are_data(program: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    most = 15 if program is _under_a_condition else 10
+    at, x = rng.integers(-10, most, 100), rng.random(100 if program is _histogram else 10)
+    function = rune_jit.jit(program)
+    np.testing.assert_allclose(function(at, x), program(at, x), rtol=1e-12)
+    assert "is a loop of the program" in function.explain()
+
+
+@pytest.mark.parametrize("wrong", [10, -11])
+def test_an_index_out_of_bounds_in_any_iteration_is_an_error(wrong: int) -> None:
+    function = rune_jit.jit(_histogram)
+    at, weights = np.random.default_rng(0).integers(0, 10, 100), np.ones(100)
+    function(at, weights)
+    at[57] = wrong
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+        function(at, weights)

@@ -1,5 +1,7 @@
 #include "graph/numpy/loops.h"
 
+#include <utility>
+
 namespace rune::graph::numpy {
 
 namespace {
@@ -10,6 +12,16 @@ Value declaration(const TracedGraph& t, const Dim& counter) {
   return t.sizes.at(counter.terms()[0].var.name);
 }
 
+CheckScope scope_now(const TracedGraph& t) {
+  return {t.checks.size(), t.open_conditions.size(), t.checked};
+}
+
+CheckScope close(std::vector<CheckScope>& open) {
+  CheckScope scope = std::move(open.back());
+  open.pop_back();
+  return scope;
+}
+
 }  // namespace
 
 Dim begin_loop(TracedGraph& t, int64_t low, int64_t high) {
@@ -17,7 +29,7 @@ Dim begin_loop(TracedGraph& t, int64_t low, int64_t high) {
   for (size_t i = t.size(); name.empty() || t.sizes.contains(name); ++i) name = concat("i", i);
   const SymVar var{name, low, high};
   t.sizes[name] = t.add(Loop_Counter{var}, {});
-  ++t.open_loops;
+  t.open_loops.push_back(scope_now(t));
   return Dim(var);
 }
 
@@ -27,18 +39,54 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
   return result;
 }
 
+void give_up_loop(TracedGraph& t) {
+  CheckScope scope = close(t.open_loops);
+  t.checks.resize(scope.num_checks);
+  t.open_conditions.resize(scope.num_conditions);
+  t.checked = std::move(scope.checked);
+}
+
+void begin_condition(TracedGraph& t) {
+  t.open_conditions.push_back(scope_now(t));
+}
+
+void end_condition(TracedGraph& t, const Operand& holds) {
+  CheckScope scope = close(t.open_conditions);
+  t.checked = std::move(scope.checked);
+  const Value none = t.constant(Scalar::zero(DType::Uint64));
+  for (size_t i = scope.num_checks; i < t.checks.size(); ++i)
+    t.checks[i].value = t.alu(AluOp::Where, {holds.value, t.checks[i].value, none});
+}
+
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
                   int64_t step, const Operands& values, const Operands& initial) {
+  CheckScope scope = close(t.open_loops);
+  t.checked = std::move(scope.checked);
+  std::vector<Value> carried, before;
+  for (const Operand& x : values) carried.push_back(value_of(t, x));
+  for (const Operand& x : initial) before.push_back(value_of(t, x));
+  // Of each check, what the first iteration found that found something.
+  const Value none = t.constant(Scalar::zero(DType::Uint64));
+  for (size_t i = scope.num_checks; i < t.checks.size(); ++i) {
+    const Value so_far = t.add(Carry{std::ssize(carried)}, {none, declaration(t, counter)});
+    const Value found = t.alu(AluOp::Cmpne, {so_far, none});
+    carried.push_back(t.alu(AluOp::Where, {found, so_far, t.checks[i].value}));
+    before.push_back(none);
+  }
   std::vector<Value> operands{declaration(t, counter)};
-  for (const Operand& x : values) operands.push_back(value_of(t, x));
-  for (const Operand& x : initial) operands.push_back(value_of(t, x));
+  operands.insert(operands.end(), carried.begin(), carried.end());
+  operands.insert(operands.end(), before.begin(), before.end());
   const Value end = t.add(End_Loop{start, stop, step}, operands);
-  --t.open_loops;
+  const auto result = [&](size_t k) {
+    return t.add(Loop_Result{static_cast<int64_t>(k)}, {end, carried[k]});
+  };
   Operands results;
   for (size_t i = 0; i < values.size(); ++i) {
-    results.push_back(t.add(Loop_Result{static_cast<int64_t>(i)}, {end, operands[1 + i]}));
+    results.push_back(result(i));
     results.back().weak = values[i].weak;
   }
+  for (size_t i = scope.num_checks; i < t.checks.size(); ++i)
+    t.checks[i].value = result(values.size() + i - scope.num_checks);
   return results;
 }
 

@@ -11,6 +11,11 @@ Dim begin_loop(TracedGraph& t, int64_t low, int64_t high);
 // What the loop carries as number `index`, at the start of an iteration. `value` is what it is
 // before the first iteration; a Python scalar stays one.
 Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& value);
+// Ends the innermost loop without a result: nobody uses its values.
+void give_up_loop(TracedGraph& t);
+// What is traced until the condition ends is used only where it holds: so are checks of indices.
+void begin_condition(TracedGraph& t);
+void end_condition(TracedGraph& t, const Operand& holds);
 // Ends the innermost loop. `values` and `initial` are what it carries at the end of an iteration
 // and before the first one; the results what they are after the last one. Throws UserError(Value)
 // if the shape of a value changes, UserError(Type) for its dtype.

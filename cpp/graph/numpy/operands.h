@@ -78,6 +78,14 @@ struct IndexCheck {
   Dim size;
 };
 
+using CheckedIndices = std::set<std::tuple<Value, int64_t, std::string>>;  // indices, axis, size
+
+// What had been checked before a part of the program that runs several times, or perhaps not.
+struct CheckScope {
+  size_t num_checks = 0, num_conditions = 0;
+  CheckedIndices checked;
+};
+
 // How many holders there are of each value of a graph, by id.
 using Uses = std::unordered_map<uint32_t, int64_t>;
 
@@ -87,10 +95,10 @@ struct TracedGraph : Builder {
   std::vector<ScalarGuard> guards;
   // One for each read through traced indices that are not known to be in range.
   std::vector<IndexCheck> checks;
-  std::set<std::tuple<Value, int64_t, std::string>> checked;  // indices, axis, size
+  CheckedIndices checked;
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
   std::map<std::string, Value> sizes;           // those of define_size and begin_loop, by name
-  int64_t open_loops = 0;
+  std::vector<CheckScope> open_loops, open_conditions;
 };
 
 // These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.

@@ -160,10 +160,13 @@ class Loops:
         return max(least, size if type(size) is int else size.low)
 
     @contextmanager
-    def where(self, condition: Any) -> Iterator[None]:
-        """What is written to older arrays meanwhile is written if the condition holds."""
+    def where(self, builder: Any, condition: Any) -> Iterator[None]:
+        """What is written to older arrays meanwhile is written if the condition holds, and indices
+        must be in bounds if it does."""
         self._conditions.append((condition, Storage.serials))
+        builder.begin_condition()
         yield
+        builder.end_condition(condition)
         self._conditions.pop()
 
     def _is_conditional(self, storage: Storage) -> list[Any]:

@@ -297,7 +297,6 @@ class Attempt:
 def _counts(trace: Trace) -> dict[str, int]:
     """How many there are of what a loop of the program must not have."""
     return {
-        "indices that may be out of bounds": len(trace.builder.checks),
         "calls on the host": len(trace.functions),
         "numbers that must be equal": len(trace._equal),
         "numbers that are assumed": len(trace._assumed),

@@ -113,11 +113,11 @@ class _Both:
             value = builder.ufunc("not_equal", [value, 0])[0]
         holds = builder.value(value)
         before = self._now(self._branch.restored)
-        with loops.where(holds):
+        with loops.where(builder, holds):
             yield True
         first = self._now(self._branch.results)
         self.values, self.rebinds = before, True
-        with loops.where(builder.ufunc("logical_not", [holds])[0]):
+        with loops.where(builder, builder.ufunc("logical_not", [holds])[0]):
             yield False
         second = self._now(self._branch.results)
         self._frame = None
