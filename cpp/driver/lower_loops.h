@@ -5,9 +5,10 @@
 
 namespace rune::driver {
 
-// Lowers an item of the state's schedule to one kernel. Its globals are the item's inputs, in order,
-// and its outputs, which begin as the plan's copies say. It has several workgroups if iterations of
-// the outermost loop may run side by side and take so long that cores should share them.
+// Lowers an item of the state's schedule to one kernel. Its globals are the item's inputs, in
+// order, and its outputs, which begin as the plan's copies say. It has several workgroups if
+// iterations of the outermost loop may run side by side and take so long that cores should share
+// them.
 //
 // What a loop carries has one place in memory for all iterations. An Update writes to the place of
 // its target, unless the target is read later; what is computed from the target before the Update,

@@ -158,8 +158,8 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
       range && always_at_most(0, range->first + size) && always_at_most(range->second, size - 1);
   if (is_within || max_elements(t.shape(at)) == 0) return;
   if (!t.open_loops.empty() && !size.is_constant())
-    refuse_sizes({size}, concat("index: cannot check indices along an axis of size ", size,
-                                " in a loop"));
+    refuse_sizes({size},
+                 concat("index: cannot check indices along an axis of size ", size, " in a loop"));
   // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
   // tells. It is of an index out of range if there is one.
   const bool narrow = size.is_constant() && bits_of(dtype) <= 32;
@@ -429,7 +429,7 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   const Value part = t.flip(t.reshape(value_of(t, value), box), reversed);
   if (all) return part;
   if (!t.open_loops.empty() && std::all_of(selection.ranges.begin(), selection.ranges.end(),
-                                      [](const Range& range) { return range.step == 1; })) {
+                                           [](const Range& range) { return range.step == 1; })) {
     std::vector<Dim> offsets;
     for (const Range& range : selection.ranges) offsets.push_back(range.start);
     return t.add(Update{std::move(offsets)}, {old, part});

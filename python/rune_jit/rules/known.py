@@ -14,7 +14,6 @@ from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.tracer import Tracer
 
-
 _NOTHING_INSIDE = frozenset(
     {int, float, bool, complex, str, slice, type(None), type(Ellipsis), np.float64, np.int64}
 )

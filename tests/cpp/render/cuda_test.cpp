@@ -14,8 +14,8 @@ TEST(Cuda, Elementwise) {
   EXPECT_EQ(render_c_like(doubling(DType::Float64, true), cuda_dialect()), R"(
 // 4 workgroups of 64 threads
 extern "C" __global__ void __launch_bounds__(64)
-doubling(double* b0,
-         const double* b1) {
+doubling(double* __restrict__ b0,
+         const double* __restrict__ b1) {
   const long long v2 = (long long)blockIdx.x * 64 + (long long)threadIdx.x;
   const long long v4 = v2 * 4ll;
   const bool v6 = v4 < 1000ll;
