@@ -48,6 +48,14 @@ def _columns(x: Any) -> Any:
     return y
 
 
+def _energy_of_pairs(p: Any) -> Any:
+    energy = 0.0  # a Python number before the first pair, NumPy's afterwards
+    for i in range(p.shape[0]):
+        for j in range(i + 1, p.shape[0]):
+            energy += 1 / np.sqrt(((p[i] - p[j]) ** 2).sum())
+    return energy
+
+
 PROGRAMS = [_softmax_by_rows, _rows_from_rows_before, _products, _swapped, _columns]
 
 
@@ -126,3 +134,10 @@ def test_an_index_out_of_bounds_in_any_iteration_is_an_error(wrong: int) -> None
     at[57] = wrong
     with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
         function(at, weights)
+
+
+def test_a_number_may_change_its_type_in_the_first_iterations() -> None:
+    p = np.random.default_rng(0).random((30, 3))
+    function = rune_jit.jit(_energy_of_pairs)
+    np.testing.assert_allclose(function(p), _energy_of_pairs(p), rtol=1e-12)
+    assert "runs all iterations" not in function.explain()

@@ -19,6 +19,10 @@ class LoopRefused(BaseException):
     without it. (No Exception: the traced function must not handle it.)"""
 
 
+class LoopPeeled(LoopRefused):
+    """The trace begins again with an iteration of a loop apart."""
+
+
 class Peeled(NamedTuple):
     """How many iterations run before and behind the loop of the program."""
 
@@ -223,6 +227,13 @@ class Loops:
         yield
         self.within.pop()
 
+    def peel_outer(self) -> None:
+        """Begins the trace again with the first iteration of a loop around this place apart, if
+        there is one of which none is. Raises LoopPeeled."""
+        for body in reversed(self.open):
+            if not self.plans.peeled(body.loop).first and self.plans.peel_more(body.loop):
+                raise LoopPeeled
+
     def _peel_more(self, why: str) -> bool:
         """Whether one of the loops whose counters an error names can be tried in another way."""
         names = set(re.findall(r"\w+", why))
@@ -232,7 +243,9 @@ class Loops:
     def begin_again(self, error: BaseException) -> bool:
         """Whether the trace, which has raised an error, begins again because of its loops."""
         plans = self.plans
-        if self.within:
+        if isinstance(error, LoopPeeled):
+            pass
+        elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)

@@ -135,6 +135,9 @@ class _Rolling:
                 yield from self._rolled(rest)
                 break
             except Unstable as error:
+                if not rest.has_some:
+                    # After an iteration of the loop around this one, types may be what they stay.
+                    self._loops.peel_outer()
                 if has_peeled or not rest.has_some:
                     yield from self._plain(rest, str(error))
                     break
