@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "driver/parallel_iterations.h"
 #include "graph/builder.h"
 #include "graph/loops.h"
 #include "graph/passes/rewrite.h"
@@ -44,7 +44,7 @@ class Planner {
       RUNE_CHECK(cell && !plan_.cells[*cell].input, "a result of loops has no memory of its own");
       plan_.cells[*cell].output = i;
     }
-    find_parallel_iterations();
+    find_parallel_iterations(plan_);
     return std::move(plan_);
   }
 
@@ -52,9 +52,8 @@ class Planner {
   // Cells.
 
   size_t add_cell(Value v) {
-    plan_.cells.push_back({graph_[v].dtype(), graph_[v].shape(), std::nullopt, std::nullopt});
+    plan_.cells.push_back({graph_[v].dtype(), graph_[v].shape()});
     held_.emplace_back();
-    is_carried_.push_back(false);
     depths_.push_back(counters_.size());
     return plan_.cells.size() - 1;
   }
@@ -364,7 +363,7 @@ class Planner {
     std::vector<size_t> depths = depths_;
     for (const size_t cell : cells) {
       depths_[cell] = counters_.size();
-      if (counters_.size() == 1) is_carried_[cell] = true;
+      if (counters_.size() == 1) plan_.cells[cell].is_carried = true;
     }
     plan(loop.members);
     std::vector<Value> finals;
@@ -381,110 +380,6 @@ class Planner {
     for (const uint32_t id : users_[end.id])
       if (const auto* result = graph_.nodes[id].as<graph::Loop_Result>())
         hold(cells[result->index], Value{id});
-  }
-
-  // Iterations side by side.
-
-  void find_parallel_iterations() {
-    std::vector<Statement>& statements = plan_.statements;
-    const auto* repeat =
-        statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
-    if (!repeat) return;
-    for (size_t s = 0; s + 1 < statements.size(); ++s)
-      if (!begins_output(statements[s]) && !fills_own_cells(statements[s])) return;
-    std::set<size_t> stored;
-    collect_stored(repeat->body, stored);
-    for (const size_t cell : stored) {
-      const bool is_temporary = !is_carried_[cell] && !plan_.cells[cell].output;
-      if (!is_temporary && !is_touched_in_slices(cell, *repeat)) return;
-    }
-    plan_.is_parallel = true;
-    for (const Statement& statement : statements)
-      if (begins_output(statement)) {
-        const auto& store = std::get<Store>(statement.action);
-        plan_.copies.emplace_back(*plan_.cells[store.target].output,
-                                  *plan_.cells[store.part].input);
-      }
-    std::erase_if(statements, [&](const Statement& s) { return begins_output(s); });
-  }
-
-  // A copy of an input to an output.
-  bool begins_output(const Statement& statement) const {
-    const auto* store = std::get_if<Store>(&statement.action);
-    return store && plan_.cells[store->target].output && plan_.cells[store->part].input;
-  }
-  bool fills_own_cells(const Statement& statement) const {
-    std::set<size_t> stored;
-    collect_stored({&statement, 1}, stored);
-    return std::none_of(stored.begin(), stored.end(),
-                        [&](size_t cell) { return plan_.cells[cell].output.has_value(); });
-  }
-
-  static void collect_stored(std::span<const Statement> statements, std::set<size_t>& stored) {
-    for (const Statement& statement : statements) {
-      if (const auto* store = std::get_if<Store>(&statement.action)) stored.insert(store->target);
-      if (const auto* compute = std::get_if<Compute>(&statement.action))
-        stored.insert(compute->outputs.begin(), compute->outputs.end());
-      if (const auto* repeat = std::get_if<Repeat>(&statement.action))
-        collect_stored(repeat->body, stored);
-    }
-  }
-
-  // Whether each iteration touches a slice of the cell of its own: along one axis, the element
-  // whose distance from the counter is the same wherever the cell is read or stored to.
-  bool is_touched_in_slices(size_t cell, const Repeat& repeat) const {
-    const Dim counter(repeat.counter);
-    if (counter.is_constant()) return false;
-    for (size_t axis = 0; axis < plan_.cells[cell].shape.size(); ++axis) {
-      std::optional<Dim> at;
-      const auto is_slice = [&](const Dim& first, const Dim& size) {
-        if (size != 1 || !(first - counter).is_constant()) return false;
-        if (!at) at = first;
-        return *at == first;
-      };
-      if (touches_slices(repeat.body, cell, axis, is_slice)) return true;
-    }
-    return false;
-  }
-
-  template <class F>
-  bool touches_slices(const std::vector<Statement>& statements, size_t cell, size_t axis,
-                      const F& is_slice) const {
-    for (const Statement& statement : statements) {
-      if (const auto* store = std::get_if<Store>(&statement.action)) {
-        if (store->part == cell) return false;
-        if (store->target == cell &&
-            !is_slice(store->offsets[axis], plan_.cells[store->part].shape[axis]))
-          return false;
-      }
-      if (const auto* repeat = std::get_if<Repeat>(&statement.action))
-        if (!touches_slices(repeat->body, cell, axis, is_slice)) return false;
-      if (const auto* compute = std::get_if<Compute>(&statement.action))
-        if (!computes_on_slices(*compute, cell, axis, is_slice)) return false;
-    }
-    return true;
-  }
-
-  template <class F>
-  static bool computes_on_slices(const Compute& compute, size_t cell, size_t axis,
-                                 const F& is_slice) {
-    const Graph& graph = compute.graph;
-    const auto& outputs = compute.outputs;
-    if (std::find(outputs.begin(), outputs.end(), cell) != outputs.end() &&
-        (!compute.offsets ||
-         !is_slice((*compute.offsets)[axis], graph[graph.outputs[0]].shape()[axis])))
-      return false;
-    const auto reads_cell = [&](Value v) {
-      const auto* placeholder = graph[v].as<graph::Placeholder>();
-      return placeholder && compute.inputs[placeholder->index] == cell;
-    };
-    if (std::any_of(graph.outputs.begin(), graph.outputs.end(), reads_cell)) return false;
-    return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-      if (std::none_of(node.inputs.begin(), node.inputs.end(), reads_cell)) return true;
-      const auto* shrink = node.as<graph::Shrink>();
-      return shrink && is_slice(shrink->limits[axis].first,
-                                shrink->limits[axis].second - shrink->limits[axis].first);
-    });
   }
 
   // Brings what a loop carries on to its cells.
@@ -537,7 +432,6 @@ class Planner {
   std::vector<SymVar> counters_;                  // of the loops around it
   std::vector<std::optional<Value>> held_;        // by cell: the value that it holds now
   std::map<Value, size_t> cells_;                 // the last cell of each value
-  std::vector<bool> is_carried_;                  // by cell: whether it is of the outermost loop
   std::vector<size_t> depths_;  // by cell: the number of loops around those that may store to it
 };
 

@@ -15,7 +15,9 @@ namespace rune::driver {
 struct Cell {
   DType dtype = DType::Float32;
   Shape shape;
-  std::optional<size_t> input, output;  // of the nest, if it is one; else it is the kernel's own
+  // Of the nest, if it is one; else the cell is the kernel's own.
+  std::optional<size_t> input = std::nullopt, output = std::nullopt;
+  bool is_carried = false;  // by an outermost loop
 };
 
 // Computes a graph whose Placeholders read cells and whose outputs are stored to other cells. Its

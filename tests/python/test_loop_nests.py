@@ -141,3 +141,32 @@ def test_a_number_may_change_its_type_in_the_first_iterations() -> None:
     function = rune_jit.jit(_energy_of_pairs)
     np.testing.assert_allclose(function(p), _energy_of_pairs(p), rtol=1e-12)
     assert "runs all iterations" not in function.explain()
+
+
+def _distance(a: Any, b: Any) -> Any:
+    d = np.zeros((len(a) + 1, len(b) + 1), np.int64)
+    d[:, 0], d[0] = np.arange(len(a) + 1), np.arange(len(b) + 1)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            cost = 0 if a[i - 1] == b[j - 1] else 1
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + cost)
+    return d[-1, -1]
+
+
+def _sign(x: Any) -> Any:
+    return 1.0 if x > 0 else (-1.0 if x < 0 else 0.0)
+
+
+def _signs(a: Any, b: Any) -> Any:
+    out = np.zeros(len(a))
+    for i in range(len(a)):
+        out[i] = _sign(a[i] - b[3])
+    return out
+
+
+@pytest.mark.parametrize("program", [_distance, _signs])
+def test_conditional_expressions(program: Callable[..., Any]) -> None:
+    a, b = np.random.default_rng(0).integers(0, 4, (2, 40))
+    function = rune_jit.jit(program)
+    np.testing.assert_array_equal(function(a, b), program(a, b))
+    assert "is a loop of the program" in function.explain()

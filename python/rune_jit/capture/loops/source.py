@@ -16,6 +16,7 @@ import __future__
 
 import ast
 import contextlib
+import copy
 import dis
 import inspect
 import linecache
@@ -99,6 +100,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
     by_place: dict[tuple[str, int], Source] = {}
+    _Unfolder().visit(tree)
     _Transformer(code.co_filename).visit_function(tree, by_place)
     ast.fix_missing_locations(tree)
     made = _compiled(tree, code)
@@ -110,6 +112,27 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
         _note(new, by_place)
         _codes[new] = new
     return made
+
+
+class _Unfolder(ast.NodeTransformer):
+    """Makes `x = a if test else b`, and `return` of the like, an `if` with two sides."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        if len(node.targets) != 1 or not isinstance(node.value, ast.IfExp):
+            return node
+        return self._sides(node, node.value, lambda value: ast.Assign(node.targets, value))
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        if not isinstance(node.value, ast.IfExp):
+            return node
+        return self._sides(node, node.value, ast.Return)
+
+    def _sides(self, node: ast.stmt, choice: ast.IfExp, make: Any) -> ast.stmt:
+        yes, no = (
+            self.visit(ast.copy_location(copy.deepcopy(make(value)), node))
+            for value in (choice.body, choice.orelse)
+        )
+        return ast.copy_location(ast.If(choice.test, [yes], [no]), node)
 
 
 def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
