@@ -71,7 +71,7 @@ class Program : public runtime::Program {
  private:
   void launch(const runtime::LaunchArguments& arguments, void** parameters) {
     for (size_t i = 0; i < num_buffers_; ++i)
-      parameters[i] = const_cast<void**>(&arguments.buffers[i]);
+      parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
     parameters[num_buffers_] = const_cast<int64_t*>(arguments.vars.data());
     const Context::Scope scope(context_);
     context_.check_launch(driver().launch(function_, grid_, 1, 1, local_, 1, 1, 0,
