@@ -258,14 +258,14 @@ def _rows_and_columns(x: Any, a: Any) -> Any:
 
 
 def _many_steps(x: Any, a: Any) -> Any:
-    for i in range(5):
+    for i in [0, 1, 2, 3, 4]:  # no range, which would be a loop of the program
         y = a[i, :8] + a.T[2 * i, :8] + a[:8, i * i] * a[7 - i : 15 - i, 3 * i]
         x = np.tanh(x @ x * np.float32(0.1) + y)
     return x
 
 
 def _distances_that_differ(x: Any, a: Any) -> Any:
-    for i in range(4):
+    for i in [0, 1, 2, 3]:
         x = np.tanh(x @ x * np.float32(0.1) + a[i, :8] * a[i * i, 8:16])
     return x
 
