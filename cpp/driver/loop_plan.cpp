@@ -73,7 +73,7 @@ class Planner {
     return !plan_.cells[cell].input && depths_[cell] == counters_.size();
   }
 
-  void add(auto action) { statements_->push_back({std::move(action)}); }
+  void add(auto action) { statements_->emplace_back().action = std::move(action); }
 
   void copy(size_t to, size_t from) {
     add(Store{to, std::vector<Dim>(plan_.cells[to].shape.size(), 0), from});
