@@ -140,6 +140,8 @@ class Planner {
       if (!seen.insert(next).second || !reads(next, from)) continue;
       const Node& node = graph_[next];
       if (const auto* shrink = node.as<graph::Shrink>(); shrink && node.inputs[0] == from) {
+        // Sizes of 1 in other places would turn the places.
+        if (node.shape() != graph_[v].shape()) return false;
         for (size_t d = 0; d < offsets.size(); ++d)
           if (shrink->limits[d].first != offsets[d]) return false;
         continue;

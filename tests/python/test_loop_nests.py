@@ -93,6 +93,23 @@ def test_compilation_does_not_depend_on_the_number_of_iterations() -> None:
     assert costs["flops"] == 4 * 3 * 4998
 
 
+def test_a_part_that_is_turned_is_read_before_it_is_written() -> None:
+    """The box that is written and the one that is read begin at the same element."""
+
+    def turn(a: Any) -> Any:
+        for i in range(6):
+            a[i : i + 3, 1:4, 2] = a[i, 1:4, 2:5] * 2
+        return a
+
+    a = np.random.default_rng(0).random((9, 5, 5))
+    want = a.copy()
+    for i in range(6):
+        want[i : i + 3, 1:4, 2] = want[i, 1:4, 2:5].copy() * 2
+    function = rune_jit.jit(turn)
+    np.testing.assert_array_equal(function(a), want)
+    assert "is a loop of the program" in function.explain()
+
+
 def _histogram(at: Any, weights: Any) -> Any:
     out = np.zeros(10)
     for i in range(at.shape[0]):
