@@ -220,11 +220,15 @@ class KernelLowerer {
     return !contains(Ints(loops_.begin() + depth, loops_.end()), axis);
   }
 
-  // The first point of what the first `depth` loops have left of the axes.
+  // The first point of what the first `depth` loops have left of the axes, in the first lane.
   Point start_of_tiles(int64_t depth, Point point) const {
-    for (const int64_t axis : context_.outer)
-      if (!is_point(axis, depth))
+    for (const int64_t axis : context_.outer) {
+      if (is_point(axis, depth)) {
+        point.axes[axis] = with_lane(point.axes[axis], Expr(0));
+      } else {
         point.axes[axis] = tiles_[axis] ? tiles_[axis]->number * tiles_[axis]->size : Expr(0);
+      }
+    }
     return point;
   }
 

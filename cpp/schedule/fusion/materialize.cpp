@@ -7,7 +7,6 @@
 #include "schedule/analysis/cost.h"
 #include "schedule/fusion/cat_parts.h"
 #include "schedule/fusion/split_kernels.h"
-#include "schedule/mapping/packing.h"
 
 namespace rune::schedule {
 
@@ -245,30 +244,37 @@ class Materializer {
     return result;
   }
 
-  // By node: whether it widens narrow floats for contractions alone that read the narrow elements:
-  // on a grid those that multiply them in matrix units or threads, on cores those that pack their
-  // operands, and so widen each element once. An array of the wide elements would only cost time.
+  // By node: whether it widens narrow floats, or moves widened ones, for contractions alone. These
+  // read the narrow elements: on a grid they multiply them in matrix units or widen them in
+  // registers, on cores they widen each element once, as they pack it or keep it in scratch. An
+  // array of the wide elements would only cost time.
   std::vector<bool> find_widened_operands() const {
     std::vector<bool> only_contracted(graph_.size(), true), is_used(graph_.size(), false);
     std::vector<bool> result(graph_.size(), false);
+    const auto moves = [&](const graph::Node& node) {
+      return node.kind() != NodeKind::Sink && is_computed(node) && moves_only(node);
+    };
     for (uint32_t id = static_cast<uint32_t>(graph_.size()); id-- > 0;) {
       const graph::Node& node = graph_.nodes[id];
-      const bool moves = node.kind() != NodeKind::Sink && is_computed(node) && moves_only(node);
-      const bool feeds = reads_narrow(node) || (moves && is_used[id] && only_contracted[id]);
+      const bool feeds =
+          node.kind() == NodeKind::Contract || (moves(node) && is_used[id] && only_contracted[id]);
       for (const Value input : node.inputs) {
         is_used[input.id] = true;
         only_contracted[input.id] = only_contracted[input.id] && feeds;
       }
-      result[id] = node.kind() == NodeKind::Cast && is_used[id] && only_contracted[id] &&
-                   node.dtype() == DType::Float32 && size_of(graph_[node.inputs[0]].dtype()) == 2 &&
-                   is_float(graph_[node.inputs[0]].dtype());
+    }
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      if (!is_used[id] || !only_contracted[id]) continue;
+      if (node.kind() == NodeKind::Cast) {
+        const DType from = graph_[node.inputs[0]].dtype();
+        result[id] = node.dtype() == DType::Float32 && is_float(from) && size_of(from) == 2;
+      } else {
+        result[id] = moves(node) && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                [&](Value input) { return result[input.id]; });
+      }
     }
     return result;
-  }
-
-  bool reads_narrow(const graph::Node& node) const {
-    return node.kind() == NodeKind::Contract &&
-           (caps_.model == ExecutionModel::Grid || packs_widened(graph_, caps_, node));
   }
 
   // Whether rather the value that it is moved from, of about as many elements, is stored.

@@ -10,6 +10,7 @@
 #include "schedule/mapping/phases.h"
 #include "schedule/mapping/prefetch.h"
 #include "schedule/mapping/row_values.h"
+#include "schedule/mapping/widened_operands.h"
 
 namespace rune::schedule {
 
@@ -136,6 +137,7 @@ bool map_stages(MappingState s) {
   check_grid(s);
   plan_combination(s);
   if (on_cores) keep_row_values(s.graph, s.caps, s.kernel);
+  if (on_cores && s.contracts) keep_widened_operands(s.graph, s.caps, s.kernel, s.around);
   plan_prefetches(s.graph, s.caps, s.kernel);
   return true;
 }

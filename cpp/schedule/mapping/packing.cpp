@@ -329,37 +329,6 @@ bool contracts_unpacked(const Kernel& phase) {
   return multiplies >= kLeastMultiplies;
 }
 
-bool packs_widened(const Graph& graph, const Capabilities& caps, const graph::Node& contraction) {
-  const auto& pairs = *contraction.as<graph::Contract>();
-  const int64_t lanes = caps.lanes(contraction.dtype());
-  // Either operand may be that of the rows.
-  const int64_t least = 2 * std::max(register_tile_rows(caps), kColumnVectors * lanes);
-  if (lanes < 2 || pairs.contract.size() != 1) return false;
-  double multiplies = 1;
-  for (size_t side = 0; side < 2; ++side) {
-    const Shape& shape = graph[contraction.inputs[side]].shape();
-    int64_t longest = 0;
-    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
-      if (!shape[d].is_constant()) return false;
-      const auto is_this = [&](const std::pair<int64_t, int64_t>& pair) {
-        return (side == 0 ? pair.first : pair.second) == d;
-      };
-      if (std::any_of(pairs.batch.begin(), pairs.batch.end(), is_this)) continue;
-      const int64_t extent = shape[d].constant();
-      if (!is_this(pairs.contract[0])) {
-        longest = std::max(longest, extent);
-      } else if (extent < kLeastReduced) {
-        return false;
-      } else if (side == 0) {
-        multiplies *= static_cast<double>(extent);
-      }
-    }
-    if (longest < least) return false;
-    multiplies *= static_cast<double>(longest);
-  }
-  return multiplies >= kLeastWidened;
-}
-
 int64_t register_tile_rows(const Capabilities& caps) {
   return (caps.num_vector_registers - kOtherRegisters) / kColumnVectors;
 }

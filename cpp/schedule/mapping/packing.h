@@ -18,10 +18,6 @@ namespace rune::schedule {
 bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
                             const Kernel* around = nullptr);
 
-// Whether map_packed_contraction takes a contraction of operands that the kernel widens, whatever
-// the layout of its result. Packing widens each element once.
-bool packs_widened(const Graph& graph, const Capabilities& caps, const graph::Node& contraction);
-
 // Whether a phase's contraction is large but its sums are too short to repay copies of its
 // operands.
 bool contracts_unpacked(const Kernel& phase);
