@@ -8,6 +8,7 @@
 #include "bindings/value.h"
 #include "graph/numpy/complex.h"
 #include "graph/numpy/indexing.h"
+#include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/loops.h"
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
@@ -101,6 +102,10 @@ py::tuple wrap(const PyGraph& g, const Shape& shape) {
 
 py::dtype wrap(const PyGraph&, DType dtype) {
   return to_numpy(dtype);
+}
+
+std::optional<size_t> wrap(const PyGraph&, std::optional<size_t> position) {
+  return position;
 }
 
 bool wrap(const PyGraph&, bool value) {
@@ -281,6 +286,11 @@ void bind_functions(Class& c) {
       "dtype.");
   def(c, "give_up_loop", &give_up_loop,
       "Ends the innermost loop without a result: nobody uses its values.");
+  def(c, "find_unbounded", &find_unbounded, py::arg("carries"),
+      "The position of a Python integer, of these that loops carry, that may leave 64 bits. None "
+      "if there is none.");
+  def(c, "depends_on_arguments", &depends_on_arguments, py::arg("value"),
+      "Whether a value is computed from an argument of the program.");
   def(c, "begin_condition", &begin_condition,
       "What is traced until the condition ends is used only where it holds.");
   def(c, "end_condition", &end_condition, py::arg("holds"),

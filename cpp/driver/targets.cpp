@@ -99,8 +99,8 @@ Target interpreter(const std::string& name) {
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
-      {"cpu", runtime::cpu_capabilities, render_together<render::render_llvm_module>,
-       render::identifier, [](int ordinal) { return runtime::cpu_device(ordinal); }},
+      {"cpu", runtime::cpu_capabilities, render::render_llvm_modules, render::identifier,
+       [](int ordinal) { return runtime::cpu_device(ordinal); }},
       {"metal", made_once<metal::capabilities>, render_together<render_by<render::msl_dialect>>,
        render::identifier, [](int) { return metal::make_device(); }},
       {"cuda", made_once<cuda::capabilities>, render_together<render_by<render::cuda_dialect>>,
@@ -114,8 +114,8 @@ const std::vector<Target>& targets() {
        }},
       {"null", made_once<runtime::null_capabilities>, print_each, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", made_once<test_cores>, render_together<render::render_llvm_module>,
-       render::identifier, nullptr},
+      {"test-cores", made_once<test_cores>, render::render_llvm_modules, render::identifier,
+       nullptr},
   };
   return all;
 }

@@ -17,7 +17,8 @@ struct Target {
   std::string name;
   // What is known of its devices in general. What calibrating the CPU replaces stays alive.
   const Capabilities& (*capabilities)();
-  // The source texts that a device's compiler takes, one a kernel; the first may hold them all.
+  // The source texts that a device's compiler takes, one a kernel. A text may hold the kernels that
+  // follow, too, whose texts are empty.
   std::vector<std::string> (*render)(std::span<const lower::Kernel>);
   // What the target calls a kernel of this name; null if the name itself.
   std::string (*symbol)(std::string_view);

@@ -138,6 +138,27 @@ Value KernelRenderer::displaced(const Instr& sum) const {
   return index;
 }
 
+// Locals of so few bytes lie on the stack, where LLVM can keep them in registers.
+constexpr int64_t kMaxCellBytes = 256;
+
+bool is_cell(const Instr& instr) {
+  const auto* local = instr.as<lower::Local>();
+  return local && local->size * size_of(instr.type.dtype) <= kMaxCellBytes;
+}
+
+// Whether a kernel reads what it has written, other than to Locals that are tiles.
+bool reads_own_writes(const Kernel& kernel) {
+  std::set<uint32_t> read, written;
+  for (const Instr& i : kernel.body) {
+    if (i.kind() == InstrKind::Load) read.insert(i.args[0].id);
+    if (i.kind() == InstrKind::Store) written.insert(i.args[0].id);
+  }
+  return std::any_of(read.begin(), read.end(), [&](uint32_t id) {
+    const Instr& memory = kernel.body[id];
+    return written.contains(id) && (!memory.as<lower::Local>() || is_cell(memory));
+  });
+}
+
 // What does not depend on the task: pointers, symbolic variables, scratch memory.
 void KernelRenderer::prologue() {
   w_.label("entry");
@@ -174,7 +195,11 @@ void KernelRenderer::define_memories() {
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
       memories_[id] = {name, global->size, !global->writable};
     } else if (const auto* local = i.as<lower::Local>()) {
-      w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offsets[num_locals++]);
+      const int64_t offset = offsets[num_locals++];
+      if (is_cell(i))
+        w_.line(name, " = alloca [", local->size * size_of(i.type.dtype), " x i8], align 64");
+      else
+        w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offset);
       memories_[id] = {name, local->size, false};
     }
   }
@@ -390,15 +415,27 @@ void KernelRenderer::close_if() {
 std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
   std::set<std::string> declarations, symbols;
   std::string text;
+  bool optimize = false;
   for (const lower::Kernel& kernel : kernels) {
     const bool is_new = symbols.insert(identifier(kernel.name)).second;
     RUNE_CHECK(is_new, "llvm_ir: two kernels named ", identifier(kernel.name), " in one module");
     text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
+    optimize = optimize || llvm::reads_own_writes(kernel);
   }
   for (const std::string& declaration : declarations) text += declaration + '\n';
-  text +=
-      "\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n!0 = !{}\n!1 = !{i32 1}\n";
+  text += concat("\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\"",
+                 optimize ? " \"rune-optimize\"" : "", " }\n!0 = !{}\n!1 = !{i32 1}\n");
   return text;
+}
+
+std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels) {
+  std::vector<std::string> texts(kernels.size());
+  for (size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
+    const bool optimized = llvm::reads_own_writes(kernels[begin]);
+    while (end < kernels.size() && llvm::reads_own_writes(kernels[end]) == optimized) ++end;
+    texts[begin] = render_llvm_module(kernels.subspan(begin, end - begin));
+  }
+  return texts;
 }
 
 std::string render_llvm(const lower::Kernel& kernel) {

@@ -153,6 +153,10 @@ class GraphBuilder:
         """
         A size that is known when the program runs.
         """
+    def depends_on_arguments(self, value: typing.Any) -> bool:
+        """
+        Whether a value is computed from an argument of the program.
+        """
     def diagonal(
         self,
         arg0: typing.Any,
@@ -181,6 +185,10 @@ class GraphBuilder:
         arg0: typing.Any,
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> typing.Any: ...
+    def find_unbounded(self, carries: collections.abc.Sequence) -> int | None:
+        """
+        The position of a Python integer, of these that loops carry, that may leave 64 bits. None if there is none.
+        """
     def finish(self, arg0: collections.abc.Sequence[typing.Any]) -> Graph:
         """
         The graph so far with these outputs.

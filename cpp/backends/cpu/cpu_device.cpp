@@ -62,18 +62,21 @@ class CpuCompiler : public Compiler {
       user_error(ErrorKind::Runtime,
                  "cpu: cannot compile a program (no LLVM compiler is registered)",
                  "\nhint: `import rune_jit` registers one");
-    std::vector<std::string> names;
-    for (const KernelSource& source : sources) names.push_back(source.name);
-    const auto [entry_points, keep_alive] = compile_module(sources[0].text, names);
-    RUNE_CHECK(entry_points.size() == names.size(), "the compiler returned ", entry_points.size(),
-               " functions of ", names.size());
     std::vector<std::shared_ptr<Program>> programs;
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (!entry_points[i])
-        user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i],
-                   " in the compiled module");
-      programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(entry_points[i]),
-                                                      sources[i], keep_alive));
+    for (size_t begin = 0, end = 0; begin < sources.size(); begin = end) {
+      std::vector<std::string> names;
+      do names.push_back(sources[end++].name);
+      while (end < sources.size() && sources[end].text.empty());
+      const auto [entry_points, keep_alive] = compile_module(sources[begin].text, names);
+      RUNE_CHECK(entry_points.size() == names.size(), "the compiler returned ", entry_points.size(),
+                 " functions of ", names.size());
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (!entry_points[i])
+          user_error(ErrorKind::Runtime, "cpu: cannot find kernel ", names[i],
+                     " in the compiled module");
+        programs.push_back(std::make_shared<CpuProgram>(reinterpret_cast<Entry>(entry_points[i]),
+                                                        sources[begin + i], keep_alive));
+      }
     }
     return programs;
   }

@@ -24,9 +24,9 @@ using CompileHook =
 void set_compile_hook(CompileHook hook);
 
 // CPU device number `ordinal`. All CPU devices have the same cores and memory but different names.
-// The compiler takes a module's text from the first source; the other sources are kernels of that
-// module. Launches have run when they return. parallel_for distributes the grid's groups to the
-// cores as the tasks of the entry point. `vars` may be null if there are none.
+// A source with a text begins a module; those without one are kernels of the module before them.
+// Launches have run when they return. parallel_for distributes the grid's groups to the cores as
+// the tasks of the entry point. `vars` may be null if there are none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
 
@@ -151,6 +152,9 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   std::optional<std::pair<Dim, Dim>> range;
   if (const auto known = t.ranges.find(at); known != t.ranges.end())
     range = known->second;
+  else if (const auto found = integer_range(t, at);
+           found && found->low >= INT64_MIN && found->high <= INT64_MAX)
+    range = {static_cast<int64_t>(found->low), static_cast<int64_t>(found->high)};
   else if (bits_of(dtype) < 64)  // a range of 64 bits is no size, and within none
     range = {static_cast<int64_t>(lowest_integer(dtype)),
              static_cast<int64_t>(highest_integer(dtype))};

@@ -13,7 +13,7 @@ Value declaration(const TracedGraph& t, const Dim& counter) {
 }
 
 CheckScope scope_now(const TracedGraph& t) {
-  return {t.checks.size(), t.open_conditions.size(), t.checked};
+  return {t.checks.size(), t.open_conditions.size(), t.must_fit.size(), t.checked};
 }
 
 CheckScope close(std::vector<CheckScope>& open) {
@@ -43,6 +43,7 @@ void give_up_loop(TracedGraph& t) {
   CheckScope scope = close(t.open_loops);
   t.checks.resize(scope.num_checks);
   t.open_conditions.resize(scope.num_conditions);
+  t.must_fit.resize(scope.num_must_fit);
   t.checked = std::move(scope.checked);
 }
 

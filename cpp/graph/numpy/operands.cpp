@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/numpy/complex.h"
+#include "graph/numpy/integer_ranges.h"
 
 namespace rune::graph::numpy {
 
@@ -119,6 +120,7 @@ Operand size_value(TracedGraph& t, const Dim& size) {
 
 void assume_range(TracedGraph& t, const Operand& x, const Dim& low, const Dim& high) {
   t.ranges[x.value] = {low, high};
+  t.integer_ranges.erase(x.value.id);
 }
 
 Shape shape_of(const TracedGraph& t, const Operand& x) {
@@ -194,9 +196,8 @@ Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op) {
   if (x.literal) return t.constant(scalar_of(*x.literal, dtype));
   const bool narrows = x.weak == Kind::Int && is_integer(dtype) && dtype != DType::Int64;
   if (narrows) {
-    const auto known = t.ranges.find(x.value);
-    if (known != t.ranges.end() && known->second.first.least() >= lowest_integer(dtype) &&
-        known->second.second.bound() <= highest_integer(dtype))
+    const std::optional<IntegerRange> known = integer_range(t, x.value);
+    if (known && known->low >= lowest_integer(dtype) && known->high <= highest_integer(dtype))
       return t.cast(x.value, dtype);
     const auto* placeholder = t[x.value].as<Placeholder>();
     if (!placeholder)

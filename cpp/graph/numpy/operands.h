@@ -82,8 +82,13 @@ using CheckedIndices = std::set<std::tuple<Value, int64_t, std::string>>;  // in
 
 // What had been checked before a part of the program that runs several times, or perhaps not.
 struct CheckScope {
-  size_t num_checks = 0, num_conditions = 0;
+  size_t num_checks = 0, num_conditions = 0, num_must_fit = 0;
   CheckedIndices checked;
+};
+
+// The least and the greatest element of an integer value.
+struct IntegerRange {
+  __int128 low = 0, high = 0;
 };
 
 // How many holders there are of each value of a graph, by id.
@@ -97,7 +102,10 @@ struct TracedGraph : Builder {
   std::vector<IndexCheck> checks;
   CheckedIndices checked;
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
-  std::map<std::string, Value> sizes;           // those of define_size and begin_loop, by name
+  // By node: what integer_range has found out; nothing for a value of which nothing is known.
+  std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
+  std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
+  std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
   std::vector<CheckScope> open_loops, open_conditions;
 };
 

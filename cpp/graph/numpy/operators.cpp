@@ -1,9 +1,30 @@
 // Python's operators on arrays and on numbers that are arguments.
+#include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/ufuncs.h"
 
 namespace rune::graph::numpy {
 
 namespace {
+
+// A Python integer shifted by another one. In a loop the result's size may depend on what the loop
+// carries: find_unbounded asks for it when the loop has ended.
+Operand shifted(TracedGraph& t, std::string_view name, const Operands& operands) {
+  const Value count = value_of(t, operands[1]);
+  const std::optional<IntegerRange> by = integer_range(t, count);
+  if (!by || by->low < 0 || by->high > 62)
+    user_error(ErrorKind::Unsupported, name, ": cannot shift a Python integer by a computed one",
+               " (whether it is from 0 to 62 is not known while tracing)");
+  const bool is_left = name == "left_shift";
+  const Value result =
+      t.alu(is_left ? AluOp::Shl : AluOp::Shr,
+            {t.cast(value_of(t, operands[0]), DType::Int64), t.cast(count, DType::Int64)});
+  if (is_left && !integer_range(t, result)) {
+    if (t.open_loops.empty())
+      user_error(ErrorKind::Unsupported, name, ": cannot shift Python integers of unknown size");
+    t.must_fit.push_back(result);
+  }
+  return {result, Kind::Int};
+}
 
 // Python's own arithmetic on numbers that are arguments of the traced function.
 Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& operands) {
@@ -25,8 +46,7 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   }
   const bool logic = name.starts_with("bitwise") || name == "invert";
   const bool shift = name == "left_shift" || name == "right_shift";
-  if (shift)
-    user_error(ErrorKind::Unsupported, name, ": cannot shift Python integers of unknown size");
+  if (shift) return shifted(t, name, operands);
   const bool has_positive_base = operands[0].literal && operands[0].literal->real > 0;
   if (widest == Kind::Complex && (name.starts_with("less") || name.starts_with("greater")))
     user_error(ErrorKind::Type, name, ": cannot order Python's complex numbers");

@@ -1,7 +1,7 @@
 """Compiles LLVM IR text to machine code in this process, through llvmlite.
 
-No optimisation pass runs: the IR is ready for code generation. One lock guards LLVM. It is also
-held around fork, so that a child process never inherits it locked.
+The IR is ready for code generation, but for modules that ask for LLVM's passes. One lock guards
+LLVM. It is also held around fork, so that a child process never inherits it locked.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ __all__ = ["CompiledCode", "compile_module"]
 # Small position-independent code addresses constants relative to the instruction; the default of
 # a JIT would load the 64-bit address of each constant first.
 _OPTIONS = {"opt": 2, "reloc": "pic", "codemodel": "small", "jit": True}
+
+# The attribute of functions that LLVM's passes should improve (cpp/render/llvm_ir.h).
+_ASKS_FOR_PASSES = '"rune-optimize"'
 
 _lock = threading.RLock()
 _library_numbers = itertools.count()
@@ -100,9 +103,19 @@ class _Compiler:
                 module.triple = self._triple
                 module.data_layout = self._data_layout
                 module.verify()
+                if _ASKS_FOR_PASSES in ir:
+                    self._optimize(module)
                 return self._machine.emit_object(module)  # type: ignore[no-any-return]
         except RuntimeError as error:
             raise RuntimeError(_describe(str(error), ir)) from None
+
+    def _optimize(self, module: Any) -> None:
+        """Runs LLVM's usual passes, but for those that make vectors: the IR has the vectors that
+        are to be."""
+        tuning = self._llvm.PipelineTuningOptions(speed_level=2)
+        tuning.loop_vectorization = tuning.slp_vectorization = False
+        builder = self._llvm.create_pass_builder(self._machine, tuning)
+        builder.getModulePassManager().run(module, builder)
 
     def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
         """The addresses of the named functions of an object, and what keeps them loaded."""

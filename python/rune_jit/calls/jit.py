@@ -223,8 +223,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     def explain(self) -> str:
         """How calls run, one line a known signature: as a program, in segments or on NumPy, and
-        why; and of a program one line for each `for` loop: whether it is a loop of the program, or
-        why not. (`lower(...).explain()` says what a program does.)
+        why; and one line for each `for` loop that a trace has met: whether it is a loop of the
+        program, or would be, or why not. (`lower(...).explain()` says what a program does.)
 
         >>> import numpy as np, rune_jit
         >>> f = rune_jit.jit(lambda x: x if x.sum() > 0 else -x)
@@ -236,7 +236,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         lines = []
         for key, entry in self._cache.by_key().items():
             lines.append(f"{self._name}: {_way(entry)[1]}")
-            if _way(entry)[0] == "program":
+            if not isinstance(entry, _Fallback):
                 lines += [f"  {line}" for line in self._loops.get(key, [])]
         if self._unkeyed:
             lines.append(f"{self._name}: {_way(self._unkeyed)[1]}")
@@ -367,6 +367,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if self._fallback == "error" or isinstance(error, ThreadStartedError):
                 self._fall_back(error)
                 return _Fallback(str(error))
+            self._loops[call.key] = getattr(error, "loops", [])
             return self._segmented(error, call.signature)
         return self._bind(call, traced, executable)
 

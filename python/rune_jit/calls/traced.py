@@ -70,6 +70,7 @@ def trace_call(
                 if trace.loops is not None and trace.loops.begin_again(error):
                     watch.restore()
                     continue
+                error.loops = plans.lines()  # type: ignore[union-attr]
                 stood_in = captured_are_traced and bool(trace.stand_ins)
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 if stood_in or trace.has_guessed or refused:
@@ -129,7 +130,7 @@ def _trace_once(
         try:
             result = trace.rebind(fn)(*args, **kwargs)
             if trace.loops is not None and trace.loops.within:
-                raise LoopRefused  # the function has handled an error of a loop's body
+                trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
             if trace.has_checks and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(

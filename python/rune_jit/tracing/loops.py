@@ -133,6 +133,14 @@ class Body:
         self._written.clear()
 
 
+class Integer(NamedTuple):
+    """A Python integer that a loop carries."""
+
+    loop: int
+    name: str
+    value: Any  # at the start of an iteration
+
+
 class Loops:
     """The loops of one trace."""
 
@@ -143,6 +151,7 @@ class Loops:
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
         self.rolled = 0  # loops that have become loops of the program
+        self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
 
     def bounds(self, size: Any) -> tuple[int, int]:
@@ -210,6 +219,20 @@ class Loops:
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             self.fail("its body writes known numbers to an array")
 
+    def check_integers(self, builder: Any, loop: int) -> None:
+        """Called when a loop has ended. If it is an outermost one, refuses it, or the loop in it
+        that carries a Python integer which may exceed 64 bits. Raises LoopRefused."""
+        if self.open:
+            return
+        found = builder.find_unbounded([integer.value for integer in self.integers])
+        if found is not None:
+            name = "it computes"
+            if found < len(self.integers):
+                loop, name = self.integers[found].loop, f"{self.integers[found].name} is"
+            self.plans.refuse(loop, f"{name} a Python integer of unknown size")
+            raise LoopRefused
+        self.integers.clear()
+
     def fail(self, why: str) -> None:
         """Refuses the innermost loop that is being traced. Raises LoopRefused."""
         self.plans.refuse(self.within[-1], why)
@@ -243,14 +266,12 @@ class Loops:
     def begin_again(self, error: BaseException) -> bool:
         """Whether the trace, which has raised an error, begins again because of its loops."""
         plans = self.plans
-        if isinstance(error, LoopPeeled):
-            pass
+        if isinstance(error, LoopRefused):
+            pass  # what is done about it is known
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)
-        elif isinstance(error, LoopRefused):
-            pass
         elif self.rolled:
             plans.refuse_all(f"what follows needs to know it: {error}")
         else:

@@ -149,12 +149,33 @@ TEST(LlvmIr, FloatsCarryNoFastMathFlags) {
 TEST(LlvmIr, WorkgroupMemoryIsTheCallers) {
   Builder b = named("scratch");
   b.define_global(DType::Float32, 0, 4, true);
-  b.local(DType::Int8, 65);
+  b.local(DType::Int8, 257);
   b.local(DType::Float32, 1024);
+  b.local(DType::Float32, 64);
   const std::string text = render_llvm(b.take());
   expect_contains(text, "getelementptr ptr, ptr %buffers, i64 1");
   expect_contains(text, "%m1 = getelementptr i8, ptr %t1, i64 0");
-  expect_contains(text, "%m2 = getelementptr i8, ptr %t1, i64 128");
+  expect_contains(text, "%m2 = getelementptr i8, ptr %t1, i64 320");
+  expect_contains(text, "%m3 = alloca [256 x i8], align 64");
+}
+
+TEST(LlvmIr, ModulesKeepWhatLlvmImprovesApart) {
+  const auto copies = [](const char* name, bool reads_own_writes) {
+    Builder b = named(name);
+    const Var from = b.define_global(DType::Float32, 0, 4, false);
+    const Var to = b.define_global(DType::Float32, 1, 4, true);
+    b.store(to, i64(b, 0), b.load(reads_own_writes ? to : from, i64(b, 1)));
+    return b.take();
+  };
+  const std::vector<Kernel> kernels{copies("a", false), copies("b", false), copies("c", true)};
+  const std::vector<std::string> texts = render_llvm_modules(kernels);
+  ASSERT_EQ(texts.size(), 3u);
+  expect_contains(texts[0], "@a(");
+  expect_contains(texts[0], "@b(");
+  EXPECT_EQ(texts[0].find("rune-optimize"), std::string::npos);
+  EXPECT_EQ(texts[1], "");
+  expect_contains(texts[2], "@c(");
+  expect_contains(texts[2], "\"rune-optimize\"");
 }
 
 TEST(LlvmIr, RefusesWhatTheCpuCannotRun) {

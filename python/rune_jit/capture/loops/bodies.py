@@ -10,7 +10,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
-from rune_jit.tracing.loops import Body
+from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_shape, same_size
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
@@ -47,6 +47,7 @@ class Attempt:
             name for name in loop.carried if name not in loop.updated and is_array(before[name])
         }
         self._serial = Storage.serials
+        self._integers_before = len(trace.loops.integers)
 
     def begin(self, low: int, high: int) -> tuple[Any, ...]:
         """Begins a trace of the body: what the names carried stand for in it."""
@@ -142,8 +143,6 @@ class Attempt:
             return
         if kind_of(trace, new) != kind:
             raise Unstable(f"{name} has another type after an iteration")
-        if kind == ("Python's", "int") and type(new) is Tracer and new is not self._given[name]:
-            raise GivenUp(f"{name} is a Python integer of unknown size")
 
     def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
         """Whether the name is carried in the right way."""
@@ -219,13 +218,16 @@ class Attempt:
             return False
         return any(
             type(after[name]) is Tracer
-            and (is_array(after[name]) or after[name]._value_in(self._trace).weak is None)
+            and (is_array(after[name]) or self._is_data(after[name]._value_in(self._trace)))
             for name in names
             if name in after
         ) or any(
             type(after[name]) is Tracer and type(self._before.get(name)) is Tracer
             for name in self._loop.carried
         )
+
+    def _is_data(self, number: Any) -> bool:
+        return number.weak is None or self._trace.builder.depends_on_arguments(number)
 
     def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
         """Ends the loop: what the names carried, and those that are read after it, stand for."""
@@ -254,7 +256,12 @@ class Attempt:
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial)
         self._loops.open.pop()
+        for name in self._numbers:
+            if kind_of(trace, self._given[name]) == ("Python's", "int"):
+                carried = self._given[name]._value_in(trace)
+                self._loops.integers.append(Integer(self._loop.number, name, carried))
         self._loops.within.pop()
+        self._loops.check_integers(builder, self._loop.number)
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
@@ -289,6 +296,7 @@ class Attempt:
         """Makes everything what it was before the body was traced."""
         self._loops.open.pop()
         self._loops.within.pop()
+        del self._loops.integers[self._integers_before :]
         self._body.restore()
         self._body.forget_own(self._loops.hints)
         self._trace.builder.give_up_loop()

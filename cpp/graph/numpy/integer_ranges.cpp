@@ -1,0 +1,398 @@
+#include "graph/numpy/integer_ranges.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace rune::graph::numpy {
+
+namespace {
+
+using Wide = __int128;
+using Range = IntegerRange;
+using Ranges = std::unordered_map<uint32_t, std::optional<Range>>;
+
+// Bounds beyond this are none: products of two of them fit 128 bits.
+constexpr Wide kMost = Wide{1} << 63;
+
+Range range_of(DType dtype) {
+  return {lowest_integer(dtype), highest_integer(dtype)};
+}
+
+Range join(const Range& a, const Range& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+bool has(const Range& outer, const Range& inner) {
+  return outer.low <= inner.low && inner.high <= outer.high;
+}
+
+Range around(Wide a, Wide b, Wide c, Wide d) {
+  return {std::min({a, b, c, d}), std::max({a, b, c, d})};
+}
+
+Wide magnitude(const Range& x) {
+  return std::max(x.low < 0 ? -x.low : x.low, x.high < 0 ? -x.high : x.high);
+}
+
+// The least 2^k - 1 that is at least x.
+Wide all_ones(Wide x) {
+  Wide ones = 0;
+  while (ones < x) ones = 2 * ones + 1;
+  return ones;
+}
+
+// All numbers that have no more bits than these two.
+Range of_bits(const Range& a, const Range& b) {
+  const Wide low = std::min(a.low, b.low), high = std::max(a.high, b.high);
+  const Wide ones = all_ones(std::max(high, low < 0 ? -low - 1 : Wide{0}));
+  return {low < 0 ? -ones - 1 : 0, ones};
+}
+
+Wide floored(Wide a, Wide b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+// Of exact integers: what the wrapped result of a dtype may be is not considered. None: not known.
+std::optional<Range> of_ufunc(AluOp op, const Range& a, const Range& b) {
+  const bool may_divide_by_zero = b.low <= 0 && b.high >= 0;
+  switch (op) {
+    case AluOp::Add: return Range{a.low + b.low, a.high + b.high};
+    case AluOp::Sub: return Range{a.low - b.high, a.high - b.low};
+    case AluOp::Mul:
+      if (magnitude(a) > kMost || magnitude(b) > kMost) return std::nullopt;
+      return around(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
+    case AluOp::Max: return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
+    case AluOp::Min: return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
+    case AluOp::And:
+      if (a.low >= 0 && b.low >= 0) return Range{0, std::min(a.high, b.high)};
+      if (a.low >= 0) return Range{0, a.high};
+      if (b.low >= 0) return Range{0, b.high};
+      return of_bits(a, b);
+    case AluOp::Or:
+    case AluOp::Xor: return of_bits(a, b);
+    case AluOp::Idiv:
+      if (may_divide_by_zero) return Range{-magnitude(a), magnitude(a)};
+      return around(floored(a.low, b.low), floored(a.low, b.high), floored(a.high, b.low),
+                    floored(a.high, b.high));
+    case AluOp::Mod:
+      if (a.low >= 0 && b.low > a.high) return a;
+      return Range{std::min(b.low + 1, Wide{0}), std::max(b.high - 1, Wide{0})};
+    case AluOp::Div:
+    case AluOp::Fmod: return Range{-magnitude(a), magnitude(a)};
+    case AluOp::Shl:
+      if (b.low < 0 || b.high > 62) return std::nullopt;
+      return around(a.low << b.low, a.low << b.high, a.high << b.low, a.high << b.high);
+    case AluOp::Shr:
+      if (b.low < 0 || b.high > 63) return std::nullopt;
+      return around(a.low >> b.low, a.low >> b.high, a.high >> b.low, a.high >> b.high);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Range> of_ufunc(AluOp op, const Range& a, DType dtype) {
+  switch (op) {
+    case AluOp::Neg: return Range{-a.high, -a.low};
+    case AluOp::Not:
+      if (kind(dtype) == Kind::Int) return Range{-1 - a.high, -1 - a.low};
+      return Range{highest_integer(dtype) - a.high, highest_integer(dtype) - a.low};
+    case AluOp::Abs: return Range{a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, magnitude(a)};
+    case AluOp::Sign: return Range{a.low < 0 ? -1 : a.low > 0, a.high > 0 ? 1 : -(a.high < 0)};
+    default: return std::nullopt;
+  }
+}
+
+// Of a dtype of less than 64 bits, or unsigned: what leaves it wraps. Of int64: none.
+std::optional<Range> within(DType dtype, const std::optional<Range>& exact) {
+  const Range all = range_of(dtype);
+  if (exact && has(all, *exact)) return exact;
+  if (dtype == DType::Int64) return std::nullopt;
+  return all;
+}
+
+class Analysis {
+ public:
+  // `ranges` holds what is known, and gets what is found out.
+  Analysis(const TracedGraph& t, Ranges& ranges) : t_(t), ranges_(ranges) {}
+
+  std::optional<Range> of(Value x) {
+    std::vector<Value> open{x};
+    while (!open.empty()) {
+      const Value v = open.back();
+      if (ranges_.contains(v.id)) {
+        open.pop_back();
+        continue;
+      }
+      const size_t before = open.size();
+      for (const Value input : read(v))
+        if (!ranges_.contains(input.id)) open.push_back(input);
+      if (open.size() > before) continue;
+      ranges_[v.id] = compute(v);
+      open.pop_back();
+    }
+    return ranges_.at(x.id);
+  }
+
+ private:
+  // The operands that tell which integers a value can be.
+  std::vector<Value> read(Value v) const {
+    const Node& node = t_[v];
+    if (!is_integer(node.meta.dtype) || t_.ranges.contains(v)) return {};
+    const auto integers = [&](std::vector<Value> values) {
+      std::erase_if(values, [&](Value x) { return !is_discrete(x); });
+      return values;
+    };
+    switch (node.kind()) {
+      case NodeKind::Binop:
+      case NodeKind::Unary:
+      case NodeKind::Cat:
+      case NodeKind::Update: return integers(node.inputs);
+      case NodeKind::Loop_Result: {  // after the last iteration, and before the first
+        const std::vector<Value>& ended = t_[node.inputs[0]].inputs;
+        const int64_t index = node.as<Loop_Result>()->index;
+        return {ended[1 + index], ended[1 + ended.size() / 2 + index]};
+      }
+      case NodeKind::Ternary:
+        if (node.as<Ternary>()->op != AluOp::Where) return {};
+        return {node.inputs[1], node.inputs[2]};
+      case NodeKind::Reshape:
+      case NodeKind::Permute:
+      case NodeKind::Expand:
+      case NodeKind::Pad:
+      case NodeKind::Shrink:
+      case NodeKind::Flip:
+      case NodeKind::Contiguous:
+      case NodeKind::Copy:
+      case NodeKind::Detach:
+      case NodeKind::Cast:
+      case NodeKind::Gather: return integers({node.inputs[0]});
+      case NodeKind::Reduce_Axis: {
+        const ReduceOp op = node.as<Reduce_Axis>()->op;
+        if (op != ReduceOp::Max && op != ReduceOp::Min) return {};
+        return integers({node.inputs[0]});
+      }
+      default: return {};
+    }
+  }
+
+  bool is_discrete(Value x) const {
+    const DType dtype = t_.dtype(x);
+    return is_integer(dtype) || is_bool(dtype);
+  }
+
+  std::optional<Range> compute(Value v) {
+    const Node& node = t_[v];
+    const DType dtype = node.meta.dtype;
+    if (!is_integer(dtype)) return is_bool(dtype) ? Range{0, 1} : std::optional<Range>();
+    if (const auto known = t_.ranges.find(v); known != t_.ranges.end())
+      return Range{known->second.first.least(), known->second.second.bound()};
+    if (const auto* number = node.as<Const_Scalar>()) return of_number(number->value);
+    if (const auto* counter = node.as<Loop_Counter>())
+      return Range{counter->var.min_val, counter->var.max_val};
+    if (const auto* size = node.as<Define_Var>())
+      return Range{size->var.min_val, size->var.max_val};
+    const std::vector<Value> inputs = read(v);
+    if (inputs.empty())  // of ufuncs of int64, which may wrap, nothing is known
+      return is_ufunc(node) && dtype == DType::Int64 ? std::nullopt
+                                                     : std::optional(range_of(dtype));
+    std::vector<Range> known;
+    for (const Value input : inputs) {
+      const std::optional<Range>& range = ranges_.at(input.id);
+      if (!range) return std::nullopt;
+      known.push_back(*range);
+    }
+    if (const auto* op = node.as<Binop>())
+      return within(dtype, known.size() == 2 ? of_ufunc(op->op, known[0], known[1]) : std::nullopt);
+    if (const auto* op = node.as<Unary>()) return within(dtype, of_ufunc(op->op, known[0], dtype));
+    Range all = known[0];
+    for (const Range& range : known) all = join(all, range);
+    if (node.as<Pad>()) all = join(all, {0, 0});
+    return within(dtype, all);
+  }
+
+  static bool is_ufunc(const Node& node) {
+    return node.as<Binop>() || node.as<Unary>() || node.as<Ternary>() || node.as<Reduce_Axis>() ||
+           node.as<Scan>() || node.as<Contract>() || node.as<Cast>();
+  }
+
+  static Range of_number(const Scalar& value) {
+    if (value.dtype() == DType::Uint64) return {value.as_uint64(), value.as_uint64()};
+    return {value.as_int64(), value.as_int64()};
+  }
+
+  const TracedGraph& t_;
+  Ranges& ranges_;
+};
+
+// The Python integers that some loops carry.
+class Recurrences {
+ public:
+  Recurrences(const TracedGraph& t, const Operands& carries) : t_(t) {
+    std::unordered_map<uint32_t, Value> ends;  // by counter
+    for (uint32_t id = 0; id < t.size(); ++id)
+      if (t[{id}].as<End_Loop>()) ends[t[{id}].inputs[0].id] = {id};
+    for (const Operand& x : carries) {
+      const Node& carry = t[x.value];
+      const Value end = ends.at(carry.inputs[1].id);
+      const Value next = t[end].inputs[1 + carry.as<Carry>()->index];
+      carries_.push_back(
+          {x.value, carry.inputs[0], next, trips_of(*t[end].as<End_Loop>()), carries_.size()});
+    }
+    // Each is before its loop what only those in front of it tell.
+    std::sort(carries_.begin(), carries_.end(),
+              [](const Recurrence& a, const Recurrence& b) { return a.value < b.value; });
+    for (uint32_t id = 0; id < t.size(); ++id) {
+      const auto* result = t[{id}].as<Loop_Result>();
+      if (!result) continue;
+      const Value counter = t[t[{id}].inputs[0]].inputs[0];
+      for (size_t i = 0; i < carries_.size(); ++i) {
+        const Node& carry = t[carries_[i].value];
+        if (carry.inputs[1] == counter && carry.as<Carry>()->index == result->index)
+          results_[id] = i;
+      }
+    }
+  }
+
+  std::optional<size_t> find_unbounded() {
+    // From what they are before the loops, until an iteration of each adds no other integer.
+    std::vector<std::optional<Range>> now(carries_.size());
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+      bool is_stable = true;
+      for (size_t i = 0; i < carries_.size(); ++i) {
+        const std::optional<Range> initial = of(now, carries_[i].initial);
+        if (!initial) return carries_[i].position;
+        Range next = now[i] ? join(*now[i], *initial) : *initial;
+        if (now[i]) {
+          const std::optional<Range> growth = growth_of(now, carries_[i].next, i, 0);
+          const std::optional<Range> last = of(now, carries_[i].next);
+          if (growth && grows_by(*initial, *growth, carries_[i].trips))
+            next = join(next, *grows_by(*initial, *growth, carries_[i].trips));
+          else if (!last)
+            return carries_[i].position;
+          else
+            next = sweep < kPreciseSweeps ? join(next, *last) : widened(next, *last);
+        }
+        if (!has(range_of(DType::Int64), next)) return carries_[i].position;
+        is_stable = is_stable && now[i] && has(*now[i], next);
+        now[i] = next;
+      }
+      if (is_stable) {
+        const bool all_fit = std::all_of(t_.must_fit.begin(), t_.must_fit.end(),
+                                         [&](Value x) { return of(now, x).has_value(); });
+        return all_fit ? std::nullopt : std::optional(carries_.size());
+      }
+    }
+    return carries_.size();
+  }
+
+ private:
+  static constexpr int kPreciseSweeps = 4, kMostSweeps = 300, kDeepest = 200;
+
+  struct Recurrence {
+    Value value, initial, next;
+    Wide trips;
+    size_t position;  // among the carries that were asked for
+  };
+
+  static Wide trips_of(const End_Loop& loop) {
+    const Dim span = loop.step > 0 ? loop.stop - loop.start : loop.start - loop.stop;
+    const Wide step = loop.step > 0 ? loop.step : -Wide{loop.step};
+    return std::max<Wide>(0, (span.bound() + step - 1) / step);
+  }
+
+  // The next powers of two, so that few sweeps suffice.
+  static Range widened(const Range& now, const Range& next) {
+    const Range all = of_bits(now, next);
+    return {next.low < now.low ? all.low : now.low, next.high > now.high ? all.high : now.high};
+  }
+
+  static std::optional<Range> grows_by(const Range& from, const Range& growth, Wide trips) {
+    const Range step{std::min<Wide>(growth.low, 0), std::max<Wide>(growth.high, 0)};
+    if (magnitude(step) >= kMost || trips >= kMost) return std::nullopt;
+    const Range result{from.low + step.low * trips, from.high + step.high * trips};
+    if (!has(range_of(DType::Int64), result)) return std::nullopt;
+    return result;
+  }
+
+  // The range of a value where the carried integers have those of `now`.
+  std::optional<Range> of(const std::vector<std::optional<Range>>& now, Value x) const {
+    Ranges known;
+    for (size_t i = 0; i < carries_.size(); ++i)
+      if (now[i]) known[carries_[i].value.id] = now[i];
+    for (const auto& [id, i] : results_)
+      if (now[i]) known[id] = now[i];
+    return Analysis(t_, known).of(x);
+  }
+
+  // What is added to carried integer `i` to give x; nothing if x is no such sum.
+  std::optional<Range> growth_of(const std::vector<std::optional<Range>>& now, Value x, size_t i,
+                                 int depth) const {
+    if (x == carries_[i].value) return Range{0, 0};
+    if (depth > kDeepest) return std::nullopt;
+    const auto inner = [&](Value v) { return growth_of(now, v, i, depth + 1); };
+    const auto both = [&](Value a, Value b) -> std::optional<Range> {
+      const std::optional<Range> p = inner(a);
+      const std::optional<Range> q = p ? inner(b) : std::nullopt;
+      return q ? std::optional(join(*p, *q)) : std::nullopt;
+    };
+    const Node& node = t_[x];
+    if (const auto* op = node.as<Ternary>(); op && op->op == AluOp::Where)
+      return both(node.inputs[1], node.inputs[2]);
+    if (const auto* op = node.as<Binop>();
+        op && (op->op == AluOp::Add || op->op == AluOp::Sub) && node.meta.dtype == DType::Int64) {
+      const bool adds = op->op == AluOp::Add;
+      std::optional<Range> grown = inner(node.inputs[0]);
+      Value other = node.inputs[1];
+      if (!grown && adds) {
+        grown = inner(node.inputs[1]);
+        other = node.inputs[0];
+      }
+      if (!grown) return std::nullopt;
+      const std::optional<Range> step = of(now, other);
+      if (!step) return std::nullopt;
+      const std::optional<Range> sum = of_ufunc(op->op, *grown, *step);
+      return magnitude(*sum) < kMost ? sum : std::nullopt;
+    }
+    size_t loop = carries_.size();  // of which x is carried
+    if (const auto found = results_.find(x.id); found != results_.end()) loop = found->second;
+    for (size_t k = 0; k < carries_.size(); ++k)
+      if (carries_[k].value == x) loop = k;
+    if (loop == carries_.size()) return std::nullopt;
+    const std::optional<Range> before = inner(carries_[loop].initial);
+    if (!before) return std::nullopt;
+    const std::optional<Range> step = growth_of(now, carries_[loop].next, loop, depth + 1);
+    return step ? grows_by(*before, *step, carries_[loop].trips) : std::nullopt;
+  }
+
+  const TracedGraph& t_;
+  std::vector<Recurrence> carries_;
+  std::unordered_map<uint32_t, size_t> results_;  // the Loop_Results of carried integers
+};
+
+}  // namespace
+
+std::optional<IntegerRange> integer_range(TracedGraph& t, Value x) {
+  return Analysis(t, t.integer_ranges).of(x);
+}
+
+std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries) {
+  const std::optional<size_t> found = Recurrences(t, carries).find_unbounded();
+  t.must_fit.clear();
+  return found;
+}
+
+bool depends_on_arguments(const TracedGraph& t, const Operand& x) {
+  if (x.literal) return false;
+  std::set<Value> seen{x.value};
+  std::vector<Value> open{x.value};
+  while (!open.empty()) {
+    const Node& node = t[open.back()];
+    open.pop_back();
+    if (node.as<Placeholder>() || node.as<Host_Callback>() || node.as<Custom>()) return true;
+    for (const Value input : node.inputs)
+      if (seen.insert(input).second) open.push_back(input);
+  }
+  return false;
+}
+
+}  // namespace rune::graph::numpy

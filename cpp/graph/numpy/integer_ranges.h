@@ -1,0 +1,24 @@
+// Which integers the values of a traced graph can be.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/numpy/operands.h"
+
+namespace rune::graph::numpy {
+
+// The least and the greatest element of an integer or bool value, as far as its nodes tell. Ufuncs
+// of int64 that may leave 64 bits give none, nor does what is computed from them: there, int64
+// wraps and Python's integers do not.
+std::optional<IntegerRange> integer_range(TracedGraph& t, Value x);
+
+// Called when an outermost loop has ended, with the Carries of Python integers of its loops.
+// Returns the position of one that is not known to keep within 64 bits, computed as Python computes
+// it; the number of carries if that is one of t.must_fit, which are forgotten.
+std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries);
+
+// Whether a value is computed from an argument of the program, or from what the host computes.
+bool depends_on_arguments(const TracedGraph& t, const Operand& x);
+
+}  // namespace rune::graph::numpy
