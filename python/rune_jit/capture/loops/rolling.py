@@ -18,7 +18,7 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# A loop of so few iterations runs as they are.
+# A loop of so few iterations, without loops in it, runs as they are.
 _FEW = 3
 # How often a body is traced at most before the loop is refused.
 _MOST_PASSES = 8
@@ -33,7 +33,7 @@ def begin(number: int, *given: Any) -> Any:
     if trace is None or loops is None or found is None:
         return _Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
-    if numbers.is_known and len(numbers.known) <= _FEW:
+    if numbers.is_known and len(numbers.known) <= (1 if loop.has_loops else _FEW):
         return _Plain(_iterable(given))
     why = loop.refusal or loops.plans.refusal(number)
     if why:

@@ -45,6 +45,7 @@ class Loop(NamedTuple):
     steps: dict[str, int]  # of names that each iteration adds an integer to, and does no more
     uses: Uses
     refusal: str | None  # why it is not one loop of the program
+    has_loops: bool  # in its body
 
 
 _STATEMENTS = (
@@ -119,6 +120,7 @@ def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str |
         _steps(loop.body),
         uses_of(loop.body),
         refusal,
+        any(isinstance(s, (ast.For, ast.While)) for s in _within(loop.body)),
     )
 
 
