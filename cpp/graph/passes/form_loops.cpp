@@ -192,10 +192,12 @@ class Former {
       const auto known = inside.find(v.id);
       if (known != inside.end()) return known->second;
       const Node& node = graph_[v];
-      // Constants and movement have no memory of their own.
+      // Constants, also of other dtypes, and movement have no memory of their own.
       Value& here = inside[v.id];
       const bool moves = is_movement(node.kind()) && !node.as<View>() && !node.as<Pad>();
-      if (moves || node.as<Const_Scalar>()) {
+      const bool is_constant =
+          node.as<Const_Scalar>() || (node.as<Cast>() && graph_[node.inputs[0]].as<Const_Scalar>());
+      if (moves || is_constant) {
         std::vector<Value> inputs;
         for (const Value input : node.inputs) inputs.push_back(bring(input));
         return inside[v.id] = nest.copy(node, std::move(inputs));

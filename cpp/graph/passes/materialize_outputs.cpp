@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 
 #include "graph/passes/passes.h"
@@ -12,11 +13,17 @@ bool multiplies_with_itself(const Node& node) {
 }
 
 // Functions of the host and loops read memory, and each operand of a contraction can be kept in a
-// layout of its own.
-Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inputs) {
+// layout of its own. `stored` has the values that are in memory for them: nodes of one call, or of
+// one nest, keep equal operands.
+Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inputs,
+                           std::map<Value, Value>& stored) {
   if (node.as<Host_Callback>() || node.as<Loop_Nest>())
-    for (Value& v : inputs)
-      if (b[v].as<Const_Scalar>() || b[v].as<Define_Var>()) v = b.contiguous(v);
+    for (Value& v : inputs) {
+      if (!b[v].as<Const_Scalar>() && !b[v].as<Define_Var>()) continue;
+      const auto [known, is_new] = stored.try_emplace(v);
+      if (is_new) known->second = b.contiguous(v);
+      v = known->second;
+    }
   if (multiplies_with_itself(node)) inputs[1] = b.add(Reshape{b.shape(inputs[1])}, {inputs[1]});
   return b.copy(node, std::move(inputs));
 }
@@ -26,10 +33,12 @@ Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inpu
 Graph materialize_outputs(Graph graph) {
   if (any_node(graph, [](const Node& node) {
         return node.as<Host_Callback>() || node.as<Loop_Nest>() || multiplies_with_itself(node);
-      }))
-    graph = rewrite(graph, [](Builder& b, uint32_t, const Node& node, std::vector<Value> inputs) {
-      return with_stored_operands(b, node, std::move(inputs));
+      })) {
+    std::map<Value, Value> stored;
+    graph = rewrite(graph, [&](Builder& b, uint32_t, const Node& node, std::vector<Value> inputs) {
+      return with_stored_operands(b, node, std::move(inputs), stored);
     });
+  }
   Builder builder(std::move(graph));
   std::set<Value> taken;
   std::vector<Value> outputs;

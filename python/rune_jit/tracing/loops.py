@@ -59,12 +59,15 @@ class LoopPlans:
     def refuse_all(self, why: str) -> None:
         self._all_refused = why.partition("\n")[0]
 
+    def can_peel(self, loop: int) -> bool:
+        """Whether there is another way to peel iterations."""
+        return self._peels.get(loop, 0) + 1 < len(_PEELS)
+
     def peel_more(self, loop: int) -> bool:
         """Whether there is another way to peel iterations, which is tried next."""
-        now = self._peels.get(loop, 0) + 1
-        if now >= len(_PEELS):
+        if not self.can_peel(loop):
             return False
-        self._peels[loop] = now
+        self._peels[loop] = self._peels.get(loop, 0) + 1
         return True
 
     def lines(self) -> list[str]:
@@ -256,6 +259,14 @@ class Loops:
         for body in reversed(self.open):
             if not self.plans.peeled(body.loop).first and self.plans.peel_more(body.loop):
                 raise LoopPeeled
+
+    def can_peel(self, size: Any) -> bool:
+        """Whether a trace with the first or last iteration of a loop apart may find a size to have
+        other bounds: one of one counter, whose iterations all run what is traced."""
+        if self._conditions or len(size.names) > 1:
+            return False
+        bodies = [body for body in self.open if body.counter.names[0] in size.names]
+        return any(self.plans.can_peel(body.loop) for body in bodies)
 
     def _peel_more(self, why: str) -> bool:
         """Whether one of the loops whose counters an error names can be tried in another way."""

@@ -111,6 +111,8 @@ def basic_view(
     known_items: list[Any] = []
     elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
     axis = 0
+    if trace.loops is not None and trace.loops.open and Size in map(type, items):
+        items = _with_unsure_counters_traced(trace, trace.loops, x, items)
     for item in items:
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
@@ -130,8 +132,6 @@ def basic_view(
             axis += x.ndim - sum(item is not None and item is not Ellipsis for item in items)
         elif not isinstance(part, (int, Size)):
             axis += 1
-    if trace.loops is not None and trace.loops.open and Size in map(type, items):
-        _check_counters(trace.loops, x, items)
     if x._storage.array is not None and contains_traced(known_items):
         x._storage.embed(trace)
     if elements and x._storage.array is not None:
@@ -144,20 +144,29 @@ def basic_view(
     return view
 
 
-def _check_counters(loops: Loops, x: Tracer, items: tuple[Any, ...]) -> None:
-    """Raises UnsupportedOpError if an index may be out of bounds in an iteration of a loop."""
+def _with_unsure_counters_traced(
+    trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The items; those in terms of counters that may be out of bounds, or negative in some
+    iterations only, are traced numbers, which are checked when the program runs. Raises
+    UnsupportedOpError where iterations may run apart instead."""
     consumed = sum(item is not None and item is not Ellipsis for item in items)
     axis = 0
+    result = []
     for item in items:
         if type(item) is Size and axis < x.ndim:
             low, high = loops.bounds(item)
             size = x.shape[axis]
             if type(size) is int and (low < -size or high >= size or low < 0 <= high):
-                raise UnsupportedOpError(
-                    f"index: cannot tell whether {item} is a position along axis {axis} of size"
-                    f" {size} in all iterations (it is from {low} to {high})"
-                )
+                if loops.can_peel(item):
+                    raise UnsupportedOpError(
+                        f"index: cannot tell whether {item} is a position along axis {axis} of"
+                        f" size {size} in all iterations (it is from {low} to {high})"
+                    )
+                item = trace.traced(item)
+        result.append(item)
         axis += x.ndim - consumed if item is Ellipsis else item is not None
+    return tuple(result)
 
 
 def is_mask(item: Any) -> bool:
