@@ -8,6 +8,7 @@
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/services.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "bindings/bindings.h"
 #include "driver/pipeline.h"
@@ -29,6 +30,15 @@ std::shared_ptr<void> keep_alive(py::object object) {
     const py::gil_scoped_acquire gil;
     Py_DECREF(static_cast<PyObject*>(p));
   });
+}
+
+// Python's signal handlers run on its main thread alone; other threads need not wait for the GIL.
+unsigned long main_thread = 0;
+
+void handle_signals() {
+  if (PyThread_get_thread_ident() != main_thread || !Py_IsInitialized()) return;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
 void set_compile_hook(const py::function& compile_module) {
@@ -109,6 +119,9 @@ std::pair<std::string, std::vector<std::string>> reprint(const std::string& text
 }  // namespace
 
 void bind_hooks(py::module_& m) {
+  const py::object main = py::module_::import("threading").attr("main_thread")();
+  main_thread = main.attr("ident").cast<unsigned long>();
+  set_interrupt_hook(handle_signals);
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
         "keep_alive), with the options of these names.");

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "driver/lower_loops.h"
 #include "graph/passes/passes.h"
@@ -29,7 +30,10 @@ namespace {
 
 template <lower::Kernel (*pass)(const lower::Kernel&, const Capabilities&)>
 void for_each_kernel(State& s) {
-  for (lower::Kernel& kernel : s.kernels) kernel = pass(kernel, *s.capabilities);
+  for (lower::Kernel& kernel : s.kernels) {
+    check_interrupt();
+    kernel = pass(kernel, *s.capabilities);
+  }
 }
 
 constexpr Stage kSource = Stage::Source, kCore = Stage::Core, kSchedule = Stage::Schedule,
@@ -180,6 +184,7 @@ const Pass& find_pass(const std::string& name) {
 void run_pass(const Pass& pass, State& state) {
   if (state.stage == Stage::Source && pass.from == Stage::Core) start_at_core(pass, state);
   RUNE_CHECK(state.stage == pass.from, pass.name, " runs on another IR");
+  check_interrupt();
   const auto start = std::chrono::steady_clock::now();
   pass.run(state);
   state.stage = pass.to;
@@ -224,8 +229,10 @@ std::vector<std::string> verify(const State& state) {
     case Stage::Schedule: return schedule::verify(state.schedule);
     case Stage::Lowered: {
       std::vector<std::string> all;
-      for (const lower::Kernel& kernel : state.kernels)
+      for (const lower::Kernel& kernel : state.kernels) {
+        check_interrupt();
         for (std::string& violation : lower::verify(kernel)) all.push_back(std::move(violation));
+      }
       return all;
     }
   }

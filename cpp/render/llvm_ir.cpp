@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/interrupt.h"
 #include "lower/constant.h"
 #include "lower/text.h"
 #include "render/custom_text.h"
@@ -417,6 +418,7 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
   std::string text;
   bool optimize = false;
   for (const lower::Kernel& kernel : kernels) {
+    check_interrupt();
     const bool is_new = symbols.insert(identifier(kernel.name)).second;
     RUNE_CHECK(is_new, "llvm_ir: two kernels named ", identifier(kernel.name), " in one module");
     text += llvm::KernelRenderer(kernel, declarations).render() + '\n';

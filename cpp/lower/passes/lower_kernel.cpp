@@ -7,6 +7,7 @@
 
 #include "alu/eval.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/math.h"
 #include "lower/passes/kernel_context.h"
 #include "lower/passes/matrix_stage.h"
@@ -368,6 +369,7 @@ std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Cap
   const std::vector<SymVar> vars = schedule.graph.symbolic_vars();
   std::vector<Kernel> result;
   for (const schedule::Kernel& kernel : schedule.kernels) {
+    check_interrupt();
     Launch launch(schedule.graph, kernel, vars, caps, placements);
     result.push_back(KernelLowerer(launch, kernel).run());
   }

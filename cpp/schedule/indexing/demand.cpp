@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
+
 namespace rune::schedule {
 
 using graph::Graph;
@@ -74,6 +76,7 @@ class Walker {
 };
 
 Walk follow(Walker walker, const Stop& stop) {
+  check_interrupt();
   // Operands have smaller ids than their users, so a node is visited after all that demand it.
   for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
     const Value v{it->first};

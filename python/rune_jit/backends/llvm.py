@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from rune_jit.backends import object_cache
@@ -27,6 +28,11 @@ _OPTIONS = {"opt": 2, "reloc": "pic", "codemodel": "small", "jit": True}
 
 # The attribute of functions that LLVM's passes should improve (cpp/render/llvm_ir.h).
 _ASKS_FOR_PASSES = '"rune-optimize"'
+
+# Longer modules are compiled in parts of about so many characters: each takes LLVM some 0.1 s.
+_PART = 100_000
+# Shorter ones take a hundredth of a second, or a tenth where they ask for LLVM's passes.
+_SHORT = 10_000
 
 _lock = threading.RLock()
 _library_numbers = itertools.count()
@@ -117,9 +123,12 @@ class _Compiler:
         builder = self._llvm.create_pass_builder(self._machine, tuning)
         builder.getModulePassManager().run(module, builder)
 
-    def link(self, code: bytes, names: list[str]) -> tuple[list[int], CompiledCode]:
-        """The addresses of the named functions of an object, and what keeps them loaded."""
-        builder = self._llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    def link(self, codes: list[bytes], names: list[str]) -> tuple[list[int], CompiledCode]:
+        """The addresses of the named functions of objects, and what keeps them loaded."""
+        builder = self._llvm.JITLibraryBuilder()
+        for code in codes:
+            builder = builder.add_object_img(code)
+        builder.add_current_process()
         for name in names:
             builder.export_symbol(name)
         try:
@@ -173,17 +182,58 @@ def compile_module(
 
     With `cache`, object code is kept on disk in `cache_dir`, or in the user's cache folder. Raises
     RuntimeError with LLVM's message and the line of IR if LLVM rejects the module.
+
+    Ctrl-C ends it at once, also while LLVM compiles.
     """
+    parts = list(_parts(ir))
+    if len(ir) <= _SHORT or threading.current_thread() is not threading.main_thread():
+        return _compile(parts, names, cache, cache_dir, threading.Event())
+    # LLVM cannot be interrupted, and signals wait until the main thread is back in Python: LLVM runs
+    # on another thread, which stops after the part that it is at.
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    stopped = threading.Event()
+    executor = ThreadPoolExecutor(1, thread_name_prefix="rune_jit compiler")
+    try:
+        return executor.submit(_compile, parts, names, cache, cache_dir, stopped).result()
+    finally:
+        stopped.set()
+        executor.shutdown(wait=False)
+
+
+def _compile(
+    parts: list[str], names: list[str], cache: bool, cache_dir: str, stopped: threading.Event
+) -> tuple[list[int], CompiledCode]:
     global _state
     with _lock:
         if _state is None:
             _state = _Compiler()
         compiler = _state
-        if not cache:
-            return compiler.link(compiler.object_code(ir), names)
-        entry = object_cache.Entry(cache_dir, compiler.host, ir)
-        code = entry.read()
-        if code is None:
-            code = compiler.object_code(ir)
-            entry.write(code)
-        return compiler.link(code, names)
+        codes = []
+        for part in parts:
+            if stopped.is_set():
+                raise RuntimeError("llvm: the compilation was ended")
+            entry = object_cache.Entry(cache_dir, compiler.host, part) if cache else None
+            code = entry.read() if entry else None
+            if code is None:
+                code = compiler.object_code(part)
+                if entry:
+                    entry.write(code)
+            codes.append(code)
+        return compiler.link(codes, names)
+
+
+def _parts(ir: str) -> Iterator[str]:
+    """A module as several, each with some of its functions and all of its declarations."""
+    end = ir.rfind("\n}\n") + 3
+    if end <= _PART:
+        yield ir
+        return
+    declarations, part = ir[end:], ""
+    for i, function in enumerate(ir[:end].split("\ndefine ")):
+        part += f"\ndefine {function}" if i else function
+        if len(part) > _PART:
+            yield part + declarations
+            part = ""
+    if part:
+        yield part + declarations

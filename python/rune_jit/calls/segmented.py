@@ -97,14 +97,18 @@ class Segmented:
             return self._function(*args, **kwargs)
         trace = SegmentedTrace(self._name, self.programs)
         references = sys.getrefcount(trace)
+        interrupted = False
         try:
             return _call_in_segments(trace, self._function, args, kwargs)
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
             self.runs_on_numpy = trace.gave_up
             trace.forget_names()
             # Beside this function, only traced arrays refer to the trace: some have been kept.
             if sys.getrefcount(trace) > references:
-                _replace_kept(trace)
+                _replace_kept(trace, interrupted)
 
 
 def _call_in_segments(
@@ -120,16 +124,21 @@ def _call_in_segments(
     except UnsupportedOpError as error:  # of its code
         trace.give_up(str(error))
         return function(*args, **kwargs)
+    interrupted = False
     with trace.active():
         try:
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
             result = inside(*traced_args, **traced_kwargs)
+        except KeyboardInterrupt:  # what waits is not computed any more
+            interrupted = True
+            raise
         finally:
             rebinder.finish()
             rebinder.forget()
-            containers.write_back()
-            trace.flush()
+            if not interrupted:
+                containers.write_back()
+                trace.flush()
         return outside(trace, result)
 
 
@@ -246,16 +255,20 @@ def _has_attributes(x: Any) -> bool:
     return isinstance(getattr(x, "__dict__", None), dict)
 
 
-def _replace_kept(trace: SegmentedTrace) -> None:
+def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     """Puts arrays and numbers in the place of the traced ones that the function has stored
-    somewhere. Those that stay, in a frame for example, hold their elements."""
+    somewhere. Those that stay, in a frame for example, hold their elements, unless the call was
+    `interrupted`."""
     kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
+    holders = gc.get_referrers(*kept)
+    holders = [x for x in holders if x is not kept and not isinstance(x, types.FrameType)]
+    if interrupted:
+        held = set(map(id, gc.get_referents(*holders)))
+        kept = [x for x in kept if id(x) in held]
     with trace.active():
         plain = trace.finish(kept)
     by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
-    for holder in gc.get_referrers(*kept):
-        if holder is kept or isinstance(holder, types.FrameType):
-            continue
+    for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
         elif type(holder) is list or isinstance(holder, (dict, deque)):

@@ -66,6 +66,9 @@ def trace_call(
             trace.rebind = Rebinder(trace, watch)
             try:
                 return _trace_once(fn, call, trace, watch, run)
+            except KeyboardInterrupt:
+                watch.restore()
+                raise
             except (Exception, ValuesNeeded, LoopRefused) as error:
                 if trace.loops is not None and trace.loops.begin_again(error):
                     watch.restore()

@@ -81,8 +81,9 @@ class Programs:
         if program is None or not program.takes(constants):
             start = time.thread_time()
             if program is None:
-                program = self._programs[structure] = _Program(segment, self.device)
+                program = _Program(segment, self.device)
             program.compile(segment)
+            self._programs[structure] = program  # not one that Ctrl-C left without code
             self.compiled += 1
             self.compile_time += time.thread_time() - start
         return program.run(segment, memory)

@@ -1,0 +1,16 @@
+// Long work that the user may end, by Ctrl-C.
+#pragma once
+
+namespace rune {
+
+// Throws to end the work at hand, or returns. It may be called on any thread.
+using InterruptHook = void (*)();
+
+// Sets what check_interrupt calls; nothing at first.
+void set_interrupt_hook(InterruptHook hook);
+
+// Passes over programs call this for each of their nodes, kernels and so on. It calls the hook, but
+// on one thread no more often than 20 times a second.
+void check_interrupt();
+
+}  // namespace rune
