@@ -188,8 +188,8 @@ def compile_module(
     parts = list(_parts(ir))
     if len(ir) <= _SHORT or threading.current_thread() is not threading.main_thread():
         return _compile(parts, names, cache, cache_dir, threading.Event())
-    # LLVM cannot be interrupted, and signals wait until the main thread is back in Python: LLVM runs
-    # on another thread, which stops after the part that it is at.
+    # LLVM cannot be interrupted, and signals wait until the main thread is back in Python. So LLVM
+    # runs on another thread, which stops after the part that it is at.
     from concurrent.futures import ThreadPoolExecutor  # slow to import
 
     stopped = threading.Event()
