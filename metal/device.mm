@@ -54,6 +54,7 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
     // with the A14 and the M1.
     if (![device supportsFamily:MTLGPUFamilyApple7]) {
       caps.simd_ops.fill({});
+      caps.simd_shuffles.reset();
       caps.matrix_ops.clear();
       caps.atomic_ops[static_cast<size_t>(DType::Float32)].reset();
     }

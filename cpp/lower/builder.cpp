@@ -111,6 +111,10 @@ Var InstrBuilder::simd_reduce(AluOp op, int64_t width, Var x) {
   return place(Simd_reduce{op, width}, {x}, type(x));
 }
 
+Var InstrBuilder::simd_shuffle(int64_t width, Var x, Var lane) {
+  return place(Simd_shuffle{width}, {x, lane}, type(x));
+}
+
 Var InstrBuilder::custom(Custom custom, std::vector<Var> args, Type type) {
   return place(std::move(custom), std::move(args), type);
 }

@@ -40,6 +40,7 @@ class InstrBuilder {
   // a and b have one dtype, the result that of c.
   Var wmma(Wmma shape, Var a, Var b, Var c);
   Var simd_reduce(AluOp op, int64_t width, Var x);
+  Var simd_shuffle(int64_t width, Var x, Var lane);
   Var custom(Custom custom, std::vector<Var> args, Type type);
 
  protected:

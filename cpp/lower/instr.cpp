@@ -32,7 +32,8 @@ int64_t spread_position(const Ints& strides, int64_t number) {
 
 bool is_collective(const Instr& instr) {
   const InstrKind kind = instr.kind();
-  return kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce || kind == InstrKind::Wmma;
+  return kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce ||
+         kind == InstrKind::Simd_shuffle || kind == InstrKind::Wmma;
 }
 
 std::vector<Var> Kernel::globals() const {

@@ -148,6 +148,14 @@ struct Simd_reduce {
   int64_t width = 32;
   RUNE_FIELDS(Simd_reduce, f("", op); f("width", width);)
 };
+// Args: (x, lane), scalars. The threads of a workgroup, numbered x first, form SIMD-groups of
+// `width`; each thread gets the x of the thread number `lane` of its group, which lies in [0,
+// width). All threads of the workgroup execute it together, as a Barrier; it orders no accesses to
+// memory.
+struct Simd_shuffle {
+  int64_t width = 32;
+  RUNE_FIELDS(Simd_shuffle, f("width", width);)
+};
 // The operand as the type's dtype: NumPy's astype, see Scalar::cast.
 struct Cast : NoFields {};
 // The operand's bits as the type's dtype, of equal size.
@@ -187,6 +195,7 @@ struct Custom {
   RUNE_INSTR(Splat, "splat", 1, 1, true)                 \
   RUNE_INSTR(Wmma, "wmma", 3, 3, true)                   \
   RUNE_INSTR(Simd_reduce, "simd_reduce", 1, 1, true)     \
+  RUNE_INSTR(Simd_shuffle, "simd_shuffle", 2, 2, true)   \
   RUNE_INSTR(Cast, "cast", 1, 1, true)                   \
   RUNE_INSTR(Bitcast, "bitcast", 1, 1, true)             \
   RUNE_INSTR(Assign, "assign", 2, 2, false)              \

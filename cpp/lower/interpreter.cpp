@@ -66,6 +66,8 @@ class Runner {
       for (uint32_t& p : position) ++p;
       if (op.code == Code::SimdReduce)
         combine_groups(op);
+      else if (op.code == Code::SimdShuffle)
+        shuffle_groups(op);
       else if (op.code == Code::Wmma)
         multiply_groups(op);
       else
@@ -84,6 +86,20 @@ class Runner {
           op.fn(&values[i], &values[i], &values[i + (n + 1) / 2], nullptr, 1);
       for (int64_t t = 0; t < width; ++t) registers_of(first + t)[op.dst] = values[0];
     }
+  }
+
+  // Gives each thread of a SIMD-group the value of another one.
+  void shuffle_groups(const Op& op) {
+    const int64_t width = op.extra;
+    std::vector<uint64_t> values(threads_);
+    for (int64_t t = 0; t < threads_; ++t) {
+      const auto lane = static_cast<int64_t>(registers_of(t)[op.b]);
+      if (lane < 0 || lane >= width)
+        user_error(ErrorKind::Runtime, "simd_shuffle: cannot read lane ", lane,
+                   " of a SIMD-group of ", width, " threads (thread ", t, ", %", op.source, ")");
+      values[t] = registers_of(t / width * width + lane)[op.a];
+    }
+    for (int64_t t = 0; t < threads_; ++t) registers_of(t)[op.dst] = values[t];
   }
 
   // Gathers the tiles of each SIMD-group's threads, and deals the product out to them.
@@ -182,6 +198,10 @@ class Runner {
         case Code::SimdReduce:
           if (stepwise_) return position;
           combine_groups(op);
+          break;
+        case Code::SimdShuffle:
+          if (stepwise_) return position;
+          shuffle_groups(op);
           break;
         case Code::Wmma:
           if (stepwise_) return position;

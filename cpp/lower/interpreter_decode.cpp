@@ -148,6 +148,15 @@ class Decoder {
     op.code = Code::SimdReduce;
     op.extra = static_cast<uint32_t>(p.width);
   }
+  void decode(const Simd_shuffle& p) {
+    program_.has_barrier = true;
+    const uint32_t dst = define();
+    Op& op = emit(Code::SimdShuffle);
+    op.dst = dst;
+    op.a = slot(arg(0));
+    op.b = slot(arg(1));
+    op.extra = static_cast<uint32_t>(p.width);
+  }
   void decode(const Prefetch&) {}
 
   void emit_access(Code code, uint32_t dst, int lanes, size_t mask_position) {

@@ -25,7 +25,8 @@ enum class Code : uint8_t {
   Store,
   Barrier,
   SimdReduce,  // dst = fn over the values a of `extra` threads; waits as a Barrier
-  Wmma,        // waits as a Barrier
+  SimdShuffle,  // dst = a of the thread b of each `extra`; waits as a Barrier
+  Wmma,         // waits as a Barrier
   End,
 };
 

@@ -36,6 +36,7 @@ Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
     case InstrKind::Store:
     case InstrKind::Wmma:
     case InstrKind::Simd_reduce:
+    case InstrKind::Simd_shuffle:
     case InstrKind::Custom: return emit(depth(), std::move(payload), std::move(args), type);
     default: break;  // without effects
   }

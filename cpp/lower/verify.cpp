@@ -298,6 +298,13 @@ class Verifier {
            ", not a scalar");
     same_type(arg(0));
   }
+  void check(const Simd_shuffle& p) {
+    check_groups(p.width);
+    expect(arg(0) == Type{arg(0).dtype}, "%", instr().args[0].id, " is ", type_text(arg(0)),
+           ", not a scalar");
+    expect(is_index(arg(1)) && is_scalar(arg(1)), "the lane is no scalar integer");
+    same_type(arg(0));
+  }
   void check(const Cast&) {
     expect(is_value(arg(0)), "casts memory");
     same_type({type().dtype, arg(0).lanes});

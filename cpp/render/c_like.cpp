@@ -269,6 +269,14 @@ std::string KernelRenderer::simd_reduction(const Instr& instr) const {
   return expand(text->second, {{'0', lane(instr.args[0], 0)}});
 }
 
+std::string KernelRenderer::simd_shuffle(const Instr& instr) const {
+  const std::string& text = dialect_.simd_shuffle[static_cast<size_t>(instr.type.dtype)];
+  if (text.empty() || instr.as<lower::Simd_shuffle>()->width != dialect_.simd_width)
+    unsupported(concat("of ", name_of(instr.type.dtype), " over ",
+                       instr.as<lower::Simd_shuffle>()->width, " threads"));
+  return expand(text, {{'0', lane(instr.args[0], 0)}, {'1', lane(instr.args[1], 0)}});
+}
+
 KernelRenderer::Lanes KernelRenderer::custom(const Instr& instr) const {
   const auto& custom = *instr.as<lower::Custom>();
   Lanes result;
@@ -364,6 +372,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Splat: return rename(Lanes(lanes, lane(i.args[0], 0)));
     case InstrKind::Wmma: return matrix_product(id);
     case InstrKind::Simd_reduce: return define(id, {simd_reduction(i)});
+    case InstrKind::Simd_shuffle: return define(id, {simd_shuffle(i)});
     case InstrKind::Custom: return define(id, custom(i));
   }
 }

@@ -41,6 +41,7 @@ class KernelRenderer {
   Lanes operation(uint32_t id) const;
   void matrix_product(uint32_t id);
   std::string simd_reduction(const lower::Instr& instr) const;
+  std::string simd_shuffle(const lower::Instr& instr) const;
   Lanes custom(const lower::Instr& instr) const;
   void load(uint32_t id);
   void load_run(uint32_t id);

@@ -175,6 +175,12 @@ void set_simd_reductions(Dialect& d) {
   }
 }
 
+void set_simd_shuffles(Dialect& d) {
+  for (const DType dtype : {DType::Int32, DType::Int64, DType::Uint32, DType::Uint64,
+                            DType::Float32, DType::Float64})
+    d.simd_shuffle[static_cast<size_t>(dtype)] = "__shfl_sync(0xffffffffu, $0, $1)";
+}
+
 // Addition wraps, so that of signed and unsigned integers is the same.
 void set_atomics(Dialect& d) {
   for (const DType dtype : {DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
@@ -232,6 +238,7 @@ Dialect make_dialect() {
   set_literals_and_casts(d);
   set_spellings(d);
   set_simd_reductions(d);
+  set_simd_shuffles(d);
   set_atomics(d);
   return d;
 }

@@ -12,6 +12,7 @@ Capabilities capabilities_of(const Dialect& dialect) {
                                              : dialect.max_parameters - 1;
   for (size_t d = 0; d < kNumDTypes; ++d) {
     caps.dtypes.set(d, dialect.has(static_cast<DType>(d)));
+    caps.simd_shuffles.set(d, !dialect.simd_shuffle[d].empty());
     caps.arithmetic.set(d, caps.dtypes[d] && !dialect.storage_only[d]);
   }
   set_elementary_native(caps);

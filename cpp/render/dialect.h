@@ -77,6 +77,8 @@ struct Dialect {
   std::string barrier;  // a statement
   // What combines $0 of the SIMD-group's threads, by operation and dtype, and the group's width.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
+  // The $0 of the thread number $1 of the SIMD-group, by dtype; empty where there is none.
+  PerDType<std::string> simd_shuffle;
   // What combines the element $p of global memory with $0 in one step, in the same way.
   std::map<std::pair<AluOp, DType>, std::string> atomics;
   int simd_width = 0;

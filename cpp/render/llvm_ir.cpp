@@ -290,8 +290,9 @@ Value KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Wmma:
       user_error(ErrorKind::Unsupported, "wmma: cannot render for the CPU (it has no matrix unit)");
     case InstrKind::Simd_reduce:
-      user_error(ErrorKind::Unsupported,
-                 "simd_reduce: cannot render for the CPU (a group has one thread)");
+    case InstrKind::Simd_shuffle:
+      user_error(ErrorKind::Unsupported, name_of(i.kind()),
+                 ": cannot render for the CPU (a group has one thread)");
     case InstrKind::Custom: {
       const CustomParts parts{[&](size_t n) { return args.at(n).text; },
                               [&](size_t n) { return type_text(args.at(n)); },

@@ -203,6 +203,11 @@ void set_simd_reductions(Dialect& d) {
   add(AluOp::Mul, DType::Int32, "(int)simd_product((uint)$0)");
 }
 
+void set_simd_shuffles(Dialect& d) {
+  for (const DType dtype : {DType::Int32, DType::Uint32, DType::Float32, DType::Float16})
+    d.simd_shuffle[static_cast<size_t>(dtype)] = "simd_shuffle($0, (ushort)$1)";
+}
+
 // Atomic operations on floats are of MSL 3.0.
 void set_atomics(Dialect& d) {
   const auto add = [&](AluOp op, DType dtype, const char* function) {
@@ -266,6 +271,7 @@ Dialect make_dialect() {
   set_literals(d);
   set_spellings(d);
   set_simd_reductions(d);
+  set_simd_shuffles(d);
   set_atomics(d);
   set_matrix_products(d);
   return d;

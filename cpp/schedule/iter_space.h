@@ -52,7 +52,8 @@ struct Mapping {
 };
 
 // tiles[i]: sizes of axis i's tiles, outermost first. The first tile of a block axis is what one
-// workgroup covers; the last tile of an axis is what one iteration of its innermost loop covers.
+// workgroup covers; the last tile of an axis is what one iteration of its innermost loop covers, of
+// an inner thread axis for each thread.
 // There are no tiles before the mapping, and none of the axes of a MatrixPlan, which divides them
 // itself.
 struct IterSpace {

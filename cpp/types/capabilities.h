@@ -45,6 +45,7 @@ struct Capabilities {
   int simd_width = 1;                   // threads that run in lock step (Grid)
   int64_t shared_memory_bytes = 0;      // per group (Grid)
   int points_per_thread = 1;            // whose loads should overlap, in elementwise kernels (Grid)
+  int row_points_per_thread = 1;        // the same of a row that a group reduces (Grid)
   int64_t l2_bytes = 1 << 20;           // per core
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
@@ -75,6 +76,8 @@ struct Capabilities {
 
   // Operations that combine the values of a SIMD-group's threads, indexed like native_ops.
   std::array<std::bitset<128>, kNumDTypes> simd_ops;
+  // Dtypes of values that a SIMD-group's threads can read from one another.
+  std::bitset<16> simd_shuffles;
   // Atomic operations on elements of global memory, indexed like native_ops.
   std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 

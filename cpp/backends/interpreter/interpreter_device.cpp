@@ -87,6 +87,7 @@ Capabilities interpreter_capabilities() {
   for (int d = 0; d < kNumDTypes; ++d) {
     caps.dtypes.set(d);
     caps.arithmetic.set(d);
+    caps.simd_shuffles.set(d);
   }
   set_all_native(caps);
   for (auto* table : {&caps.simd_ops, &caps.atomic_ops})

@@ -53,6 +53,7 @@ Capabilities null_capabilities() {
   caps.name = "null";
   caps.languages = {"null", "c"};
   caps.simd_ops = caps.atomic_ops = {};
+  caps.simd_shuffles.reset();
   return caps;
 }
 

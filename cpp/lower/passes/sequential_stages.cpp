@@ -27,14 +27,20 @@ class SequentialStage : Lowering {
     std::vector<Var> initial(outer.size(), none);
     if (node.inputs.size() == 2) initial = at_points(outer, operand(1));
     const int lanes = context_.kernel.iter.mapping.vec.empty() ? 1 : index_.lanes();
+    const bool by_threads = nest_.is_thread(stage_.axes.front());
     std::vector<Var> sums;
     for (const Var v : initial) sums.push_back(builder_.acc(builder_.splat(v, lanes)));
     nest_.nest(stage_.axes, outer, false, [&](const Points& points) {
-      const std::vector<Var> elements = at_points(points, operand(0));
+      std::vector<Var> elements = at_points(points, operand(0));
+      if (by_threads)
+        for (size_t i = 0; i < points.size(); ++i)
+          elements[i] = scan_threads(op, elements[i], points[i].mask, none);
       for (size_t i = 0; i < points.size(); ++i) {
-        const Var sum =
-            builder_.alu_here(alu_of(op), {sums[i], builder_.splat(elements[i], lanes)});
-        builder_.assign(sums[i], sum);
+        const Var acc = sums[i % outer.size()];
+        const Var sum = builder_.alu_here(alu_of(op), {acc, builder_.splat(elements[i], lanes)});
+        builder_.assign(acc, by_threads
+                                 ? builder_.alu_here(alu_of(op), {acc, of_last_thread(elements[i])})
+                                 : sum);
         memory_.store(
             value.value,
             {schedule::value_position(stage_, value, points[i].axes), sum, points[i].mask},
@@ -70,6 +76,27 @@ class SequentialStage : Lowering {
   }
 
  private:
+  // The scan of x along the threads of the SIMD-group, where the mask holds: each takes in what
+  // lies 1, 2, 4, ... threads before it.
+  Var scan_threads(ReduceOp op, Var x, const sym::Mask& mask, Var none) {
+    const Var valid = index_.emit(mask);
+    if (valid.valid()) x = builder_.alu_here(AluOp::Where, {valid, x, none});
+    const int64_t width = nest_.threads();
+    const Expr thread = nest_.thread_number(width);
+    for (int64_t step = 1; step < width; step *= 2) {
+      sym::Mask has_before;
+      has_before.require_nonnegative(thread - step);
+      const Var from = builder_.alu(AluOp::Max, {index_.emit(thread - step), index_.constant(0)});
+      const Var before = builder_.simd_shuffle(width, x, from);
+      const Var sum = builder_.alu_here(alu_of(op), {before, x});
+      x = builder_.alu_here(AluOp::Where, {index_.emit(has_before), sum, x});
+    }
+    return x;
+  }
+  Var of_last_thread(Var x) {
+    return builder_.simd_shuffle(nest_.threads(), x, index_.constant(nest_.threads() - 1));
+  }
+
   // What one access of every point gives; `pick` chooses it among those at a point's index.
   template <class Pick>
   std::vector<Var> at_points(const Points& points, Pick&& pick) {

@@ -15,16 +15,21 @@ namespace {
 // Groups of threads.
 constexpr int64_t kGroupThreads = 256;
 constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within a thread
-// With fewer results a contraction is spread over threads.
-constexpr int64_t kContractGroupOutputs = 1024;
 
 // Of kernels whose threads compute several points: text that takes long to compile gains nothing,
 // and numbers of points stay within 32 bits.
 constexpr size_t kMostOpsOfPoints = 128;
 constexpr int64_t kMostPoints = (int64_t{1} << 31) - (int64_t{1} << 16);
 constexpr int64_t kGroupsPerCore = 4;
-// SIMD-groups that keep a core busy, each of whose threads reduces a column.
-constexpr int64_t kColumnWarps = 16;
+// SIMD-groups that keep a core busy, each of whose threads computes a result alone.
+constexpr int64_t kBusyWarps = 16;
+// Results that a group computes side by side, and elements that a thread reduces for each of them.
+constexpr int64_t kMostResultsOfGroup = 4;
+constexpr int64_t kLeastElementsOfResult = 4;
+// Terms of a reduction that each of several points of a thread takes alone.
+constexpr int64_t kFewTerms = 16;
+// Instances of a kernel's operations in its text.
+constexpr int64_t kMostOpsOfText = 512;
 
 class GridMapper {
  public:
@@ -35,24 +40,36 @@ class GridMapper {
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
     const bool by_group = s_.has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
-                          (!s_.contracts || outer_points() < kContractGroupOutputs) &&
-                          !reduces_columns();
+                          (!s_.contracts || !fills_device()) && !reduces_columns();
     if (updates_atomically()) {
       deal_to_threads(all_axes());
-    } else if (by_group) {
+    } else if (scans_by_simd_group()) {
       mapping.block = s_.outer;
+      for (const int64_t axis : mapping.block) s_.block_tile[axis] = 1;
+      mapping.thread = s_.sequential->axes;
+      mapping.threads = s_.caps.simd_width;
+      read_together();
+    } else if (by_group) {
+      const std::optional<int64_t> side_by_side = axis_of_results();
+      for (const int64_t axis : s_.outer)
+        if (axis != side_by_side) mapping.block.push_back(axis);
       if (const auto shared = reduced_axis_of_groups(s_)) mapping.block.push_back(*shared);
       for (const int64_t axis : mapping.block) s_.block_tile[axis] = 1;
-      int64_t threads = 1;
+      if (side_by_side) {
+        mapping.serial.push_back(*side_by_side);
+        s_.unroll(*side_by_side, s_.extent(*side_by_side));
+      }
+      int64_t longest = 1;
       for (const Stage& stage : s_.kernel.stages()) {
         Ints axes = stage.axes;
         std::erase_if(axes, [&](int64_t axis) { return s_.block_tile[axis] > 0; });
         if (axes.empty()) continue;
-        threads = std::max(threads, group_threads(s_.extent(axes.back())));
+        longest = std::max(longest, s_.extent(axes.back()));
         mapping.thread.push_back(axes.back());
         mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
       }
-      mapping.threads = threads;
+      mapping.threads = row_threads(longest);
+      read_together();
     } else {
       deal_to_threads(s_.outer);
       for (const Stage& stage : s_.kernel.stages())
@@ -67,12 +84,72 @@ class GridMapper {
     return points;
   }
 
+  // Whether a thread a result keeps the device busy.
+  bool fills_device() const {
+    return outer_points() >= kBusyWarps * s_.caps.simd_width * s_.caps.num_cores;
+  }
+
+  // Whether the threads of a SIMD-group scan a line together: they can read one another's sums, and
+  // the line's elements, unlike those of neighbouring lines, are adjacent, or lines are few.
+  bool scans_by_simd_group() const {
+    if (!s_.sequential || s_.sequential->kind != StageKind::Scan || s_.sequential->axes.size() != 1)
+      return false;
+    const StageValue& value = s_.sequential->values.front();
+    const int64_t axis = s_.sequential->axes.front();
+    const auto dtype = static_cast<size_t>(s_.graph[value.value].dtype());
+    return s_.caps.simd_shuffles[dtype] && s_.extent(axis) >= s_.caps.simd_width &&
+           (value.strides[axis] == 1 || !fills_device());
+  }
+
+  // A short outer axis whose results a group computes side by side, because their reductions share
+  // operands.
+  std::optional<int64_t> axis_of_results() const {
+    if (s_.contracts || reduced_axis_of_groups(s_)) return std::nullopt;
+    for (const int64_t axis : s_.outer) {
+      const int64_t extent = s_.extent(axis);
+      if (extent < 2 || extent > kMostResultsOfGroup || s_.kernel.iter.axes[axis].is_symbolic() ||
+          outer_points() / extent < kGroupsPerCore * s_.caps.num_cores)
+        continue;
+      for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
+        const Stage& stage = s_.kernel.stages()[access.stage];
+        if (stage.kind != StageKind::Reduce || access.is_store) continue;
+        const auto depends = [&](int64_t on) {
+          return access.position.depends_on(static_cast<uint32_t>(on));
+        };
+        if (!depends(axis) && std::any_of(stage.axes.begin(), stage.axes.end(), depends))
+          return axis;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // So many threads that each has the points of a row that it should read together; of a row that
+  // several stages read, all of its points if possible, which it then keeps in registers.
+  int64_t row_threads(int64_t longest) const {
+    const int64_t each = s_.caps.row_points_per_thread;
+    int64_t threads = group_threads(ceil_div(longest, each));
+    if (each > 1 && s_.kernel.stages().size() > 1)
+      while (2 * threads <= s_.caps.max_threads_per_group && longest > 2 * each * threads)
+        threads *= 2;
+    return threads;
+  }
+
+  // Has threads read some points of their axes together.
+  void read_together() {
+    const int64_t each = s_.caps.row_points_per_thread;
+    const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    for (const int64_t axis : s_.kernel.iter.mapping.thread) {
+      if (s_.kernel.iter.axes[axis].is_symbolic()) continue;
+      const int64_t points = s_.extent(axis) / s_.kernel.iter.mapping.threads;
+      const int64_t most = std::min(points <= 2 * each ? points : each, kMostOpsOfText / ops);
+      if (each > 1) s_.unroll(axis, most);
+    }
+  }
+
   // Whether neighbouring threads should compute neighbouring results, because what is reduced lies
   // side by side along an outer axis and apart along the reduced one.
   bool reduces_columns() const {
-    if (s_.contracts || s_.sequential ||
-        outer_points() < kColumnWarps * s_.caps.simd_width * s_.caps.num_cores)
-      return false;
+    if (s_.contracts || s_.sequential || !fills_device()) return false;
     bool columns = false;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
       const Stage& stage = s_.kernel.stages()[access.stage];
@@ -119,19 +196,22 @@ class GridMapper {
     if (computes_points_together(points)) mapping.points = s_.caps.points_per_thread;
   }
 
-  // Whether each thread computes some points of an elementwise kernel, whose loads then overlap:
-  // where the threads still fill the device several times.
+  // Whether each thread computes some points of a kernel without long loops, whose loads then
+  // overlap: where the threads still fill the device several times.
   bool computes_points_together(int64_t points) const {
     const Kernel& kernel = s_.kernel;
     const int64_t each = s_.caps.points_per_thread;
-    const auto is_elementwise = [](const Stage& stage) {
-      return stage.kind == StageKind::Map && stage.axes.empty();
+    const auto is_brief = [&](const Stage& stage) {
+      int64_t terms = 1;
+      for (const int64_t axis : stage.axes) terms *= s_.extent(axis);
+      return (stage.kind == StageKind::Map && stage.axes.empty()) ||
+             (stage.kind == StageKind::Reduce && terms <= kFewTerms);
     };
     const auto is_symbolic = [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); };
     return each > 1 && !s_.contracts && kernel.ops.size() <= kMostOpsOfPoints &&
-           s_.outer.size() == kernel.iter.axes.size() && points <= kMostPoints &&
+           points <= kMostPoints &&
            points >= each * kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores &&
-           std::all_of(kernel.stages().begin(), kernel.stages().end(), is_elementwise) &&
+           std::all_of(kernel.stages().begin(), kernel.stages().end(), is_brief) &&
            std::none_of(s_.outer.begin(), s_.outer.end(), is_symbolic);
   }
 

@@ -103,11 +103,14 @@ void plan_combination(MappingState& s) {
   const Ints reduced = reduced_axes(s.kernel);
   const bool across_threads = std::any_of(reduced.begin(), reduced.end(),
                                           [&](int64_t axis) { return contains(thread, axis); });
-  const bool atomic = (s.sequential && across_threads) || reduced_axis_of_groups(s);
+  const bool scatters = s.sequential && s.sequential->kind == StageKind::Scatter;
+  const bool atomic = (scatters && across_threads) || reduced_axis_of_groups(s);
   if (!across_threads && !atomic) return;
   Combination combination;
   combination.atomic = atomic;
-  if (across_threads && !s.sequential)
+  if (s.sequential && !scatters)
+    combination.threads = ThreadCombination::Shuffles;
+  else if (across_threads && !scatters)
     combination.threads = combines_by_shuffles(s.graph, s.kernel, s.caps)
                               ? ThreadCombination::Shuffles
                               : ThreadCombination::SharedTree;

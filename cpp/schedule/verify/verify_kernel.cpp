@@ -122,10 +122,9 @@ class KernelVerifier : KernelChecks {
       report("threads over outer axes must run over all block axes, in their order");
     if (mapping_.lanes < 1 || mapping_.threads < 1)
       report("there are ", mapping_.lanes, " lanes and ", mapping_.threads, " threads");
-    if (mapping_.points && (*mapping_.points < 2 || !kernel_.deals_points_to_threads() ||
-                            outer_.size() != iter_.axes.size()))
+    if (mapping_.points && (*mapping_.points < 2 || !kernel_.deals_points_to_threads()))
       report("threads have ", *mapping_.points,
-             " points each, in a kernel that does not deal points alone to threads");
+             " points each, in a kernel that does not deal points to threads");
     if (mapping_.threads > 1 && mapping_.thread.empty())
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
