@@ -28,7 +28,9 @@ struct Axis {
 // `block`: the axes, each divided by its outermost tile, are linearised row-major into the launch's
 // workgroups. `thread`: an axis is either a block axis or an inner axis of the stages. The points
 // of the block axes, linearised, are dealt to threads in order, or, with `points`, so many times a
-// workgroup's threads to each workgroup and round robin to its threads; those of an inner axis are
+// workgroup's threads to each workgroup and round robin to its threads. If two block axes have
+// tiles of three sizes, a workgroup covers a rectangle of the first, whose rectangles of the second
+// are dealt to its SIMD-groups round robin, a point to each thread. The points of an inner axis are
 // dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is
 // listed once for each of its tile sizes within a workgroup, from the largest to the innermost
 // loop's. `vec`: the axes that carry the lanes of vectors, `lanes` elements each. A workgroup has

@@ -88,13 +88,21 @@ bool Kernel::deals_points_to_threads() const {
   return !matrix() && !mapping.thread.empty() && contains(mapping.block, mapping.thread[0]);
 }
 
+bool Kernel::deals_squares() const {
+  const Mapping& mapping = iter.mapping;
+  return deals_points_to_threads() &&
+         std::any_of(mapping.block.begin(), mapping.block.end(),
+                     [&](int64_t axis) { return iter.tiles[axis].front() > 1; });
+}
+
 int64_t Kernel::workgroups() const {
   int64_t count = 1;
   for (const int64_t axis : iter.mapping.block)
     count *= ceil_div(iter.extent(axis), workgroup_tile(axis));
   const Mapping& mapping = iter.mapping;
-  return deals_points_to_threads() ? ceil_div(count, mapping.threads * mapping.points.value_or(1))
-                                   : count;
+  return deals_points_to_threads() && !deals_squares()
+             ? ceil_div(count, mapping.threads * mapping.points.value_or(1))
+             : count;
 }
 
 std::optional<int64_t> Kernel::part_stored(Value v) const {

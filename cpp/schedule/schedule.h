@@ -316,6 +316,8 @@ struct Kernel {
   int64_t workgroups() const;
   // Whether the points of the block axes are dealt to the threads of all workgroups.
   bool deals_points_to_threads() const;
+  // Whether a workgroup covers a square of two of the block axes then.
+  bool deals_squares() const;
   // How much of a value its Map stages store: nothing if all of it.
   std::optional<int64_t> part_stored(Value v) const;
   const Scratch* scratch_of(Value v) const;  // null if the value is not kept

@@ -1,6 +1,7 @@
 #include "lower/passes/lower_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ class KernelLowerer {
     Point start = nest_.origin();
     if (kernel_.matrix()) {
       deal_to_simd_groups(start);
+    } else if (kernel_.deals_squares()) {
+      deal_squares(start);
     } else if (kernel_.deals_points_to_threads()) {
       deal_to_threads(start);
     } else {
@@ -125,6 +128,59 @@ class KernelLowerer {
     const Expr number = first + index_.bind(i, {0, points - 1}) * threads;
     builder_.open_if(builder_.alu(AluOp::Cmplt, {index_.emit(number), index_.constant(total)}));
     run_stages({at(number)});
+    builder_.close_if();
+    builder_.close_range();
+    builder_.close_if();
+  }
+
+  // Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group; one that
+  // reaches beyond their ends, point by point.
+  void deal_squares(Point point) {
+    const std::vector<Expr> groups = block_tiles();
+    Ints sides, patch;
+    std::vector<int64_t> axes;
+    std::vector<Expr> corner;
+    Mask whole;
+    for (size_t i = 0; i < mapping_.block.size(); ++i) {
+      const int64_t axis = mapping_.block[i];
+      const Ints& tiles = iter_.tiles[axis];
+      point.axes[axis] = groups[i];
+      if (tiles.size() < 3) continue;
+      axes.push_back(axis), sides.push_back(tiles[0]), patch.push_back(tiles[1]);
+      corner.push_back(groups[i] * tiles[0]);
+      whole.require_nonnegative(Expr(nest_.extent(axis) - tiles[0]) - corner.back());
+    }
+    const int64_t width = patch[0] * patch[1], threads = nest_.threads();
+    const int64_t across = sides[1] / patch[1];  // patches side by side
+    const int64_t each = sides[0] * sides[1] / threads;
+    const Expr thread = nest_.thread_number(threads);
+    const Expr lane = mod(thread, width), simd = floordiv(thread, width);
+    const auto at = [&](const Expr& number) {
+      const Expr turn = simd + number * (threads / width);
+      return std::array{corner[0] + floordiv(turn, across) * patch[0] + floordiv(lane, patch[1]),
+                        corner[1] + mod(turn, across) * patch[1] + mod(lane, patch[1])};
+    };
+    const auto point_at = [&](const std::array<Expr, 2>& place) {
+      Point next = point;
+      for (size_t i = 0; i < 2; ++i)
+        next.axes[axes[i]] = index_.emit_and_bind(place[i], nest_.extent(axes[i]));
+      return next;
+    };
+    Points all;
+    const Var is_whole = index_.emit(whole);
+    if (is_whole.valid()) builder_.open_if(is_whole);
+    for (int64_t i = 0; i < each; ++i) all.push_back(point_at(at(Expr(i))));
+    run_stages(all);
+    if (!is_whole.valid()) return;
+    builder_.close_if();
+    builder_.open_if(
+        builder_.alu(AluOp::Cmpeq, {is_whole, builder_.constant(Scalar::of(DType::Bool, 0))}));
+    const Var i = builder_.open_range(index_.constant(each));
+    const std::array<Expr, 2> place = at(index_.bind(i, {0, each - 1}));
+    Mask inside;
+    for (size_t d = 0; d < 2; ++d) inside.require_between(place[d], 0, nest_.extent(axes[d]));
+    builder_.open_if(index_.emit(inside));
+    run_stages({point_at(place)});
     builder_.close_if();
     builder_.close_range();
     builder_.close_if();

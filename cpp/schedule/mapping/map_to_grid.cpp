@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -28,6 +29,8 @@ constexpr int64_t kMostResultsOfGroup = 4;
 constexpr int64_t kLeastElementsOfResult = 4;
 // Terms of a reduction that each of several points of a thread takes alone.
 constexpr int64_t kFewTerms = 16;
+// Columns of the patch that a SIMD-group computes where an operand is turned.
+constexpr int64_t kPatchWidth = 8;
 // Instances of a kernel's operations in its text.
 constexpr int64_t kMostOpsOfText = 512;
 
@@ -48,7 +51,7 @@ class GridMapper {
       for (const int64_t axis : mapping.block) s_.block_tile[axis] = 1;
       mapping.thread = s_.sequential->axes;
       mapping.threads = s_.caps.simd_width;
-      read_together();
+      read_together(1);
     } else if (by_group) {
       const std::optional<int64_t> side_by_side = axis_of_results();
       for (const int64_t axis : s_.outer)
@@ -69,7 +72,7 @@ class GridMapper {
         mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
       }
       mapping.threads = row_threads(longest);
-      read_together();
+      read_together(side_by_side ? s_.extent(*side_by_side) : 1);
     } else {
       deal_to_threads(s_.outer);
       for (const Stage& stage : s_.kernel.stages())
@@ -123,8 +126,8 @@ class GridMapper {
     return std::nullopt;
   }
 
-  // So many threads that each has the points of a row that it should read together; of a row that
-  // several stages read, all of its points if possible, which it then keeps in registers.
+  // So many threads that each has the points of a row that it should read together; where several
+  // stages read the row, so many that a thread can keep its points in registers.
   int64_t row_threads(int64_t longest) const {
     const int64_t each = s_.caps.row_points_per_thread;
     int64_t threads = group_threads(ceil_div(longest, each));
@@ -134,14 +137,17 @@ class GridMapper {
     return threads;
   }
 
-  // Has threads read some points of their axes together.
-  void read_together() {
+  // Has threads, which compute so many results side by side, read some points of their axes
+  // together; those of a row that several stages read, all, if they are not too many.
+  void read_together(int64_t results) {
     const int64_t each = s_.caps.row_points_per_thread;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
     for (const int64_t axis : s_.kernel.iter.mapping.thread) {
       if (s_.kernel.iter.axes[axis].is_symbolic()) continue;
       const int64_t points = s_.extent(axis) / s_.kernel.iter.mapping.threads;
-      const int64_t most = std::min(points <= 2 * each ? points : each, kMostOpsOfText / ops);
+      const bool is_kept = s_.kernel.iter.mapping.thread.size() > 1 && points <= 2 * each;
+      const int64_t most =
+          std::min(is_kept ? points : std::min(points, each / results), kMostOpsOfText / ops);
       if (each > 1) s_.unroll(axis, most);
     }
   }
@@ -193,26 +199,71 @@ class GridMapper {
     if (axes.empty()) return;
     Mapping& mapping = s_.kernel.iter.mapping;
     mapping.threads = group_threads(points);
+    if (tile_turned(points)) return;
     if (computes_points_together(points)) mapping.points = s_.caps.points_per_thread;
   }
 
-  // Whether each thread computes some points of a kernel without long loops, whose loads then
-  // overlap: where the threads still fill the device several times.
-  bool computes_points_together(int64_t points) const {
+  // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
+  // a square of the two axes, and a SIMD-group a patch of it: then both are accessed by whole
+  // sectors of memory, and what a SIMD-group leaves of a cache line others of its group use soon.
+  bool tile_turned(int64_t points) {
+    Mapping& mapping = s_.kernel.iter.mapping;
+    const int64_t of_group = mapping.threads * s_.caps.points_per_thread;
+    int64_t side = 1;
+    while (side * side < of_group) side *= 2;
+    const int64_t height = s_.caps.simd_width / kPatchWidth;
+    if (side * side != of_group || height < 1 || side % kPatchWidth || side % height ||
+        mapping.threads % s_.caps.simd_width || !is_brief() || points < of_group)
+      return false;
+    const auto axes = turned_axes();
+    if (!axes || s_.extent(axes->first) < side || s_.extent(axes->second) < side) return false;
+    for (const int64_t axis : {axes->first, axes->second}) s_.block_tile[axis] = side;
+    s_.patch[axes->first] = height;
+    s_.patch[axes->second] = kPatchWidth;
+    return true;
+  }
+
+  // The axis along which neighbours of an operand lie, and that of the results', if they differ.
+  std::optional<std::pair<int64_t, int64_t>> turned_axes() const {
+    std::optional<int64_t> row, column;
+    const std::vector<MemoryAccess> accesses = memory_accesses(s_.graph, s_.kernel);
+    const auto along = [&](const MemoryAccess& access, int64_t axis) {
+      return access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0);
+    };
+    for (const int64_t axis : s_.outer)
+      for (const MemoryAccess& access : accesses)
+        if (access.is_store && along(access, axis) == 1) column = axis;
+    if (!column) return std::nullopt;
+    for (const MemoryAccess& access : accesses)
+      for (const int64_t axis : s_.outer)
+        if (!access.is_store && axis != *column && std::abs(along(access, axis)) == 1 &&
+            std::abs(along(access, *column)) > kPatchWidth)
+          row = axis;
+    if (!row) return std::nullopt;
+    return std::pair{*row, *column};
+  }
+
+  // Whether all stages have few operations at each point.
+  bool is_brief() const {
     const Kernel& kernel = s_.kernel;
-    const int64_t each = s_.caps.points_per_thread;
     const auto is_brief = [&](const Stage& stage) {
       int64_t terms = 1;
       for (const int64_t axis : stage.axes) terms *= s_.extent(axis);
       return (stage.kind == StageKind::Map && stage.axes.empty()) ||
              (stage.kind == StageKind::Reduce && terms <= kFewTerms);
     };
-    const auto is_symbolic = [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); };
-    return each > 1 && !s_.contracts && kernel.ops.size() <= kMostOpsOfPoints &&
-           points <= kMostPoints &&
-           points >= each * kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores &&
+    return !s_.contracts && kernel.ops.size() <= kMostOpsOfPoints &&
            std::all_of(kernel.stages().begin(), kernel.stages().end(), is_brief) &&
-           std::none_of(s_.outer.begin(), s_.outer.end(), is_symbolic);
+           std::none_of(s_.outer.begin(), s_.outer.end(),
+                        [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); });
+  }
+
+  // Whether each thread computes some points of a kernel without long loops, whose loads then
+  // overlap: where the threads still fill the device several times.
+  bool computes_points_together(int64_t points) const {
+    const int64_t each = s_.caps.points_per_thread;
+    return each > 1 && is_brief() && points <= kMostPoints &&
+           points >= each * s_.kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores;
   }
 
   // Whether a Scatter's updates are combined by atomic operations.

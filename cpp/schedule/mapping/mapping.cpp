@@ -25,7 +25,8 @@ MappingState::MappingState(const Graph& graph, const Capabilities& caps, double 
       contracts(schedule::contracts(graph, kernel)),
       sequential(sequential_stage(kernel)),
       step(kernel.iter.axes.size(), 1),
-      block_tile(kernel.iter.axes.size(), 0) {}
+      block_tile(kernel.iter.axes.size(), 0),
+      patch(kernel.iter.axes.size(), 0) {}
 
 bool MappingState::is_outer(int64_t axis) const {
   return contains(outer, axis);
@@ -77,6 +78,7 @@ void set_tiles(MappingState& s) {
     Ints tiles;
     if (shared) tiles = s.around->iter.tiles[i];
     if (s.block_tile[i]) tiles.push_back(s.block_tile[i]);
+    if (s.patch[i]) tiles.push_back(s.patch[i]);
     const bool at_point = shared && !tiles.empty() && tiles.back() == 1;
     if (!at_point) tiles.push_back(s.step[i]);
     s.kernel.iter.tiles.push_back(std::move(tiles));

@@ -31,6 +31,7 @@ struct MappingState {
   const Stage* const sequential;  // the stage that runs in order; null if none does
   Ints step;                      // by axis: points that one iteration of its innermost loop covers
   Ints block_tile;  // by axis: points that one workgroup covers, 0 if not a block axis
+  Ints patch;       // by axis: points of them that a SIMD-group covers at once, 0 if not divided
 };
 
 // Maps a kernel to cores: vectors, register tiles, and the tasks that cores share.

@@ -125,8 +125,22 @@ class KernelVerifier : KernelChecks {
     if (mapping_.points && (*mapping_.points < 2 || !kernel_.deals_points_to_threads()))
       report("threads have ", *mapping_.points,
              " points each, in a kernel that does not deal points to threads");
+    if (!iter_.tiles.empty() && kernel_.deals_squares()) check_squares();
     if (mapping_.threads > 1 && mapping_.thread.empty())
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
+  }
+
+  // Two axes, whose points a workgroup's threads share evenly, patch by patch.
+  void check_squares() {
+    std::vector<Ints> divided;
+    for (const int64_t axis : mapping_.block)
+      if (iter_.tiles[axis].front() > 1) divided.push_back(iter_.tiles[axis]);
+    const auto is_divided = [](const Ints& tiles) { return tiles.size() == 3 && tiles[2] == 1; };
+    if (mapping_.points || divided.size() != 2 || !is_divided(divided[0]) ||
+        !is_divided(divided[1]) || mapping_.threads % (divided[0][1] * divided[1][1]) != 0 ||
+        divided[0][0] * divided[1][0] % mapping_.threads != 0)
+      report("workgroups of ", mapping_.threads,
+             " threads cover rectangles that they cannot share evenly by patches of two axes");
   }
 
   void check_tiles() {
