@@ -100,6 +100,7 @@ constexpr Pass kPipeline[] = {
     {"eliminate_dead_code", kCore, kCore, on_graph<graph::eliminate_dead_code>},
     {"split_scans", kCore, kCore, divide<graph::split_scans>},
     {"split_scatters", kCore, kCore, divide<graph::split_scatters>},
+    {"split_contractions", kCore, kCore, divide<graph::split_contractions>},
     {"form_online_reductions", kCore, kCore, divide<graph::form_online_reductions>},
     {"split_reductions", kCore, kCore, divide<graph::split_reductions>},
     {"nest_long_cats", kCore, kCore,

@@ -103,8 +103,8 @@ struct Combination {
 // operation (one of Capabilities::matrix_ops) or, with m and k of 1, by multiply-adds of single
 // threads, which count as SIMD-groups of one. A workgroup's block of the result is a rectangle of
 // `groups` SIMD-groups, each of which computes `tiles` tiles: both along the rows' and the columns'
-// axis, which are the kernel's thread axes. Neighbouring tiles are of neighbouring SIMD-groups.
-// Blocks and tiles may reach beyond the axes' sizes.
+// axis, which are the kernel's thread axes. Neighbouring tiles, or runs of `adjacent_tiles` of
+// them, are of neighbouring SIMD-groups. Blocks and tiles may reach beyond the axes' sizes.
 //
 // With a `depth`, the workgroup brings the operands' panels of so many elements of the reduced axis
 // into shared memory, step by step (matrix_tiles.h). With two `copies` of the panels, those of the
@@ -123,6 +123,11 @@ struct MatrixPlan {
   size_t operand(size_t side) const { return static_cast<size_t>(row_operand) ^ side; }
   int64_t tile_size(size_t side) const { return side == 0 ? m : n; }
   int64_t block_size(size_t side) const { return tile_size(side) * tiles[side] * groups[side]; }
+  // Of neighbouring tiles, so many are of one SIMD-group: a thread's own rows are as many
+  // neighbours as its columns, if they are enough.
+  int64_t adjacent_tiles(size_t side) const {
+    return side == 0 && m == 1 && k == 1 && n > 1 && depth > 0 && tiles[0] % n == 0 ? n : 1;
+  }
   bool divides(int64_t axis) const { return axis == rows || axis == columns || axis == reduced; }
   template <class F>
   void fields(F&& f) {

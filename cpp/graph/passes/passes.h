@@ -112,6 +112,10 @@ Graph split_scans(Graph graph, const Capabilities& caps);
 // device and not on the threads that run.
 Graph split_scatters(Graph graph, const Capabilities& caps);
 
+// On a device of many threads, splits contractions whose result has too few blocks for all
+// workgroups, and long sums, into products of parts of the sums, which are stored, and their sum.
+Graph split_contractions(Graph graph, const Capabilities& caps);
+
 // Sums of exp(x - max x), of x - c and of (x - c)^2, where c depends on the sum of x, read x a
 // second time once its first reduction is known. Where x does not stay in cache meanwhile, both
 // reductions are taken of parts that do, and their results merged: by a factor between

@@ -14,15 +14,22 @@ namespace {
 constexpr int64_t kLongScan = 1 << 15;
 
 // Into how many blocks of equal length a scan is best split, and how many elements are left over.
-std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, const Capabilities& caps) {
+std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, DType dtype,
+                                     const Capabilities& caps) {
   if (!shape[axis].is_constant()) return std::nullopt;
   const int64_t length = shape[axis].constant(), lines = max_elements(shape) / length;
   const bool grid = caps.model == ExecutionModel::Grid;
-  const int64_t busy = grid ? caps.num_cores * caps.simd_width : 2 * caps.num_cores;
+  // Where the threads of a SIMD-group scan a line together, lines keep the device busy sooner.
+  const bool together = caps.simd_shuffles[static_cast<size_t>(dtype)];
+  const int64_t busy = !grid      ? 2 * caps.num_cores
+                       : together ? 4 * caps.num_cores
+                                  : caps.num_cores * caps.simd_width;
   if (max_elements(shape) < kLongScan || lines >= busy) return std::nullopt;
   // A core interleaves a few blocks; threads want short ones, but the scan of blocks is serial,
   // too.
-  const int64_t wanted = grid ? std::min<int64_t>(4 * busy, 1024) : 8 * caps.num_cores;
+  const int64_t wanted = !grid      ? 8 * caps.num_cores
+                         : together ? 32 * caps.num_cores / lines
+                                    : std::min<int64_t>(4 * busy, 1024);
   if (length < 4 * wanted) return std::nullopt;
   return divisor_near(length, wanted).value_or(wanted);
 }
@@ -49,7 +56,8 @@ Graph split_scans(Graph graph, const Capabilities& caps) {
   return rewrite(graph, [&](Builder& builder, uint32_t, const Node& node,
                             std::vector<Value> inputs) {
     const auto* scan = node.as<Scan>();
-    const auto parts = scan ? choose_blocks(node.shape(), scan->axis, caps) : std::nullopt;
+    const auto parts =
+        scan ? choose_blocks(node.shape(), scan->axis, node.dtype(), caps) : std::nullopt;
     if (!parts) return builder.copy(node, std::move(inputs));
     const int64_t size = node.shape()[scan->axis].constant(), main = size - size % *parts;
     const Value initial = inputs.size() == 2 ? inputs[1] : Value{};

@@ -23,6 +23,10 @@ MatrixOp find_operation(const KernelContext& context) {
   return *std::move(found);
 }
 
+Expr in_panel(const schedule::Panel& panel, const Expr& row, const Expr& column) {
+  return panel.turned ? column * panel.stride + row : row * panel.stride + column;
+}
+
 // The sum of steps[i] over the bits i of a number; bits side by side whose steps double count as
 // one number.
 Expr sum_of_bits(const Expr& number, const Ints& steps) {
@@ -80,8 +84,8 @@ MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64
   return result;
 }
 
-// Of the tiles that the SIMD-group has in the block, along one side of it. Neighbouring tiles are
-// of neighbouring SIMD-groups, which so read and write neighbouring elements.
+// Of the tiles that the SIMD-group has in the block, along one side of it. Neighbouring tiles, or
+// runs of them, are of neighbouring SIMD-groups, which so read and write neighbouring elements.
 std::vector<MatrixStage::Position> MatrixStage::along(size_t side, const Expr& place) {
   std::vector<Position> result;
   for (const Expr& at : in_block(side, place)) result.push_back(of_block(side, at, side == 1));
@@ -90,8 +94,11 @@ std::vector<MatrixStage::Position> MatrixStage::along(size_t side, const Expr& p
 std::vector<Expr> MatrixStage::in_block(size_t side, const Expr& place) const {
   const Expr simd = side == 0 ? floordiv(simd_, plan_.groups[1]) : mod(simd_, plan_.groups[1]);
   std::vector<Expr> result;
-  for (int64_t i = 0; i < plan_.tiles[side]; ++i)
-    result.push_back((simd + Expr(i * plan_.groups[side])) * plan_.tile_size(side) + place);
+  const int64_t run = plan_.adjacent_tiles(side);
+  for (int64_t i = 0; i < plan_.tiles[side]; ++i) {
+    const Expr number = (simd + Expr(i / run * plan_.groups[side])) * run + Expr(i % run);
+    result.push_back(number * plan_.tile_size(side) + place);
+  }
   return result;
 }
 MatrixStage::Position MatrixStage::of_block(size_t side, const Expr& at, bool in_lanes) {
@@ -239,7 +246,7 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
       wanted.push_back(operand(stage, side, own, reduced));
       wanted.back().mask.require(exists);
       inside.push_back(reduced.mask);
-      copied.push_back({side, row * shape.stride + column, {}, exists});
+      copied.push_back({side, in_panel(shape, row, column), {}, exists});
     }
   }
   const std::vector<Var> values = values_.evaluate(wanted);
@@ -260,7 +267,7 @@ void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy
   nest_.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
     const auto load = [&](size_t side, const Expr& row, const Expr& column, bool in_lanes) {
       const schedule::Panel& shape = panels_[side].shape;
-      const Expr at = copy * shape.elements() + row * shape.stride + column;
+      const Expr at = copy * shape.elements() + in_panel(shape, row, column);
       return builder_.load_here(panels_[side].memory, index_.emit(at),
                                 in_lanes ? index_.lanes() : 1, {});
     };

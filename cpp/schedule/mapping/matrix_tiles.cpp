@@ -217,7 +217,9 @@ class MatrixMapper {
 
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan) {
   const int64_t rows = plan.block_size(0), columns = plan.block_size(1), depth = plan.depth;
-  return {Panel{rows, depth, depth + plan.k}, Panel{depth, columns, columns + plan.n}};
+  const Panel of_rows = plan.adjacent_tiles(0) > 1 ? Panel{rows, depth, rows + plan.n, true}
+                                                   : Panel{rows, depth, depth + plan.k};
+  return {of_rows, Panel{depth, columns, columns + plan.n}};
 }
 
 Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& plan) {

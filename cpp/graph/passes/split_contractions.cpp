@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/math.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+
+namespace rune::graph {
+
+namespace {
+
+// Sides of the blocks of a product that workgroups compute, and of the smallest product that has
+// them; terms of a part, for which it takes long enough to begin a block.
+constexpr int64_t kBlockSide = 128, kLeastSide = 32;
+constexpr int64_t kLeastTerms = 128;
+
+int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch, bool first) {
+  int64_t product = 1;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+    const auto names = [&](const auto& pair) { return (first ? pair.first : pair.second) == axis; };
+    if (std::none_of(contract.begin(), contract.end(), names) &&
+        std::none_of(batch.begin(), batch.end(), names))
+      product *= shape[axis].bound();
+  }
+  return product;
+}
+
+std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const Shape& b,
+                                    const Capabilities& caps) {
+  if (caps.model != ExecutionModel::Grid || node.contract.size() != 1) return std::nullopt;
+  if (!is_constant(a) || !is_constant(b)) return std::nullopt;
+  const int64_t terms = a[node.contract[0].first].constant();
+  const int64_t rows = product_of(a, node.contract, node.batch, true);
+  const int64_t columns = product_of(b, node.contract, node.batch, false);
+  if (std::min(rows, columns) < kLeastSide) return std::nullopt;
+  int64_t blocks = ceil_div(rows, kBlockSide) * ceil_div(columns, kBlockSide);
+  for (const auto& [of_a, of_b] : node.batch) blocks *= a[of_a].constant();
+  if (blocks >= caps.num_cores) return std::nullopt;
+  const int64_t wanted = std::min(2 * caps.num_cores / blocks, terms / kLeastTerms);
+  return wanted < 2 ? std::nullopt : divisor_near(terms, wanted);
+}
+
+// With its axis split; of a cast value, before the cast, which a contraction then still sees.
+Value split_operand(Builder& builder, Value x, int64_t axis, int64_t parts) {
+  if (builder[x].kind() != NodeKind::Cast) return split_axis(builder, x, axis, parts);
+  const DType dtype = builder.dtype(x);
+  return builder.cast(split_axis(builder, builder[x].inputs[0], axis, parts), dtype);
+}
+
+Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
+  const auto [of_a, of_b] = node.contract[0];
+  const auto shifted = [](int64_t axis, int64_t by) { return axis > by ? axis + 1 : axis; };
+  Pairs batch{{of_a, of_b}};
+  for (const auto& [x, y] : node.batch) batch.emplace_back(shifted(x, of_a), shifted(y, of_b));
+  const Value products =
+      builder.contract(split_operand(builder, a, of_a, parts), split_operand(builder, b, of_b, parts),
+                       {{of_a + 1, of_b + 1}}, std::move(batch));
+  return builder.reduce(ReduceOp::Add, builder.add(Contiguous{}, {products}), {0});
+}
+
+}  // namespace
+
+Graph split_contractions(Graph graph, const Capabilities& caps) {
+  if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Contract; }))
+    return graph;
+  return rewrite(
+      graph, [&](Builder& builder, uint32_t, const Node& node, std::vector<Value> inputs) {
+        const auto* contract = node.as<Contract>();
+        const auto parts = contract ? choose_parts(*contract, builder.shape(inputs[0]),
+                                                   builder.shape(inputs[1]), caps)
+                                    : std::nullopt;
+        if (!parts) return builder.copy(node, std::move(inputs));
+        return builder.reshape(contract_in_parts(builder, *contract, inputs[0], inputs[1], *parts),
+                               node.shape());
+      });
+}
+
+}  // namespace rune::graph
