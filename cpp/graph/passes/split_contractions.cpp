@@ -10,9 +10,9 @@ namespace rune::graph {
 namespace {
 
 // Sides of the blocks of a product that workgroups compute, and of the smallest product that has
-// them; terms of a part, for which it takes long enough to begin a block.
+// them; bytes of a part's terms, for which it takes long enough to begin a block.
 constexpr int64_t kBlockSide = 128, kLeastSide = 32;
-constexpr int64_t kLeastTerms = 128;
+constexpr int64_t kLeastBytes = 512;
 
 int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch, bool first) {
   int64_t product = 1;
@@ -26,7 +26,7 @@ int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch
 }
 
 std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const Shape& b,
-                                    const Capabilities& caps) {
+                                    DType dtype, const Capabilities& caps) {
   if (caps.model != ExecutionModel::Grid || node.contract.size() != 1) return std::nullopt;
   if (!is_constant(a) || !is_constant(b)) return std::nullopt;
   const int64_t terms = a[node.contract[0].first].constant();
@@ -36,15 +36,9 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   int64_t blocks = ceil_div(rows, kBlockSide) * ceil_div(columns, kBlockSide);
   for (const auto& [of_a, of_b] : node.batch) blocks *= a[of_a].constant();
   if (blocks >= caps.num_cores) return std::nullopt;
-  const int64_t wanted = std::min(2 * caps.num_cores / blocks, terms / kLeastTerms);
+  const int64_t wanted =
+      std::min(2 * caps.num_cores / blocks, terms * size_of(dtype) / kLeastBytes);
   return wanted < 2 ? std::nullopt : divisor_near(terms, wanted);
-}
-
-// With its axis split; of a cast value, before the cast, which a contraction then still sees.
-Value split_operand(Builder& builder, Value x, int64_t axis, int64_t parts) {
-  if (builder[x].kind() != NodeKind::Cast) return split_axis(builder, x, axis, parts);
-  const DType dtype = builder.dtype(x);
-  return builder.cast(split_axis(builder, builder[x].inputs[0], axis, parts), dtype);
 }
 
 Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
@@ -53,7 +47,7 @@ Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b
   Pairs batch{{of_a, of_b}};
   for (const auto& [x, y] : node.batch) batch.emplace_back(shifted(x, of_a), shifted(y, of_b));
   const Value products =
-      builder.contract(split_operand(builder, a, of_a, parts), split_operand(builder, b, of_b, parts),
+      builder.contract(split_axis(builder, a, of_a, parts), split_axis(builder, b, of_b, parts),
                        {{of_a + 1, of_b + 1}}, std::move(batch));
   return builder.reduce(ReduceOp::Add, builder.add(Contiguous{}, {products}), {0});
 }
@@ -66,9 +60,14 @@ Graph split_contractions(Graph graph, const Capabilities& caps) {
   return rewrite(
       graph, [&](Builder& builder, uint32_t, const Node& node, std::vector<Value> inputs) {
         const auto* contract = node.as<Contract>();
-        const auto parts = contract ? choose_parts(*contract, builder.shape(inputs[0]),
-                                                   builder.shape(inputs[1]), caps)
-                                    : std::nullopt;
+        // What is widened for the product, matrix units multiply as it is, and sooner.
+        const bool is_widened = std::any_of(inputs.begin(), inputs.end(), [&](Value v) {
+          return builder[v].kind() == NodeKind::Cast;
+        });
+        const auto parts = contract && !is_widened
+                               ? choose_parts(*contract, builder.shape(inputs[0]),
+                                              builder.shape(inputs[1]), node.dtype(), caps)
+                               : std::nullopt;
         if (!parts) return builder.copy(node, std::move(inputs));
         return builder.reshape(contract_in_parts(builder, *contract, inputs[0], inputs[1], *parts),
                                node.shape());
