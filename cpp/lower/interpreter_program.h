@@ -24,7 +24,7 @@ enum class Code : uint8_t {
   Load,
   Store,
   Barrier,
-  SimdReduce,  // dst = fn over the values a of `extra` threads; waits as a Barrier
+  SimdReduce,   // dst = fn over the values a of `extra` threads; waits as a Barrier
   SimdShuffle,  // dst = a of the thread b of each `extra`; waits as a Barrier
   Wmma,         // waits as a Barrier
   End,

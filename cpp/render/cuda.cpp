@@ -176,8 +176,8 @@ void set_simd_reductions(Dialect& d) {
 }
 
 void set_simd_shuffles(Dialect& d) {
-  for (const DType dtype : {DType::Int32, DType::Int64, DType::Uint32, DType::Uint64,
-                            DType::Float32, DType::Float64})
+  for (const DType dtype :
+       {DType::Int32, DType::Int64, DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
     d.simd_shuffle[static_cast<size_t>(dtype)] = "__shfl_sync(0xffffffffu, $0, $1)";
 }
 

@@ -160,6 +160,14 @@ SIMD = """kernel @simd grid=2 local=4 {
   %3 = simd_reduce max width=2 %2 : f32
   store nontemporal=false %0 %1 %3
 }"""
+SIMD_SHUFFLE = """kernel @simd grid=2 local=4 {
+  %0 = define_global index=0 size=8 writable=true : ptr f32
+  %1 = special Global_task_idx bound=8 : i64
+  %2 = load %0 %1 : f32
+  %3 = const i64(1) : i64
+  %4 = simd_shuffle width=2 %2 %3 : f32
+  store nontemporal=false %0 %1 %4
+}"""
 WMMA = f"""kernel @tile {ONE_THREAD} {{
   %0 = define_global index=0 size=8 writable=false : ptr f16
   %1 = define_global index=1 size=8 writable=false : ptr f16
@@ -205,6 +213,13 @@ def test_simd_reduce() -> None:
         ir.Kernel(SIMD.replace("local=4", "local=1").replace("width=2", "width=1"), "cpu")
 
 
+def test_simd_shuffle() -> None:
+    (result,) = ir.Kernel(SIMD_SHUFFLE, "interpreter").run(X)
+    np.testing.assert_array_equal(result, X.reshape(4, 2)[:, 1].repeat(2))
+    with pytest.raises(UnsupportedOpError, match="simd_shuffle: cannot render for the CPU"):
+        ir.Kernel(SIMD_SHUFFLE.replace("local=4", "local=1").replace("width=2", "width=1"), "cpu")
+
+
 ATOMIC = """kernel @k grid=2 local=4 {
   %0 = define_global index=0 size=8 writable=false : ptr f32
   %1 = define_global index=1 size=2 writable=true : ptr f32
@@ -245,7 +260,7 @@ def test_custom() -> None:
 
 
 def test_every_instruction_has_a_case() -> None:
-    texts = [case()[0] for case in CASES.values()] + [THREADS, SIMD, WMMA, CUSTOM]
+    texts = [case()[0] for case in CASES.values()] + [THREADS, SIMD, SIMD_SHUFFLE, WMMA, CUSTOM]
     tested = set(re.findall(r"^\s*(?:%\d+ = )?([a-z_]+)", "\n".join(texts), re.MULTILINE))
     assert set(ir.instruction_kinds()) <= tested
 

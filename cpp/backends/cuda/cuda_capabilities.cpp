@@ -25,7 +25,7 @@ Capabilities capabilities() {
   caps.max_threads_per_group = 1024;
   caps.simd_width = 32;
   caps.points_per_thread = 4;
-  caps.row_points_per_thread = 8;
+  caps.row_points_per_thread = 16;
   caps.l2_bytes = 4 << 20;
   caps.last_level_bytes = 4 << 20;
   caps.max_grid = (int64_t{1} << 31) - 1;

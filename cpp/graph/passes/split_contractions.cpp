@@ -29,6 +29,9 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
                                     DType dtype, const Capabilities& caps) {
   if (caps.model != ExecutionModel::Grid || node.contract.size() != 1) return std::nullopt;
   if (!is_constant(a) || !is_constant(b)) return std::nullopt;
+  // Blocks of matrix operations are smaller, and more.
+  const auto has_result = [&](const MatrixOp& op) { return op.result == dtype; };
+  if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), has_result)) return std::nullopt;
   const int64_t terms = a[node.contract[0].first].constant();
   const int64_t rows = product_of(a, node.contract, node.batch, true);
   const int64_t columns = product_of(b, node.contract, node.batch, false);
@@ -46,9 +49,9 @@ Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b
   const auto shifted = [](int64_t axis, int64_t by) { return axis > by ? axis + 1 : axis; };
   Pairs batch{{of_a, of_b}};
   for (const auto& [x, y] : node.batch) batch.emplace_back(shifted(x, of_a), shifted(y, of_b));
-  const Value products =
-      builder.contract(split_axis(builder, a, of_a, parts), split_axis(builder, b, of_b, parts),
-                       {{of_a + 1, of_b + 1}}, std::move(batch));
+  a = split_axis(builder, a, of_a, parts);
+  b = split_axis(builder, b, of_b, parts);
+  const Value products = builder.contract(a, b, {{of_a + 1, of_b + 1}}, std::move(batch));
   return builder.reduce(ReduceOp::Add, builder.add(Contiguous{}, {products}), {0});
 }
 

@@ -29,6 +29,8 @@ constexpr int64_t kMostResultsOfGroup = 4;
 constexpr int64_t kLeastElementsOfResult = 4;
 // Terms of a reduction that each of several points of a thread takes alone.
 constexpr int64_t kFewTerms = 16;
+// Loads and stores of a thread's points.
+constexpr int64_t kMostAccesses = 96;
 // Columns of the patch that a SIMD-group computes where an operand is turned.
 constexpr int64_t kPatchWidth = 8;
 // Instances of a kernel's operations in its text.
@@ -200,7 +202,7 @@ class GridMapper {
     Mapping& mapping = s_.kernel.iter.mapping;
     mapping.threads = group_threads(points);
     if (tile_turned(points)) return;
-    if (computes_points_together(points)) mapping.points = s_.caps.points_per_thread;
+    if (const int64_t each = points_together(points); each > 1) mapping.points = each;
   }
 
   // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
@@ -258,12 +260,16 @@ class GridMapper {
                         [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); });
   }
 
-  // Whether each thread computes some points of a kernel without long loops, whose loads then
-  // overlap: where the threads still fill the device several times.
-  bool computes_points_together(int64_t points) const {
-    const int64_t each = s_.caps.points_per_thread;
-    return each > 1 && is_brief() && points <= kMostPoints &&
-           points >= each * s_.kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores;
+  // How many points of a kernel without long loops a thread computes, whose loads then overlap: as
+  // many as leave threads that fill the device several times, and whose loads its registers hold.
+  int64_t points_together(int64_t points) const {
+    int64_t each = s_.caps.points_per_thread;
+    if (each == 1 || !is_brief() || points > kMostPoints ||
+        points < each * s_.kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores)
+      return 1;
+    const auto accesses = static_cast<int64_t>(memory_accesses(s_.graph, s_.kernel).size());
+    while (each > 1 && each * accesses > kMostAccesses) each /= 2;
+    return each;
   }
 
   // Whether a Scatter's updates are combined by atomic operations.

@@ -209,6 +209,30 @@ TEST(Interpreter, SimdReduceWithinItsGroups) {
   }
 }
 
+TEST(Interpreter, SimdShuffleWithinItsGroups) {
+  const auto shuffled = [](int64_t shift, bool reverse) {
+    Builder b;
+    const Var out = b.define_global(DType::Int64, 0, 24, true);
+    const Var task = b.special(SpecialKind::Global_task_idx, 24, DType::Int64);
+    const Var lane = b.alu(AluOp::Fmod, {task, b.constant(i64(4))});
+    const Var turned = b.alu(AluOp::Sub, {b.constant(i64(shift)), lane});
+    b.store(out, task, b.simd_shuffle(4, task, turned));
+    Kernel k = b.take();
+    k.grid = 2;
+    k.local = 12;
+    Array a(DType::Int64, 24);
+    run(k, {&a}, {}, {.reverse_order = reverse});
+    return a.values();
+  };
+  for (const bool reverse : {false, true}) {
+    const auto values = shuffled(3, reverse);
+    for (int64_t i = 0; i < 24; ++i)
+      EXPECT_EQ(values[i], static_cast<double>(i / 4 * 4 + 3 - i % 4));
+  }
+  EXPECT_THROW(shuffled(4, false), UserError);  // lane 4 of 4
+  EXPECT_THROW(shuffled(2, false), UserError);  // lane -1
+}
+
 TEST(Interpreter, CustomIsUnsupported) {
   Builder b;
   b.custom({"magic", "magic($0)"}, {b.constant(i64(1))}, {DType::Int64});

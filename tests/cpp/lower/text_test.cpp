@@ -42,6 +42,7 @@ Kernel every_kind() {
   b.store(local, b.cast(group, DType::Int64), b.shuffle(product, {1}), condition);
   b.custom({"my op", "$0 \"+\" $1\n"}, {scalar, scalar}, {DType::Float32});
   b.simd_reduce(AluOp::Max, 8, scalar);
+  b.simd_shuffle(8, scalar, b.constant(Scalar::of(DType::Int32, 7)));
   Kernel k = b.take();
   k.name = "every_kind";
   k.grid = 8;

@@ -187,6 +187,21 @@ TEST(Verify, SimdReduce) {
              "depends on the thread");
 }
 
+TEST(Verify, SimdShuffle) {
+  const auto expect_bad = [](const std::string& rest, const char* number, const char* message) {
+    expect_one(kThread + rest, std::string(number) + " = simd_shuffle", message);
+  };
+  EXPECT_EQ(
+      violations(std::string(kThread) + "%4 = simd_shuffle width=4 %0 %2 : i64", "grid=4 local=8"),
+      std::vector<std::string>{});
+  expect_bad("%4 = simd_shuffle width=3 %0 %2 : i64", "%4",
+             "groups of 3 threads in a workgroup of 8");
+  expect_bad("%4 = const f32(1.0) : f32\n%5 = simd_shuffle width=4 %0 %4 : i64", "%5",
+             "the lane is no scalar integer");
+  expect_bad("%4 = alu cmplt %0 %2 : bool\nif %4\n%6 = simd_shuffle width=4 %2 %2 : i64\nendif",
+             "%6", "depends on the thread");
+}
+
 TEST(Verify, AtomicStores) {
   const std::string memory = "%4 = define_global index=1 size=64 writable=true : ptr i64\n";
   const auto bad = [&](const std::string& store, const char* message) {

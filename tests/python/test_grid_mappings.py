@@ -1,0 +1,89 @@
+"""Kernels whose threads work together: turned operands, scans, rows in registers, split sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from devices import devices
+
+import rune_jit
+
+DEVICES = devices("interpreter", "metal-interpreted", "cuda-interpreted")
+
+TURNED: dict[str, tuple[tuple[int, ...], Callable]] = {
+    "whole squares": ((64, 64), lambda x: x + x.T),
+    "rest of squares": ((70, 70), lambda x: x + x.T),
+    "other sides": ((40, 96), lambda x: x.T * 2),
+    "of a batch": ((3, 37, 65), lambda x: np.transpose(x, (0, 2, 1)) + 1),
+    "last to first": ((3, 37, 65), lambda x: np.transpose(x, (2, 0, 1)) + 1),
+    "channels": ((2, 33, 40, 36), lambda x: np.transpose(x, (0, 3, 1, 2)) * 3),
+    "backwards": ((40, 70), lambda x: x.T[::-1, ::-1] - 1),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int8"])
+@pytest.mark.parametrize("name", TURNED)
+def test_turned_operands(name: str, dtype: str, device: str) -> None:
+    shape, function = TURNED[name]
+    x = (np.arange(np.prod(shape)).reshape(shape) % 101).astype(dtype)
+    run = rune_jit.jit(function, device=device, fallback="error")
+    np.testing.assert_array_equal(np.asarray(run(x)), function(x))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(5, 1000), (3, 32), (2, 3, 517), (70_000,)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_scans(dtype: str, shape: tuple[int, ...], device: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    for function in (
+        lambda x: np.cumsum(x, axis=-1),
+        lambda x: np.maximum.accumulate(x - 1, axis=-1),
+        lambda x: np.cumsum(x, axis=0),
+    ):
+        run = rune_jit.jit(function, device=device, fallback="error")
+        np.testing.assert_array_equal(np.asarray(run(x)), function(x))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("length", [64, 100, 512, 1000, 3001, 9000])
+def test_rows_are_read_once_if_threads_can_keep_them(length: int, device: str) -> None:
+    def softmax(x):
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        return e / np.sum(e, axis=-1, keepdims=True)
+
+    x = np.random.default_rng(0).standard_normal((3, length), dtype=np.float32)
+    run = rune_jit.jit(softmax, device=device, fallback="error")
+    np.testing.assert_allclose(np.asarray(run(x)), softmax(x), rtol=1e-5, atol=1e-8)
+    if device == "cuda-interpreted" and length in (512, 1000):
+        (kernel,) = run.lower(x).kernels
+        loads = [line for line in str(kernel).splitlines() if "= load %0 " in line]
+        assert len(loads) == len({line.split("load")[1] for line in loads})
+        assert "range" not in str(kernel)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_side_by_side(device: str) -> None:
+    def pulls(position, mass):
+        d = position[None, :, :] - position[:, None, :]
+        r2 = np.sum(d * d, axis=-1) + 0.01
+        return np.sum(d * (mass / (r2 * np.sqrt(r2)))[:, :, None], axis=1)
+
+    rng = np.random.default_rng(0)
+    arguments = rng.random((150, 3), dtype=np.float32), rng.random(150, dtype=np.float32)
+    run = rune_jit.jit(pulls, device=device, fallback="error")
+    expected = pulls(*(a.astype(np.float64) for a in arguments))
+    np.testing.assert_allclose(np.asarray(run(*arguments)), expected, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(64, 512, 64), (130, 900, 70), (33, 1031, 65)])
+def test_split_sums(shape: tuple[int, int, int], device: str) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (m, k)), rng.integers(-3, 4, (k, n))
+    run = rune_jit.jit(lambda a, b: np.maximum(a @ b + 1, 0), device=device, fallback="error")
+    got = np.asarray(run(a.astype(np.float32), b.astype(np.float32)))
+    np.testing.assert_array_equal(got, np.maximum(a @ b + 1, 0).astype(np.float32))
