@@ -8,6 +8,8 @@ import pytest
 
 # The scheduler's decisions shall not depend on the machine that tests run on.
 os.environ["RUNE_JIT_CALIBRATION"] = "off"
+# A failing test shows where in rune_jit.
+os.environ["RUNE_JIT_TRACEBACKS"] = "1"
 
 # The files that found most of the bugs that were planted run first.
 _FIRST = (

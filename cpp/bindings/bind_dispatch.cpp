@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "bindings/bindings.h"
 #include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
@@ -164,6 +165,21 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   RUNE_UNREACHABLE();
 }
 
+// Takes rune_jit's own frames out of the traceback of the Python error that is set.
+void shorten_traceback() {
+  if (options().tracebacks || is_tracing()) return;
+  py::error_already_set error;
+  const py::object value = error.value();
+  try {
+    py::module_::import("rune_jit.tracing.tracebacks").attr("shorten")(value);
+  } catch (py::error_already_set&) {  // the process ends, or memory does
+    return error.restore();
+  }
+  const py::object traceback = value.attr("__traceback__");
+  PyErr_Restore(error.type().inc_ref().ptr(), py::object(value).release().ptr(),
+                traceback.is_none() ? nullptr : py::object(traceback).release().ptr());
+}
+
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
   try {
@@ -171,6 +187,7 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObje
     return dispatch(self, positional, args + count, names).release().ptr();
   } catch (...) {
     raise_current_exception();
+    shorten_traceback();
     return nullptr;
   }
 }

@@ -396,6 +396,12 @@ py::list checks(const PyGraph& g) {
   return result;
 }
 
+std::vector<std::pair<std::string, size_t>> lines_of(const graph::Graph& g) {
+  std::map<std::string, size_t> counts;
+  for (const graph::Node& node : g.nodes) ++counts[node.location];
+  return {counts.begin(), counts.end()};
+}
+
 }  // namespace
 
 void bind_graph(py::module_& m) {
@@ -403,6 +409,7 @@ void bind_graph(py::module_& m) {
   py::class_<graph::Graph, std::shared_ptr<graph::Graph>>(m, "Graph", "A high-level graph.")
       .def("__str__", [](const graph::Graph& g) { return graph::print(g); })
       .def("__len__", &graph::Graph::size)
+      .def("lines", &lines_of, "The user's lines that made its nodes, as (line, number of nodes).")
       .def("__eq__",
            [](const graph::Graph& a, const graph::Graph& b) { return graph::equal(a, b); })
       .def(

@@ -89,6 +89,10 @@ class Graph:
     def __eq__(self, arg0: Graph) -> bool: ...
     def __len__(self) -> int: ...
     def __str__(self) -> str: ...
+    def lines(self) -> list[tuple[str, int]]:
+        """
+        The user's lines that made its nodes, as (line, number of nodes).
+        """
     def verify(self) -> list[str]:
         """
         Every violation of the IR's invariants, as text; empty if the graph is valid.

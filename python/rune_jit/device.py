@@ -35,7 +35,7 @@ def release_memory() -> None:
 
 
 # Targets that compute nothing, or for tests of the compiler only.
-_NOT_FOR_USE = re.compile(r"null|interpreter.*|.*-interpreted")
+_NOT_FOR_USE = re.compile(r"null|interpreter.*|.*-interpreted|test-.*")
 
 
 def devices() -> list[str]:
@@ -50,6 +50,19 @@ def devices() -> list[str]:
             continue
         found.append(name)
     return found
+
+
+def check_name(device: Any) -> None:
+    """Raises TypeError or ValueError, with the names of devices, for what is none of them."""
+    if isinstance(device, str) and device.partition(":")[0] in _core.targets():
+        return
+    names = ", ".join(repr(name) for name in _core.targets() if not _NOT_FOR_USE.fullmatch(name))
+    hint = f"hint: the devices are {names}; this machine has {', '.join(map(repr, devices()))}"
+    if not isinstance(device, str):
+        raise TypeError(
+            f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n{hint}"
+        )
+    raise ValueError(f"jit: cannot use device={device!r} (there is no such device)\n{hint}")
 
 
 def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "JitFallbackWarning",
     "ParseError",
     "RuneJitError",
+    "SlowCompilationWarning",
     "StateChangedError",
     "ThreadStartedError",
     "TracerLeakError",
@@ -114,3 +115,8 @@ class InternalError(RuneJitError, RuntimeError):
 
 class JitFallbackWarning(UserWarning):
     """A jitted function runs on NumPy because something in it cannot be traced."""
+
+
+class SlowCompilationWarning(UserWarning):
+    """A jitted function took more than two seconds to compile. The message says what made it
+    large."""

@@ -75,7 +75,7 @@ def test_dtypes_that_a_device_lacks() -> None:
 @pytest.mark.parametrize(
     ("device", "error", "message"),
     [
-        ("tpu", ValueError, "the devices are cpu"),
+        ("tpu", ValueError, "the devices are 'cpu'"),
         ("cpu:x", ValueError, "cannot read `cpu:x`"),
         ("cuda:99", RuntimeError, "cannot"),
         ("null", RuntimeError, "runs nothing"),

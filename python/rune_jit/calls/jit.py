@@ -26,20 +26,23 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
+from rune_jit.calls import reloading
 from rune_jit.calls.arguments import Call, input_names, take_apart
 from rune_jit.calls.cache import Cache
+from rune_jit.calls.compilation import Stopwatch
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import Dim, DynamicAxes
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.traced import Traced, trace_call
-from rune_jit.device import is_dtype
+from rune_jit.device import check_name, is_dtype
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
     JitFallbackWarning,
     ResultsChangedError,
+    SlowCompilationWarning,
     StateChangedError,
     ThreadStartedError,
     UnsupportedOpError,
@@ -118,16 +121,21 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
 
     def __init__(self, fn: Callable[P, R], **options: Unpack[JitOptions]) -> None:
+        self._wrap(fn, options)
+        for other in reloading.older(self):
+            other._wrap(fn, options)
+            other._forget()
+
+    def _wrap(self, fn: Callable[P, R], options: JitOptions) -> None:
+        """Makes this what `jit(fn, **options)` returns, whatever it was before."""
         device, dynamic = options["device"], options["dynamic"]
-        if device is not None and not isinstance(device, str):
-            raise TypeError(
-                f"jit: cannot use device={device!r} ({type(device).__name__}, not str)\n"
-                f"hint: the devices are {', '.join(_core.targets())}"
-            )
+        if device is not None:
+            check_name(device)
         self._options = options
         functools.update_wrapper(self, fn)
         self.__wrapped__ = fn
         self._fn = fn
+        self._code = getattr(fn, "__code__", None)
         self._name = getattr(fn, "__name__", type(fn).__name__)
         self._device = device
         self._fallback = options["fallback"]
@@ -145,7 +153,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
-        self._loops: dict[Any, list[str]] = {}  # by key: how the trace's loops run
+        self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._constants = Constants()
         # By key: of programs so large that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
@@ -237,7 +245,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         for key, entry in self._cache.by_key().items():
             lines.append(f"{self._name}: {_way(entry)[1]}")
             if not isinstance(entry, _Fallback):
-                lines += [f"  {line}" for line in self._loops.get(key, [])]
+                lines += [f"  {line}" for line in self._notes.get(key, [])]
         if self._unkeyed:
             lines.append(f"{self._name}: {_way(self._unkeyed)[1]}")
         return "\n".join(lines)
@@ -248,7 +256,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._forget()
         self._changed_state.clear()
         self._refuted.clear()
-        self._loops.clear()
+        self._notes.clear()
         self._constants.clear()
         self._unkeyed = None
         self._trials.clear()
@@ -266,6 +274,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_disabled():
             return self._eager_call(args, kwargs)
+        if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
+            self._forget()
+            self._wrap(self._fn, self._options)
         if self._signature is not None:
             try:
                 self._signature.bind(*args, **kwargs)
@@ -342,19 +353,27 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if self._cache.evictions != evictions:
                 self._forget()
                 known = self._cache.by_key()
-                self._loops = {key: lines for key, lines in self._loops.items() if key in known}
+                self._notes = {key: lines for key, lines in self._notes.items() if key in known}
             return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
             self._constants.count(self._name, call)
+            watch = Stopwatch()
             traced = self._trace(call)
-            self._loops[call.key] = traced.loops
+            watch.note("trace")
+            self._notes[call.key] = traced.loops
             done()
             executable = None
             if traced.graph is not None:
-                executable = self._lower(call, traced).compile()
+                lowered = self._lower(call, traced)
+                watch.note("passes")
+                executable = lowered.compile()
+                watch.note("code")
+                if report := watch.report(traced.graph, traced.loops):
+                    self._notes[call.key] = [report, *traced.loops]
+                    self._warn_once(report, SlowCompilationWarning, user_site())
                 if len(traced.graph) > _LARGE and self._fallback != "error":
                     self._trials[call.key] = Trial()
         except ValuesNeeded:
@@ -367,7 +386,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if self._fallback == "error" or isinstance(error, ThreadStartedError):
                 self._fall_back(error)
                 return _Fallback(str(error))
-            self._loops[call.key] = getattr(error, "loops", [])
+            self._notes[call.key] = getattr(error, "loops", [])
             return self._segmented(error, call.signature)
         return self._bind(call, traced, executable)
 
@@ -439,12 +458,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if self._fallback == "error":
             raise error
         reason = str(error)
-        filename, line = getattr(error, "user_site", None) or user_site()
-        if self._fallback == "warn" and (filename, line, reason) not in self._warned:
-            self._warned.add((filename, line, reason))
-            warnings.warn_explicit(
-                f"{self._name} runs on NumPy: {reason}", JitFallbackWarning, filename, line
-            )
+        if self._fallback == "warn":
+            site = getattr(error, "user_site", None) or user_site()
+            self._warn_once(f"runs on NumPy: {reason}", JitFallbackWarning, site)
+
+    def _warn_once(self, text: str, category: type[Warning], site: tuple[str, int]) -> None:
+        if self._fallback != "silent" and (site, text) not in self._warned:
+            self._warned.add((site, text))
+            warnings.warn_explicit(f"{self._name} {text}", category, *site)
 
     # Options.
 
@@ -579,6 +600,7 @@ def jit(
         Axes of one name have one size at each call.
 
     Raises:
+      ValueError: if there is no device of this name, or another option is none of those above.
       ConcretizationError: at a call with fallback="error", if the function needs the value of a
         traced array or of a dynamic size.
       DTypeError: at a call, if the device lacks a dtype.

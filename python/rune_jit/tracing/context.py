@@ -23,6 +23,7 @@ _OWN_FOLDERS = tuple(
     for path in (os.path.dirname(__file__), np.__file__)
 )
 _core.set_own_folders(_OWN_FOLDERS)
+_PYTHON = os.path.join(os.path.dirname(os.__file__), "")
 
 # File and line of the innermost frame outside rune_jit and numpy.
 user_site: Callable[[], tuple[str, int]] = _core.user_site
@@ -35,6 +36,18 @@ require_trace: Callable[[], Trace] = _core.require_trace
 def is_own(filename: str) -> bool:
     """Whether a file of code is rune_jit's or NumPy's."""
     return filename.startswith(_OWN_FOLDERS) or filename.startswith("<frozen")
+
+
+def is_own_file(filename: str) -> bool:
+    """Whether a file of code is rune_jit's."""
+    return filename.startswith(_OWN_FOLDERS[0])
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether a file of code is NumPy's, or part of Python."""
+    if filename.startswith(_PYTHON):
+        return "-packages" not in filename
+    return filename.startswith((_OWN_FOLDERS[1], "<frozen"))
 
 
 @functools.cache

@@ -93,6 +93,7 @@ _UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tok
 
 def _transformed(function: types.FunctionType) -> types.CodeType:
     code = function.__code__
+    linecache.checkcache(code.co_filename)  # the file may have been edited
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
     if tree is None or not _is_same(code, _compiled(tree, code)):

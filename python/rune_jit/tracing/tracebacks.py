@@ -1,0 +1,68 @@
+"""Tracebacks of exceptions that leave a jitted function: the user's lines, not rune_jit's."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+
+from rune_jit.errors import InternalError
+from rune_jit.tracing.context import is_library_file, is_own_file
+
+# Raised by rune_jit's own code, these are its bugs: the traceback stays as it is.
+_BUGS = (InternalError, AssertionError, AttributeError, NameError, KeyError, RecursionError)
+
+
+def shorten(error: BaseException) -> None:
+    """Takes rune_jit's frames out of the tracebacks of an exception and of those that led to it.
+
+    Frames of NumPy that rune_jit called go, too. cpp/bindings/bind_dispatch.cpp calls this for what
+    leaves a jitted function, unless RUNE_JIT_TRACEBACKS is set.
+    """
+    seen: set[int] = set()
+    open_: list[BaseException | None] = [error]
+    while open_:
+        at = open_.pop()
+        if at is None or id(at) in seen:
+            continue
+        seen.add(id(at))
+        while at.__context__ is not None and _is_internal(at.__context__):
+            if at.__context__ is at.__cause__:
+                break
+            at.__context__ = at.__context__.__context__
+        open_ += at.__cause__, at.__context__
+        if not _is_bug(at):
+            at.__traceback__ = _without_own(at.__traceback__)
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Whether rune_jit raised an exception in order to handle it itself."""
+    return type(error).__module__.partition(".")[0] == "rune_jit"
+
+
+def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_bug(error: BaseException) -> bool:
+    entries = list(_entries(error.__traceback__))
+    if not entries or not isinstance(error, _BUGS):
+        return False
+    return isinstance(error, InternalError) or is_own_file(entries[-1].tb_frame.f_code.co_filename)
+
+
+def _without_own(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    kept = []
+    within = False  # what rune_jit has called
+    for entry in _entries(traceback):
+        filename = entry.tb_frame.f_code.co_filename
+        if is_own_file(filename):
+            within = True
+        elif not (within and is_library_file(filename)):
+            within = False
+            kept.append(entry)
+    shortened = None
+    for entry in reversed(kept):
+        shortened = types.TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened
