@@ -5,7 +5,7 @@
 
 The figure is the difference between traces with many and with few repetitions of the operation,
 divided by their number. It has the time from the operator to the end of the trace, but neither
-passes nor compilation.
+passes nor compilation. The repetitions are in a loop over a list, which is unrolled.
 """
 
 from __future__ import annotations
@@ -24,166 +24,166 @@ import rune_jit
 
 
 def empty(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x
     return y
 
 
 def add(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = y + x
     return y
 
 
 def add_scalar(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = y + 2.0
     return y
 
 
 def radd_scalar(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = 2.0 + y
     return y
 
 
 def compare(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x < 1.0
     return y
 
 
 def negative(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = -y
     return y
 
 
 def add_in_place(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y += x
     return y
 
 
 def numpy_scalar(x, y, n):
     one = np.float32(1)
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = y * one
     return y
 
 
 def ufunc(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = np.sin(y)
     return y
 
 
 def binary_ufunc(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = np.add(x, y)
     return y
 
 
 def out(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         np.add(x, y, out=y)
     return y
 
 
 def composed_ufunc(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = np.hypot(x, y)
     return y
 
 
 def where(x, y, n):
     mask = x > 0
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = np.where(mask, x, y)
     return y
 
 
 def method_sum(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x.sum()
     return y
 
 
 def sum_of_axis(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = np.sum(x, axis=0)
     return y
 
 
 def mean(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x.mean()
     return y
 
 
 def matmul(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x @ x
     return y
 
 
 def slice_(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x[1:-1]
     return y
 
 
 def element(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x[3]
     return y
 
 
 def write(x, y, n):
     part = y[1:-1]
-    for _ in range(n):
+    for _ in [*range(n)]:
         x[1:-1] = part
     return x
 
 
 def write_number(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         x[3] = 1.0
     return x
 
 
 def add_to_slice(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         x[1:-1] += 1.0
     return x
 
 
 def reshape(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x.reshape(-1, 1)
     return y
 
 
 def transpose(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x.T
     return y
 
 
 def astype(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         y = x.astype(np.int32)
     return y
 
 
 def shape(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         x.shape  # noqa: B018
     return y
 
 
 def dtype(x, y, n):
-    for _ in range(n):
+    for _ in [*range(n)]:
         x.dtype  # noqa: B018
     return y
 

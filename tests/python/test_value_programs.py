@@ -102,3 +102,50 @@ def test_in_segments(name, monkeypatch):
         else:
             assert entry.runs_on_numpy is None or "errstate" in entry.runs_on_numpy
             assert compiled <= 24
+
+
+@pytest.mark.parametrize("cuts", [1, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_that_gives_up(name, cuts, monkeypatch):
+    """NumPy takes over within a call: at its first cut, or later."""
+
+    def give_up(self):
+        self.cuts = getattr(self, "cuts", 0) + 1
+        if self.cuts == cuts:
+            self.give_up("the test says so")
+
+    monkeypatch.setattr(segments.SegmentedTrace, "_give_up_if_slow", give_up)
+    # Each call begins in segments.
+    never = property(lambda self: None, lambda self, why: None)
+    monkeypatch.setattr(Segmented, "runs_on_numpy", never, raising=False)
+    compare(name)
+
+
+def test_the_rest_of_a_call_is_as_fast_as_numpy(monkeypatch):
+    """Variables have NumPy's arrays when NumPy has taken over, and so have results."""
+    seen = []
+
+    def variables(x, n):
+        y, total, view = x * 2, 0.0, x[1:]
+        kept = [y]
+
+        def nested(z):
+            return z + y
+
+        for _ in range(n):
+            y = y * 0.5 + x
+            total += float(y[0])
+            seen.append((type(x), type(y), type(view), type(kept[0] + 1), type(nested(y))))
+        view += 1
+        return y, total
+
+    monkeypatch.setattr(segments, "_SLOW", 0.0)
+    monkeypatch.setattr(segments, "_SLOWER", 0.0)
+    x, n = np.arange(5.0), 3
+    before = x.copy()
+    y, total = rune_jit.jit(variables)(x, n)
+    assert seen == [(np.ndarray,) * 5] * 3
+    expected = before.copy()
+    seen.clear()
+    expected_y, expected_total = variables(expected, n)
+    check((x, y, total), (expected, expected_y, expected_total))

@@ -125,6 +125,7 @@ def _call_in_segments(
         trace.give_up(str(error))
         return function(*args, **kwargs)
     interrupted = False
+    trace.until = _call_in_segments.__code__
     with trace.active():
         try:
             traced_args = tuple(map(containers.inside, args))

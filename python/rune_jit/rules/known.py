@@ -40,12 +40,13 @@ def plain(x: Any) -> Any:
 
 def known(array: np.ndarray, fill: Any = None) -> Any:
     """A tracer of an array made while tracing; the array itself if it has a dtype that cannot be
-    traced."""
+    traced, or the trace has given up."""
     if current_trace() is None or type(array) is not np.ndarray:
         return array
-    if not _core.is_supported_dtype(array.dtype):
+    trace = require_trace()
+    if trace.gave_up or not _core.is_supported_dtype(array.dtype):
         return array
-    return Tracer.known(require_trace(), array, fill)
+    return Tracer.known(trace, array, fill)
 
 
 def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
@@ -82,7 +83,8 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         for tracer, array in given.values():
             if result is array:
                 return tracer
-        if current_trace() is None:
+        trace = current_trace()
+        if trace is None or trace.gave_up:
             return result
         arrays = [array for _, array in given.values()]
         if any(np.may_share_memory(result, array) for array in arrays):

@@ -19,6 +19,7 @@ from rune_jit.backends import calibration
 from rune_jit.device import has_host_memory
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors
+from rune_jit.tracing.frames import callers, replace_locals
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -98,7 +99,7 @@ class SegmentedTrace(Trace):
         super().__init__(name)
         self.builder = _core.GraphBuilder(counts_uses=True)
         self.programs = programs
-        self.gave_up: str | None = None  # why NumPy computes the rest of the call
+        self.until: types.CodeType | None = None  # of the frame that called the function
         self._began = time.thread_time()
         self._compiled_before = programs.compiled, programs.compile_time
         self._numpy_time = 0.0  # an estimate for the segments so far
@@ -140,7 +141,7 @@ class SegmentedTrace(Trace):
         if not _core.is_supported_dtype(array.dtype):
             return array
         if self.gave_up:
-            return Tracer.known(self, array) if isinstance(array, np.ndarray) else array
+            return array
         return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
 
     def stand_in(self, array: Any) -> Tracer:
@@ -234,9 +235,25 @@ class SegmentedTrace(Trace):
         if self.gave_up:
             return
         self.gave_up = why
-        for x in gc.get_referrers(self):
-            if type(x) is Tracer and not x._storage.scalar:
+        traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
+        for x in traced:
+            if not x._storage.scalar:
                 self.expose(x)
+        # Variables of functions that run have NumPy's arrays and numbers from now on. Traced arrays
+        # elsewhere give NumPy's at the next operation.
+        frames = [] if self.until is None else list(callers(self.until))
+        by_id: dict[int, Any] = {}
+
+        def collect(x: Any) -> Any:
+            if type(x) is Tracer:
+                by_id[id(x)] = x
+            return x
+
+        for frame in frames:
+            replace_locals(frame, collect)
+        by_id = dict(zip(by_id, self.finish(list(by_id.values())), strict=True))
+        for frame in frames:
+            replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
 
     def value_of(self, tracer: Tracer) -> np.ndarray:
         """The elements of a traced array, which must not be written to."""

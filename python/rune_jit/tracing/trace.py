@@ -32,6 +32,7 @@ class Trace:
     """
 
     is_segmented = False  # whether values are known while tracing: segments.py
+    gave_up: str | None = None  # why NumPy computes the rest of a call in segments
 
     def __init__(
         self,

@@ -44,21 +44,21 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def settled(self) -> Any:
         """x[mask] as an array, in a trace that knows values."""
         trace = require_trace()
-        full, where = trace.values([self.full._value_in(trace), self.where])
+        full, where = trace.values([trace.operand(self.full), self.where])
         return known(np.asarray(full)[np.asarray(where).reshape(self.where.shape[: self.axes])])
 
     def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
         """The values of an array like x which has these elements, in order, where a mask of this
         shape is true. A call raises ValueError if the mask has not as many."""
         if same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where):
-            return trace.builder.astype(self.full._value_in(trace), x.dtype)
+            return trace.builder.astype(trace.operand(self.full), x.dtype)
         axes = len(shape)
         given = [n for n in self.where.shape[: self.axes]]
         if not same_shape(self.full.shape[self.axes :], x.shape[axes:]):
             raise self.refusal("setitem")
         builder = trace.builder
         mask = builder.reshape(self.where, given)
-        rows = compressed(trace, self.full._value_in(trace), mask, math.prod(given))
+        rows = compressed(trace, trace.operand(self.full), mask, math.prod(given))
         target = builder.reshape(where, list(shape))
         count = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
         return spread(trace, x, target, rows, count)

@@ -1,0 +1,37 @@
+"""Local variables of functions that run."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rune_jit.tracing.context import is_own
+
+
+def callers(end: types.CodeType) -> Iterator[types.FrameType]:
+    """The frames between here and that of `end`, without those of rune_jit and NumPy."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not end:
+        if not is_own(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> None:
+    """Gives each local variable the value that `replace` returns for its present one."""
+    if not frame.f_code.co_flags & _HAS_FAST_LOCALS:
+        return
+    held = frame.f_locals
+    changed = {name: new for name, x in held.items() if (new := replace(x)) is not x}
+    if not changed:
+        return
+    held.update(changed)
+    if sys.version_info < (3, 13):  # later versions write through
+        import ctypes
+
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+_HAS_FAST_LOCALS = 1  # inspect.CO_OPTIMIZED
