@@ -279,11 +279,14 @@ void bind_functions(Class& c) {
       "What the loop carries as number `index`, at the start of an iteration; `value` is what it "
       "is before the first one.");
   def(c, "end_loop", &end_loop, py::arg("counter"), py::arg("start"), py::arg("stop"),
-      py::arg("step"), py::arg("values"), py::arg("initial"),
+      py::arg("step"), py::arg("values"), py::arg("initial"), py::arg("goes_on") = py::none(),
       "Ends the loop whose counter has the values of range(start, stop, step). `values` are what "
       "it carries, by index, at the end of an iteration. Returns what they are after the last one; "
-      "the initial ones if there is none. Raises ValueError if a shape changes, TypeError for a "
-      "dtype.");
+      "the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d "
+      "bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError "
+      "if a shape changes, TypeError for a dtype.");
+  def(c, "largest_operation", &largest_operation, py::arg("counter"),
+      "How many operations the largest node takes that has been made since the loop began.");
   def(c, "give_up_loop", &give_up_loop,
       "Ends the innermost loop without a result: nobody uses its values.");
   def(c, "find_unbounded", &find_unbounded, py::arg("carries"),

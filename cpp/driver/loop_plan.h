@@ -43,6 +43,8 @@ struct Repeat {
   SymVar counter;
   Dim start, stop;  // of Python's range, in terms of the counters of the loops around it
   int64_t step = 1;
+  // If present, a cell of one bool: where it is false, the loop ends before the next iteration.
+  std::optional<size_t> goes_on;
   std::vector<Statement> body;
 };
 

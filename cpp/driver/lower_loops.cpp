@@ -192,6 +192,8 @@ class LoopsLowerer {
       count = b_.alu(AluOp::Sub, {share(plus(group, number(1))), first});
     }
     Var i = b_.range(count);
+    if (repeat.goes_on)
+      b_.break_if(b_.alu(AluOp::Not, {b_.load(cells_[*repeat.goes_on], number(0))}));
     if (first.valid()) i = plus(i, first);
     counters_[repeat.counter.name] = plus(start, times(i, repeat.step));
     for (const Statement& statement : repeat.body) emit(statement);

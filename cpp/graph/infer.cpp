@@ -425,6 +425,13 @@ Metadata infer_node(const End_Loop& node, const Operands& in) {
     check_same_shape("end_loop", concat("carry value ", i - 1, " of").c_str(), in.shape(i + count),
                      "on as", in.shape(i));
   }
+  if (!node.goes_on) return no_value();
+  if (*node.goes_on < 0 || *node.goes_on >= static_cast<int64_t>(count))
+    user_error(ErrorKind::Value, "end_loop: cannot go on by value ", *node.goes_on, " of ", count);
+  const size_t goes_on = static_cast<size_t>(*node.goes_on) + 1;
+  if (in.dtype(goes_on) != DType::Bool || !in.shape(goes_on).empty())
+    user_error(ErrorKind::Type, "end_loop: cannot go on by a ", name_of(in.dtype(goes_on)),
+               " of shape ", shape_text(in.shape(goes_on)), " (a 0-d bool is needed)");
   return no_value();
 }
 

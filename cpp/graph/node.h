@@ -216,11 +216,13 @@ RUNE_NODE_1(Loop_Counter, SymVar, var, "")
 RUNE_NODE_1(Carry, int64_t, index, "index")
 // Operands (counter, values..., initial values...): what the loop carries at the end of an
 // iteration, by index, and before the first one. The counter takes the values of Python's
-// range(start, stop, step).
+// range(start, stop, step). If number `goes_on` is given, that value is a 0-d bool, and an
+// iteration runs only if it is true: else the loop has ended.
 struct End_Loop {
   Dim start, stop;
   int64_t step = 1;
-  RUNE_FIELDS(End_Loop, f("start", start), f("stop", stop), f("step", step))
+  std::optional<int64_t> goes_on = std::nullopt;
+  RUNE_FIELDS(End_Loop, f("start", start), f("stop", stop), f("step", step), f("goes_on", goes_on))
 };
 // Operands (an End_Loop, its value number `index` at the end of an iteration): that value when the
 // loop has ended.

@@ -57,6 +57,8 @@ class Builder : public InstrBuilder {
   Var add(Payload payload, std::vector<Var> args, Type type);
   Var range(Var bound);
   void end_range() { add(EndRange{}, {}, {}); }
+  // Ends the innermost loop where the condition is true.
+  void break_if(Var condition) { add(Break{}, {condition}, {}); }
   void if_(Var condition);
   void end_if() { add(EndIf{}, {}, {}); }
 

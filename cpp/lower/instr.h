@@ -88,6 +88,9 @@ struct Define_Var {
 // to bound - 1, in order; not at all for bound <= 0.
 struct Range : NoFields {};
 struct EndRange : NoFields {};
+// Args: (condition), a scalar bool. Ends the Range in which it stands, but for no If, where the
+// condition is true: what follows it there does not run, nor do further iterations.
+struct Break : NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
 struct If : NoFields {};
 struct EndIf : NoFields {};
@@ -183,6 +186,7 @@ struct Custom {
   RUNE_INSTR(Define_Var, "define_var", 0, 0, true)       \
   RUNE_INSTR(Range, "range", 1, 1, true)                 \
   RUNE_INSTR(EndRange, "endrange", 0, 0, false)          \
+  RUNE_INSTR(Break, "break", 1, 1, false)                \
   RUNE_INSTR(If, "if", 1, 1, false)                      \
   RUNE_INSTR(EndIf, "endif", 0, 0, false)                \
   RUNE_INSTR(Barrier, "barrier", 0, 0, false)            \

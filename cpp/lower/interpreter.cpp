@@ -187,6 +187,9 @@ class Runner {
           if (static_cast<int64_t>(++r[op.dst]) < static_cast<int64_t>(r[op.b]))
             position = op.target - 1;
           break;
+        case Code::Break:
+          if (r[op.a]) position = op.target - 1;
+          break;
         case Code::If:
           if (!r[op.a]) position = op.target - 1;
           break;

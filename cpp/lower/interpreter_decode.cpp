@@ -110,6 +110,7 @@ class Decoder {
     op.b = limit;
     open_.push_back(here() - 1);
     loops_.push_back(dst);
+    breaks_.emplace_back();
   }
   void decode(const Range&) { open_loop(slot(arg(0))); }
   void decode(const Unroll& p) {
@@ -126,6 +127,13 @@ class Decoder {
     op.b = program_.ops[start].b;
     op.target = start + 1;
     program_.ops[start].target = here();
+    for (const uint32_t at : breaks_.back()) program_.ops[at].target = here();
+    breaks_.pop_back();
+  }
+  void decode(const Break&) {
+    Op& op = emit(Code::Break);
+    op.a = slot(arg(0));
+    breaks_.back().push_back(here() - 1);
   }
   void decode(const If&) {
     Op& op = emit(Code::If);
@@ -249,6 +257,7 @@ class Decoder {
   std::vector<uint32_t> memories_;  // by instruction: position in Program::memories
   std::vector<uint32_t> open_;      // ops that open a Range or If
   std::vector<uint32_t> loops_;     // registers of the open loops' values
+  std::vector<std::vector<uint32_t>> breaks_;  // ops that leave them
   uint32_t id_ = 0;
 };
 

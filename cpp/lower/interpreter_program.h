@@ -20,6 +20,7 @@ enum class Code : uint8_t {
   Position,  // dst = the SpecialKind `extra`
   Range,     // dst = 0; b = a; to `target` unless dst < b
   EndRange,  // ++dst; to `target` if dst < b
+  Break,     // to `target` if a
   If,        // to `target` unless a
   Load,
   Store,

@@ -1,5 +1,7 @@
 #include "lower/verify.h"
 
+#include <set>
+
 namespace rune::lower {
 
 namespace {
@@ -17,6 +19,7 @@ class Analysis {
     do {
       changed_ = false;
       scopes_.clear();
+      openers_.clear();
       for (uint32_t i = 0; i < kernel_.body.size(); ++i) visit(i);
     } while (changed_);
     return std::move(result_);
@@ -39,7 +42,10 @@ class Analysis {
   void visit(uint32_t id) {
     const Instr& instr = kernel_.body[id];
     const InstrKind kind = instr.kind();
-    if (closes_scope(kind)) scopes_.pop_back();
+    if (closes_scope(kind)) {
+      scopes_.pop_back();
+      openers_.pop_back();
+    }
     result_.execution[id] = diverged();
     bool depends = is_source(instr);
     for (const Var arg : instr.args) depends |= result_.value[arg.id];
@@ -47,7 +53,10 @@ class Analysis {
       // Where only some threads execute the Assign, the others keep the old value.
       if (result_.value[instr.args[1].id] || diverged()) mark(instr.args[0].id);
     } else if (opens_scope(kind)) {
-      scopes_.push_back(diverged() || depends);
+      scopes_.push_back(diverged() || depends || breaks_apart_.contains(id));
+      openers_.push_back(id);
+    } else if (kind == InstrKind::Break) {
+      if (depends || diverged()) changed_ |= breaks_apart_.insert(openers_.back()).second;
     } else if (depends) {
       mark(id);
     }
@@ -56,6 +65,8 @@ class Analysis {
   const Kernel& kernel_;
   ThreadDependence result_;
   std::vector<bool> scopes_;  // whether the threads inside may differ, by open Range or If
+  std::vector<uint32_t> openers_;   // the Ranges and Ifs that are open
+  std::set<uint32_t> breaks_apart_;  // the Ranges that threads may leave one by one
   bool changed_ = false;
 };
 

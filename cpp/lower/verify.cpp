@@ -185,6 +185,11 @@ class Verifier {
     expect(arg(0) == Type{DType::Bool}, "the condition is ", type_text(arg(0)), ", not bool");
   }
   void check(const EndRange&) {}
+  void check(const Break&) {
+    expect(arg(0) == Type{DType::Bool}, "the condition is ", type_text(arg(0)), ", not bool");
+    expect(!open_.empty() && kernel_.body[open_.back().opener].kind() == InstrKind::Range,
+           "does not stand in a Range");
+  }
   void check(const EndIf&) {}
   void check(const Barrier&) {}
   void check(const Custom&) {}

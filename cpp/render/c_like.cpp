@@ -355,6 +355,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::If: return open("if (" + lane(i.args[0], 0) + ')');
     case InstrKind::EndRange:
     case InstrKind::EndIf: return close();
+    case InstrKind::Break: return line("if (" + lane(i.args[0], 0) + ") break;");
     case InstrKind::Barrier: return line(dialect_.barrier);
     case InstrKind::Load: return load(id);
     case InstrKind::Store: return store(i);

@@ -40,6 +40,12 @@ class KernelRenderer {
   std::string render();
 
  private:
+  // A block from which control leaves a scope, and the values of the scope's accs there.
+  struct Exit {
+    std::string block;
+    std::vector<std::string> values;
+  };
+
   // An open Range, Unroll or If. Its body's text is put behind the header once the values that the
   // header's phis take from it are known.
   struct Scope {
@@ -50,6 +56,7 @@ class KernelRenderer {
     bool guarded = false;  // the bound may be 0 or less
     std::vector<uint32_t> accs;
     std::vector<std::string> entry_values;  // of the accs
+    std::vector<Exit> breaks;
   };
 
   void find_displacements();
@@ -66,7 +73,9 @@ class KernelRenderer {
   void close_loop();
   void open_if(uint32_t id);
   void close_if();
-  void join_accs(const Scope& scope, const std::string& suffix, const std::string& last);
+  void break_if(uint32_t id);
+  std::vector<std::string> now(const Scope& scope) const;
+  void join_accs(const Scope& scope, const std::string& suffix, const std::vector<Exit>& exits);
   void phi(const std::string& name, const std::string& type, const std::string& a,
            const std::string& block_a, const std::string& b, const std::string& block_b) {
     w_.line(name, " = phi ", type, " [ ", a, ", %", block_a, " ], [ ", b, ", %", block_b, " ]");
@@ -246,6 +255,7 @@ Value KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Range:
     case InstrKind::Unroll: return open_loop(id);
     case InstrKind::EndRange: close_loop(); return {};
+    case InstrKind::Break: break_if(id); return {};
     case InstrKind::If: open_if(id); return {};
     case InstrKind::EndIf: close_if(); return {};
     case InstrKind::Assign: values_[i.args[0].id] = args[1]; return {};
@@ -378,17 +388,40 @@ void KernelRenderer::close_loop() {
                                    " %next", n, ", ", scope.bound);
   w_.line("br i1 ", more, ", label %loop", n, ", label %end", n);
   w_.label("end" + n);
-  if (!scope.guarded) return;
-  join_accs(scope, ".end" + n, latch);
+  std::vector<Exit> exits = scope.breaks;
+  exits.push_back({latch, now(scope)});
+  if (scope.guarded) exits.push_back({scope.predecessor, scope.entry_values});
+  join_accs(scope, ".end" + n, exits);
 }
 
-// Behind a scope whose body may not have run, and if it has, came from block `last`.
+void KernelRenderer::break_if(uint32_t id) {
+  RUNE_CHECK(!scopes_.empty(), "llvm_ir: Break without Range in ", kernel_.name);
+  Scope& loop = scopes_.back();
+  loop.breaks.push_back({w_.block(), now(loop)});
+  const std::string n = std::to_string(id);
+  w_.line("br i1 ", value(kernel_.body[id].args[0]).text, ", label %end", loop.id, ", label %go",
+          n);
+  w_.label("go" + n);
+}
+
+// The present values of what the scope assigns.
+std::vector<std::string> KernelRenderer::now(const Scope& scope) const {
+  std::vector<std::string> values;
+  for (const uint32_t acc : scope.accs) values.push_back(values_[acc].text);
+  return values;
+}
+
+// Behind a scope, to which control comes from several places.
 void KernelRenderer::join_accs(const Scope& scope, const std::string& suffix,
-                               const std::string& last) {
+                               const std::vector<Exit>& exits) {
+  if (exits.size() == 1) return;
   for (size_t k = 0; k < scope.accs.size(); ++k) {
     const uint32_t acc = scope.accs[k];
     const std::string name = "%a" + std::to_string(acc) + suffix;
-    phi(name, acc_type(acc), scope.entry_values[k], scope.predecessor, values_[acc].text, last);
+    std::string incoming;
+    for (const Exit& exit : exits)
+      incoming += concat(incoming.empty() ? " [ " : ", [ ", exit.values[k], ", %", exit.block, " ]");
+    w_.line(name, " = phi ", acc_type(acc), incoming);
     values_[acc].text = name;
   }
 }
@@ -408,7 +441,7 @@ void KernelRenderer::close_if() {
   const std::string n = std::to_string(scope.id), last = w_.block();
   w_.line("br label %endif", n);
   w_.label("endif" + n);
-  join_accs(scope, ".endif" + n, last);
+  join_accs(scope, ".endif" + n, {{last, now(scope)}, {scope.predecessor, scope.entry_values}});
 }
 
 }  // namespace

@@ -180,9 +180,10 @@ class GraphBuilder:
         step: typing.SupportsInt | typing.SupportsIndex,
         values: collections.abc.Sequence,
         initial: collections.abc.Sequence,
+        goes_on: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> list[typing.Any]:
         """
-        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. Raises ValueError if a shape changes, TypeError for a dtype.
+        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError if a shape changes, TypeError for a dtype.
         """
     def expand_dims(
         self,
@@ -224,6 +225,10 @@ class GraphBuilder:
     def inputs_behind(self, value: typing.Any) -> list[int] | None:
         """
         The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
+        """
+    def largest_operation(self, counter: typing.Any) -> bool:
+        """
+        How many operations the largest node takes that has been made since the loop began.
         """
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> typing.Any: ...

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rune_jit.capture.loops.jumps import Jumps
 from rune_jit.capture.loops.liveness import live_names
 from rune_jit.capture.loops.syntax import Loop, loop_refusal, make_loop, without_returns
 
@@ -20,9 +21,14 @@ def function(source: str) -> ast.FunctionDef:
 
 def loops(source: str) -> list[Loop]:
     """The loops of a function, in the order of their lines."""
-    live = live_names(function(source)).loops
+    definition, jumps = function(source), Jumps()
+    definition.body = jumps.of_function(definition.body)
+    live = live_names(definition).loops
     found = sorted(live, key=lambda loop: loop.lineno)
-    return [make_loop(i, "", loop, live[loop], None) for i, loop in enumerate(found)]
+    return [
+        make_loop(i, "", loop, live[loop], jumps.steps.get(loop, {}), None)
+        for i, loop in enumerate(found)
+    ]
 
 
 def test_names_that_are_carried_and_read_afterwards() -> None:

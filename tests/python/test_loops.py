@@ -3,46 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_same
+from loop_checks import ROLLED, both, refused, rolled
 from loop_programs import PROGRAMS
 
 import rune_jit
 from rune_jit.capture.loops.source import with_loops
-
-_ROLLED = "is a loop of the program"
-
-
-def both(function: Callable[..., Any], *args: Any, ulps: float = 0) -> list[str]:
-    """Compares a function's results, and what it writes to its arguments, with NumPy's; how its
-    loops run, by explain()."""
-    wanted, found = ([np.copy(x) if isinstance(x, np.ndarray) else x for x in args] for _ in "ab")
-    jitted = rune_jit.jit(function)
-    with np.errstate(all="ignore"):
-        expected = function(*wanted)
-        for _ in range(2):
-            again = [np.copy(x) if isinstance(x, np.ndarray) else x for x in args]
-            actual = jitted(*again)
-            assert_same(actual, expected, ulps=ulps, scaled=True)
-            assert_same(again, wanted, ulps=ulps, scaled=True)
-    del found
-    return [line.strip() for line in jitted.explain().splitlines()[1:]]
-
-
-def rolled(function: Callable[..., Any], *args: Any, ulps: float = 0) -> None:
-    """The same, and all loops are loops of the program."""
-    lines = both(function, *args, ulps=ulps)
-    assert lines and all(line.endswith(_ROLLED) for line in lines), lines
-
-
-def refused(reason: str, function: Callable[..., Any], *args: Any) -> None:
-    """The same, and a loop runs all iterations, for this reason."""
-    lines = both(function, *args)
-    assert any(reason in line for line in lines), lines
 
 
 @pytest.mark.parametrize("n", (0, 1, 2, 3, 4, 5, 8, 13))
@@ -123,7 +92,7 @@ def test_an_array_from_outside_is_written() -> None:
     for count in (1, 2, 3):
         np.testing.assert_array_equal(jitted(x(8)), count * 2 * x(8))
         np.testing.assert_array_equal(held, count * x(8))
-    assert _ROLLED in jitted.explain()
+    assert ROLLED in jitted.explain()
 
 
 def test_names_that_exchange_arrays() -> None:
@@ -585,9 +554,9 @@ def test_break_and_else_and_return() -> None:
                 return x
         return -x
 
-    both(breaks, x(), 4)
-    both(breaks, x(), 40)
-    refused("it has a return", returns, x())
+    rolled(breaks, x(), 4)
+    rolled(breaks, x(), 40)
+    rolled(returns, x())
 
 
 # Source.
@@ -620,7 +589,7 @@ def test_methods_decorators_and_defaults_keep_their_meaning() -> None:
     jitted = rune_jit.jit(Model().run)
     np.testing.assert_array_equal(jitted(x()), Model().run(x()))
     np.testing.assert_array_equal(jitted(x(), steps=9), Model().run(x(), steps=9))
-    assert _ROLLED in jitted.explain()
+    assert ROLLED in jitted.explain()
 
 
 def test_lines_of_errors_are_the_sources() -> None:

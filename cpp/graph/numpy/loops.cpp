@@ -1,5 +1,6 @@
 #include "graph/numpy/loops.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rune::graph::numpy {
@@ -39,6 +40,22 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
   return result;
 }
 
+double largest_operation(const TracedGraph& t, const Dim& counter) {
+  const Graph& graph = t.graph();
+  double largest = 0;
+  for (uint32_t id = declaration(t, counter).id; id < graph.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    const auto* contract = node.as<Contract>();
+    if (!contract && !node.as<Unary>() && !node.as<Binop>() && !node.as<Ternary>()) continue;
+    double count = static_cast<double>(max_elements(node.shape()));
+    if (contract)
+      for (const auto& pair : contract->contract)
+        count *= static_cast<double>(graph[node.inputs[0]].shape()[pair.first].bound());
+    largest = std::max(largest, count);
+  }
+  return largest;
+}
+
 void give_up_loop(TracedGraph& t) {
   CheckScope scope = close(t.open_loops);
   t.checks.resize(scope.num_checks);
@@ -60,7 +77,8 @@ void end_condition(TracedGraph& t, const Operand& holds) {
 }
 
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
-                  int64_t step, const Operands& values, const Operands& initial) {
+                  int64_t step, const Operands& values, const Operands& initial,
+                  std::optional<int64_t> goes_on) {
   CheckScope scope = close(t.open_loops);
   t.checked = std::move(scope.checked);
   std::vector<Value> carried, before;
@@ -74,10 +92,15 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
     carried.push_back(t.alu(AluOp::Where, {found, so_far, t.checks[i].value}));
     before.push_back(none);
   }
+  // A loop that a condition ends, ends where a check has found something.
+  if (goes_on)
+    for (size_t i = values.size(); i < carried.size(); ++i)
+      carried[*goes_on] =
+          t.alu(AluOp::And, {carried[*goes_on], t.alu(AluOp::Cmpeq, {carried[i], none})});
   std::vector<Value> operands{declaration(t, counter)};
   operands.insert(operands.end(), carried.begin(), carried.end());
   operands.insert(operands.end(), before.begin(), before.end());
-  const Value end = t.add(End_Loop{start, stop, step}, operands);
+  const Value end = t.add(End_Loop{start, stop, step, goes_on}, operands);
   const auto result = [&](size_t k) {
     return t.add(Loop_Result{static_cast<int64_t>(k)}, {end, carried[k]});
   };

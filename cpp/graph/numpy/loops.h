@@ -11,6 +11,8 @@ Dim begin_loop(TracedGraph& t, int64_t low, int64_t high);
 // What the loop carries as number `index`, at the start of an iteration. `value` is what it is
 // before the first iteration; a Python scalar stays one.
 Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& value);
+// How many operations the largest node takes that has been made since the loop began.
+double largest_operation(const TracedGraph& t, const Dim& counter);
 // Ends the innermost loop without a result: nobody uses its values.
 void give_up_loop(TracedGraph& t);
 // What is traced until the condition ends is used only where it holds: so are checks of indices.
@@ -18,8 +20,10 @@ void begin_condition(TracedGraph& t);
 void end_condition(TracedGraph& t, const Operand& holds);
 // Ends the innermost loop. `values` and `initial` are what it carries at the end of an iteration
 // and before the first one; the results what they are after the last one. Throws UserError(Value)
-// if the shape of a value changes, UserError(Type) for its dtype.
+// if the shape of a value changes, UserError(Type) for its dtype. If `goes_on` is given, value
+// number `goes_on` is a 0-d bool, and an iteration runs only if it is true; else the loop ends.
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
-                  int64_t step, const Operands& values, const Operands& initial);
+                  int64_t step, const Operands& values, const Operands& initial,
+                  std::optional<int64_t> goes_on);
 
 }  // namespace rune::graph::numpy

@@ -83,6 +83,8 @@ class Former {
 
   void run_loop(Value end) {
     const LoopTree::Loop& loop = tree_.ended_by(end);
+    RUNE_CHECK(!graph_[end].as<End_Loop>()->goes_on,
+               "a loop that a condition ends is in what is expanded");
     if (counters_.empty() && expanded_nodes(loop) > kMostNodes)
       user_error(ErrorKind::Unsupported, "loop: cannot expand to ", expanded_nodes(loop),
                  " operations (at most ", kMostNodes, ")",
@@ -109,12 +111,20 @@ class Former {
   bool stays_loop(Value end) const {
     if (!counters_.empty()) return false;
     const LoopTree::Loop& loop = tree_.ended_by(end);
-    bool has_inner = false;
+    bool has_inner = false, has_condition = false;
+    const Node* other = nullptr;
     for (const uint32_t id : nodes_of(loop)) {
       const Node& node = graph_.nodes[id];
       has_inner |= node.as<End_Loop>() && Value{id} != end;
-      if (!can_be_nested(node)) return false;
+      has_condition |= node.as<End_Loop>() && node.as<End_Loop>()->goes_on;
+      if (!can_be_nested(node)) other = &node;
     }
+    if (other && has_condition)
+      user_error(ErrorKind::Unsupported, "loop: cannot contain ", name_of(other->kind()),
+                 " (a condition ends the loop, which is one kernel)",
+                 other->location.empty() ? "" : ", at " + other->location);
+    if (other) return false;
+    if (has_condition) return true;
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
     const double nodes = expanded_nodes(loop);

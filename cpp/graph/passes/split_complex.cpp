@@ -77,7 +77,11 @@ class Splitter {
     if (node.as<Loop_Result>())
       return b_.add(Loop_Result{number_of_result(node)},
                     {whole_[node.inputs[0].id], whole_[node.inputs[1].id]});
-    if (node.as<End_Loop>()) return b_.add(node.payload, of_parts(node.inputs));
+    if (const auto* end = node.as<End_Loop>()) {
+      End_Loop numbered = *end;
+      if (end->goes_on) numbered.goes_on = carries_.at(node.inputs[0])[*end->goes_on];
+      return b_.add(numbered, of_parts(node.inputs));
+    }
     bool has_complex = false;
     for (const Value v : node.inputs) has_complex |= is_split(v);
     if (!has_complex) {

@@ -1,5 +1,6 @@
 #include "lower/passes/eliminate_dead_instructions.h"
 
+#include <map>
 #include <vector>
 
 namespace rune::lower {
@@ -33,9 +34,11 @@ class Marker {
         kernel_(kernel),
         around_(scopes_around(kernel)),
         assigns_(kernel.body.size()) {
-    for (size_t i = 0; i < kernel.body.size(); ++i)
+    for (size_t i = 0; i < kernel.body.size(); ++i) {
       if (kernel.body[i].kind() == InstrKind::Assign)
         assigns_[kernel.body[i].args[0].id].push_back(i);
+      if (kernel.body[i].kind() == InstrKind::Break) breaks_[around_[i]].push_back(i);
+    }
   }
 
   void run() {
@@ -47,6 +50,8 @@ class Marker {
       for (const Var arg : kernel_.body[i].args) mark(arg.id);
       // A live accumulator needs what is assigned to it.
       for (const size_t assign : assigns_[i]) mark(assign);
+      if (const auto ends = breaks_.find(static_cast<int64_t>(i)); ends != breaks_.end())
+        for (const size_t end : ends->second) mark(end);
     }
     for (size_t i = 0; i < kernel_.body.size(); ++i)
       if (closes_scope(kernel_.body[i].kind())) live[i] = live[around_[i]];
@@ -65,6 +70,7 @@ class Marker {
   const Kernel& kernel_;
   const std::vector<int64_t> around_;
   std::vector<std::vector<size_t>> assigns_;  // by accumulator
+  std::map<int64_t, std::vector<size_t>> breaks_;  // by Range
   std::vector<size_t> pending_;
 };
 

@@ -171,7 +171,8 @@ class Partitioner {
     for (size_t i = begin + 1; i < kernel_.body.size(); ++i) {
       const InstrKind kind = kernel_.body[i].kind();
       if (kind == InstrKind::EndRange) return i;
-      if (kind == InstrKind::Range || kind == InstrKind::Unroll || is_collective(kernel_.body[i]))
+      if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::Break ||
+          is_collective(kernel_.body[i]))
         return 0;
     }
     return 0;

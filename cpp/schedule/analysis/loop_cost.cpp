@@ -38,6 +38,9 @@ double flops_of_element(const Graph& nest, const Node& node) {
   return count;
 }
 
+// A guess of how many iterations run before a condition ends a loop.
+constexpr double kIterationsToCondition = 100;
+
 struct Work {
   double flops = 0, ns = 0;
 };
@@ -66,7 +69,8 @@ Work work_of(const Graph& nest, const Capabilities& caps, const LoopTree& tree,
   }
   const auto& range = *nest[loop.end].as<graph::End_Loop>();
   const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
-  const double trips = std::max(0.0, mean(span) / static_cast<double>(std::abs(range.step)));
+  double trips = std::max(0.0, mean(span) / static_cast<double>(std::abs(range.step)));
+  if (range.goes_on) trips = std::min(trips, kIterationsToCondition);
   return {work.flops * trips, work.ns * trips};
 }
 

@@ -231,8 +231,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     def explain(self) -> str:
         """How calls run, one line a known signature: as a program, in segments or on NumPy, and
-        why; and one line for each `for` loop that a trace has met: whether it is a loop of the
-        program, or would be, or why not. (`lower(...).explain()` says what a program does.)
+        why; and one line for each loop that a trace has met: whether it is a loop of the program,
+        or would be, or why not. (`lower(...).explain()` says what a program does.)
 
         >>> import numpy as np, rune_jit
         >>> f = rune_jit.jit(lambda x: x if x.sum() > 0 else -x)

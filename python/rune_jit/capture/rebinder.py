@@ -15,8 +15,8 @@ from rune_jit import _core
 from rune_jit.capture.foreign import OnHost, public_name
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
-from rune_jit.capture.loops.rolling import begin
-from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, with_loops
+from rune_jit.capture.loops.rolling import begin, begin_while
+from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
@@ -33,7 +33,13 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 # What the calls around loops and branches call.
-_CALLED_BY_LOOPS = {ENTRY: begin, BRANCH_ENTRY: branch, **CONDITIONS, **EXTREMES}
+_CALLED_BY_LOOPS = {
+    ENTRY: begin,
+    WHILE_ENTRY: begin_while,
+    BRANCH_ENTRY: branch,
+    **CONDITIONS,
+    **EXTREMES,
+}
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 

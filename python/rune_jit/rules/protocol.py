@@ -106,12 +106,20 @@ def _check_python_arithmetic(loops: Loops, ufunc: str, operands: tuple[Any, ...]
         if type(x) not in (bool, int, float, complex) and not is_number(x, *SAMPLES):
             return
     divisor = operands[1]
+    traced = [x for x in operands if type(x) in (Tracer, Size)]
+    if all(type(x) is Tracer and _is_invariant(x) for x in traced):
+        return  # it is the same in all iterations, and computed before them
     if type(divisor) is Tracer and ufunc != "power":
         if divisor._storage.leaf is not None or divisor._storage.is_nonzero:
             return
         loops.fail("it divides by a Python number that may be 0")
     if ufunc == "power":
         loops.fail("it computes a power of Python numbers")
+
+
+def _is_invariant(x: Tracer) -> bool:
+    """Whether a number depends on arguments alone."""
+    return x._trace.builder.inputs_behind(x._value_in(x._trace)) is not None
 
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:

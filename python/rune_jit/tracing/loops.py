@@ -99,6 +99,7 @@ class Body:
         self.oldest = Storage.serials  # storages that were made later are the body's own
         self._began = Storage.serials  # when the body was traced before
         self.given: list[Storage] = []  # of names that the body carries, at its start
+        self.decides = False  # whether it has an `if` whose condition is not known
         self._written: dict[int, _Saved] = {}
 
     def is_older(self, storage: Storage) -> bool:
@@ -156,6 +157,10 @@ class Loops:
         self.rolled = 0  # loops that have become loops of the program
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
+        # By id: what a storage may be the same memory as, where that depends on data, and the
+        # loops or branches that made it.
+        self._sharing: dict[int, list[Storage]] = {}
+        self._may_share: dict[int, Storage] = {}
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size. Those of a counter may depend on the counters
@@ -174,6 +179,29 @@ class Loops:
                 bound = body.bounds[times < 0]
                 size = size + (bound - body.counter) * times
         return max(least, size if type(size) is int else size.low)
+
+    def share(self, made: Storage, *others: Storage) -> None:
+        """Notes that a storage may be the same memory as others, which depends on data: none of
+        them may be written to any more."""
+        group = {id(x): x for x in (made, *others)}
+        for storage in list(group.values()):
+            group |= {id(x): x for x in self.sharing(storage)}
+        for storage in group.values():
+            self._sharing[id(storage)] = [x for x in group.values() if x is not storage]
+        self._may_share |= group
+
+    @property
+    def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage]]:
+        """What `share` has noted."""
+        return dict(self._sharing), dict(self._may_share)
+
+    @shared.setter
+    def shared(self, noted: tuple[dict[int, list[Storage]], dict[int, Storage]]) -> None:
+        self._sharing, self._may_share = dict(noted[0]), dict(noted[1])
+
+    def sharing(self, storage: Storage) -> list[Storage]:
+        """What the storage may be the same memory as."""
+        return self._sharing.get(id(storage), [])
 
     @contextmanager
     def where(self, builder: Any, condition: Any) -> Iterator[None]:
@@ -194,6 +222,7 @@ class Loops:
         self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
     ) -> Any:
         """Called before `part` is written to a view of a storage. Returns what is to be written."""
+        self._check_write(storage)
         for body in self.open:
             body.before_write(storage)
         conditions = self._is_conditional(storage)
@@ -210,6 +239,7 @@ class Loops:
     def before_known_write(self, trace: Trace, storage: Storage) -> None:
         """Called before NumPy writes to an array that is known: if a body does that to an older
         array, it is a value from now on."""
+        self._check_write(storage)
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             for body in self.open:
                 body.before_write(storage)
@@ -235,6 +265,14 @@ class Loops:
             self.plans.refuse(loop, f"{name} a Python integer of unknown size")
             raise LoopRefused
         self.integers.clear()
+
+    def _check_write(self, storage: Storage) -> None:
+        if id(storage) in self._may_share:
+            why = "an array is written to that may be the same as another one"
+            if self.within:
+                self.fail(why)
+            self.plans.refuse_all(why)
+            raise LoopRefused
 
     def fail(self, why: str) -> None:
         """Refuses the innermost loop that is being traced. Raises LoopRefused."""

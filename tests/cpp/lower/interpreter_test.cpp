@@ -233,6 +233,25 @@ TEST(Interpreter, SimdShuffleWithinItsGroups) {
   EXPECT_THROW(shuffled(2, false), UserError);  // lane -1
 }
 
+TEST(Interpreter, ABreakLeavesItsLoop) {
+  // Sums 0 + 1 + ... in each of three outer iterations, and leaves the inner loop at the bound.
+  Builder b;
+  const Var out = b.define_global(DType::Int64, 0, 4, true);
+  const Var zero = b.constant(i64(0)), two = b.constant(i64(2)), three = b.constant(i64(3));
+  const Var sum = b.acc(zero);
+  const Var i = b.range(three);
+  const Var k = b.range(b.constant(i64(1000)));
+  b.break_if(b.alu(AluOp::Cmplt, {b.alu(AluOp::Add, {i, two}), k}));
+  b.assign(sum, b.alu(AluOp::Add, {sum, k}));
+  b.end_range();
+  b.store(out, i, sum);
+  b.end_range();
+  b.store(out, three, sum);
+  Array x(DType::Int64, 4);
+  run(b.take(), {&x});
+  EXPECT_EQ(x.values(), (std::vector<double>{3, 9, 19, 19}));
+}
+
 TEST(Interpreter, CustomIsUnsupported) {
   Builder b;
   b.custom({"magic", "magic($0)"}, {b.constant(i64(1))}, {DType::Int64});

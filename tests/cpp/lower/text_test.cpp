@@ -31,6 +31,7 @@ Kernel every_kind() {
   b.assign(acc, b.alu(AluOp::Mulacc, {x, x, acc}));
   b.end_if();
   b.end_range();
+  b.break_if(b.alu(AluOp::Cmpeq, {i, zero}));
   b.end_range();
   b.barrier();
   const Var bits = b.bitcast(b.shuffle(acc, {0}), DType::Uint32);

@@ -65,6 +65,19 @@ TEST(Verify, Nesting) {
   EXPECT_EQ(crossed.size(), 2u) << testing::PrintToString(crossed);
 }
 
+TEST(Verify, Breaks) {
+  expect_after_prefix("break %3", "break %3", "does not stand in a Range");
+  expect_after_prefix("%4 = range %1 : i64\nif %3\nbreak %3\nendif\nendrange", "break %3",
+                      "does not stand in a Range");
+  expect_after_prefix("%4 = range %1 : i64\nbreak %4\nendrange", "break %4",
+                      "the condition is i64, not bool");
+  // Threads that leave a loop do not reach what the others do together.
+  expect_one(
+      "%0 = special Local_thread_idx bound=4 : i64\n%1 = const i64(3) : i64\n"
+      "%2 = range %1 : i64\nbarrier\n%4 = alu cmpeq %0 %2 : bool\nbreak %4\nendrange",
+      "barrier", "depends on the thread");
+}
+
 TEST(Verify, NumberOfOperands) {
   expect_after_prefix("%4 = alu add %1 : i64", "%4 = alu add", "has 1 operands, not 2");
   expect_after_prefix("%4 = load %0 : f32", "%4 = load", "has 1 operands, not 2 to 3");

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Integer
@@ -15,6 +16,17 @@ from rune_jit.tracing.sizes import Size, same_shape, same_size
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
+
+# An operation on so many elements is better shared by all cores: a loop that a condition ends is
+# one kernel, on one core.
+_LARGE = 2**22
+
+
+class _Unset:
+    """What `.result` stands for where nothing has been returned."""
+
+
+UNSET = _Unset()
 
 
 class GivenUp(Exception):
@@ -28,10 +40,15 @@ class Unstable(Exception):
 class Attempt:
     """One loop whose body is traced, again and again, until it is known what it carries."""
 
-    def __init__(self, trace: Trace, loop: Loop, numbers: Range, before: dict[str, Any]) -> None:
+    def __init__(
+        self, trace: Trace, loop: Loop, numbers: Range, before: dict[str, Any], first: Any = True
+    ) -> None:
+        """`first` says whether the first iteration runs: True, or a traced bool."""
         assert trace.loops is not None
         self._trace, self._loops, self._loop = trace, trace.loops, loop
-        self._range, self._before = numbers, before
+        self._range, self._before, self._first = numbers, before, first
+        self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
+        self._goes_on: Any = None  # whether another one follows, if that is a traced bool
         missing = [name for name in loop.carried if name not in before]
         if missing:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
@@ -56,6 +73,7 @@ class Attempt:
         self._body = Body(self._loop.number, self.counter, self._range.symbolic_bounds)
         self._body.oldest = self._serial
         self._limits = _counts(trace)
+        self._shared = self._loops.shared
         self._initial: list[Any] = []
         self._given: dict[str, Any] = {}  # what the names stand for at the start
         self._numbers: dict[str, int] = {}  # of what is carried, by name
@@ -63,10 +81,9 @@ class Attempt:
         for name in self._loop.carried:
             value = self._before[name]
             if name in self._loop.steps and type(value) in (int, Size):
-                before = self._range.iterations_before(self.counter)
-                if before is not None and self._range.count is not None:
-                    self._given[name] = value + before * self._loop.steps[name]
-                    self._counted[name] = value + self._range.count * self._loop.steps[name]
+                now = self._counts(value, self._loop.steps[name])
+                if now is not None:
+                    self._given[name], self._counted[name] = now
                     continue
             if not is_array(value) and kind_of(trace, value) is not None:
                 self._given[name] = self._carry(name, trace.operand(value), value, True)
@@ -89,6 +106,18 @@ class Attempt:
         self._loops.within.append(self._loop.number)
         return tuple(self._given[name] for name in self._loop.carried)
 
+    def _counts(self, value: Any, step: int) -> tuple[Any, Any] | None:
+        """What a number is at the start of an iteration and after the loop, if each iteration adds
+        `step` to it; None if these are no Sizes."""
+        numbers = self._range
+        if numbers.is_unlimited or numbers.count is None:
+            return None
+        after = value + numbers.count * step
+        if numbers.step == step and same_size(numbers.start, value):
+            return self.counter, after
+        before = numbers.iterations_before(self.counter)
+        return None if before is None else (value + before * step, after)
+
     def _carry(self, name: str, value: Any, like: Any, scalar: bool) -> Tracer:
         index = self._numbers[name] = len(self._initial)
         self._initial.append(value)
@@ -108,8 +137,16 @@ class Attempt:
             if after != before:
                 self._loops.fail(f"it has {what}")
 
-    def compare(self, after: Any) -> bool:
-        """Whether what is carried is all that the body changes. Raises GivenUp, Unstable."""
+    def compare(self, after: Any, goes_on: Any) -> bool:
+        """Whether what is carried is all that the body changes. `goes_on`: a traced bool, whether
+        another iteration follows if the range has one; None if that is certain. Raises GivenUp,
+        Unstable."""
+        self._goes_on = goes_on
+        after = self._parts(after)
+        if goes_on is not None:
+            largest = self._trace.builder.largest_operation(self.counter)
+            if largest > _LARGE:
+                raise GivenUp(f"an iteration is large ({largest:.0f} operations at once)")
         is_complete = True
         for storage in self._body.written:
             if not any(storage is known for known in self._storages):
@@ -119,7 +156,8 @@ class Attempt:
         for name in self._loop.carried:
             given, new = self._given[name], after[name]
             if name in self._counted:
-                if not same_size(new, given + self._loop.steps[name]):
+                # (A traced number is the same one unless the loop ends.)
+                if type(new) is not Tracer and not same_size(new, given + self._loop.steps[name]):
                     raise GivenUp(f"{name} does not count the iterations")
                 continue
             if is_array(self._before[name]):
@@ -127,8 +165,13 @@ class Attempt:
             else:
                 self._compare_number(name, new)
         self._check_exchanges(after)
-        for name in self._loop.results:
-            if name not in self._loop.carried and name != self._loop.target:
+        finals = {}
+        for name in self._results:
+            if name in self._by_value and is_array(after[name]):
+                self._check_new(name, after[name], finals)
+        for name in self._results:
+            is_last = name == self._loop.target and goes_on is None
+            if name not in self._loop.carried and not is_last:
                 self._check_result(name, after, finals)
         if not self._storages and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
@@ -165,8 +208,6 @@ class Attempt:
         if self._body.has_written(before._storage):
             raise Unstable(f"{name} is a view of an array that is written to")
         self._check_new(name, new, finals)
-        if not self._range.has_some:
-            raise GivenUp(f"{name} is another array afterwards, unless there is no iteration")
         return True
 
     def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
@@ -174,9 +215,10 @@ class Attempt:
         storage = new._storage
         if self._body.is_older(storage):
             raise Unstable(f"{name} is a view of an array from outside")
-        other = finals.setdefault(id(storage), name)
-        if other != name:
-            raise Unstable(f"{name} and {other} share memory")
+        for one in (storage, *self._loops.sharing(storage)):
+            other = finals.setdefault(id(one), name)
+            if other != name:
+                raise Unstable(f"{name} and {other} share memory")
 
     def _check_exchanges(self, after: Any) -> None:
         """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
@@ -188,7 +230,12 @@ class Attempt:
             giver, depth = givers.get(id(after[name]._storage)), 0
             while giver is not None:
                 depth += 1
-                if depth > len(givers) or not self._range.has_more_than(depth):
+                if (
+                    self._goes_on is not None
+                    or not self._runs
+                    or depth > len(givers)
+                    or not self._range.has_more_than(depth)
+                ):
                     raise GivenUp(f"{name} and {giver} exchange arrays")
                 giver = givers.get(id(after[giver]._storage))
 
@@ -198,21 +245,47 @@ class Attempt:
             raise GivenUp(f"{name} has no value after an iteration")
         new = after[name]
         kind = kind_of(trace, new)
-        if not self._range.has_some:
-            if name not in self._before or kind_of(trace, self._before[name]) != kind:
-                raise GivenUp(f"{name} is read after the loop, which may not run")
-            if is_array(new):
-                raise GivenUp(f"{name} is another array afterwards, unless there is no iteration")
+        if is_result(name) and (new is UNSET or kind is not None):
+            return  # it is read only if an iteration has set it
+        if not self._runs and (
+            name not in self._before or kind_of(trace, self._before[name]) != kind
+        ):
+            raise GivenUp(f"{name} is read after the loop, which may not run")
         if is_array(new):
             if any(type(n) is Size for n in new.shape):
                 raise GivenUp(f"{name} is read after the loop, and its shape changes")
             self._check_new(name, new, finals)
         elif kind is None and not isinstance(new, (str, type(None), np.dtype)):
             raise GivenUp(f"{name} is read after the loop, and is a {type(new).__name__}")
-        elif kind is None and not self._range.has_some and new is not self._before.get(name):
+        elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{name} is read after the loop, which may not run")
 
+    def _parts(self, after: Any) -> dict[str, Any]:
+        """What names stand for after an iteration, and what the tuples hold that are read after the
+        loop."""
+        self._results: list[str] = []
+        self._tuples: dict[str, list[str]] = {}
+        found = dict(after)
+        open_ = list(self._loop.results)
+        while open_:
+            name = open_.pop()
+            value = found.get(name)
+            if type(value) is tuple and name not in self._loop.carried:
+                self._tuples[name] = [f"{name}[{k}]" for k in range(len(value))]
+                found |= zip(self._tuples[name], value, strict=True)
+                open_ += self._tuples[name]
+            else:
+                self._results.append(name)
+        return found
+
+    def _whole(self, name: str, values: dict[str, Any]) -> Any:
+        if name in self._tuples:
+            return tuple(self._whole(part, values) for part in self._tuples[name])
+        return values[name]
+
     def _is_traced(self, after: Any) -> bool:
+        if self._goes_on is not None or self._body.decides:
+            return True
         names = {*self._loop.carried, *self._loop.results} - {self._loop.target, *self._counted}
         if not names:
             return False
@@ -232,6 +305,7 @@ class Attempt:
     def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
         """Ends the loop: what the names carried, and those that are read after it, stand for."""
         trace, builder = self._trace, self._trace.builder
+        after = self._parts(after)
         finals: list[Any] = [None] * self._first_storage
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
@@ -239,22 +313,28 @@ class Attempt:
         initial = list(self._initial)
         others: dict[str, int] = {}  # numbers of names that are not read in the loop
         constants: dict[str, Any] = {}
-        for name in self._loop.results:
-            if name == self._loop.target:
+        for name in self._results:
+            if name == self._loop.target and self._goes_on is None:
                 constants[name] = self._last()
-            elif name in self._counted:
+            elif name in self._counted and self._goes_on is None:
                 constants[name] = self._counted[name]
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._loop.carried and is_array(after[name])
-                if kind is None or in_place:
+                is_same = is_array(after[name]) and self._is_from_outside(after[name])
+                if kind is None or in_place or (is_result(name) and is_same):
                     constants[name] = after[name]
                     continue
                 others[name] = len(initial)
                 finals.append(trace.operand(after[name]))
                 initial.append(self._stand_in(name, finals[-1], after[name]))
+        goes_on = None
+        if self._goes_on is not None or self._first is not True:
+            goes_on = len(initial)
+            finals.append(True if self._goes_on is None else trace.operand(self._goes_on))
+            initial.append(trace.operand(self._first))
         r = self._range
-        results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial)
+        results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._loops.open.pop()
         for name in self._numbers:
             if kind_of(trace, self._given[name]) == ("Python's", "int"):
@@ -271,20 +351,31 @@ class Attempt:
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
+                is_as_before = not self._runs or self._goes_on is not None
+                if is_as_before and name in self._loop.results and is_array(self._before.get(name)):
+                    self._loops.share(made._storage, self._before[name]._storage)
+                if is_result(name) and self._body.is_older(after[name]._storage):
+                    self._loops.share(made._storage, after[name]._storage)
+            elif is_flag(name):
+                made._storage.flag_of = self._loop.number
         for name in self._loop.carried:
             values.setdefault(name, self._counted.get(name, after[name]))
-        return values, tuple(values[name] for name in self._loop.results)
+        return values, tuple(self._whole(name, values) for name in self._loop.results)
+
+    def _is_from_outside(self, array: Tracer) -> bool:
+        """Whether the body has not made the array, nor a view of it."""
+        return any(array is value for value in self._before.values())
 
     def _last(self) -> Any:
         last = self._range.last
-        if last is None or not self._range.has_some:
+        if last is None or not self._runs:
             self._loops.fail(f"{self._loop.target} is read after the loop, which may not run")
         return last
 
     def _stand_in(self, name: str, value: Any, like: Any) -> Any:
         """What a name that only an iteration assigns is before the first one: any value of its
         type, unless there may be no iteration."""
-        if not self._range.has_some:
+        if not self._runs and not is_result(name):
             return self._trace.operand(self._before[name])
         if type(value) in (bool, int, float, complex):
             return type(value)()
@@ -299,6 +390,7 @@ class Attempt:
         del self._loops.integers[self._integers_before :]
         self._body.restore()
         self._body.forget_own(self._loops.hints)
+        self._loops.shared = self._shared
         self._trace.builder.give_up_loop()
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.bodies import is_array, is_view, kind_of
+from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of
 from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.jumps import RESULT
+from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.tracing.context import current_trace
@@ -27,14 +29,21 @@ from rune_jit.tracing.tracer import Tracer
 
 def branch(number: int, test: Any) -> Any:
     """The sides of an `if` that run: its number, and its condition."""
-    trace, loops = current_trace(), _loops()
+    trace, loops, of = current_trace(), _loops(), BRANCHES[number]
+    if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
+        return _Both(trace, trace.loops, of, test, sys._getframe(1))
     if trace is not None and loops is not None and _is_unknown(test):
-        return _Both(trace, loops, BRANCHES[number], test, sys._getframe(1))
+        return _Both(trace, loops, of, test, sys._getframe(1))
     return _YES if test else _NO
 
 
+def is_traced(x: Any) -> bool:
+    """Whether x is a number that is known only when the program runs."""
+    return type(x) is Tracer and x._storage.array is None and x.ndim == 0
+
+
 def _is_unknown(x: Any) -> bool:
-    return type(x) is Tracer and x._storage.array is None and x.ndim == 0 and _loops() is not None
+    return is_traced(x) and _loops() is not None
 
 
 def _loops() -> Loops | None:
@@ -45,31 +54,34 @@ def _loops() -> Loops | None:
     return trace.loops
 
 
-def _may(x: Any, wanted: bool) -> bool:
-    """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
-    return _is_unknown(x) or bool(x) == wanted
+class Conditions:
+    """What stands for `and`, `or` and `not`: their second operand is computed if it may matter."""
 
+    def __init__(self, is_unknown: Callable[[Any], bool]) -> None:
+        self._is_unknown = is_unknown
 
-def _and(x: Any, y: Any) -> Any:
-    """`x and y`, of which y is None if x is false."""
-    if not _is_unknown(x):
-        return y if x else x
-    if not _is_unknown(y):
-        return x if y else y
-    return np.logical_and(x, y)
+    def may(self, x: Any, wanted: bool) -> bool:
+        """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
+        return self._is_unknown(x) or bool(x) == wanted
 
+    def both(self, x: Any, y: Any) -> Any:
+        """`x and y`, of which y is None if x is false."""
+        if not self._is_unknown(x):
+            return y if x else x
+        if not self._is_unknown(y):
+            return x if y else y
+        return np.logical_and(x, y)
 
-def _or(x: Any, y: Any) -> Any:
-    """`x or y`, of which y is None if x is true."""
-    if not _is_unknown(x):
-        return x if x else y
-    if not _is_unknown(y):
-        return y if y else x
-    return np.logical_or(x, y)
+    def either(self, x: Any, y: Any) -> Any:
+        """`x or y`, of which y is None if x is true."""
+        if not self._is_unknown(x):
+            return x if x else y
+        if not self._is_unknown(y):
+            return y if y else x
+        return np.logical_or(x, y)
 
-
-def _not(x: Any) -> Any:
-    return np.logical_not(x) if _is_unknown(x) else not x
+    def negated(self, x: Any) -> Any:
+        return np.logical_not(x) if self._is_unknown(x) else not x
 
 
 class _One:
@@ -107,7 +119,20 @@ class _Both:
         self._test, self._frame = test, frame
 
     def __iter__(self) -> Iterator[bool]:
+        number = self._test._storage.flag_of
+        if number is None or self._loops.within:
+            return self._sides()
+        return self._behind(number)
+
+    def _behind(self, number: int) -> Iterator[bool]:
+        """The sides of what follows a loop."""
+        with self._loops.apart(number):
+            yield from self._sides()
+
+    def _sides(self) -> Iterator[bool]:
         builder, loops = self._trace.builder, self._loops
+        for body in loops.open:
+            body.decides = True
         value = self._test._value_in(self._trace)
         if self._test.dtype != bool:
             value = builder.ufunc("not_equal", [value, 0])[0]
@@ -135,18 +160,26 @@ class _Both:
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
         if a is b or is_view(a, b):
             return a
+        if name == RESULT and (a is UNSET or b is UNSET):
+            return b if a is UNSET else a  # it is read where it has been set
         if a is _UNBOUND or b is _UNBOUND:
             self._loops.fail(f"{name} has a value under a condition only")
         return _select(self._trace, self._loops, name, holds, a, b)
 
 
-def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Tracer:
-    """a number, or another one of the same type."""
+def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
+    """One of two numbers, arrays or tuples of the same type."""
+    if type(a) is type(b) is tuple and len(a) == len(b):
+        return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
     kind = kind_of(trace, a)
-    if kind is None or is_array(a) or kind != kind_of(trace, b):
-        loops.fail(f"{name} is of another type or memory under a condition")
+    if kind is None or kind != kind_of(trace, b):
+        loops.fail(f"{name} is of another type under a condition")
     value = trace.builder.select(holds, trace.operand(a), trace.operand(b))
-    return Tracer(trace, value, scalar=True)
+    made = Tracer(trace, value, scalar=not is_array(a))
+    if is_array(a):
+        made._storage.order_known = made.ndim < 2
+        loops.share(made._storage, a._storage, b._storage)
+    return made
 
 
 def _extreme(real: Any, is_better: Any) -> Any:
@@ -174,5 +207,5 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
 
 # By the names under which the calls around an `if` find it.
-CONDITIONS = {".may": _may, ".and": _and, ".or": _or, ".not": _not}
+CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

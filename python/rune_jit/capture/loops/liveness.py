@@ -30,7 +30,7 @@ class LiveIf(NamedTuple):
 class Liveness(NamedTuple):
     """The live names of a function's statements; not of those of functions in it."""
 
-    loops: dict[ast.For, Live]
+    loops: dict[ast.For | ast.While, Live]
     ifs: dict[ast.If, LiveIf]
 
 
@@ -85,7 +85,7 @@ class _Exits(NamedTuple):
 
 class _Finder:
     def __init__(self) -> None:
-        self.loops: dict[ast.For, Live] = {}
+        self.loops: dict[ast.For | ast.While, Live] = {}
         self.ifs: dict[ast.If, LiveIf] = {}
 
     def of_block(self, statements: Sequence[ast.stmt], exits: _Exits) -> Names:
@@ -129,10 +129,9 @@ class _Finder:
         head = after
         while True:
             inside = self.of_block(s.body, _Exits(head, exits.end, head))
+            self.loops[s] = Live(inside, after | exits.end)
             if isinstance(s, ast.For):
-                at_start = inside
                 inside = (inside - _names_of([s.target])) | loaded([s.target])
-                self.loops[s] = Live(at_start, after | exits.end)
                 read = loaded([s.iter])
             else:
                 inside |= loaded([s.test])

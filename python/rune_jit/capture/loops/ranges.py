@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from rune_jit.tracing.sizes import Size
 
+_NEVER = 2**50  # iterations: they take weeks
+
 
 class Range(NamedTuple):
     """Python's range whose bounds may be Sizes."""
@@ -21,6 +23,11 @@ class Range(NamedTuple):
     @property
     def known(self) -> range:
         return range(self.start, self.stop, self.step)
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it stands for the iterations of a loop that only a condition ends."""
+        return type(self.stop) is int and self.stop >= _NEVER
 
     @property
     def _span(self) -> Any:
@@ -53,7 +60,8 @@ class Range(NamedTuple):
     def bounds(self) -> tuple[int, int]:
         """The least and the greatest number for all values of the Sizes."""
         if self.is_known:
-            return min(self.known), max(self.known)
+            first, last = self.known[0], self.known[-1]
+            return (first, last) if self.step > 0 else (last, first)
         start = self.start if type(self.start) is int else None
         stop = self.stop if type(self.stop) is int else None
         if self.step > 0:
@@ -87,10 +95,21 @@ class Range(NamedTuple):
         return self._span if self.has_some and abs(self.step) == 1 else None
 
     def without_first(self) -> Range:
-        return self._replace(start=self.start + self.step)
+        return self if self.is_unlimited else self._replace(start=self.start + self.step)
 
     def without_last(self) -> Range:
         return self._replace(stop=self.last)
+
+
+UNLIMITED = Range(0, _NEVER, 1)
+
+
+def limited(start: Any, bound: Any, step: int, includes: bool) -> Range | None:
+    """The numbers from `start` in steps that are less than a bound, or greater if the step is
+    negative, or equal to it if it `includes` them; None if these are no ints and Sizes."""
+    if type(start) not in (int, Size) or type(bound) not in (int, Size):
+        return None
+    return Range(start, bound + (includes if step > 0 else -includes), step)
 
 
 def range_of(arguments: tuple[Any, ...]) -> Range | None:

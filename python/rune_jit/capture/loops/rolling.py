@@ -9,12 +9,16 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from rune_jit.capture.loops.bodies import Attempt, GivenUp, Unstable
+from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
-from rune_jit.capture.loops.ranges import Range, range_of
+from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import LoopRefused
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -41,7 +45,29 @@ def begin(number: int, *given: Any) -> Any:
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
         return _Plain(_iterable(given))
-    return _Rolling(trace, loop, numbers, item, sys._getframe(1))
+    return _For(trace, loop, numbers, item, sys._getframe(1))
+
+
+def begin_while(number: int, *limit: Any) -> Any:
+    """What a `while` loop of a traced function asks whether it goes on: `limit` is its counter, and
+    the number that limits it."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if trace is None or loops is None:
+        return _PLAIN
+    loop = LOOPS[number]
+    why = loop.refusal or loops.plans.refusal(number)
+    if why:
+        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        return _PLAIN
+    numbers = None
+    if loop.limit:
+        name, includes, _ = loop.limit
+        counter, bound = limit
+        numbers = limited(counter, bound, loop.steps[name], includes)
+        if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
+            return _PLAIN
+    return _While(trace, loop, numbers, sys._getframe(1))
 
 
 def _iterable(given: tuple[Any, ...]) -> Any:
@@ -91,33 +117,59 @@ class _Plain:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._iterable)
 
+    def stops(self, flag: Any) -> Any:
+        return flag
+
+
+class _PlainWhile(Conditions):
+    """A `while` loop as it is."""
+
+    rebinds = False
+
+    def __init__(self) -> None:
+        super().__init__(lambda x: False)
+
+    def goes_on(self, test: Any) -> Any:
+        return test
+
+    def stops(self, flag: Any) -> Any:
+        return flag
+
+
+_PLAIN = _PlainWhile()
+
 
 class _Rolling:
     """A loop that becomes one of the program, if its body allows that."""
 
-    def __init__(
-        self, trace: Trace, loop: Loop, numbers: Range, item: Callable[[Any], Any], frame: Any
-    ) -> None:
+    def __init__(self, trace: Trace, loop: Loop, frame: Any) -> None:
         assert trace.loops is not None
         self.rebinds = False  # whether names are assigned now: `values` before the body
         self.values: tuple[Any, ...] = ()  # of loop.carried
         self.results: tuple[Any, ...] = ()  # of loop.results, after the loop
-        self._trace, self._loops, self._loop = trace, trace.loops, loop
-        self._range, self._item, self._frame = numbers, item, frame
+        self._trace, self._loops, self._loop, self._frame = trace, trace.loops, loop, frame
         self._before: dict[str, Any] = {}  # what names stand for before the body is traced
         self._after: dict[str, Any] = {}  # and after the loop
+        self._is_symbolic = False  # whether the iteration that runs now stands for all
+        self._is_apart = False
+        self._flag: Any = False  # whether this iteration ends the loop
+        self._first: Any = True  # whether iterations follow those that have run apart
 
-    def __iter__(self) -> Iterator[Any]:
-        try:
-            for number in self._numbers():
-                yield self._item(number)
-                self.rebinds = False
-        finally:
-            self._frame = None
-        self.rebinds = bool(self.results)
+    def stops(self, flag: Any) -> Any:
+        """Called at the end of an iteration, with whether that ends the loop. Returns whether it
+        does so now."""
+        if self._is_symbolic or (self._is_apart and is_traced(flag)):
+            self._flag = flag
+            return False
+        return flag
 
-    def _numbers(self) -> Iterator[Any]:
-        rest, peeled = self._range, self._loops.plans.peeled(self._loop.number)
+    def _negated(self, flag: Any) -> Any:
+        return np.logical_not(flag) if is_traced(flag) else not flag
+
+    def _steps(self, rest: Range) -> Iterator[Any]:
+        """One number for each time that the body is traced; iterations that run apart have numbers
+        that are known."""
+        peeled = self._loops.plans.peeled(self._loop.number)
         behind: list[Any] = []
         if rest.is_empty:
             return
@@ -125,8 +177,10 @@ class _Rolling:
             if rest.has_some:
                 yield from self._apart([rest.start])
                 rest = rest.without_first()
+                if self._first is False:
+                    return
         for _ in range(peeled.last):
-            if rest.has_some and rest.last is not None:
+            if rest.has_some and rest.last is not None and not rest.is_unlimited:
                 behind.append(rest.last)
                 rest = rest.without_last()
         has_peeled = peeled.first > 0
@@ -135,22 +189,25 @@ class _Rolling:
                 yield from self._rolled(rest)
                 break
             except Unstable as error:
-                if not rest.has_some:
+                runs = rest.has_some and self._runs_now()
+                if not runs:
                     # After an iteration of the loop around this one, types may be what they stay.
                     self._loops.peel_outer()
-                if has_peeled or not rest.has_some:
+                if has_peeled or not runs:
                     yield from self._plain(rest, str(error))
                     break
                 has_peeled = True
                 self._rebind(self._before)
                 yield from self._apart([rest.start])
                 rest = rest.without_first()
-                if rest.is_known and not rest.known:
+                if self._first is False or (rest.is_known and not rest.known):
                     break
             except GivenUp as error:
                 yield from self._plain(rest, str(error))
                 break
         if behind:
+            if self._may_end_early():
+                self._refuse("its last iteration runs apart, and it may end before")
             if self.results or self._after:
                 self._rebind(self._after)
             self.results = ()
@@ -159,19 +216,47 @@ class _Rolling:
     def _apart(self, numbers: list[Any]) -> Iterator[Any]:
         """Iterations before and behind the loop of the program."""
         for number in numbers:
+            if not self._runs_now():
+                self._refuse("its iterations run apart, and it may have ended")
+            self._flag, self._is_apart = False, True
             with self._loops.apart(self._loop.number):
                 yield number
+            self._is_apart = False
+            if self._flag is not False:
+                self._first = self._negated(self._flag)
 
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
         """All iterations, from where names stand for what they did before the body was traced."""
         self._loops.plans.refuse(self._loop.number, why)
         self._report(f"runs all iterations: {why}")
-        if not rest.is_known:
-            if self._loops.open:
-                self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
-            range(rest.start, rest.stop)  # raises
+        if self._first is not True:
+            raise LoopRefused
         self._rebind(self._before)
-        yield from rest.known
+        yield from self._iterations(rest, why)
+
+    def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        """The iterations, one by one."""
+        raise NotImplementedError
+
+    def _runs_now(self) -> bool:
+        """Whether the next iteration runs certainly, if there is one."""
+        return self._first is True
+
+    def _may_end_early(self) -> bool:
+        return self._first is not True or self._flag is not False
+
+    def _goes_on(self) -> Any:
+        """Whether another iteration follows the one that has been traced, if the range has one;
+        None if that is certain. Raises GivenUp."""
+        if not is_traced(self._flag):
+            if self._flag:
+                raise GivenUp("it ends in its first iteration")
+            return None
+        return self._negated(self._flag)
+
+    def _refuse(self, why: str) -> None:
+        self._loops.plans.refuse(self._loop.number, why)
+        raise LoopRefused
 
     def _report(self, how: str) -> None:
         self._loops.plans.report[self._loop.number] = (self._loop.where, how)
@@ -189,17 +274,19 @@ class _Rolling:
         if low >= high:
             raise GivenUp("it runs once or not at all")
         effects = self._effects()
-        attempt = Attempt(self._trace, self._loop, rest, self._before)
+        attempt = Attempt(self._trace, self._loop, rest, self._before, self._first)
         for _ in range(_MOST_PASSES):
             self.values = attempt.begin(*rest.bounds)
             self.rebinds = bool(self._loop.carried)
+            self._flag, self._is_symbolic = False, True
             yield attempt.counter
+            self._is_symbolic = False
             after = self._frame.f_locals
             try:
                 attempt.check_effects()
                 if why := effects.has_changed():
                     self._loops.fail(why)
-                is_stable = attempt.compare(after)
+                is_stable = attempt.compare(after, self._goes_on())
             except (GivenUp, Unstable):
                 attempt.give_up()
                 raise
@@ -232,3 +319,118 @@ class _Rolling:
         except Refused as error:
             raise GivenUp(str(error)) from None
         return effects
+
+
+class _For(_Rolling):
+    """A `for` loop."""
+
+    def __init__(
+        self, trace: Trace, loop: Loop, numbers: Range, item: Callable[[Any], Any], frame: Any
+    ) -> None:
+        super().__init__(trace, loop, frame)
+        self._range, self._item = numbers, item
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            for number in self._steps(self._range):
+                yield self._item(number)
+                self.rebinds = False
+        finally:
+            self._frame = None
+        self.rebinds = bool(self.results)
+
+    def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        if not rest.is_known:
+            if self._loops.open:
+                self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+            range(rest.start, rest.stop)  # raises
+        yield from rest.known
+
+
+class _While(_Rolling, Conditions):
+    """A `while` loop. `numbers` are those of its counter, if that is limited."""
+
+    def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
+        super().__init__(trace, loop, frame)
+        Conditions.__init__(self, self._is_unknown_test)
+        self._is_plain = False
+        self._range = numbers or UNLIMITED
+        self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all
+        self._driver = self._run()
+        self._test: Any = None
+        self._entry: Any = None  # the test before the body was traced
+        self._condition: Any = None  # that the loop has not been left before its test
+
+    def _is_unknown_test(self, x: Any) -> bool:
+        return not self._is_plain and is_traced(x)
+
+    def goes_on(self, test: Any) -> Any:
+        """Called with the loop's condition before each iteration. Returns whether the body runs."""
+        if self._is_plain:
+            self.rebinds = False
+            return test
+        if self._condition is not None:
+            self._condition.__exit__(None, None, None)
+            self._condition = None
+        self._test, self.rebinds = test, False
+        if next(self._driver, None) is None:
+            self._frame, self.rebinds = None, bool(self.results)
+            return False
+        return True
+
+    def stops(self, flag: Any) -> Any:
+        stops_now = super().stops(flag)
+        if is_traced(flag) and (self._is_symbolic or self._is_apart):
+            holds = self._negated(flag)._value_in(self._trace)
+            self._condition = self._loops.where(self._trace.builder, holds)
+            self._condition.__enter__()
+        return stops_now
+
+    def _rolled(self, rest: Range) -> Iterator[Any]:
+        self._entry = self._test
+        yield from super()._rolled(rest)
+
+    def _run(self) -> Iterator[Any]:
+        if not self._is_counted and not is_traced(self._test) and not self._test:
+            return
+        if is_traced(self._test) and not self._is_counted:
+            self._first = self._as_bool(self._test)
+        yield from self._steps(self._range)
+
+    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+        for number in numbers:
+            yield from super()._apart([number])
+            if self._is_counted:
+                continue
+            test = self._as_bool(self._test)
+            if self._first is not True and is_traced(test):
+                self._first = np.logical_and(self._first, test)
+            elif is_traced(test) or not test:
+                self._first = test
+
+    def _goes_on(self) -> Any:
+        leaves = super()._goes_on()
+        if self._is_counted:
+            return leaves
+        if not is_traced(self._test):
+            if not self._test:
+                raise GivenUp("it ends after one iteration")
+            if leaves is None and self._range.is_unlimited:
+                raise GivenUp("nothing that the program computes ends it")
+            return leaves
+        test = self._as_bool(self._test)
+        return test if leaves is None else np.logical_and(leaves, test)
+
+    @staticmethod
+    def _as_bool(test: Any) -> Any:
+        if not is_traced(test):
+            return bool(test)
+        return test if test.dtype == bool else np.not_equal(test, 0)
+
+    def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        self._is_plain = True
+        self._test = self._entry
+        if is_traced(self._test) and self._loops.open:
+            self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+        while self._test:
+            yield True

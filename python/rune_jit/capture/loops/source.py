@@ -1,5 +1,5 @@
-"""Functions whose `for` loops tell the trace when they begin: their source is compiled again with
-calls around each loop.
+"""Functions whose loops tell the trace when they begin: their source is compiled again with calls
+around each loop.
 
     for i in range(n):                  .loop0 = .loop(7, range, n)
         s = s + x[i]                    for i in .loop0:
@@ -8,8 +8,15 @@ calls around each loop.
                                         if .loop0.rebinds: (s,) = .loop0.results
                                         return s
 
-Lines, variables of outer functions, `return` and `continue` mean what they mean in the source. A
-function is left as it is where the source is not at hand or is not what its code was made from."""
+    while s < 1:                        .loop1 = .while(8)
+        s = s * 2                       while .loop1.goes_on(s < 1):
+                                            if .loop1.rebinds: (s,) = .loop1.values
+                                            s = s * 2
+                                        if .loop1.rebinds: (s,) = .loop1.results
+
+Jumps have become flags before (jumps.py): what ends a loop is `if .loop0.stops(.stop): break`.
+Lines and variables of outer functions mean what they mean in the source. A function is left as it
+is where the source is not at hand or is not what its code was made from."""
 
 from __future__ import annotations
 import __future__
@@ -25,6 +32,7 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
+from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
@@ -33,6 +41,7 @@ from rune_jit.capture.loops.syntax import (
     Uses,
     function_refusal,
     is_branch,
+    is_left_by_flag,
     loop_refusal,
     make_loop,
     uses_of,
@@ -40,7 +49,7 @@ from rune_jit.capture.loops.syntax import (
 )
 
 # The global names of what loops and branches call; no names that source can have.
-ENTRY, BRANCH_ENTRY = ".loop", ".branch"
+ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
 
 
 class Source(NamedTuple):
@@ -208,7 +217,7 @@ def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
     return result
 
 
-_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE")
+_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
@@ -246,12 +255,18 @@ class _Transformer:
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
         )
-        function.body = without_returns(function.body, ".result")
+        jumps = Jumps()
+        function.body = without_returns(jumps.of_function(function.body), RESULT)
         reads = loaded(function.body) & REFLECTIVE
         reason = f"the function calls {', '.join(sorted(reads))}" if reads else None
         live = live_names(function)
         loops = {
-            loop: self._loop(loop, of_loop, reason or loop_refusal(loop, captured, declared))
+            loop: self._loop(
+                loop,
+                of_loop,
+                jumps.steps.get(loop, {}),
+                reason or loop_refusal(loop, captured, declared),
+            )
             for loop, of_loop in live.loops.items()
         }
         branches = {
@@ -263,15 +278,18 @@ class _Transformer:
             for x in ast.walk(statement):
                 if isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar":
                     for loop in ast.walk(x):
-                        if isinstance(loop, ast.For) and loop in loops:
+                        if isinstance(loop, (ast.For, ast.While)) and loop in loops:
                             why = loops[loop].refusal or "it is in a try or with statement"
                             loops[loop] = loops[loop]._replace(refusal=why)
         for of_loop in loops.values():
             LOOPS[of_loop.number] = of_loop
         function.body = self._block(function.body, loops | branches, by_place)
 
-    def _loop(self, loop: ast.For, live: Any, refusal: str | None) -> Loop:
-        made = make_loop(len(LOOPS), f"{self._file}:{loop.lineno}", loop, live, refusal)
+    def _loop(
+        self, loop: ast.For | ast.While, live: Any, steps: dict[str, int], refusal: str | None
+    ) -> Loop:
+        where = f"{self._file}:{loop.lineno}"
+        made = make_loop(len(LOOPS), where, loop, live, steps, refusal)
         LOOPS.append(made)
         return made
 
@@ -281,7 +299,10 @@ class _Transformer:
         # A name that only the first side assigns has its old value if the second side runs.
         restored = first & (live.at_else | results)
         where = f"{self._file}:{s.lineno}"
-        made = Branch(len(BRANCHES), where, tuple(sorted(restored)), tuple(sorted(results)))
+        of_flag = isinstance(s.test, ast.Name) and is_flag(s.test.id)
+        made = Branch(
+            len(BRANCHES), where, of_flag, tuple(sorted(restored)), tuple(sorted(results))
+        )
         BRANCHES.append(made)
         return made
 
@@ -301,7 +322,7 @@ class _Transformer:
                         setattr(s, block, self._block(getattr(s, block), known, by_place))
                 for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
                     part.body = self._block(part.body, known, by_place)
-            if isinstance(s, ast.For) and s in known:
+            if isinstance(s, (ast.For, ast.While)) and s in known:
                 result += _around(s, known[s])
             elif isinstance(s, ast.If) and s in known:
                 result += _both_ways(s, known[s])
@@ -314,8 +335,37 @@ def _is_scope(x: ast.AST) -> bool:
     return isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
 
 
-def _around(s: ast.For, loop: Loop) -> list[ast.stmt]:
+def _around(s: ast.For | ast.While, loop: Loop) -> list[ast.stmt]:
     """The loop with calls around it."""
+    return _around_for(s, loop) if isinstance(s, ast.For) else _around_while(s, loop)
+
+
+def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
+    name, given = f"{WHILE_ENTRY}{loop.number}", []
+    limit = limit_of(s, loop.steps)
+    if limit:
+        given = [copy.deepcopy(x) for x in (limit[0].left, limit[0].comparators[0])]
+    begin = _call(WHILE_ENTRY, ast.Constant(loop.number), *given)
+    first = _at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    s.test = _at(s.test, _call((name, "goes_on"), _condition(s.test, name)))
+    return [first, *_with_rebinding(s, loop, name, s.test)]
+
+
+def _with_rebinding(
+    s: ast.For | ast.While, loop: Loop, name: str, place: ast.expr
+) -> list[ast.stmt]:
+    """The loop with assignments at the start of its body and behind it."""
+    if is_left_by_flag(s):
+        leave = s.body[-1]
+        assert isinstance(leave, ast.If)
+        leave.test = _at(place, _call((name, "stops"), leave.test))
+    rebind = [_rebinding(name, "values", loop.carried)] if loop.carried else []
+    after = [_rebinding(name, "results", loop.results)] if loop.results else []
+    s.body = [_at(place, x) for x in rebind] + s.body
+    return [s, *(_at(place, x) for x in after)]
+
+
+def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     given = [s.iter]
     call = s.iter
     if isinstance(call, ast.Call) and _is_taken_apart(call):
@@ -326,11 +376,8 @@ def _around(s: ast.For, loop: Loop) -> list[ast.stmt]:
         return [s]
     name = f"{ENTRY}{loop.number}"
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
-    rebind = [_rebinding(name, "values", loop.carried)] if loop.carried else []
-    after = [_rebinding(name, "results", loop.results)] if loop.results else []
-    s.body = [_at(s.iter, x) for x in rebind] + s.body
     location, s.iter = s.iter, _at(s.iter, ast.Name(name, ast.Load()))
-    return [_at(location, first), s, *(_at(location, x) for x in after)]
+    return [_at(location, first), *_with_rebinding(s, loop, name, location)]
 
 
 def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
@@ -356,20 +403,21 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     return [first, loop, *after]
 
 
-def _condition(test: ast.expr) -> ast.expr:
-    """A condition in which `and`, `or` and `not` take what is known only when the program runs."""
+def _condition(test: ast.expr, of: str = ".if") -> ast.expr:
+    """A condition in which methods of the name `of` stand for `and`, `or` and `not`: they take what
+    is known only when the program runs."""
     made: ast.expr = test
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        made = _call(".not", _condition(test.operand))
+        made = _call((of, "negated"), _condition(test.operand, of))
     elif isinstance(test, ast.BoolOp):
-        made = _condition(test.values[-1])
+        made = _condition(test.values[-1], of)
         is_and = isinstance(test.op, ast.And)
         for i, value in reversed(list(enumerate(test.values[:-1]))):
             name = f".value{test.lineno}.{test.col_offset}.{i}"
-            first = ast.NamedExpr(ast.Name(name, ast.Store()), _condition(value))
-            needs = _call(".may", ast.Name(name, ast.Load()), ast.Constant(is_and))
+            first = ast.NamedExpr(ast.Name(name, ast.Store()), _condition(value, of))
+            needs = _call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and))
             second = ast.IfExp(needs, made, ast.Constant(None))
-            made = _call(".and" if is_and else ".or", first, second)
+            made = _call((of, "both" if is_and else "either"), first, second)
     elif isinstance(test, ast.Compare) and len(test.ops) > 1:
         operands = [test.left, *test.comparators]
         if all(isinstance(x, (ast.Name, ast.Constant)) for x in operands[1:-1]):
@@ -377,12 +425,16 @@ def _condition(test: ast.expr) -> ast.expr:
                 ast.copy_location(ast.Compare(a, [op], [b]), test)
                 for a, op, b in zip(operands, test.ops, operands[1:], strict=False)
             ]
-            made = _condition(ast.copy_location(ast.BoolOp(ast.And(), parts), test))
+            made = _condition(ast.copy_location(ast.BoolOp(ast.And(), parts), test), of)
     return _at(test, made)  # type: ignore[no-any-return]
 
 
-def _call(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+def _call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
+    """A call of a name, or of a method of one."""
+    called: ast.expr = ast.Name(function if isinstance(function, str) else function[0], ast.Load())
+    if not isinstance(function, str):
+        called = ast.Attribute(called, function[1], ast.Load())
+    return ast.Call(called, list(arguments), [])
 
 
 def _is_taken_apart(call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
@@ -26,12 +27,21 @@ class Branch(NamedTuple):
 
     number: int  # among all of all functions
     where: str
+    is_of_flag: bool  # its condition is a flag that a loop has set
     restored: tuple[str, ...]  # names that the first side assigns and that the second side reads
     results: tuple[str, ...]  # names that it assigns and that are read after it
 
 
+class Limit(NamedTuple):
+    """What ends a `while` loop at the latest: a counter's comparison with a number."""
+
+    name: str  # the counter
+    includes: bool  # whether the counter may be equal to the number
+    is_all: bool  # whether nothing else ends the loop
+
+
 class Loop(NamedTuple):
-    """A `for` loop of a function."""
+    """A loop of a function."""
 
     number: int  # among all loops of all functions
     where: str  # "file.py:12"
@@ -46,6 +56,8 @@ class Loop(NamedTuple):
     uses: Uses
     refusal: str | None  # why it is not one loop of the program
     has_loops: bool  # in its body
+    limit: Limit | None = None  # of a `while` loop
+    stop: str | None = None  # the flag that ends it
 
 
 _STATEMENTS = (
@@ -69,28 +81,56 @@ def function_refusal(body: Sequence[ast.stmt]) -> str | None:
     return _refusal(body, (*_STATEMENTS, *_LEAVES))
 
 
-def loop_refusal(loop: ast.For, captured: frozenset[str], declared: frozenset[str]) -> str | None:
+def loop_refusal(
+    loop: ast.For | ast.While, captured: frozenset[str], declared: frozenset[str]
+) -> str | None:
     """Why one run of the loop's body cannot stand for all. `captured`: names of the function that
     functions in it use; `declared`: that are global or nonlocal."""
     if loop.orelse:
         return "it has an else"
-    if any(isinstance(s, ast.Break) for s in _own(loop.body)):
+    body = loop.body[:-1] if is_left_by_flag(loop) else loop.body
+    if any(isinstance(s, ast.Break) for s in _own(body)):
         return "it has a break"
-    assigned = stored([*loop.body, loop.target])
+    if isinstance(loop, ast.While) and stored([loop.test]):
+        return "its condition assigns a name"
+    assigned = stored([*loop.body, *_targets(loop)])
     if names := assigned & captured:
         return f"a function in the function uses {_listed(names)}"
     if names := assigned & declared:
         return f"{_listed(names)} is no local variable"
+    if isinstance(loop, ast.While):
+        test = ast.copy_location(ast.Expr(loop.test), loop.test)
+        return _refusal([test, *body], _STATEMENTS)
     if not isinstance(loop.target, (ast.Name, ast.Tuple, ast.List)):
         return "it assigns to no name"
-    return _refusal(loop.body, _STATEMENTS)
+    return _refusal(body, _STATEMENTS)
 
 
-def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str | None) -> Loop:
+def is_left_by_flag(loop: ast.For | ast.While) -> bool:
+    """Whether the last statement leaves the loop if a flag is set."""
+    last = loop.body[-1]
+    return isinstance(last, ast.If) and isinstance(last.test, ast.Name) and is_flag(last.test.id)
+
+
+def _targets(loop: ast.For | ast.While) -> list[ast.expr]:
+    return [loop.target] if isinstance(loop, ast.For) else []
+
+
+def make_loop(
+    number: int,
+    where: str,
+    loop: ast.For | ast.While,
+    live: Live,
+    steps: dict[str, int],
+    refusal: str | None,
+) -> Loop:
     assigned = stored(loop.body)
-    target = loop.target.id if isinstance(loop.target, ast.Name) else None
-    target = None if target in assigned else target
-    targets = stored([loop.target])
+    target = None
+    if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
+        target = loop.target.id if loop.target.id not in assigned else None
+    targets = stored(_targets(loop))
+    limit = limit_of(loop, steps) if isinstance(loop, ast.While) else None
+    stop = loop.body[-1] if is_left_by_flag(loop) else None
     updated = {
         s.target.id
         for s in _within(loop.body)
@@ -117,11 +157,18 @@ def make_loop(number: int, where: str, loop: ast.For, live: Live, refusal: str |
         tuple(sorted((assigned | targets) & live.after)),
         frozenset(updated - others - inner),
         _written(loop.body) - assigned,
-        _steps(loop.body),
-        uses_of(loop.body),
+        steps,
+        uses_of([loop.test, *loop.body] if isinstance(loop, ast.While) else loop.body),
         refusal,
         any(isinstance(s, (ast.For, ast.While)) for s in _within(loop.body)),
+        _limit(*limit) if limit else None,
+        stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
     )
+
+
+def _limit(compared: ast.Compare, is_all: bool) -> Limit:
+    assert isinstance(compared.left, ast.Name)
+    return Limit(compared.left.id, isinstance(compared.ops[0], (ast.LtE, ast.GtE)), is_all)
 
 
 def is_branch(s: ast.If) -> bool:
@@ -175,33 +222,6 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
     return None
 
 
-def _steps(body: list[ast.stmt]) -> dict[str, int]:
-    """By name, what `name += 1` and its kind add at the end of all, where that is all that assigns
-    the name."""
-    found: dict[str, int] = {}
-    for s in body:
-        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
-            name, value, op = s.target.id, s.value, s.op
-        elif (
-            isinstance(s, ast.Assign)
-            and len(s.targets) == 1
-            and isinstance(s.targets[0], ast.Name)
-            and isinstance(s.value, ast.BinOp)
-            and isinstance(s.value.left, ast.Name)
-            and s.value.left.id == s.targets[0].id
-        ):
-            name, value, op = s.targets[0].id, s.value.right, s.value.op
-        else:
-            continue
-        once = sum(name in stored([x]) for x in body) == 1
-        if once and isinstance(value, ast.Constant) and type(value.value) is int:
-            if isinstance(op, ast.Add):
-                found[name] = value.value
-            elif isinstance(op, ast.Sub):
-                found[name] = -value.value
-    return found
-
-
 def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
     """Names of whose items or slices some are assigned."""
     names: set[str] = set()
@@ -216,7 +236,7 @@ def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
     return frozenset(names)
 
 
-def uses_of(statements: Sequence[ast.stmt]) -> Uses:
+def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     """What the statements read."""
     paths: set[Path] = set()
     calls: set[Path] = set()
@@ -237,7 +257,8 @@ def uses_of(statements: Sequence[ast.stmt]) -> Uses:
                 if path:
                     paths.add(path)
                     inner |= set(ast.walk(x))
-    return Uses(loaded(statements), frozenset(paths), frozenset(calls), frozenset(methods))
+    names = frozenset(name for name in loaded(statements) if not name.startswith("."))
+    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods))
 
 
 def _path(x: ast.expr) -> Path | None:

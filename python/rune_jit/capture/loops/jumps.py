@@ -1,0 +1,319 @@
+"""Jumps in loops as flags: `break`, `continue` and `return` become names that are set, and
+conditions on them, which may be known only when the program runs.
+
+    for x in xs:                        for x in xs:
+        if x > 3:                           .stop = False
+            break                           if x > 3:
+        s += x                                  .stop = True
+    else:                                   else:
+        s = 0                                   s += x
+                                            if .stop: break
+                                        if .stop: pass
+                                        else: s = 0
+
+A loop keeps its jumps if some of them stand in a `try`, `with` or `match` statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rune_jit.capture.loops.liveness import stored
+
+# The names of flags begin so; no names that source can have.
+STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
+# What `.result` stands for where nothing is returned yet: a name, too.
+UNSET = ".unset"
+
+_Loop = (ast.For, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_JUMPS = (ast.Break, ast.Continue, ast.Return)
+
+
+def is_flag(name: str) -> bool:
+    return name.startswith((STOP, RETURNED))
+
+
+def is_result(name: str) -> bool:
+    return name.startswith(RESULT)
+
+
+class _Flags:
+    """The flags of one loop, and which of them its body needs."""
+
+    def __init__(self, loop: ast.stmt) -> None:
+        place = f"{loop.lineno}.{loop.col_offset}"
+        self.stop, self.skip = STOP + place, SKIP + place
+        self.stops = self.skips = self.returns = False
+
+
+class Jumps:
+    """Replaces the jumps of a function's loops. The function's own statements must come first."""
+
+    def __init__(self) -> None:
+        self.steps: dict[ast.stmt, dict[str, int]] = {}  # of loops, by name: `name += 1` and so on
+        self.flags: dict[ast.stmt, str] = {}  # of loops that may be left
+        self._returns = False
+
+    def of_function(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        new = self._block(body, None)
+        if not self._returns:
+            return new
+        last: ast.stmt = body[-1]
+        end = [] if isinstance(last, ast.Return) else [_at(last, ast.Return(ast.Constant(None)))]
+        return [*new, *end]
+
+    def _block(self, statements: Sequence[ast.stmt], flags: _Flags | None) -> list[ast.stmt]:
+        """The statements without jumps of the loop that has the flags."""
+        result: list[ast.stmt] = []
+        for i, s in enumerate(statements):
+            rest = statements[i + 1 :]
+            if flags is not None and isinstance(s, _JUMPS):
+                return result + self._jump(s, flags)
+            if isinstance(s, ast.If):
+                if flags is not None and _has_jumps(s):
+                    return result + self._if(s, rest, flags)
+                s.body, s.orelse = self._block(s.body, flags), self._block(s.orelse, flags)
+            if isinstance(s, _Loop):
+                new, returns = self._loop(s)
+                result += new
+                if returns and flags is None:
+                    self._returns = True
+                    leave: ast.stmt = ast.Return(_load(RESULT))
+                    result.append(_at(s, ast.If(_load(RETURNED), [leave], [])))
+                elif returns:
+                    assert flags is not None
+                    flags.returns = True
+                    returned = _at(s, ast.If(_load(RETURNED), [ast.Break()], []))
+                    return result + self._if(returned, rest, flags)
+            else:
+                result.append(s)
+        return result
+
+    def _jump(self, s: ast.stmt, flags: _Flags) -> list[ast.stmt]:
+        made: list[ast.stmt] = [_assign(flags.skip, ast.Constant(True))]
+        if not isinstance(s, ast.Continue):
+            flags.stops = True
+            made.append(_assign(flags.stop, ast.Constant(True)))
+        if isinstance(s, ast.Return):
+            flags.returns = True
+            made.append(_assign(RESULT, s.value or ast.Constant(None)))
+            made.append(_assign(RETURNED, ast.Constant(True)))
+        return [_at(s, x) for x in made]
+
+    def _if(self, s: ast.If, rest: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
+        """A condition with jumps, and what follows it in its block."""
+        then, other = _ends(s.body), _ends(s.orelse)
+        body = [*s.body, *([] if then else rest if other else [])]
+        orelse = [*s.orelse, *([] if other else rest if then else [])]
+        s.body = self._block(body, flags) or [_at(s, ast.Pass())]
+        s.orelse = self._block(orelse, flags)
+        if then or other or not rest:
+            return [s]
+        flags.skips = True
+        behind = ast.If(_load(flags.skip), [ast.Pass()], self._block(rest, flags))
+        return [s, _at(rest[0], behind)]
+
+    def _loop(self, s: ast.For | ast.While) -> tuple[list[ast.stmt], bool]:
+        """The loop without jumps, with what follows it; whether it may return."""
+        if _is_kept(s):
+            return [s], False
+        self.steps[s] = steps = _steps(s.body)
+        if isinstance(s, ast.While):
+            _test_within(s, steps)
+        flags = _Flags(s)
+        body = self._block(s.body, flags)
+        before = []
+        if flags.stops:
+            before.append(_assign(flags.stop, ast.Constant(False)))
+        if flags.skips:
+            before.append(_assign(flags.skip, ast.Constant(False)))
+        if flags.returns:
+            before += [_assign(RETURNED, ast.Constant(False)), _assign(RESULT, _load(UNSET))]
+        after = self._block(s.orelse, None) if not _has_jumps_of(s.orelse) else s.orelse
+        s.body, s.orelse = [*(_at(s, x) for x in before), *body], []
+        if not flags.stops:
+            return [s, *after], flags.returns
+        self.flags[s] = flags.stop
+        s.body.append(_at(s, ast.If(_load(flags.stop), [ast.Break()], [])))
+        if after:
+            after = [_at(s, ast.If(_load(flags.stop), [ast.Pass()], after))]
+        # A loop that does not run sets no flags.
+        none = [_assign(flags.stop, ast.Constant(False))]
+        if flags.returns:
+            none += [_assign(RETURNED, ast.Constant(False)), _assign(RESULT, _load(UNSET))]
+        return [*(_at(s, x) for x in none), s, *after], flags.returns
+
+
+def _is_kept(s: ast.For | ast.While) -> bool:
+    """Whether the loop keeps its jumps."""
+    if _has_jumps_of(s.orelse):  # they are those of the loop around it
+        return True
+    for x in _within(s.body):
+        if isinstance(x, (ast.If, *_Loop)) or not any(isinstance(y, _JUMPS) for y in ast.walk(x)):
+            continue
+        if not isinstance(x, (*_JUMPS, *_SCOPES)):
+            return True
+    return False
+
+
+def _has_jumps_of(statements: Sequence[ast.stmt]) -> bool:
+    own = any(
+        isinstance(x, _JUMPS) or (isinstance(x, ast.If) and _has_jumps(x)) for x in statements
+    )
+    return own or any(isinstance(x, ast.Return) for x in _within(statements))
+
+
+def _has_jumps(s: ast.If) -> bool:
+    """Whether there is a jump of the loop around it, or a `return`, in an `if`."""
+    for x in (*s.body, *s.orelse):
+        if isinstance(x, _JUMPS) or (isinstance(x, ast.If) and _has_jumps(x)):
+            return True
+        if any(isinstance(y, ast.Return) for y in _within([x])):
+            return True
+    return False
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Whether the statements end by a jump always."""
+    if not body:
+        return False
+    last = body[-1]
+    return isinstance(last, _JUMPS) or (
+        isinstance(last, ast.If) and _ends(last.body) and _ends(last.orelse)
+    )
+
+
+def _within(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements, those in others too; not those of functions."""
+    for s in body:
+        yield s
+        if not isinstance(s, _SCOPES):
+            for x in ast.iter_child_nodes(s):
+                if isinstance(x, ast.stmt):
+                    yield from _within([x])
+                elif isinstance(x, (ast.ExceptHandler, ast.match_case)):
+                    yield from _within(x.body)
+
+
+# Counters.
+
+
+def _steps(body: Sequence[ast.stmt]) -> dict[str, int]:
+    """By name, what `name += 1` and its kind add in each iteration after which the loop goes on,
+    where that is all that assigns the name."""
+    found: dict[str, int] = {}
+    for s in body:
+        if any(isinstance(x, ast.Continue) for x in _within([s])):
+            break
+        name, value = _step_of(s)
+        if name is not None and sum(name in stored([x]) for x in body) == 1:
+            found[name] = value
+    return found
+
+
+def _step_of(s: ast.stmt) -> tuple[str | None, int]:
+    """The name and the integer of `name += 3`, `name = name - 3` and the like."""
+    if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+        name, value, op = s.target.id, s.value, s.op
+    elif (
+        isinstance(s, ast.Assign)
+        and len(s.targets) == 1
+        and isinstance(s.targets[0], ast.Name)
+        and isinstance(s.value, ast.BinOp)
+        and isinstance(s.value.left, ast.Name)
+        and s.value.left.id == s.targets[0].id
+    ):
+        name, value, op = s.targets[0].id, s.value.right, s.value.op
+    else:
+        return None, 0
+    if isinstance(value, ast.Constant) and type(value.value) is int:
+        if isinstance(op, ast.Add):
+            return name, value.value
+        if isinstance(op, ast.Sub):
+            return name, -value.value
+    return None, 0
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def limit_of(s: ast.While, steps: dict[str, int]) -> tuple[ast.Compare, bool] | None:
+    """The comparison of a counter that ends the loop, at the latest; whether nothing else in the
+    loop's condition does."""
+    first = s.test.values[0] if _is_and(s.test) else s.test  # type: ignore[attr-defined]
+    if not isinstance(first, ast.Compare) or len(first.ops) != 1:
+        return None
+    left, bound = first.left, first.comparators[0]
+    if not isinstance(left, ast.Name) or left.id not in steps:
+        return None
+    is_up = isinstance(first.ops[0], (ast.Lt, ast.LtE))
+    if not isinstance(first.ops[0], _ORDERS) or is_up != (steps[left.id] > 0):
+        return None
+    names = {x.id for x in ast.walk(bound) if isinstance(x, ast.Name)}
+    if not _is_simple(bound) or names & stored(s.body):
+        return None
+    return first, first is s.test
+
+
+def _is_simple(x: ast.expr) -> bool:
+    """Whether the expression is one of numbers, shapes and lengths."""
+    if isinstance(x, ast.BinOp):
+        return _is_simple(x.left) and _is_simple(x.right)
+    if isinstance(x, ast.UnaryOp):
+        return _is_simple(x.operand)
+    if isinstance(x, ast.Subscript) and isinstance(x.value, ast.Attribute):
+        return x.value.attr == "shape" and _is_simple(x.value.value) and _is_simple(x.slice)
+    if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == "len":
+        return all(map(_is_simple, x.args)) and not x.keywords
+    if isinstance(x, ast.Attribute):
+        return x.attr in ("size", "shape") and _is_simple(x.value)
+    return isinstance(x, (ast.Name, ast.Constant))
+
+
+def _is_and(x: ast.expr) -> bool:
+    return isinstance(x, ast.BoolOp) and isinstance(x.op, ast.And)
+
+
+def _test_within(s: ast.While, steps: dict[str, int]) -> None:
+    """Moves into the body what a condition asks of elements at a counter that it limits: they are
+    read where the counter is within its limits.
+
+    while i < n and x[i] > 0:      while i < n:
+        i += 1                         if x[i] > 0: pass
+                                       else: break
+                                       i += 1
+    """
+    limit = limit_of(s, steps)
+    if limit is None or limit[1] or s.orelse:
+        return
+    assert isinstance(s.test, ast.BoolOp) and isinstance(limit[0].left, ast.Name)
+    others = s.test.values[1:]
+    reads = [x for test in others for x in ast.walk(test) if isinstance(x, ast.Subscript)]
+    counter = limit[0].left.id
+    if not any(isinstance(y, ast.Name) and y.id == counter for x in reads for y in ast.walk(x)):
+        return
+    rest = others[0] if len(others) == 1 else ast.BoolOp(ast.And(), others)
+    leave = ast.If(rest, [ast.Pass()], [ast.Break()])
+    s.body = [_at(s.test, leave), *s.body]
+    s.test = limit[0]
+
+
+# What is made.
+
+
+def _load(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _at(place: ast.AST, made: Any) -> Any:
+    """A statement that has been made, at the place of another one."""
+    for x in ast.walk(made):
+        if "lineno" in x._attributes and not hasattr(x, "lineno"):
+            ast.copy_location(x, place)
+    return made
