@@ -253,10 +253,10 @@ class Decoder {
   }
 
   Program program_;
-  std::vector<uint32_t> slots_;     // by instruction: first register
-  std::vector<uint32_t> memories_;  // by instruction: position in Program::memories
-  std::vector<uint32_t> open_;      // ops that open a Range or If
-  std::vector<uint32_t> loops_;     // registers of the open loops' values
+  std::vector<uint32_t> slots_;                // by instruction: first register
+  std::vector<uint32_t> memories_;             // by instruction: position in Program::memories
+  std::vector<uint32_t> open_;                 // ops that open a Range or If
+  std::vector<uint32_t> loops_;                // registers of the open loops' values
   std::vector<std::vector<uint32_t>> breaks_;  // ops that leave them
   uint32_t id_ = 0;
 };

@@ -64,8 +64,8 @@ class Analysis {
 
   const Kernel& kernel_;
   ThreadDependence result_;
-  std::vector<bool> scopes_;  // whether the threads inside may differ, by open Range or If
-  std::vector<uint32_t> openers_;   // the Ranges and Ifs that are open
+  std::vector<bool> scopes_;         // whether the threads inside may differ, by open Range or If
+  std::vector<uint32_t> openers_;    // the Ranges and Ifs that are open
   std::set<uint32_t> breaks_apart_;  // the Ranges that threads may leave one by one
   bool changed_ = false;
 };

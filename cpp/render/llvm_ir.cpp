@@ -420,7 +420,8 @@ void KernelRenderer::join_accs(const Scope& scope, const std::string& suffix,
     const std::string name = "%a" + std::to_string(acc) + suffix;
     std::string incoming;
     for (const Exit& exit : exits)
-      incoming += concat(incoming.empty() ? " [ " : ", [ ", exit.values[k], ", %", exit.block, " ]");
+      incoming +=
+          concat(incoming.empty() ? " [ " : ", [ ", exit.values[k], ", %", exit.block, " ]");
     w_.line(name, " = phi ", acc_type(acc), incoming);
     values_[acc].text = name;
   }

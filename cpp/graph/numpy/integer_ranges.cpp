@@ -263,7 +263,7 @@ class Recurrences {
         if (!initial) return carries_[i].position;
         Range next = now[i] ? join(*now[i], *initial) : *initial;
         if (now[i]) {
-          const std::optional<Range> growth = growth_of(now, carries_[i].next, i, 0);
+          const std::optional<Growth> growth = growth_of(now, carries_[i].next, i, 0);
           const std::optional<Range> last = of(now, carries_[i].next);
           if (growth && grows_by(*initial, *growth, carries_[i].trips))
             next = join(next, *grows_by(*initial, *growth, carries_[i].trips));
@@ -306,10 +306,24 @@ class Recurrences {
     return {next.low < now.low ? all.low : now.low, next.high > now.high ? all.high : now.high};
   }
 
-  static std::optional<Range> grows_by(const Range& from, const Range& growth, Wide trips) {
-    const Range step{std::min<Wide>(growth.low, 0), std::max<Wide>(growth.high, 0)};
-    if (magnitude(step) >= kMost || trips >= kMost) return std::nullopt;
-    const Range result{from.low + step.low * trips, from.high + step.high * trips};
+  // What is added to an integer: in an iteration of a loop, with all of loops in it, and at once.
+  struct Growth {
+    Range whole, once;
+  };
+
+  // No program runs so many iterations, those of loops in loops counted one by one.
+  static constexpr Wide kMostIterations = Wide{1} << 53;
+
+  static Range times(const Range& growth, Wide trips) {
+    return {std::min<Wide>(growth.low, 0) * trips, std::max<Wide>(growth.high, 0) * trips};
+  }
+
+  static std::optional<Range> grows_by(const Range& from, const Growth& growth, Wide trips) {
+    if (magnitude(growth.whole) >= kMost || magnitude(growth.once) >= kMost || trips >= kMost)
+      return std::nullopt;
+    const Range by_trips = times(growth.whole, trips), most = times(growth.once, kMostIterations);
+    const Range result{from.low + std::max(by_trips.low, most.low),
+                       from.high + std::min(by_trips.high, most.high)};
     if (!has(range_of(DType::Int64), result)) return std::nullopt;
     return result;
   }
@@ -325,15 +339,16 @@ class Recurrences {
   }
 
   // What is added to carried integer `i` to give x; nothing if x is no such sum.
-  std::optional<Range> growth_of(const std::vector<std::optional<Range>>& now, Value x, size_t i,
-                                 int depth) const {
-    if (x == carries_[i].value) return Range{0, 0};
+  std::optional<Growth> growth_of(const std::vector<std::optional<Range>>& now, Value x, size_t i,
+                                  int depth) const {
+    if (x == carries_[i].value) return Growth{{0, 0}, {0, 0}};
     if (depth > kDeepest) return std::nullopt;
     const auto inner = [&](Value v) { return growth_of(now, v, i, depth + 1); };
-    const auto both = [&](Value a, Value b) -> std::optional<Range> {
-      const std::optional<Range> p = inner(a);
-      const std::optional<Range> q = p ? inner(b) : std::nullopt;
-      return q ? std::optional(join(*p, *q)) : std::nullopt;
+    const auto both = [&](Value a, Value b) -> std::optional<Growth> {
+      const std::optional<Growth> p = inner(a);
+      const std::optional<Growth> q = p ? inner(b) : std::nullopt;
+      if (!q) return std::nullopt;
+      return Growth{join(p->whole, q->whole), join(p->once, q->once)};
     };
     const Node& node = t_[x];
     if (const auto* op = node.as<Ternary>(); op && op->op == AluOp::Where)
@@ -341,7 +356,7 @@ class Recurrences {
     if (const auto* op = node.as<Binop>();
         op && (op->op == AluOp::Add || op->op == AluOp::Sub) && node.meta.dtype == DType::Int64) {
       const bool adds = op->op == AluOp::Add;
-      std::optional<Range> grown = inner(node.inputs[0]);
+      std::optional<Growth> grown = inner(node.inputs[0]);
       Value other = node.inputs[1];
       if (!grown && adds) {
         grown = inner(node.inputs[1]);
@@ -350,18 +365,23 @@ class Recurrences {
       if (!grown) return std::nullopt;
       const std::optional<Range> step = of(now, other);
       if (!step) return std::nullopt;
-      const std::optional<Range> sum = of_ufunc(op->op, *grown, *step);
-      return magnitude(*sum) < kMost ? sum : std::nullopt;
+      const Growth sum{*of_ufunc(op->op, grown->whole, *step),
+                       *of_ufunc(op->op, grown->once, *step)};
+      if (magnitude(sum.whole) >= kMost || magnitude(sum.once) >= kMost) return std::nullopt;
+      return sum;
     }
     size_t loop = carries_.size();  // of which x is carried
     if (const auto found = results_.find(x.id); found != results_.end()) loop = found->second;
     for (size_t k = 0; k < carries_.size(); ++k)
       if (carries_[k].value == x) loop = k;
     if (loop == carries_.size()) return std::nullopt;
-    const std::optional<Range> before = inner(carries_[loop].initial);
+    const std::optional<Growth> before = inner(carries_[loop].initial);
     if (!before) return std::nullopt;
-    const std::optional<Range> step = growth_of(now, carries_[loop].next, loop, depth + 1);
-    return step ? grows_by(*before, *step, carries_[loop].trips) : std::nullopt;
+    const std::optional<Growth> step = growth_of(now, carries_[loop].next, loop, depth + 1);
+    if (!step) return std::nullopt;
+    const std::optional<Range> whole = grows_by(before->whole, *step, carries_[loop].trips);
+    if (!whole) return std::nullopt;
+    return Growth{*whole, *of_ufunc(AluOp::Add, before->once, step->once)};
   }
 
   const TracedGraph& t_;

@@ -69,7 +69,7 @@ class Marker {
 
   const Kernel& kernel_;
   const std::vector<int64_t> around_;
-  std::vector<std::vector<size_t>> assigns_;  // by accumulator
+  std::vector<std::vector<size_t>> assigns_;       // by accumulator
   std::map<int64_t, std::vector<size_t>> breaks_;  // by Range
   std::vector<size_t> pending_;
 };

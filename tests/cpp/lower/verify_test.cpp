@@ -73,7 +73,7 @@ TEST(Verify, Breaks) {
                       "the condition is i64, not bool");
   // Threads that leave a loop do not reach what the others do together.
   expect_one(
-      "%0 = special Local_thread_idx bound=4 : i64\n%1 = const i64(3) : i64\n"
+      "%0 = special Local_thread_idx bound=8 : i64\n%1 = const i64(3) : i64\n"
       "%2 = range %1 : i64\nbarrier\n%4 = alu cmpeq %0 %2 : bool\nbreak %4\nendrange",
       "barrier", "depends on the thread");
 }
