@@ -118,7 +118,7 @@ def test_a_loop_compiles_one_program_for_all_iterations():
         x = np.zeros_like(b)
         r = b - a @ x
         p, rs, k = r.copy(), r @ r, 0
-        while np.sqrt(rs) > tolerance:
+        while float(np.sqrt(rs)) > tolerance:
             ap = a @ p
             alpha = rs / (p @ ap)
             x += alpha * p
