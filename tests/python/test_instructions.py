@@ -44,6 +44,35 @@ def case_accumulator_over_ranges() -> Case:
     return text, [X, np.zeros(2, np.float32)], {}, [2 * X.reshape(2, 4).sum(1)]
 
 
+def case_break() -> Case:
+    """break: for each bound, the squares of x added up until the sum exceeds it."""
+    text = f"""kernel @until {ONE_THREAD} {{
+      %0 = define_global index=0 size=8 writable=false : ptr f32
+      %1 = define_global index=1 size=3 writable=false : ptr f32
+      %2 = define_global index=2 size=3 writable=true : ptr f32
+      %3 = const i64(3) : i64
+      %4 = const i64(8) : i64
+      %5 = const f32(0.0) : f32
+      %6 = acc %5 : f32
+      %7 = range %3 : i64
+        assign %6 %5
+        %9 = load %1 %7 : f32
+        %10 = range %4 : i64
+          %11 = alu cmplt %9 %6 : bool
+          break %11
+          %13 = load %0 %10 : f32
+          %14 = alu mul %13 %13 : f32
+          %15 = alu add %6 %14 : f32
+          assign %6 %15
+        endrange
+        store nontemporal=false %2 %7 %6
+      endrange
+    }}"""
+    limits = np.array([-1, 10, 1000], np.float32)
+    sums = np.array([0, 13, (X * X).sum()], np.float32)
+    return text, [X, limits, np.zeros(3, np.float32)], {}, [sums]
+
+
 def case_vectors() -> Case:
     """vconst, splat, shuffle, masked and indexed access, cast, bitcast."""
     text = f"""kernel @vectors {ONE_THREAD} {{
