@@ -116,6 +116,7 @@ std::optional<Kind> weak_kind(const py::object& name) {
   if (name.is_none()) return std::nullopt;
   const auto text = name.cast<std::string>();
   if (text == "int") return Kind::Int;
+  if (text == "bool") return Kind::Bool;
   if (text == "complex") return Kind::Complex;
   RUNE_CHECK(text == "float", "weak kind ", text);
   return Kind::Float;
@@ -289,6 +290,31 @@ void bind_functions(Class& c) {
       "How many operations the largest node takes that has been made since the loop began.");
   def(c, "give_up_loop", &give_up_loop,
       "Ends the innermost loop without a result: nobody uses its values.");
+  def(c, "bind_position", &bind_position, py::arg("at"), py::arg("axis"), py::arg("size"),
+      "The position x[at] along an axis as a Size in the body of the innermost loop. A call raises "
+      "IndexError, which calls the axis `axis`, if there is none.");
+  def(c, "bind_slice", &bind_slice, py::arg("start"), py::arg("stop"), py::arg("size"),
+      "The first position and the number of the elements x[start:stop] along an axis as Sizes in "
+      "the body of the innermost loop.");
+  def(c, "bind_bound", &bind_bound, py::arg("value"),
+      "The bound of a range as a Size in the body of the innermost loop.");
+  def(c, "python_number", &python_number, py::arg("value"), py::arg("to_int"),
+      "int() or float() of a 0-d value. int() of a float assumes that it is less than 2^63.");
+  c.def(
+      "mark_unsure",
+      [](PyGraph& g, const PyValue& value, const py::object& kind) {
+        mark_unsure(g, value.operand(), *weak_kind(kind));
+      },
+      py::arg("value"), py::arg("kind"),
+      "Notes that a 0-d value may stand for a Python number of this kind.");
+  c.def(
+      "unsure_kind",
+      [](const PyGraph& g, const PyValue& value) -> std::optional<std::string> {
+        const std::optional<Kind> kind = unsure_kind(g, value.operand());
+        if (!kind) return std::nullopt;
+        return *kind == Kind::Bool ? "bool" : *kind == Kind::Float ? "float" : "int";
+      },
+      py::arg("value"), "The kind of Python number that a value may stand for, if it may.");
   def(c, "find_unbounded", &find_unbounded, py::arg("carries"),
       "The position of a Python integer, of these that loops carry, that may leave 64 bits. None "
       "if there is none.");
@@ -394,7 +420,7 @@ py::list guards(const PyGraph& g) {
 
 py::list checks(const PyGraph& g) {
   py::list result;
-  for (const graph::numpy::IndexCheck& check : g.checks)
+  for (const graph::numpy::RunCheck& check : g.checks)
     result.append(py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size)));
   return result;
 }

@@ -176,7 +176,7 @@ class Planner {
     }
     graph::Builder builder;
     std::map<std::string, Value> variables;
-    for (const auto* known : {&variables_, &counters_})
+    for (const auto* known : {&variables_, &counters_, &bound_})
       for (const SymVar& variable : *known)
         variables[variable.name] = builder.add(graph::Define_Var{variable}, {});
     std::map<Value, Value> map;
@@ -217,8 +217,16 @@ class Planner {
   void plan(const std::vector<uint32_t>& members) {
     for (const uint32_t id : members) {
       if (graph_.nodes[id].as<graph::Update>()) update({id});
+      if (graph_.nodes[id].as<graph::Loop_Size>()) bind({id});
       if (graph_.nodes[id].as<graph::End_Loop>()) run_loop({id});
     }
+  }
+
+  void bind(Value size) {
+    const Value value = graph_[size].inputs[0];
+    store({value});
+    bound_.push_back(graph_[size].as<graph::Loop_Size>()->var);
+    add(Bind{bound_.back(), *cell_of(value)});
   }
 
   // Whether a use of a value comes after what node `now` does. `inside` are the nodes of the loop
@@ -310,7 +318,7 @@ class Planner {
       for (const Value v : node.inputs) {
         const Value from = moved(v);
         if (!inside.contains(from.id) && graph::is_computed(graph_[from]) &&
-            !graph_[from].as<graph::Loop_Counter>())
+            !graph::declared_variable(graph_[from]))
           result.push_back(from);
       }
     };
@@ -363,6 +371,7 @@ class Planner {
     if (range.goes_on) repeat.goes_on = cells[*range.goes_on];
     std::vector<Statement>* const around = std::exchange(statements_, &repeat.body);
     counters_.push_back(loop.counter);
+    const size_t num_bound = bound_.size();
     std::vector<size_t> depths = depths_;
     for (const size_t cell : cells) {
       depths_[cell] = counters_.size();
@@ -373,6 +382,7 @@ class Planner {
     for (size_t k = 0; k < count; ++k) finals.push_back(final_of(k));
     carry_on(finals, cells);
     counters_.pop_back();
+    bound_.resize(num_bound);
     std::copy(depths.begin(), depths.end(), depths_.begin());
     statements_ = around;
     add(std::move(repeat));
@@ -433,6 +443,7 @@ class Planner {
   std::vector<Statement>* statements_ = nullptr;  // to which the next one is added
   const std::vector<SymVar> variables_;           // of the program
   std::vector<SymVar> counters_;                  // of the loops around it
+  std::vector<SymVar> bound_;                     // by Binds, in the loops around it
   std::vector<std::optional<Value>> held_;        // by cell: the value that it holds now
   std::map<Value, size_t> cells_;                 // the last cell of each value
   std::vector<size_t> depths_;  // by cell: the number of loops around those that may store to it

@@ -21,7 +21,7 @@ struct Cell {
 };
 
 // Computes a graph whose Placeholders read cells and whose outputs are stored to other cells. Its
-// variables are the counters of the loops around it.
+// variables are the counters of the loops around it, and those of Binds before it.
 struct Compute {
   graph::Graph graph;
   std::vector<size_t> inputs, outputs;  // cells, by argument and by output
@@ -39,6 +39,12 @@ struct Store {
 
 struct Statement;
 
+// Gives a variable the value of a cell, until the loop around it ends.
+struct Bind {
+  SymVar variable;
+  size_t cell = 0;
+};
+
 struct Repeat {
   SymVar counter;
   Dim start, stop;  // of Python's range, in terms of the counters of the loops around it
@@ -49,7 +55,7 @@ struct Repeat {
 };
 
 struct Statement {
-  std::variant<Compute, Store, Repeat> action;
+  std::variant<Compute, Store, Bind, Repeat> action;
 };
 
 struct LoopPlan {

@@ -183,7 +183,7 @@ class LoopsLowerer {
     if (step != 1) count = b_.alu(AluOp::Idiv, {count, number(step)});
     const Var start = size(repeat.start);
     Var first;
-    if (workgroups_ > 1 && counters_.size() == variables_.size()) {
+    if (workgroups_ > 1 && counters_.size() == variables_.size()) {  // the outermost loop
       const auto share = [&](Var group) {
         return b_.alu(AluOp::Idiv, {b_.alu(AluOp::Mul, {group, count}), number(workgroups_)});
       };
@@ -197,8 +197,15 @@ class LoopsLowerer {
     if (first.valid()) i = plus(i, first);
     counters_[repeat.counter.name] = plus(start, times(i, repeat.step));
     for (const Statement& statement : repeat.body) emit(statement);
+    for (const Statement& statement : repeat.body)
+      if (const auto* bind = std::get_if<Bind>(&statement.action))
+        counters_.erase(bind->variable.name);
     counters_.erase(repeat.counter.name);
     b_.end_range();
+  }
+
+  void run(const Bind& bind) {
+    counters_[bind.variable.name] = b_.load(cells_[bind.cell], number(0));
   }
 
   void run(const Store& store) {
@@ -297,7 +304,8 @@ class LoopsLowerer {
   std::vector<Var> cells_;
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
-  // By name: the variables of the program, and the counters of the loops that are open.
+  // By name: the variables of the program, the counters of the loops that are open, and what Binds
+  // in them have bound.
   std::map<std::string, Var> counters_;
 };
 

@@ -271,8 +271,12 @@ Metadata infer_node(const Assign& node, const Operands& in) {
 }
 
 template <class Kind>
-  requires(std::is_same_v<Kind, Define_Var> || std::is_same_v<Kind, Loop_Counter>)
-Metadata infer_node(const Kind& node, const Operands&) {
+  requires(std::is_same_v<Kind, Define_Var> || std::is_same_v<Kind, Loop_Counter> ||
+           std::is_same_v<Kind, Loop_Size>)
+Metadata infer_node(const Kind& node, const Operands& in) {
+  if (in.size() > 0 && (in.rank(0) != 0 || in.dtype(0) != DType::Int64))
+    user_error(ErrorKind::Type, "loop_size: cannot be the value of a ", name_of(in.dtype(0)),
+               shape_text(in.shape(0)), " (of a 0-d i64 only)");
   const SymVar& var = node.var;
   if (var.name.empty())
     user_error(ErrorKind::Value, "define_var: cannot define a variable without a name");

@@ -13,6 +13,7 @@ namespace rune::graph {
 LoopTree::LoopTree(const Graph& graph) {
   std::map<Value, size_t> by_counter;
   std::map<std::string, size_t> by_name;
+  std::map<std::string, uint32_t> sizes;  // Loop_Sizes
   for (uint32_t id = 0; id < graph.size(); ++id) {
     if (!graph.nodes[id].as<End_Loop>()) continue;
     const Value counter = graph.nodes[id].inputs[0];
@@ -31,10 +32,14 @@ LoopTree::LoopTree(const Graph& graph) {
       if (node.as<Loop_Result>()) break;  // its End_Loop says where it is
     }
     for_each_dim(node, [&](const Dim& size) {
-      for (const Dim::Term& term : size.terms())
+      for (const Dim::Term& term : size.terms()) {
         if (const auto known = by_name.find(term.var.name); known != by_name.end())
           loops.insert(known->second);
+        if (const auto known = sizes.find(term.var.name); known != sizes.end())
+          loops.insert(around[known->second].begin(), around[known->second].end());
+      }
     });
+    if (const auto* size = node.as<Loop_Size>()) sizes[size->var.name] = id;
     if (node.as<Loop_Counter>()) {
       const auto known = by_counter.find({id});
       RUNE_CHECK(known != by_counter.end(), "a value of a loop without an end is used");

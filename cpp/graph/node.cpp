@@ -1,8 +1,11 @@
 #include "graph/node.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "base/error.h"
+#include "graph/attribute_dims.h"
 
 namespace rune::graph {
 
@@ -101,8 +104,9 @@ Value Graph::definition(const SymVar& var) const {
 
 const SymVar* declared_variable(const Node& node) {
   if (const auto* define = node.as<Define_Var>()) return &define->var;
-  const auto* counter = node.as<Loop_Counter>();
-  return counter ? &counter->var : nullptr;
+  if (const auto* counter = node.as<Loop_Counter>()) return &counter->var;
+  const auto* size = node.as<Loop_Size>();
+  return size ? &size->var : nullptr;
 }
 
 bool is_computed(const Node& node) {
@@ -112,11 +116,20 @@ bool is_computed(const Node& node) {
 
 std::vector<uint32_t> count_uses(const Graph& graph) {
   std::vector<uint32_t> uses(graph.size());
+  std::map<std::string, size_t> sizes;  // Loop_Sizes, which sizes use
+  for (size_t id = 0; id < graph.size(); ++id)
+    if (const auto* size = graph.nodes[id].as<Loop_Size>()) sizes[size->var.name] = id;
   for (const Value v : graph.outputs) ++uses[v.id];
   for (size_t id = graph.size(); id-- > 0;) {
     const Node& node = graph.nodes[id];
     if (uses[id] == 0 && !node.as<Sink>()) continue;
     for (const Value v : node.inputs) ++uses[v.id];
+    if (sizes.empty()) continue;
+    for_each_dim(node, [&](const Dim& size) {
+      for (const Dim::Term& term : size.terms())
+        if (const auto known = sizes.find(term.var.name); known != sizes.end())
+          ++uses[known->second];
+    });
   }
   return uses;
 }

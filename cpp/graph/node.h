@@ -211,6 +211,9 @@ RUNE_NODE_EMPTY(Noop)
 // counter or on a Carry of the loop, directly or by its sizes, is the loop's body, up to its
 // End_Loop. Nothing but the Loop_Results of that is used outside.
 RUNE_NODE_1(Loop_Counter, SymVar, var, "")
+// Operands (value, counter): declares a variable of the loop's body. In each iteration it is the
+// value, a 0-d int64 within the variable's bounds.
+RUNE_NODE_1(Loop_Size, SymVar, var, "")
 // Operands (value, counter): what the loop carries as number `index`, at the start of an iteration;
 // the operand is what it is before the first one.
 RUNE_NODE_1(Carry, int64_t, index, "index")
@@ -296,6 +299,7 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Host_Callback, "host_callback", 0, -1, Core)              \
   RUNE_NODE(Noop, "noop", 0, 1, Source)                               \
   RUNE_NODE(Loop_Counter, "loop_counter", 0, 0, Source)               \
+  RUNE_NODE(Loop_Size, "loop_size", 2, 2, Source)                     \
   RUNE_NODE(Carry, "carry", 2, 2, Source)                             \
   RUNE_NODE(End_Loop, "end_loop", 1, -1, Source)                      \
   RUNE_NODE(Loop_Result, "loop_result", 2, 2, Source)                 \
@@ -368,8 +372,9 @@ struct Node {
 };
 
 // A program: nodes in topological order and the values it returns. Its arguments are its
-// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes. They and
-// Loop_Counters come before all nodes whose shapes and attributes have sizes in terms of them.
+// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes. They,
+// Loop_Counters and Loop_Sizes come before all nodes whose shapes and attributes have sizes in
+// terms of them.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Value> outputs;
@@ -387,7 +392,7 @@ struct Graph {
 // Whether the node's elements are computed: they are neither given nor constant.
 bool is_computed(const Node& node);
 
-// The variable that a Define_Var or Loop_Counter declares, or null.
+// The variable that a Define_Var, Loop_Counter or Loop_Size declares, or null.
 const SymVar* declared_variable(const Node& node);
 
 // The number of values that the loop of an End_Loop carries.

@@ -80,10 +80,10 @@ class Verifier {
 
   // A loop is named by its counter.
   void check_loop() {
-    const bool is_carry = node().as<Carry>();
-    if (!is_carry && !node().as<End_Loop>()) return;
-    if (!graph_[node().inputs[is_carry]].as<Loop_Counter>())
-      report("operand ", is_carry ? 1 : 0, " is not a loop_counter");
+    const bool is_second = node().as<Carry>() || node().as<Loop_Size>();
+    if (!is_second && !node().as<End_Loop>()) return;
+    if (!graph_[node().inputs[is_second]].as<Loop_Counter>())
+      report("operand ", is_second ? 1 : 0, " is not a loop_counter");
   }
 
   // A Bind fixes a Define_Var within its bounds.
@@ -104,7 +104,7 @@ class Verifier {
         report("unique id ", unique->id, " is used twice");
     if (const SymVar* var = declared_variable(node())) {
       const auto [known, fresh] = variables_.emplace(var->name, *var);
-      if (!fresh && (known->second != *var || node().as<Loop_Counter>()))
+      if (!fresh && (known->second != *var || !node().as<Define_Var>()))
         report("variable ", var->name, " is declared before, with the bounds [",
                known->second.min_val, ",", known->second.max_val, "]");
     }

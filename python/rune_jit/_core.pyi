@@ -125,6 +125,25 @@ class GraphBuilder:
         """
         The counter of a new loop: a Size whose values, in all iterations, are from `low` to `high`, which must differ.
         """
+    def bind_bound(self, value: typing.Any) -> typing.Any:
+        """
+        The bound of a range as a Size in the body of the innermost loop.
+        """
+    def bind_position(
+        self,
+        at: typing.Any,
+        axis: typing.SupportsInt | typing.SupportsIndex,
+        size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> typing.Any:
+        """
+        The position x[at] along an axis as a Size in the body of the innermost loop. A call raises IndexError, which calls the axis `axis`, if there is none.
+        """
+    def bind_slice(
+        self, start: typing.Any, stop: typing.Any, size: typing.SupportsInt | typing.SupportsIndex
+    ) -> tuple:
+        """
+        The first position and the number of the elements x[start:stop] along an axis as Sizes in the body of the innermost loop.
+        """
     def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
     def carry(
@@ -240,6 +259,10 @@ class GraphBuilder:
         """
         A 0-d bool as a Python one.
         """
+    def python_number(self, value: typing.Any, to_int: bool) -> typing.Any:
+        """
+        int() or float() of a 0-d value. int() of a float assumes that it is less than 2^63.
+        """
     def real(self, arg0: typing.Any) -> typing.Any: ...
     def reduce(
         self,
@@ -296,6 +319,10 @@ class GraphBuilder:
     def ufunc(
         self, name: str, operands: collections.abc.Sequence, dtype: typing.Any = None
     ) -> list[typing.Any]: ...
+    def unsure_kind(self, value: typing.Any) -> str | None:
+        """
+        The kind of Python number that a value may stand for, if it may.
+        """
     def value(self, arg0: typing.Any) -> typing.Any: ...
     def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def windows(

@@ -803,6 +803,27 @@ def case_loop_counter_and_carry(g: Graph) -> Expected:
     ]
 
 
+def case_loop_size(g: Graph) -> Expected:
+    """Sums of the rows' first elements, as many as another array says."""
+    x, counts = sample((4, 6)), np.array([3, 0, 6, 1])
+    v, n = g.input(x), g.input(counts)
+    total = g.constant(0, np.float32)
+    counter = g.node("loop_counter", {"name": "i", "min": 0, "max": 3})
+    i = g._core.size(counter.number)
+    before = g.node("carry", total, counter, index=0)
+    count = g.node("reshape", g.node("shrink", n, limits=[(i, i.plus(1))]), shape=[])
+    size = g.node("loop_size", count, counter, {"name": "n", "min": 0, "max": 6})
+    n = g._core.size(size.number)
+    row = g.node("shrink", v, limits=[(i, i.plus(1)), (0, n)])
+    row = g.node("reshape", g.node("reduce_axis", "add", row, axes=[1]), shape=[])
+    after = g.node("binop", "add", before, row)
+    end = g.node("end_loop", counter, after, total, start=0, stop=4, step=1)
+    expected = np.float32(0)
+    for k in range(4):
+        expected = np.float32(expected + x[k, : counts[k]].sum())
+    return [(g.node("loop_result", end, after, index=0), expected)]
+
+
 def case_loop_nest_of_text(g: Graph) -> Expected:
     nest = """graph {
   %0 = placeholder index=0 : f32[3]

@@ -77,3 +77,183 @@ def test_a_nest_of_several_results_is_one_kernel():
     a = RNG.integers(0, 5, (2, 6, 3, 3)) + 1j  # sums without rounding
     jitted = same_as_numpy(f, np.zeros((2, 6, 3, 3), complex), at, a)
     assert len(loops_of(jitted, np.zeros((2, 6, 3, 3), complex), at, a)) == 1
+
+
+# Positions, bounds and numbers that data decide.
+
+COUNTS = np.array([0, 3, 1, 0, 7, 2, 0])
+STARTS = np.concatenate([[0], np.cumsum(COUNTS)])
+COLUMNS = RNG.integers(0, 9, COUNTS.sum())
+VALUES = RNG.random(COUNTS.sum())
+
+
+def rows_as_slices(out, starts, columns, values, x):
+    for i in range(starts.size - 1):
+        cols = columns[starts[i] : starts[i + 1]]
+        vals = values[starts[i] : starts[i + 1]]
+        out[i] = vals @ x[cols]
+
+
+def rows_as_loops(out, starts, columns, values, x):
+    for i in range(starts.size - 1):
+        total = 0.0
+        for j in range(starts[i], starts[i + 1]):
+            total += values[j] * x[columns[j]]
+        out[i] = total
+
+
+def rows_in_place(out, starts, columns, values, x):
+    for i in range(starts.size - 1):
+        for j in range(starts[i], starts[i + 1]):
+            out[i] += values[j] * x[columns[j]]
+
+
+@pytest.mark.parametrize("function", [rows_as_slices, rows_as_loops, rows_in_place])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint32])
+def test_compressed_rows(function, dtype):
+    args = STARTS.astype(dtype), COLUMNS.astype(dtype), VALUES, RNG.random(9)
+    same_as_numpy(function, np.zeros(len(COUNTS)), *args)
+
+
+@pytest.mark.parametrize("start", [-20, -7, -1, 0, 3, 12, 13, 14, 50])
+@pytest.mark.parametrize("stop", [-20, -3, 0, 5, 13, 40])
+def test_bounds_of_slices_are_pythons(start, stop):
+    def f(out, x, bounds):
+        for i in range(2):
+            for k in range(2):
+                out[i, k, 0] = x[bounds[i] : bounds[k]].sum()
+                out[i, k, 1] = x[: bounds[i]].sum() + 10 * x[bounds[k] :].sum()
+                out[i, k, 2] = len(x[bounds[i] : bounds[k]]) if i == k else 0
+            out[i, 0, 2] += 1
+
+    def g(out, x, bounds):
+        for i in range(2):
+            for k in range(2):
+                out[i, k, 0] = x[bounds[i] : bounds[k]].sum()
+                out[i, k, 1] = x[: bounds[i]].sum() + 10 * x[bounds[k] :].sum()
+
+    x = RNG.integers(0, 100, 13)
+    same_as_numpy(g, np.zeros((2, 2, 3), int), x, np.array([start, stop]))
+    assert_matches(
+        rune_jit.jit(f)(np.zeros((2, 2, 3), int), x, np.array([start, stop])),
+        f(np.zeros((2, 2, 3), int), x, np.array([start, stop])),
+    )
+
+
+def test_a_slice_is_a_view():
+    def f(out, x, starts):
+        for i in range(starts.shape[0] - 1):
+            part = x[starts[i] : starts[i + 1]]
+            x[starts[i]] = 5.0
+            out[i] = part.sum()
+
+    same_as_numpy(f, np.zeros(3), np.arange(9.0), np.array([0, 2, 6, 8]))
+
+
+def counted(out, x):
+    for value in x:
+        out[int(value * 16)] += 1
+
+
+def sorted_by_counts(out, x):
+    counts = np.zeros(256, dtype=np.int64)
+    for i in range(x.size):
+        counts[x[i]] += 1
+    place = np.cumsum(counts) - counts
+    for i in range(x.size):
+        value = x[i]
+        out[place[value]] = value
+        place[value] += 1
+
+
+def test_elements_at_computed_positions():
+    same_as_numpy(counted, np.zeros(16, dtype=np.int64), RNG.random(100))
+    data = RNG.integers(0, 256, 90, dtype=np.uint8)
+    same_as_numpy(sorted_by_counts, np.zeros_like(data), data)
+
+
+def test_a_write_at_a_computed_position_touches_one_element():
+    data = RNG.integers(0, 1000, 50)
+    text = rune_jit.jit(lambda out, at: fill(out, at)).lower(np.zeros(1000), data).kernels
+    assert not any("range" in line and "1000" in line for line in loops_text(text))
+
+
+def fill(out, at):
+    for i in range(at.shape[0]):
+        out[at[i]] = out[at[i]] + 1.0
+
+
+def loops_text(kernels):
+    return [line for k in kernels if "@loops_" in k for line in k.splitlines()]
+
+
+@pytest.mark.parametrize("bad", [5, -6, 1 << 40])
+def test_a_position_out_of_bounds_raises_as_in_numpy(bad):
+    out, at = np.zeros(5), np.array([0, 1, bad, 2])
+    with pytest.raises(IndexError) as theirs:
+        fill(out.copy(), at)
+    with pytest.raises(IndexError) as ours:
+        rune_jit.jit(fill)(out, at)
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_what_is_no_integer_raises_as_in_python(bad):
+    def f(out, x):
+        for i in range(x.shape[0]):
+            out[i] = int(x[i]) % 7
+
+    x = np.array([1.5, -2.5, 3.0, 7.9])
+    jitted = same_as_numpy(f, np.zeros(4), x)
+    x[2] = bad
+    mine, theirs = np.zeros(4), np.zeros(4)
+    try:
+        f(theirs, x)
+    except (ValueError, OverflowError) as error:
+        with pytest.raises(type(error), match=str(error)):
+            jitted(mine, x)
+    else:
+        jitted(mine, x)
+    assert_matches(mine, theirs)
+
+
+def test_a_sum_that_may_have_no_term():
+    """It is Python's 0 then, and NumPy's number else."""
+
+    def f(out, starts, x):
+        for i in range(starts.shape[0] - 1):
+            total = 0
+            for j in range(starts[i], starts[i + 1]):
+                total += x[j]
+            out[i] = 2.0 - total + 1
+
+    same_as_numpy(f, np.zeros(len(COUNTS)), STARTS, VALUES)
+    same_as_numpy(f, np.zeros(len(COUNTS)), STARTS, COLUMNS)
+
+    def told_apart(out, starts, x, single):
+        for i in range(starts.shape[0] - 1):
+            total = 0.0
+            for j in range(starts[i], starts[i + 1]):
+                total += x[j]
+            out[i] = (total * single)[0]
+
+    single = np.array([1 / 3], np.float32)
+    mine, theirs = np.zeros(len(COUNTS)), np.zeros(len(COUNTS))
+    rune_jit.jit(told_apart)(mine, STARTS, VALUES, single)
+    told_apart(theirs, STARTS, VALUES, single)
+    assert_matches(mine, theirs)
+
+
+def test_conversions():
+    def f(out, x):
+        total = 0
+        share = 0.0
+        for i in range(x.shape[0]):
+            total += int(x[i]) % 100
+            share = share + float(x[i]) / 3.0
+            out[i] = total + share
+        return total, share
+
+    for dtype in (np.uint8, np.int32, np.float32, bool):
+        x = RNG.integers(0, 200, 30).astype(dtype)
+        same_as_numpy(f, np.zeros(30), x)

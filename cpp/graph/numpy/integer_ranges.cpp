@@ -187,10 +187,7 @@ class Analysis {
     if (const auto known = t_.ranges.find(v); known != t_.ranges.end())
       return Range{known->second.first.least(), known->second.second.bound()};
     if (const auto* number = node.as<Const_Scalar>()) return of_number(number->value);
-    if (const auto* counter = node.as<Loop_Counter>())
-      return Range{counter->var.min_val, counter->var.max_val};
-    if (const auto* size = node.as<Define_Var>())
-      return Range{size->var.min_val, size->var.max_val};
+    if (const SymVar* var = declared_variable(node)) return Range{var->min_val, var->max_val};
     const std::vector<Value> inputs = read(v);
     if (inputs.empty())  // of ufuncs of int64, which may wrap, nothing is known
       return is_ufunc(node) && dtype == DType::Int64 ? std::nullopt
@@ -212,7 +209,7 @@ class Analysis {
 
   static bool is_ufunc(const Node& node) {
     return node.as<Binop>() || node.as<Unary>() || node.as<Ternary>() || node.as<Reduce_Axis>() ||
-           node.as<Scan>() || node.as<Contract>() || node.as<Cast>();
+           node.as<Scan>() || node.as<Contract>();
   }
 
   static Range of_number(const Scalar& value) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/numpy/integer_ranges.h"
+#include "graph/numpy/ufuncs.h"
+
 namespace rune::graph::numpy {
 
 namespace {
@@ -23,14 +26,20 @@ CheckScope close(std::vector<CheckScope>& open) {
   return scope;
 }
 
+std::string new_name(const TracedGraph& t) {
+  std::string name;
+  for (size_t i = t.size(); name.empty() || t.sizes.contains(name); ++i) name = concat("i", i);
+  return name;
+}
+
 }  // namespace
 
 Dim begin_loop(TracedGraph& t, int64_t low, int64_t high) {
-  std::string name;
-  for (size_t i = t.size(); name.empty() || t.sizes.contains(name); ++i) name = concat("i", i);
+  const std::string name = new_name(t);
   const SymVar var{name, low, high};
   t.sizes[name] = t.add(Loop_Counter{var}, {});
   t.open_loops.push_back(scope_now(t));
+  t.counters.push_back(t.sizes[name]);
   return Dim(var);
 }
 
@@ -58,10 +67,49 @@ double largest_operation(const TracedGraph& t, const Dim& counter) {
 
 void give_up_loop(TracedGraph& t) {
   CheckScope scope = close(t.open_loops);
+  t.counters.pop_back();
   t.checks.resize(scope.num_checks);
   t.open_conditions.resize(scope.num_conditions);
   t.must_fit.resize(scope.num_must_fit);
   t.checked = std::move(scope.checked);
+}
+
+Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high) {
+  RUNE_CHECK(!t.counters.empty(), "a size that data decide is in no loop");
+  const Value number = t.cast(value_of(t, value), DType::Int64);
+  const Value counter = t.counters.back();
+  for (const Value known : t.bound) {
+    const Node& node = t[known];
+    const SymVar& var = node.as<Loop_Size>()->var;
+    if (node.inputs[1] == counter && var.min_val == low && var.max_val == high &&
+        same(t, node.inputs[0], number))
+      return Dim(var);
+  }
+  if (low == high) return low;
+  const SymVar var{new_name(t), low, high};
+  t.bound.push_back(t.add(Loop_Size{var}, {number, counter}));
+  t.sizes[var.name] = t.bound.back();
+  return Dim(var);
+}
+
+Dim bind_bound(TracedGraph& t, const Operand& value) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const Value given = value_of(t, value);
+  const std::optional<IntegerRange> range = integer_range(t, given);
+  if (range && range->low >= -kMost && range->high <= kMost)
+    return bind_size(t, value, static_cast<int64_t>(range->low), static_cast<int64_t>(range->high));
+  if (t.dtype(given) == DType::Uint64)
+    user_error(ErrorKind::Unsupported, "range: cannot trace a bound of uint64");
+  const Value number = t.cast(given, DType::Int64);
+  const Value kept =
+      clip(t, number, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
+  assume(t, elementwise(t, AluOp::Cmpeq, {kept, number}));
+  return bind_size(t, kept, -kMost, kMost);
+}
+
+void assume(TracedGraph& t, const Operand& holds) {
+  const Value fails = t.alu(AluOp::Not, {holds.value});
+  t.checks.push_back({t.cast(fails, DType::Uint64), std::nullopt, 0});
 }
 
 void begin_condition(TracedGraph& t) {
@@ -80,6 +128,7 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
                   int64_t step, const Operands& values, const Operands& initial,
                   std::optional<int64_t> goes_on) {
   CheckScope scope = close(t.open_loops);
+  t.counters.pop_back();
   t.checked = std::move(scope.checked);
   std::vector<Value> carried, before;
   for (const Operand& x : values) carried.push_back(value_of(t, x));

@@ -13,6 +13,14 @@ Dim begin_loop(TracedGraph& t, int64_t low, int64_t high);
 Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& value);
 // How many operations the largest node takes that has been made since the loop began.
 double largest_operation(const TracedGraph& t, const Dim& counter);
+// A size in the body of the innermost loop: a number that is computed there, from `low` to `high`.
+// Equal numbers of one loop are one size.
+Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high);
+// The same for a bound of a range, which may be any integer. Beyond 2^40 the program must not be
+// used.
+Dim bind_bound(TracedGraph& t, const Operand& value);
+// The program must not be used where this 0-d bool is false.
+void assume(TracedGraph& t, const Operand& holds);
 // Ends the innermost loop without a result: nobody uses its values.
 void give_up_loop(TracedGraph& t);
 // What is traced until the condition ends is used only where it holds: so are checks of indices.

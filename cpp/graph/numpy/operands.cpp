@@ -131,7 +131,9 @@ DType dtype_of(const TracedGraph& t, const Operand& x) {
   return x.literal ? default_dtype(*x.weak) : t.dtype(x.value);
 }
 
-DType result_type(const TracedGraph& t, const Operands& operands) {
+namespace {
+
+DType type_of_result(const TracedGraph& t, const Operands& operands) {
   // Floats first: int16, uint16 and float32 give float32, though int16 and uint16 alone give int32.
   std::optional<DType> strong;
   std::optional<Kind> weak;
@@ -146,6 +148,43 @@ DType result_type(const TracedGraph& t, const Operands& operands) {
   }
   if (!strong) return default_dtype(*weak);
   return weak ? promote_weak(*strong, *weak) : *strong;
+}
+
+// The operands as they are if those that may be Python's numbers are.
+Operands as_pythons(const TracedGraph& t, Operands operands) {
+  for (Operand& x : operands)
+    if (const auto kind = unsure_kind(t, x)) x.weak = kind;
+  return operands;
+}
+
+bool any_unsure(const TracedGraph& t, const Operands& operands) {
+  return !t.unsure.empty() && std::any_of(operands.begin(), operands.end(), [&](const Operand& x) {
+    return unsure_kind(t, x).has_value();
+  });
+}
+
+}  // namespace
+
+void mark_unsure(TracedGraph& t, const Operand& x, Kind kind) {
+  t.unsure[x.value] = kind;
+}
+
+std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x) {
+  const auto found = t.unsure.find(x.value);
+  return x.literal || found == t.unsure.end() ? std::nullopt : std::optional(found->second);
+}
+
+DType result_type(const TracedGraph& t, const Operands& operands) {
+  const DType result = type_of_result(t, operands);
+  if (any_unsure(t, operands)) {
+    const Operands others = as_pythons(t, operands);
+    const bool all_weak = std::all_of(others.begin(), others.end(),
+                                      [](const Operand& x) { return x.weak.has_value(); });
+    if (!all_weak && type_of_result(t, others) != result)
+      user_error(ErrorKind::Unsupported,
+                 "operand: cannot tell whether a loop's result is NumPy's number or Python's");
+  }
+  return result;
 }
 
 DType common_type(const TracedGraph& t, const char* op, const Operands& operands) {

@@ -69,12 +69,13 @@ struct ScalarGuard {
   bool operator==(const ScalarGuard&) const = default;
 };
 
-// A run-time check that an array of indices keeps within an axis. `value` is a 0-d uint64: 0 if all
-// do, else 2 * i + 1 (mod 2^64) for one index i that does not. The caller raises NumPy's
-// IndexError.
-struct IndexCheck {
+// A run-time check of a 0-d uint64 that is 0 if what the trace says holds. With an axis: that an
+// array of indices keeps within it; else the value is 2 * i + 1 (mod 2^64) for one index i that
+// does not, and the caller raises NumPy's IndexError. Without one: what the trace assumes of the
+// data; else the program must not be used.
+struct RunCheck {
   Value value;
-  int64_t axis = 0;
+  std::optional<int64_t> axis;
   Dim size;
 };
 
@@ -98,15 +99,21 @@ using Uses = std::unordered_map<uint32_t, int64_t>;
 struct TracedGraph : Builder {
   std::shared_ptr<Uses> uses;  // null if nobody asks which values are held
   std::vector<ScalarGuard> guards;
-  // One for each read through traced indices that are not known to be in range.
-  std::vector<IndexCheck> checks;
+  // One for each read through traced indices that are not known to be in range, and each
+  // assumption.
+  std::vector<RunCheck> checks;
   CheckedIndices checked;
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
   // By node: what integer_range has found out; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
+  // NumPy's numbers that may be Python's of this kind, equal ones: what a loop computes that may
+  // have no iteration.
+  std::map<Value, Kind> unsure;
   std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
   std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
   std::vector<CheckScope> open_loops, open_conditions;
+  std::vector<Value> counters;  // of the open loops
+  std::vector<Value> bound;     // Loop_Sizes
 };
 
 // These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.
@@ -140,6 +147,11 @@ DType result_type(const TracedGraph& t, const Operands& operands);
 DType common_type(const TracedGraph& t, const char* op, const Operands& operands);
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);
+
+// Notes that a 0-d value may stand for a Python number of this kind: what would tell them apart
+// throws UserError(Unsupported).
+void mark_unsure(TracedGraph& t, const Operand& x, Kind kind);
+std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x);
 
 // Whether two values are computed by equal nodes from equal operands.
 bool same(const TracedGraph& t, const Operand& a, const Operand& b);

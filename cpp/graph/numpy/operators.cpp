@@ -1,5 +1,6 @@
 // Python's operators on arrays and on numbers that are arguments.
 #include "graph/numpy/integer_ranges.h"
+#include "graph/numpy/loops.h"
 #include "graph/numpy/ufuncs.h"
 
 namespace rune::graph::numpy {
@@ -75,14 +76,61 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   return result;
 }
 
+// Of numbers that may be NumPy's or Python's: sums, differences and comparisons, products of floats
+// and quotients of them by other numbers than 0 are equal.
+Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
+                        Kind widest) {
+  const bool divides = name == "divide" && operands[1].literal && operands[1].literal->real != 0;
+  const bool compares = name.starts_with("less") || name.starts_with("greater") ||
+                        name == "equal" || name == "not_equal";
+  const bool is_float = widest == Kind::Float;
+  const bool is_same = name == "add" || name == "subtract" || compares || (divides && is_float) ||
+                       (name == "multiply" && is_float);
+  if (!is_same)
+    user_error(ErrorKind::Unsupported, name,
+               ": cannot tell whether a loop's result is NumPy's number or Python's");
+  const Operand result = ufunc(t, name, operands)[0];
+  mark_unsure(t, result, compares ? Kind::Bool : widest);
+  return result;
+}
+
 }  // namespace
 
 Operand python_operator(TracedGraph& t, std::string_view name, const Operands& operands) {
-  bool all_weak = true;
-  for (const Operand& x : operands) all_weak &= x.weak.has_value();
+  bool all_weak = true, any_unsure = false;
+  Kind widest = Kind::Bool;
+  for (const Operand& x : operands) {
+    const std::optional<Kind> unsure = unsure_kind(t, x);
+    any_unsure |= unsure.has_value();
+    all_weak &= x.weak.has_value() || unsure.has_value();
+    const Kind kind = x.weak ? *x.weak : unsure.value_or(Kind::Bool);
+    if (static_cast<int>(kind) > static_cast<int>(widest)) widest = kind;
+  }
+  if (all_weak && any_unsure) return unsure_operator(t, name, operands, widest);
   if (all_weak) return weak_operator(t, name, operands);
   if (name == "power") return power(t, operands, true);
   return ufunc(t, name, operands)[0];
+}
+
+Operand python_number(TracedGraph& t, const Operand& x, bool to_int) {
+  const Value v = value_of(t, x);
+  const DType dtype = t.dtype(v);
+  if (is_complex(dtype))
+    user_error(ErrorKind::Type, to_int ? "int" : "float", "() argument must be a string or a real ",
+               "number, not 'complex'");
+  if (!to_int) return {t.cast(v, DType::Float64), Kind::Float};
+  if (!is_float(dtype)) {
+    const std::optional<IntegerRange> range = integer_range(t, v);
+    if (dtype == DType::Uint64 && (!range || range->high > INT64_MAX))
+      user_error(ErrorKind::Unsupported, "int: cannot trace a uint64 that may exceed 63 bits");
+    return {t.cast(v, DType::Int64), Kind::Int};
+  }
+  const Value number = t.cast(v, DType::Float64);
+  const Value fits = elementwise(t, AluOp::Cmplt,
+                                 {t.alu(AluOp::Abs, {number}), scalar(t, DType::Float64, 0x1p63)});
+  assume(t, fits);
+  const Value kept = t.alu(AluOp::Where, {fits, number, scalar(t, DType::Float64, 0)});
+  return {t.cast(kept, DType::Int64), Kind::Int};
 }
 
 }  // namespace rune::graph::numpy

@@ -241,6 +241,7 @@ class Decomposer {
   Value decompose(Builder&, const Real& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Imag& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Loop_Counter& n, const Node&, Operands&) { return remains(n); }
+  Value decompose(Builder&, const Loop_Size& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Carry& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const End_Loop& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Loop_Result& n, const Node&, Operands&) { return remains(n); }

@@ -70,6 +70,9 @@ class Former {
       map_[id] = builder_.constant(Scalar::of(DType::Int64, value));
       return;
     }
+    if (node.as<Loop_Size>())
+      user_error(ErrorKind::Unsupported, "loop: cannot expand a loop with sizes that data decide",
+                 node.location.empty() ? "" : ", at " + node.location);
     std::vector<Value> inputs;
     for (const Value v : node.inputs) inputs.push_back(map_[v.id]);
     Payload payload = node.payload;
@@ -111,12 +114,13 @@ class Former {
   bool stays_loop(Value end) const {
     if (!counters_.empty()) return false;
     const LoopTree::Loop& loop = tree_.ended_by(end);
-    bool has_inner = false, has_condition = false;
+    bool has_inner = false, has_condition = false, has_sizes = false;
     const Node* other = nullptr;
     for (const uint32_t id : nodes_of(loop)) {
       const Node& node = graph_.nodes[id];
       has_inner |= node.as<End_Loop>() && Value{id} != end;
       has_condition |= node.as<End_Loop>() && node.as<End_Loop>()->goes_on;
+      has_sizes |= node.as<Loop_Size>() != nullptr;
       if (!can_be_nested(node)) other = &node;
     }
     if (other && has_condition)
@@ -124,7 +128,7 @@ class Former {
                  " (a condition ends the loop, which is one kernel)",
                  other->location.empty() ? "" : ", at " + other->location);
     if (other) return false;
-    if (has_condition) return true;
+    if (has_condition || has_sizes) return true;  // which are not known before the program runs
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
     const double nodes = expanded_nodes(loop);

@@ -247,6 +247,11 @@ def _plan_output(
         return ("copy", np.array(leaf._array()))
     if not leaf._steps and storage.leaf is not None:
         return ("leaf", storage.leaf)
+    if storage.scalar and trace.builder.unsure_kind(leaf._value_in(trace)):
+        raise UnsupportedOpError(
+            f"{trace.name}: cannot tell whether a result is NumPy's number or Python's: a loop that"
+            " may have no iteration, or an if, computes it"
+        )
     if not leaf._steps and storage.captured is not None:
         return ("constant", storage.captured)
     if not leaf._steps and id(storage) in planned:

@@ -155,6 +155,7 @@ class Loops:
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
         self.rolled = 0  # loops that have become loops of the program
+        self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
         # By id: what a storage may be the same memory as, where that depends on data, and the

@@ -20,6 +20,7 @@ class Step(NamedTuple):
 
     kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
     "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index);
+    "pad", how many zeros follow along each axis, of which a slice takes none;
     "real", "imag", of a complex array, None; "parts", the numbers of a complex array, of which the
     last axis has twice as many, None; "pairs", the complex numbers of such an array, None.
     """
@@ -52,6 +53,8 @@ class Step(NamedTuple):
         if self.kind == "element":
             axis, at = self.argument
             return builder.take(value, at, axis)
+        if self.kind == "pad":
+            return builder.pad(value, [(0, n) for n in self.argument])
         if self.kind == "diagonal":
             return builder.diagonal(value, *self.argument)
         return getattr(builder, self.kind)(value, list(self.argument))
@@ -74,6 +77,9 @@ class Step(NamedTuple):
             return array.transpose(self.argument)
         if self.kind == "reshape":
             return reshaped_view(array, with_bounds(self.argument))
+        if self.kind == "pad":  # only for asking NumPy what is a view of it
+            shape = [n + more for n, more in zip(array.shape, self.argument, strict=True)]
+            return np.lib.stride_tricks.as_strided(array, shape, array.strides, writeable=False)
         if self.kind == "broadcast_to":
             return np.broadcast_to(array, with_bounds(self.argument))
         assert self.kind == "diagonal", self.kind
@@ -108,6 +114,10 @@ class Step(NamedTuple):
             axes.insert(first - (second < first), old.ndim - 2)
             return builder.where(
                 here, builder.expand_dims(builder.transpose(part, axes), [second]), old
+            )
+        if self.kind == "pad":
+            raise UnsupportedOpError(
+                "setitem: cannot trace a write to a slice whose bounds data decide"
             )
         assert self.kind == "element", self.kind
         axis, at = self.argument

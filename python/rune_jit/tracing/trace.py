@@ -145,7 +145,14 @@ class Trace:
         what must hold for the program to be the right one."""
         for pair in self._assumed:
             yield pair, "assumed"
-        for value, axis, size in self.builder.checks:
+        checks = self.builder.checks
+        for value, axis, _ in checks:
+            if axis is None:
+                zero = self.builder.astype(value, np.dtype(np.int64))
+                yield self._pair(zero, 0), "assumed"
+        for value, axis, size in checks:
+            if axis is None:
+                continue
             if isinstance(size, Size):
                 now = self.builder.astype(self.builder.size_value(size), np.dtype(np.uint64))
                 yield self.builder.stack([value, now], 0), "index", axis, None
@@ -181,6 +188,13 @@ class Trace:
 
     def expose(self, tracer: Tracer) -> None:
         raise AssertionError("a trace of a whole program")
+
+    def guess(self) -> None:
+        """Notes that the trace assumes something of the data, which the program checks. Raises
+        UnsupportedOpError if that has proved wrong at calls like this one."""
+        if not self._guesses:
+            raise UnsupportedOpError("what a trace assumed of the data does not hold")
+        self.has_guessed = True
 
     def assume(self, value: Any, guess: int | None = None) -> int:
         """The number that a traced int64 is at this call: the trace is right for calls at which it

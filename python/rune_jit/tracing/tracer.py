@@ -342,6 +342,16 @@ def tracers_in(x: Any) -> list[Tracer]:
     return found
 
 
+def is_traced_integer(x: Any) -> bool:
+    """Whether x is an integer that is known when the program runs."""
+    return (
+        type(x) is Tracer
+        and x._storage.scalar
+        and x._storage.array is None
+        and x.dtype.kind in "iu"
+    )
+
+
 def contains_traced(x: Any) -> bool:
     """Whether x is or holds a tracer or size whose value is not known while tracing."""
     kind = type(x)  # asking isinstance about a tracer takes longer

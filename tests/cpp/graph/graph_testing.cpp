@@ -88,6 +88,7 @@ Graph every_kind() {
   const Value carried = b.add(Carry{0}, {x, counter});
   const Dim i({"i", 0, 3});
   const Value row = b.slice(carried, 0, i, i + 1);
+  b.add(Loop_Size{{"count", 0, 4}}, {counter, counter});
   const Value updated = b.add(Update{{i, 0}}, {carried, row});
   const Value ended = b.add(End_Loop{0, 4, 1}, {counter, updated, x});
   b.add(Loop_Result{0}, {ended, updated});
@@ -125,7 +126,8 @@ Graph every_core_kind() {
     // and the custom node has no source.
     unusable[id] = kind == NodeKind::Custom || kind == NodeKind::Define_Var ||
                    kind == NodeKind::Buffer || kind == NodeKind::Device || kind == NodeKind::Sink ||
-                   kind == NodeKind::Loop_Counter || kind == NodeKind::End_Loop;
+                   kind == NodeKind::Loop_Counter || kind == NodeKind::End_Loop ||
+                   kind == NodeKind::Loop_Size;
     for (const Value v : node.inputs)
       if (kind != NodeKind::Bind) unusable[id] = unusable[id] || unusable[v.id];
     if (kind == NodeKind::Sink) {

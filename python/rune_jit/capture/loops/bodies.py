@@ -63,6 +63,17 @@ class Attempt:
         self._by_value = {
             name for name in loop.carried if name not in loop.updated and is_array(before[name])
         }
+        # Python's numbers before the loop that are NumPy's after an iteration, if there is one:
+        # their dtypes then.
+        self._unsure: dict[str, Any] = {}
+        for name in loop.carried:
+            kind = kind_of(trace, before[name])
+            if kind is not None and kind[0] == "unsure":
+                self._unsure[name] = kind[2]
+        bounds = [x for x in (numbers.start, numbers.stop) if type(x) is Size]
+        self._is_decided_by_data = any(
+            name in self._loops.data_sizes for x in bounds for name in x.names
+        )
         self._serial = Storage.serials
         self._integers_before = len(trace.loops.integers)
 
@@ -85,7 +96,12 @@ class Attempt:
                 if now is not None:
                     self._given[name], self._counted[name] = now
                     continue
-            if not is_array(value) and kind_of(trace, value) is not None:
+            if name in self._unsure:
+                kind = _python_kind(trace, value)
+                start = builder.astype(builder.value(trace.operand(value)), self._unsure[name])
+                self._given[name] = self._carry(name, start, value, True)
+                builder.mark_unsure(self._given[name]._value_in(trace), kind)
+            elif not is_array(value) and kind_of(trace, value) is not None:
                 self._given[name] = self._carry(name, trace.operand(value), value, True)
             elif name in self._by_value:
                 self._given[name] = self._carry(name, value._value_in(trace), value, False)
@@ -163,7 +179,7 @@ class Attempt:
             if is_array(self._before[name]):
                 is_complete &= self._compare_array(name, given, new, finals)
             else:
-                self._compare_number(name, new)
+                is_complete &= self._compare_number(name, new)
         self._check_exchanges(after)
         finals = {}
         for name in self._results:
@@ -177,15 +193,25 @@ class Attempt:
             raise GivenUp("it computes with Python's numbers only")
         return is_complete
 
-    def _compare_number(self, name: str, new: Any) -> None:
+    def _compare_number(self, name: str, new: Any) -> bool:
+        """Whether the name is carried in the right way."""
         trace, before = self._trace, self._before[name]
-        kind = kind_of(trace, before)
+        kind, new_kind = kind_of(trace, before), kind_of(trace, new)
         if kind is None:
             if new is not before:
                 raise Unstable(f"{name} is another object after an iteration")
-            return
-        if kind_of(trace, new) != kind:
-            raise Unstable(f"{name} has another type after an iteration")
+            return True
+        if name in self._unsure:
+            if new_kind is None or new_kind[-1] not in (self._unsure[name], kind[1]):
+                raise Unstable(f"{name} has another type after an iteration")
+            return True
+        if new_kind == kind:
+            return True
+        is_unsure = new_kind is not None and new_kind[0] == "unsure"
+        if (is_unsure or self._is_decided_by_data) and unsure_sum(kind, new_kind):
+            self._unsure[name] = new_kind[-1]
+            return False
+        raise Unstable(f"{name} has another type after an iteration")
 
     def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
         """Whether the name is carried in the right way."""
@@ -309,6 +335,8 @@ class Attempt:
         finals: list[Any] = [None] * self._first_storage
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
+            if name in self._unsure:
+                finals[index] = builder.astype(builder.value(finals[index]), self._unsure[name])
         finals += [storage.current(trace) for storage in self._storages]
         initial = list(self._initial)
         others: dict[str, int] = {}  # numbers of names that are not read in the loop
@@ -349,6 +377,8 @@ class Attempt:
         values = dict(constants)
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
+            if name in self._unsure:
+                builder.mark_unsure(results[index], _python_kind(trace, self._before[name]))
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
                 is_as_before = not self._runs or self._goes_on is not None
@@ -392,6 +422,34 @@ class Attempt:
         self._body.forget_own(self._loops.hints)
         self._loops.shared = self._shared
         self._trace.builder.give_up_loop()
+
+
+# What Python's numbers may be after an iteration that adds NumPy's to them.
+_SUMS = {
+    ("float", np.dtype(np.float64)),
+    ("int", np.dtype(np.float64)),
+    ("int", np.dtype(np.int64)),
+    ("bool", np.dtype(bool)),
+}
+
+
+def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
+    """Of the kinds of two numbers, one of which may be Python's where the other one is NumPy's: the
+    kind of Python's and NumPy's dtype. None if one number cannot stand for both."""
+    kinds = (a, b)
+    if any(kind is None or kind[0] == "array" for kind in kinds):
+        return None
+    pythons = {kind[1] for kind in kinds if kind[0] != "NumPy's"}
+    dtypes = {kind[-1] for kind in kinds if kind[0] != "Python's"}
+    if len(pythons) != 1 or len(dtypes) != 1:
+        return None
+    pair = (*pythons, *dtypes)
+    return pair if pair in _SUMS else None
+
+
+def _python_kind(trace: Trace, x: Any) -> str:
+    """The kind of a number that is Python's or may be."""
+    return kind_of(trace, x)[1]  # type: ignore[no-any-return]
 
 
 def _counts(trace: Trace) -> dict[str, int]:
@@ -450,8 +508,11 @@ def kind_of(trace: Trace, x: Any) -> Any:
     if type(x) is Tracer:
         if not x._storage.scalar:
             return "array", x.dtype, _Shape(x.shape)
-        weak = x._value_in(trace).weak
-        return ("Python's", weak) if weak else ("NumPy's", x.dtype)
+        value = x._value_in(trace)
+        if value.weak:
+            return "Python's", value.weak
+        unsure = trace.builder.unsure_kind(value)
+        return ("unsure", unsure, x.dtype) if unsure else ("NumPy's", x.dtype)
     if type(x) in (bool, int, float, complex):
         return "Python's", type(x).__name__
     if type(x) is Size:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of
+from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of, unsure_sum
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
@@ -168,13 +168,21 @@ class _Both:
 
 
 def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
-    """One of two numbers, arrays or tuples of the same type."""
+    """One of two numbers, arrays or tuples of the same type. Of a Python number and an equal kind
+    of NumPy's, it is not known which one it is."""
     if type(a) is type(b) is tuple and len(a) == len(b):
         return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
-    kind = kind_of(trace, a)
-    if kind is None or kind != kind_of(trace, b):
+    builder = trace.builder
+    kind, other = kind_of(trace, a), kind_of(trace, b)
+    unsure = unsure_sum(kind, other)
+    if kind is None or (kind != other and unsure is None):
         loops.fail(f"{name} is of another type under a condition")
-    value = trace.builder.select(holds, trace.operand(a), trace.operand(b))
+    x, y = trace.operand(a), trace.operand(b)
+    if unsure is not None:
+        x, y = (builder.astype(builder.value(v), unsure[1]) for v in (x, y))
+    value = builder.select(holds, x, y)
+    if unsure is not None:
+        builder.mark_unsure(value, unsure[0])
     made = Tracer(trace, value, scalar=not is_array(a))
     if is_array(a):
         made._storage.order_known = made.ndim < 2
@@ -206,6 +214,23 @@ def _extreme(real: Any, is_better: Any) -> Any:
     return extreme
 
 
+def _convert(kind: Any, x: Any) -> Any:
+    """Python's int(x) or float(x): in a loop, of what is known when the program runs."""
+    trace, loops = current_trace(), _loops()
+    if trace is None or loops is None or kind not in (int, float):
+        return kind(x)
+    if type(x) is Size and kind is int:
+        return x
+    is_number = type(x) is Tracer and x.ndim == 0 and x._storage.array is None
+    if not is_number and type(x) is not Size:
+        return kind(x)
+    if kind is int and type(x) is Tracer and x.dtype.kind == "f":
+        trace.guess()
+    return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
+
+
+ALLOWED.append(_convert)
+
 # By the names under which the calls around an `if` find it.
-CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET}
+CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

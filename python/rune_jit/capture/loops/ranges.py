@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rune_jit.tracing.sizes import Size
@@ -112,10 +113,12 @@ def limited(start: Any, bound: Any, step: int, includes: bool) -> Range | None:
     return Range(start, bound + (includes if step > 0 else -includes), step)
 
 
-def range_of(arguments: tuple[Any, ...]) -> Range | None:
-    """range(*arguments); None if that is none of ints and Sizes."""
+def range_of(arguments: tuple[Any, ...], bind: Callable[[Any], Any]) -> Range | None:
+    """range(*arguments); None if that is none of ints and Sizes. `bind` makes other integers
+    Sizes."""
     if not 1 <= len(arguments) <= 3:
         return None
+    arguments = tuple([*map(bind, arguments[:2]), *arguments[2:]])
     if not all(type(x) in (int, Size) for x in arguments[:2]):
         return None
     step = arguments[2] if len(arguments) == 3 else 1

@@ -5,6 +5,7 @@ The calls around a loop that source.py adds come here."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,10 +18,11 @@ from rune_jit.capture.loops.effects import Effects, Refused, global_value
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
-from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.loops import LoopRefused, Loops
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_traced_integer
 
 # A loop of so few iterations, without loops in it, runs as they are.
 _FEW = 3
@@ -33,7 +35,7 @@ def begin(number: int, *given: Any) -> Any:
     `enumerate` or `zip` and its arguments."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
-    found = _numbers_of(given) if loops is not None else None
+    found = _numbers_of(given, functools.partial(_bound, loops)) if loops is not None else None
     if trace is None or loops is None or found is None:
         return _Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
@@ -74,7 +76,20 @@ def _iterable(given: tuple[Any, ...]) -> Any:
     return given[0](*given[1:]) if len(given) > 1 else given[0]
 
 
-def _numbers_of(given: tuple[Any, ...]) -> tuple[Range, Callable[[Any], Any]] | None:
+def _bound(loops: Loops, x: Any) -> Any:
+    """The bound of a range in the body of a loop: a Size, if it is an integer that data decide."""
+    if not loops.open or not is_traced_integer(x):
+        return x
+    trace = require_trace()
+    size = trace.builder.bind_bound(trace.operand(x))
+    if type(size) is Size:
+        loops.data_sizes.update(size.names)
+    return size
+
+
+def _numbers_of(
+    given: tuple[Any, ...], bind: Callable[[Any], Any]
+) -> tuple[Range, Callable[[Any], Any]] | None:
     """The numbers of the iterations, and what the loop's target is in each; None if the loop is no
     loop over numbers and rows."""
     first, rest = given[0], given[1:]
@@ -83,7 +98,7 @@ def _numbers_of(given: tuple[Any, ...]) -> tuple[Range, Callable[[Any], Any]] | 
             return Range(first.start, first.stop, first.step), _itself
         return _rows((first,), lambda number: first[number])
     if first is range:
-        numbers = range_of(rest)
+        numbers = range_of(rest, bind)
         return (numbers, _itself) if numbers else None
     if first is enumerate and len(rest) == 1:
         return _rows(rest, lambda number: (number, rest[0][number]))

@@ -125,14 +125,26 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
 
 
 class _Unfolder(ast.NodeTransformer):
-    """Makes `x = a if test else b`, and `return` of the like, an `if` with two sides."""
+    """Makes `x = a if test else b`, and `return` of the like, an `if` with two sides; and calls of
+    int and float those of what stands for them."""
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
         if len(node.targets) != 1 or not isinstance(node.value, ast.IfExp):
             return node
         return self._sides(node, node.value, lambda value: ast.Assign(node.targets, value))
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """int(x) and float(x) are traced in loops."""
+        self.generic_visit(node)
+        is_number = isinstance(node.func, ast.Name) and node.func.id in ("int", "float")
+        is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
+        if not is_number or not is_plain or node.keywords:
+            return node
+        return _at(node, _call(".convert", node.func, *node.args))  # type: ignore[no-any-return]
+
     def visit_Return(self, node: ast.Return) -> ast.stmt:
+        self.generic_visit(node)
         if not isinstance(node.value, ast.IfExp):
             return node
         return self._sides(node, node.value, ast.Return)

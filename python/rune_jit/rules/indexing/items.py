@@ -14,7 +14,7 @@ from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
+from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer, is_traced_integer
 
 
 def items_of(index: Any) -> tuple[Any, ...]:
@@ -111,8 +111,8 @@ def basic_view(
     known_items: list[Any] = []
     elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
     axis = 0
-    if trace.loops is not None and trace.loops.open and Size in map(type, items):
-        items = _with_unsure_counters_traced(trace, trace.loops, x, items)
+    if trace.loops is not None and trace.loops.open:
+        x, items = _bound(trace, trace.loops, x, items)
     for item in items:
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
@@ -144,29 +144,60 @@ def basic_view(
     return view
 
 
-def _with_unsure_counters_traced(
+def _bound(
     trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    """The items; those in terms of counters that may be out of bounds, or negative in some
-    iterations only, are traced numbers, which are checked when the program runs. Raises
-    UnsupportedOpError where iterations may run apart instead."""
+) -> tuple[Tracer, tuple[Any, ...]]:
+    """The array and the items for an index in the body of a loop. What data decide becomes Sizes:
+    traced integers, bounds of slices, and what is in terms of counters and may be out of bounds, or
+    negative in some iterations only; these are checked when the program runs. The array has more
+    elements where slices have such bounds: it is not known that they end before it does.
+
+    Raises UnsupportedOpError where iterations may run apart instead."""
     consumed = sum(item is not None and item is not Ellipsis for item in items)
+    if consumed > x.ndim:
+        return x, items
     axis = 0
     result = []
+    more = [0] * x.ndim
     for item in items:
-        if type(item) is Size and axis < x.ndim:
-            low, high = loops.bounds(item)
-            size = x.shape[axis]
-            if type(size) is int and (low < -size or high >= size or low < 0 <= high):
-                if loops.can_peel(item):
-                    raise UnsupportedOpError(
-                        f"index: cannot tell whether {item} is a position along axis {axis} of"
-                        f" size {size} in all iterations (it is from {low} to {high})"
-                    )
-                item = trace.traced(item)
+        size = x.shape[axis] if axis < x.ndim else None
+        if item is None or item is Ellipsis or type(size) is not int:
+            pass
+        elif type(item) is Size:
+            item = _checked(trace, loops, item, axis, size)
+        elif is_traced_integer(item) and size:
+            item = trace.builder.bind_position(trace.operand(item), axis, size)
+        elif type(item) is slice and _is_decided_by_data(item):
+            first, last = (None if b is None else trace.operand(b) for b in (item.start, item.stop))
+            start, count = trace.builder.bind_slice(first, last, size)
+            item = slice(start, start + count)
+            more[axis] = size
         result.append(item)
         axis += x.ndim - consumed if item is Ellipsis else item is not None
-    return tuple(result)
+    if any(more):
+        if x._storage.array is not None:
+            x._storage.embed(trace)
+        x = view_in(trace, Step("pad", more), x)
+    return x, tuple(result)
+
+
+def _is_decided_by_data(item: slice) -> bool:
+    bounds = (item.start, item.stop)
+    is_known = all(b is None or type(b) in (int, Size) or is_traced_integer(b) for b in bounds)
+    return is_known and item.step in (None, 1) and any(map(is_traced_integer, bounds))
+
+
+def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
+    """A position in terms of counters, or one that is checked when the program runs."""
+    low, high = loops.bounds(item)
+    if -size <= low and high < size and not low < 0 <= high:
+        return item
+    if low >= -2 and high <= size + 1 and loops.can_peel(item):
+        raise UnsupportedOpError(
+            f"index: cannot tell whether {item} is a position along axis {axis} of size {size} in"
+            f" all iterations (it is from {low} to {high})"
+        )
+    return trace.builder.bind_position(trace.operand(item), axis, size)
 
 
 def is_mask(item: Any) -> bool:
