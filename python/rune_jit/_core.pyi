@@ -249,6 +249,10 @@ class GraphBuilder:
         """
         How many operations the largest node takes that has been made since the loop began.
         """
+    def mark_unsure(self, value: typing.Any, kind: typing.Any) -> None:
+        """
+        Notes that a 0-d value may stand for a Python number of this kind.
+        """
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> typing.Any: ...
     def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
