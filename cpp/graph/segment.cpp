@@ -110,16 +110,20 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
     const Value v = open.back();
     open.pop_back();
     if (!seen.insert(v.id).second) continue;
-    if (in_memory.contains(v.id)) {
-      segment.inputs.push_back(v);
-      continue;
-    }
+    if (in_memory.contains(v.id)) continue;
     RUNE_CHECK(!graph[v].as<Placeholder>(), "an argument that is not in memory");
     segment.nodes.push_back(v);
     open.insert(open.end(), graph[v].inputs.begin(), graph[v].inputs.end());
   }
-  std::sort(segment.inputs.begin(), segment.inputs.end());
   std::sort(segment.nodes.begin(), segment.nodes.end());
+  // In the order of their uses: when they were stored makes no difference.
+  ValueSet given;
+  const auto use = [&](const std::vector<Value>& values) {
+    for (const Value v : values)
+      if (in_memory.contains(v.id) && given.insert(v.id).second) segment.inputs.push_back(v);
+  };
+  for (const Value v : segment.nodes) use(graph[v].inputs);
+  use(segment.outputs);
   for (const Value v : segment.nodes) {
     if (graph[v].as<Const_Scalar>()) segment.constants.push_back(v);
     segment.numpy_ns += numpy_ns(graph, graph[v]);

@@ -13,7 +13,7 @@ namespace rune::graph {
 using ValueSet = std::unordered_set<uint32_t>;  // by id
 
 struct Segment {
-  std::vector<Value> inputs;     // values in memory that the segment reads, by argument
+  std::vector<Value> inputs;     // values in memory that it reads, in the order of their uses
   std::vector<Value> nodes;      // that it computes, in topological order
   std::vector<Value> outputs;    // that it stores: what is wanted, then `held` values
   std::vector<Value> constants;  // the Const_Scalars among its nodes

@@ -544,3 +544,66 @@ def test_a_program_is_of_limited_size():
         return x
 
     assert "more than 30000 operations" in segmented(f, x(), calls=1).reason
+
+
+def test_positions_are_no_part_of_a_segment():
+    """Python integers in indices that differ from iteration to iteration."""
+
+    def elements(x, n):
+        total = 0.0
+        for i in [*range(n)]:
+            x = x * 0.5
+            x[i] = i + total
+            x[-1 - i] += 1
+            total += float(x.sum())
+        return x, total
+
+    def rows(a, b):
+        x = np.zeros_like(b)
+        for _ in range(3):
+            for i in [*range(len(b))]:
+                new = (b[i] - a[i] @ x + a[i, i] * x[i]) / a[i, i]
+                a[i] += 0.001 * i
+                a[:, i] *= 1.0
+                if abs(float(new - x[i])) < 1e-12:
+                    return x, i
+                x[i] = new
+        return x, a
+
+    def columns_of_known_arrays(x):
+        table, kept = np.arange(12.0).reshape(3, 4), []
+        for i in [*range(3)]:
+            row = table[i]
+            row += i
+            kept.append(float((x * row).sum()))
+        return table, kept
+
+    rng = np.random.default_rng(0)
+    cases = [
+        (elements, lambda: (np.ones(100), 40)),
+        (rows, lambda: (np.eye(60) * 60 + rng.random((60, 60)), np.ones(60))),
+        (columns_of_known_arrays, lambda: (np.arange(4.0),)),
+    ]
+    for function, make in cases:
+        args = make()
+        f = rune_jit.jit(function)
+        copies = [np.copy(x) if isinstance(x, np.ndarray) else x for x in args]
+        got, expected = f(*copies), function(*args)
+        for a, b in zip((*got, *copies), (*expected, *args), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+        (entry,) = f._cache.entries()
+        assert entry.runs_on_numpy is None and entry.programs.compiled <= 12
+
+
+def test_positions_out_of_bounds():
+    def f(x, last):
+        for i in [*range(last)]:
+            x[i] = float(x.sum())
+        return x
+
+    jitted = rune_jit.jit(f)
+    for call in (jitted, f):
+        x = np.ones(3)
+        with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+            call(x, 4)
+        np.testing.assert_array_equal(x, [3, 5, 9])

@@ -71,6 +71,8 @@ class Programs:
         self.compiled = 0  # compilations so far
         self.compile_time = 0.0  # in seconds
         self._programs: dict[str, _Program] = {}
+        # By place in the code, the integer that has stood in an index, or that it varies.
+        self.positions: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self._programs)
@@ -105,6 +107,8 @@ class SegmentedTrace(Trace):
         self._numpy_time = 0.0  # an estimate for the segments so far
         self._cut_at = 0  # how many nodes there were at the last cut
         self._first_site: Any = None  # where the first node after that was made
+        # By integer in an index and size of the axis, its value in this segment.
+        self._positions: dict[tuple[int, int], Any] = {}
         self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
         self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
         self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
@@ -179,6 +183,24 @@ class SegmentedTrace(Trace):
         part = step.of_array(array)
         return self.in_memory(part.copy()) if part.size <= _SMALL_PART else None
 
+    def position(self, number: int, axis: int, size: int) -> Any:
+        """The value of an integer in an index, for an axis of this size. None if it is part of the
+        program, as integers are until another one has stood at the same place in the code: segments
+        that read or write another position then are alike."""
+        frame = _user_frame()
+        site = frame and (frame.f_code, frame.f_lasti, axis)
+        known = self.programs.positions
+        before = known.setdefault(site, number)
+        if before == number or not -size <= number < size:
+            return None
+        known[site] = _VARIES
+        number %= size
+        at = self._positions.get((number, size))
+        if at is None:
+            at = self._positions[number, size] = self.in_memory(np.array(number))
+            self.builder.assume_range(at, 0, size - 1)
+        return at
+
     # Cuts.
 
     def values(self, wanted: list[Any]) -> list[Any]:
@@ -201,6 +223,7 @@ class SegmentedTrace(Trace):
         found = [self._memory[value.id] for value in every]
         self._memory = {i: self._memory[i] for i in segment.held}
         self._cut_at, self._first_site = len(self.builder), None
+        self._positions.clear()
         for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
             _core.check(check, np.asarray(array))
         if self.gave_up is None and not self.done:
@@ -353,6 +376,7 @@ _MOST_COMPILED = 24
 _SLOW, _SLOWER = 0.2, 3.0
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 4000
+_VARIES = object()
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
 

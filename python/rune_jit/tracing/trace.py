@@ -107,6 +107,10 @@ class Trace:
                 self.builder.assume_range(value, low, high)
         return value
 
+    def position(self, number: int, axis: int, size: int) -> Any:
+        """The value of an integer in an index, if it is no part of the program."""
+        return None
+
     def part_in_memory(self, step: Step, value: Any) -> Any:
         """The view of a value whose elements are known now, as a value of its own; or None."""
         return None

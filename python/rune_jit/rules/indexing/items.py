@@ -110,9 +110,11 @@ def basic_view(
     there are arrays among them. `is_read` is that of view_in."""
     known_items: list[Any] = []
     elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
-    axis = 0
+    untraced: list[Any] = []  # the items, with the integers of `elements` that are known
+    axis = of_x = 0
     if trace.loops is not None and trace.loops.open:
         x, items = _bound(trace, trace.loops, x, items)
+    has_positions = trace.is_segmented and x._storage.array is None
     for item in items:
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
@@ -120,23 +122,42 @@ def basic_view(
             if item._storage.array is None:
                 elements.append((axis, trace.operand(item)))
                 known_items.append(slice(None))
-                axis += 1
+                axis, of_x = axis + 1, of_x + 1
                 continue
         if is_mask(item):
             return None
         part = _index_item(trace, item)
         if not (part is None or part is Ellipsis or isinstance(part, (int, slice, Size))):
             return None
+        untraced.append(part)
+        if has_positions and type(part) is int and of_x < x.ndim:
+            at = trace.position(part, of_x, x.shape[of_x])
+            if at is not None:
+                elements.append((axis, at))
+                known_items.append(slice(None))
+                axis, of_x = axis + 1, of_x + 1
+                continue
         known_items.append(part)
         if part is Ellipsis:
-            axis += x.ndim - sum(item is not None and item is not Ellipsis for item in items)
-        elif not isinstance(part, (int, Size)):
-            axis += 1
+            spanned = x.ndim - sum(item is not None and item is not Ellipsis for item in items)
+            axis, of_x = axis + spanned, of_x + spanned
+            continue
+        axis += not isinstance(part, (int, Size))
+        of_x += part is not None
     if x._storage.array is not None and contains_traced(known_items):
         x._storage.embed(trace)
     if elements and x._storage.array is not None:
         x._storage.write(trace, (), x._storage.current(trace))  # from now on traced
-    view = view_in(trace, Step("index", known_items), x, is_read)
+    part = None
+    if is_read and elements and len(untraced) == len(items):
+        part = trace.part_in_memory(Step("index", untraced), x._value_in(trace))
+    view = view_in(trace, Step("index", known_items), x, is_read and part is None)
+    if part is not None:
+        for along, at in reversed(elements):
+            shape = (*view.shape[:along], *view.shape[along + 1 :])
+            view = view._view(Step("element", (along, at)), shape)
+        view._value, view._version = part, view._storage.version
+        return view
     for along, at in reversed(elements):
         step = Step("element", (along, at))
         now = step.of(trace.builder, view._value_in(trace))
