@@ -217,13 +217,17 @@ class Trace:
         self._assumed.append(self._pair(value, guess))
         return guess
 
+    def is_of_numbers(self, value: Any) -> bool:
+        """Whether a value is a number among the arguments, or computed from such numbers alone."""
+        inputs = self.builder.inputs_behind(value)
+        return inputs is not None and all(i in self.numbers for i in inputs)
+
     def need_numbers(self, values: Iterable[Any]) -> None:
         """Raises ValuesNeeded if any of these values are numbers among the arguments, or computed
         from such numbers alone."""
         for value in values:
-            inputs = self.builder.inputs_behind(value)
-            if inputs is not None and all(i in self.numbers for i in inputs):
-                self.needed |= {self.numbers[i] for i in inputs}
+            if self.is_of_numbers(value):
+                self.needed |= {self.numbers[i] for i in self.builder.inputs_behind(value)}
         if self.needed:
             raise ValuesNeeded(self.needed)
 

@@ -342,13 +342,15 @@ def tracers_in(x: Any) -> list[Tracer]:
     return found
 
 
-def is_traced_integer(x: Any) -> bool:
-    """Whether x is an integer that is known when the program runs."""
+def is_data_integer(x: Any) -> bool:
+    """Whether x is an integer that data decide, and not numbers among the arguments, which are
+    constants where their values matter."""
     return (
         type(x) is Tracer
         and x._storage.scalar
         and x._storage.array is None
         and x.dtype.kind in "iu"
+        and not x._trace.is_of_numbers(x._value_in(x._trace))
     )
 
 

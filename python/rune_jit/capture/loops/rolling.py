@@ -22,7 +22,7 @@ from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loops import LoopRefused, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_traced_integer
+from rune_jit.tracing.tracer import Tracer, is_data_integer
 
 # A loop of so few iterations, without loops in it, runs as they are.
 _FEW = 3
@@ -78,7 +78,7 @@ def _iterable(given: tuple[Any, ...]) -> Any:
 
 def _bound(loops: Loops, x: Any) -> Any:
     """The bound of a range in the body of a loop: a Size, if it is an integer that data decide."""
-    if not loops.open or not is_traced_integer(x):
+    if not loops.open or not is_data_integer(x):
         return x
     trace = require_trace()
     size = trace.builder.bind_bound(trace.operand(x))

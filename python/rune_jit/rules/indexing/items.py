@@ -14,7 +14,7 @@ from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer, is_traced_integer
+from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer, is_data_integer
 
 
 def items_of(index: Any) -> tuple[Any, ...]:
@@ -186,7 +186,7 @@ def _bound(
             pass
         elif type(item) is Size:
             item = _checked(trace, loops, item, axis, size)
-        elif is_traced_integer(item) and size:
+        elif is_data_integer(item) and size:
             item = trace.builder.bind_position(trace.operand(item), axis, size)
         elif type(item) is slice and _is_decided_by_data(item):
             first, last = (None if b is None else trace.operand(b) for b in (item.start, item.stop))
@@ -204,8 +204,8 @@ def _bound(
 
 def _is_decided_by_data(item: slice) -> bool:
     bounds = (item.start, item.stop)
-    is_known = all(b is None or type(b) in (int, Size) or is_traced_integer(b) for b in bounds)
-    return is_known and item.step in (None, 1) and any(map(is_traced_integer, bounds))
+    is_known = all(b is None or type(b) in (int, Size) or is_data_integer(b) for b in bounds)
+    return is_known and item.step in (None, 1) and any(map(is_data_integer, bounds))
 
 
 def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
