@@ -1,8 +1,11 @@
 #include "driver/parallel_iterations.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace rune::driver {
 
@@ -22,28 +25,6 @@ void collect_stored(std::span<const Statement> statements, std::set<size_t>& sto
   }
 }
 
-// Whether a computation touches slices of the cell only, if it touches it at all.
-template <class F>
-bool computes_on_slices(const Compute& compute, size_t cell, size_t axis, const F& is_slice) {
-  const Graph& graph = compute.graph;
-  const auto& outputs = compute.outputs;
-  if (std::find(outputs.begin(), outputs.end(), cell) != outputs.end() &&
-      (!compute.offsets ||
-       !is_slice((*compute.offsets)[axis], graph[graph.outputs[0]].shape()[axis])))
-    return false;
-  const auto reads_cell = [&](Value v) {
-    const auto* placeholder = graph[v].as<graph::Placeholder>();
-    return placeholder && compute.inputs[placeholder->index] == cell;
-  };
-  if (std::any_of(graph.outputs.begin(), graph.outputs.end(), reads_cell)) return false;
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    if (std::none_of(node.inputs.begin(), node.inputs.end(), reads_cell)) return true;
-    const auto* shrink = node.as<graph::Shrink>();
-    return shrink && is_slice(shrink->limits[axis].first,
-                              shrink->limits[axis].second - shrink->limits[axis].first);
-  });
-}
-
 // A copy of an input to an output.
 bool begins_output(const LoopPlan& plan, const Statement& statement) {
   const auto* store = std::get_if<Store>(&statement.action);
@@ -56,39 +37,115 @@ bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
                       [&](size_t cell) { return plan.cells[cell].output.has_value(); });
 }
 
-template <class F>
-bool touches_slices(const LoopPlan& plan, const std::vector<Statement>& statements, size_t cell,
-                    size_t axis, const F& is_slice) {
-  for (const Statement& statement : statements) {
-    if (const auto* store = std::get_if<Store>(&statement.action)) {
-      if (store->part == cell) return false;
-      if (store->target == cell &&
-          !is_slice(store->offsets[axis], plan.cells[store->part].shape[axis]))
-        return false;
-    }
-    if (const auto* repeat = std::get_if<Repeat>(&statement.action))
-      if (!touches_slices(plan, repeat->body, cell, axis, is_slice)) return false;
-    if (const auto* compute = std::get_if<Compute>(&statement.action))
-      if (!computes_on_slices(*compute, cell, axis, is_slice)) return false;
+// The elements of a cell that a statement may read or store to: [low, high) along each axis.
+struct Access {
+  std::vector<std::pair<Dim, Dim>> box;
+  bool is_store = false;
+};
+
+// What the statements do with a cell, and the variables that they declare.
+class Accesses {
+ public:
+  Accesses(const LoopPlan& plan, size_t cell) : plan_(plan), cell_(cell) {}
+
+  void add(std::span<const Statement> statements) {
+    for (const Statement& statement : statements)
+      std::visit([this](const auto& action) { add(action); }, statement.action);
   }
-  return true;
+
+  std::vector<Access> found;
+  std::set<std::string> variables;
+
+ private:
+  void add_box(const std::vector<Dim>& first, const Shape& shape, bool is_store) {
+    Access& access = found.emplace_back();
+    access.is_store = is_store;
+    for (size_t d = 0; d < shape.size(); ++d)
+      access.box.emplace_back(first[d], first[d] + shape[d]);
+  }
+  void add_all(bool is_store) {
+    const Shape& shape = plan_.cells[cell_].shape;
+    add_box(std::vector<Dim>(shape.size(), 0), shape, is_store);
+  }
+
+  void add(const Store& store) {
+    if (store.target == cell_) add_box(store.offsets, plan_.cells[store.part].shape, true);
+    if (store.part == cell_) add_all(false);
+  }
+  void add(const Bind& bind) {
+    variables.insert(bind.variable.name);
+    if (bind.cell == cell_) add_all(false);
+  }
+  void add(const Repeat& repeat) {
+    variables.insert(repeat.counter.name);
+    add(std::span(repeat.body));
+  }
+  void add(const Compute& compute) {
+    const Graph& graph = compute.graph;
+    if (std::find(compute.outputs.begin(), compute.outputs.end(), cell_) != compute.outputs.end()) {
+      if (compute.offsets)
+        add_box(*compute.offsets, graph[graph.outputs[0]].shape(), true);
+      else
+        add_all(true);
+    }
+    const auto is_cell = [&](Value v) {
+      const auto* placeholder = graph[v].as<graph::Placeholder>();
+      return placeholder && compute.inputs[placeholder->index] == cell_;
+    };
+    if (std::any_of(graph.outputs.begin(), graph.outputs.end(), is_cell)) add_all(false);
+    for (const Node& node : graph.nodes) {
+      if (std::none_of(node.inputs.begin(), node.inputs.end(), is_cell)) continue;
+      if (const auto* shrink = node.as<graph::Shrink>())
+        found.push_back({shrink->limits, false});
+      else
+        add_all(false);
+    }
+  }
+
+  const LoopPlan& plan_;
+  const size_t cell_;
+};
+
+// The size in another iteration, in which the loop's counter is `counter`, and the variables that
+// its statements declare have other values.
+Dim in_other_iteration(const Dim& size, const SymVar& loop, const Dim& counter,
+                       const std::set<std::string>& variables) {
+  Dim result = size.offset();
+  for (const Dim::Term& term : size.terms()) {
+    SymVar var = term.var;
+    if (variables.contains(var.name)) var.name += "'";
+    result += (var.name == loop.name ? counter : Dim(var)) * term.coefficient;
+  }
+  return result;
 }
 
-// Whether each iteration touches a slice of the cell of its own: along one axis, the element
-// whose distance from the counter is the same wherever the cell is read or stored to.
-bool is_touched_in_slices(const LoopPlan& plan, size_t cell, const Repeat& repeat) {
-  const Dim counter(repeat.counter);
-  if (counter.is_constant()) return false;
-  for (size_t axis = 0; axis < plan.cells[cell].shape.size(); ++axis) {
-    std::optional<Dim> at;
-    const auto is_slice = [&](const Dim& first, const Dim& size) {
-      if (size != 1 || !(first - counter).is_constant()) return false;
-      if (!at) at = first;
-      return *at == first;
-    };
-    if (touches_slices(plan, repeat.body, cell, axis, is_slice)) return true;
-  }
-  return false;
+// Whether no iteration touches elements of the cell that another one stores to. Of two iterations,
+// one has the greater counter.
+bool is_touched_apart(const LoopPlan& plan, size_t cell, const Repeat& repeat) {
+  constexpr size_t kMostAccesses = 64;
+  Accesses accesses(plan, cell);
+  accesses.add(std::span(repeat.body));
+  if (accesses.found.size() > kMostAccesses) return false;
+  const SymVar& loop = repeat.counter;
+  const int64_t step = std::abs(repeat.step);
+  const int64_t most = loop.max_val - loop.min_val - step;
+  if (most < 0) return true;  // one iteration
+  const Dim later = Dim(loop) + Dim(SymVar{loop.name + "'", 0, most}) + step;
+  const auto are_apart = [&](const Access& a, const Access& b) {
+    for (size_t d = 0; d < a.box.size(); ++d) {
+      const auto at = [&](const Dim& size) {
+        return in_other_iteration(size, loop, later, accesses.variables);
+      };
+      if (always_at_most(a.box[d].second, at(b.box[d].first)) ||
+          always_at_most(at(b.box[d].second), a.box[d].first))
+        return true;
+    }
+    return false;
+  };
+  for (const Access& a : accesses.found)
+    for (const Access& b : accesses.found)
+      if ((a.is_store || b.is_store) && !are_apart(a, b)) return false;
+  return true;
 }
 
 }  // namespace
@@ -97,14 +154,14 @@ void find_parallel_iterations(LoopPlan& plan) {
   std::vector<Statement>& statements = plan.statements;
   const auto* repeat =
       statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
-  if (!repeat) return;
+  if (!repeat || repeat->goes_on) return;
   for (size_t s = 0; s + 1 < statements.size(); ++s)
     if (!begins_output(plan, statements[s]) && !fills_own_cells(plan, statements[s])) return;
   std::set<size_t> stored;
   collect_stored(repeat->body, stored);
   for (const size_t cell : stored) {
     const bool is_temporary = !plan.cells[cell].is_carried && !plan.cells[cell].output;
-    if (!is_temporary && !is_touched_in_slices(plan, cell, *repeat)) return;
+    if (!is_temporary && !is_touched_apart(plan, cell, *repeat)) return;
   }
   plan.is_parallel = true;
   for (const Statement& statement : statements)
