@@ -315,6 +315,8 @@ void bind_functions(Class& c) {
         return *kind == Kind::Bool ? "bool" : *kind == Kind::Float ? "float" : "int";
       },
       py::arg("value"), "The kind of Python number that a value may stand for, if it may.");
+  def(c, "may_be_zero", &may_be_zero, py::arg("value"),
+      "Whether an integer is not known to be another number than 0.");
   def(c, "find_unbounded", &find_unbounded, py::arg("carries"),
       "The position of a Python integer, of these that loops carry, that may leave 64 bits. None "
       "if there is none.");

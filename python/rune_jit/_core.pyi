@@ -254,6 +254,10 @@ class GraphBuilder:
         Notes that a 0-d value may stand for a Python number of this kind.
         """
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
+    def may_be_zero(self, value: typing.Any) -> bool:
+        """
+        Whether an integer is not known to be another number than 0.
+        """
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> typing.Any: ...
     def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
     def put(

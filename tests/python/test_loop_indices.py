@@ -257,3 +257,13 @@ def test_conversions():
     for dtype in (np.uint8, np.int32, np.float32, bool):
         x = RNG.integers(0, 200, 30).astype(dtype)
         same_as_numpy(f, np.zeros(30), x)
+
+
+def test_quotients_of_numbers_that_are_not_0():
+    def f(out, x):
+        mean = 0.0
+        for i in range(x.shape[0]):
+            mean = mean + (float(x[i]) - mean) / (i + 1)
+            out[i] = mean / float(i + 3) + (i + 7) // (i + 2) + 100 % (x.shape[0] - i)
+
+    same_as_numpy(f, np.zeros(20), RNG.random(20))

@@ -392,6 +392,15 @@ std::optional<IntegerRange> integer_range(TracedGraph& t, Value x) {
   return Analysis(t, t.integer_ranges).of(x);
 }
 
+bool may_be_zero(TracedGraph& t, const Operand& x) {
+  if (x.literal) return x.literal->real == 0 && x.literal->imag == 0;
+  Value v = x.value;
+  if (const Node& node = t[v]; node.as<Cast>() && is_float(node.meta.dtype)) v = node.inputs[0];
+  if (!is_integer(t.dtype(v))) return true;
+  const std::optional<IntegerRange> range = integer_range(t, v);
+  return !range || (range->low <= 0 && range->high >= 0);
+}
+
 std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries) {
   const std::optional<size_t> found = Recurrences(t, carries).find_unbounded();
   t.must_fit.clear();

@@ -112,6 +112,9 @@ def _check_python_arithmetic(loops: Loops, ufunc: str, operands: tuple[Any, ...]
     if type(divisor) is Tracer and ufunc != "power":
         if divisor._storage.leaf is not None or divisor._storage.is_nonzero:
             return
+        trace = require_trace()
+        if not trace.builder.may_be_zero(trace.operand(divisor)):
+            return
         loops.fail("it divides by a Python number that may be 0")
     if ufunc == "power":
         loops.fail("it computes a power of Python numbers")

@@ -227,7 +227,7 @@ class Trace:
         from such numbers alone."""
         for value in values:
             if self.is_of_numbers(value):
-                self.needed |= {self.numbers[i] for i in self.builder.inputs_behind(value)}
+                self.needed |= {self.numbers[i] for i in self.builder.inputs_behind(value) or ()}
         if self.needed:
             raise ValuesNeeded(self.needed)
 
