@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import rune_jit
+from rune_jit.backends import llvm
 from rune_jit.calls import compilation
 
 
@@ -151,3 +153,27 @@ def test_fast_compilations_are_silent(recwarn: pytest.WarningsRecorder) -> None:
     f = rune_jit.jit(lambda x: x + 1)
     f(np.ones(3))
     assert not recwarn.list and "compiled in" not in f.explain()
+
+
+def test_waiting_for_other_compilations_is_not_slow(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr(compilation, "_SLOW", 0.7)
+    f = rune_jit.jit(lambda x: x * 3 + 1)
+    f(np.ones(2))  # LLVM is there
+    release = threading.Event()
+
+    def hold() -> None:
+        with llvm._lock:
+            held.set()
+            release.wait()
+
+    held = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    timer = threading.Timer(0.8, release.set)
+    timer.start()
+    f(np.ones(3))
+    holder.join()
+    assert not recwarn.list

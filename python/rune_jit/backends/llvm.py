@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -186,41 +187,67 @@ def compile_module(
     Ctrl-C ends it at once, also while LLVM compiles.
     """
     parts = list(_parts(ir))
+    job = _Job(parts, names, cache, cache_dir)
     if len(ir) <= _SHORT or threading.current_thread() is not threading.main_thread():
-        return _compile(parts, names, cache, cache_dir, threading.Event())
-    # LLVM cannot be interrupted, and signals wait until the main thread is back in Python. So LLVM
-    # runs on another thread, which stops after the part that it is at.
-    from concurrent.futures import ThreadPoolExecutor  # slow to import
+        result = job.run()
+    else:
+        # LLVM cannot be interrupted, and signals wait until the main thread is back in Python. So
+        # LLVM runs on another thread, which stops after the part that it is at.
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-    stopped = threading.Event()
-    executor = ThreadPoolExecutor(1, thread_name_prefix="rune_jit compiler")
-    try:
-        return executor.submit(_compile, parts, names, cache, cache_dir, stopped).result()
-    finally:
-        stopped.set()
-        executor.shutdown(wait=False)
+        executor = ThreadPoolExecutor(1, thread_name_prefix="rune_jit compiler")
+        try:
+            result = executor.submit(job.run).result()
+        finally:
+            job.is_stopped = True
+            executor.shutdown(wait=False)
+    _waits.seconds = getattr(_waits, "seconds", 0.0) + job.waited
+    return result
 
 
-def _compile(
-    parts: list[str], names: list[str], cache: bool, cache_dir: str, stopped: threading.Event
-) -> tuple[list[int], CompiledCode]:
-    global _state
-    with _lock:
-        if _state is None:
-            _state = _Compiler()
-        compiler = _state
-        codes = []
-        for part in parts:
-            if stopped.is_set():
-                raise RuntimeError("llvm: the compilation was ended")
-            entry = object_cache.Entry(cache_dir, compiler.host, part) if cache else None
-            code = entry.read() if entry else None
-            if code is None:
-                code = compiler.object_code(part)
-                if entry:
-                    entry.write(code)
-            codes.append(code)
-        return compiler.link(codes, names)
+def take_waits() -> float:
+    """How long compilations of this thread have waited for those of others since the last call."""
+    waited: float = getattr(_waits, "seconds", 0.0)
+    _waits.seconds = 0.0
+    return waited
+
+
+_waits = threading.local()
+
+
+class _Job:
+    """A compilation."""
+
+    def __init__(self, parts: list[str], names: list[str], cache: bool, cache_dir: str) -> None:
+        self._parts, self._names = parts, names
+        self._cache, self._cache_dir = cache, cache_dir
+        self.is_stopped = False  # for another thread to set
+        self.waited = 0.0  # for other compilations, in seconds
+
+    def run(self) -> tuple[list[int], CompiledCode]:
+        global _state
+        start = time.perf_counter()
+        with _lock:
+            self.waited = time.perf_counter() - start
+            if _state is None:
+                _state = _Compiler()
+            compiler = _state
+            codes = []
+            for part in self._parts:
+                if self.is_stopped:
+                    raise RuntimeError("llvm: the compilation was ended")
+                codes.append(self._object_code(compiler, part))
+            return compiler.link(codes, self._names)
+
+    def _object_code(self, compiler: _Compiler, part: str) -> bytes:
+        if not self._cache:
+            return compiler.object_code(part)
+        entry = object_cache.Entry(self._cache_dir, compiler.host, part)
+        code = entry.read()
+        if code is None:
+            code = compiler.object_code(part)
+            entry.write(code)
+        return code
 
 
 def _parts(ir: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rune_jit.backends import llvm
+
 _SLOW = 2.0  # seconds
 _MOST_LINES = 3
 
@@ -14,13 +16,14 @@ class Stopwatch:
     """The times of a compilation's parts."""
 
     def __init__(self) -> None:
+        llvm.take_waits()
         self._last = time.perf_counter()
         self._parts: dict[str, float] = {}
 
     def note(self, part: str) -> None:
-        """What has been done since the last note was this part."""
+        """What has been done since the last note was this part, but for waits for other threads."""
         now = time.perf_counter()
-        self._parts[part] = now - self._last
+        self._parts[part] = now - self._last - llvm.take_waits()
         self._last = now
 
     def report(self, graph: Any, loops: Sequence[str] = ()) -> str | None:
