@@ -121,7 +121,7 @@ class Expectation:
         got, want = np.asarray(got), np.asarray(want)
         if got.dtype != want.dtype:
             return f"dtype {got.dtype} instead of {want.dtype}"
-        if ON_METAL and want.dtype == np.float32:  # denormals are zero
+        if _is_flushed(want.dtype):
             got, want = (np.where(np.abs(x) < _TINY, np.copysign(0, x), x) for x in (got, want))
         value = self._program.observed[i]
         if value in self._program.exact or not is_float(want.dtype):
@@ -139,8 +139,8 @@ class Expectation:
 
     def _outside_noise(self, i: int, got: np.ndarray, want: np.ndarray) -> np.ndarray:
         info = ml_dtypes.finfo(want.dtype)
-        flushes = ON_METAL and want.dtype == np.float32  # denormals to zero
-        least = float(info.smallest_normal if flushes else info.smallest_subnormal)
+        flushed = _is_flushed(want.dtype)
+        least = float(info.smallest_normal if flushed else info.smallest_subnormal)
         tolerance = 4 * float(info.eps) * magnitude(want) + least
         known = np.ones(want.shape, bool)
         with np.errstate(all="ignore"):
@@ -159,8 +159,13 @@ class Expectation:
         return known & (~_same_class(got, want) | (finite & far))
 
 
+def _is_flushed(dtype: Any) -> bool:
+    """Whether denormals of a dtype are zero: those of float32, in which Metal computes bfloat16."""
+    return ON_METAL and (dtype == np.float32 or dtype == ml_dtypes.bfloat16)
+
+
 def _has_denormals(x: np.ndarray) -> bool:
-    return x.dtype == np.float32 and bool(np.any((x != 0) & (np.abs(x) < _TINY)))
+    return _is_flushed(x.dtype) and bool(np.any((x != 0) & (np.abs(x) < _TINY)))
 
 
 def _same_class(a: np.ndarray, b: np.ndarray) -> np.ndarray:

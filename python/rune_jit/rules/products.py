@@ -85,7 +85,8 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
     else:
         axes_x, axes_y = as_ints(axes[0]), as_ints(axes[1])
     for axes_of, ndim in ((axes_x, x.ndim), (axes_y, y.ndim)):
-        if len({axis % max(ndim, 1) for axis in axes_of}) < len(axes_of):
+        is_repeated = len(set(axes_of)) < len(axes_of)
+        if is_repeated or len({normalize_axis_index(i, ndim) for i in axes_of}) < len(axes_of):
             raise ValueError("duplicate axes are not allowed in tensordot")
     return Tracer(trace, _contracted(trace, x, y, axes_x, axes_y), scalar=False)
 
