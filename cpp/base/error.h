@@ -11,7 +11,18 @@
 namespace rune {
 
 // What kind of Python exception a UserError becomes.
-enum class ErrorKind { Value, Type, Index, DType, Unsupported, Parse, Runtime, Memory, Leak };
+enum class ErrorKind {
+  Value,
+  Type,
+  Index,
+  DType,
+  Unsupported,
+  Undecided,  // only the values that a program computes tell
+  Parse,
+  Runtime,
+  Memory,
+  Leak
+};
 
 // The caller asked for something that cannot be done. The message reads
 // `op: cannot <do> <from> to <to> (<which dim, both values>)`, with an optional `hint: ...` line.

@@ -24,6 +24,7 @@ void raise_user_error(const UserError& e) {
     case ErrorKind::Index: return raise(PyExc_IndexError, e.what());
     case ErrorKind::DType: return raise_ours("DTypeError", e.what());
     case ErrorKind::Unsupported: return raise_ours("UnsupportedOpError", e.what());
+    case ErrorKind::Undecided: return raise_ours("ConcretizationError", e.what());
     case ErrorKind::Parse: return raise_ours("ParseError", e.what());
     case ErrorKind::Runtime: return raise(PyExc_RuntimeError, e.what());
     case ErrorKind::Leak: return raise_ours("TracerLeakError", e.what());

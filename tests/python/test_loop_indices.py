@@ -1,6 +1,8 @@
 """Positions in arrays that loops of the program compute: sums of counters that may be negative, and
 positions and bounds of slices that data decide."""
 
+import linecache
+
 import numpy as np
 import pytest
 from compare import assert_matches
@@ -267,3 +269,46 @@ def test_quotients_of_numbers_that_are_not_0():
             out[i] = mean / float(i + 3) + (i + 7) // (i + 2) + 100 % (x.shape[0] - i)
 
     same_as_numpy(f, np.zeros(20), RNG.random(20))
+
+
+@pytest.mark.parametrize(
+    "use", ["w += 10", "a[2] = 7", "for j in range(5):\n        w[0] += a[j, 1]"]
+)
+def test_an_array_that_a_condition_selects_is_the_array_itself(use):
+    source = f"""
+def f(a, b):
+    w = a[1]
+    for i in range(5):
+        if b[i] > 2:
+            w = a[i]
+    {use}
+    return w
+"""
+    function = from_source(source)
+    a, b = np.arange(20).reshape(5, 4), np.array([1, 3, 5, 0, 1])
+    for at in (b, np.zeros(5, int)):
+        mine, theirs = a.copy(), a.copy()
+        np.testing.assert_array_equal(rune_jit.jit(function)(mine, at), function(theirs, at))
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def from_source(source):
+    """The function f of a text."""
+    name = f"<{hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    namespace = {}
+    exec(compile(source, name, "exec"), namespace)
+    return namespace["f"]
+
+
+def test_a_number_that_may_be_pythons_is_no_operand_of_numpys_host_functions():
+    def f(x):
+        total = 0
+        for i in range(x.shape[0]):
+            if x[i] > 100:
+                total = total + x[i]
+        return total * 2 + 3
+
+    for x in (np.arange(4.0), np.arange(4.0) + 98):
+        result, expected = rune_jit.jit(f)(x), f(x)
+        assert type(result) is type(expected) and result == expected

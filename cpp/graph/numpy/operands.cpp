@@ -181,7 +181,7 @@ DType result_type(const TracedGraph& t, const Operands& operands) {
     const bool all_weak = std::all_of(others.begin(), others.end(),
                                       [](const Operand& x) { return x.weak.has_value(); });
     if (!all_weak && type_of_result(t, others) != result)
-      user_error(ErrorKind::Unsupported,
+      user_error(ErrorKind::Undecided,
                  "operand: cannot tell whether a loop's result is NumPy's number or Python's");
   }
   return result;

@@ -86,7 +86,7 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
   const bool is_same = name == "add" || name == "subtract" || compares || (divides && is_float) ||
                        (name == "multiply" && is_float);
   if (!is_same)
-    user_error(ErrorKind::Unsupported, name,
+    user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
   const Operand result = ufunc(t, name, operands)[0];
   mark_unsure(t, result, compares ? Kind::Bool : widest);

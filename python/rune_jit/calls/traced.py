@@ -248,7 +248,7 @@ def _plan_output(
     if not leaf._steps and storage.leaf is not None:
         return ("leaf", storage.leaf)
     if storage.scalar and trace.builder.unsure_kind(leaf._value_in(trace)):
-        raise UnsupportedOpError(
+        raise ConcretizationError(
             f"{trace.name}: cannot tell whether a result is NumPy's number or Python's: a loop that"
             " may have no iteration, or an if, computes it"
         )

@@ -242,6 +242,8 @@ class Attempt:
         if self._body.is_older(storage):
             raise Unstable(f"{name} is a view of an array from outside")
         for one in (storage, *self._loops.sharing(storage)):
+            if self._body.has_written(one):
+                raise Unstable(f"{name} may be a view of an array that is written to")
             other = finals.setdefault(id(one), name)
             if other != name:
                 raise Unstable(f"{name} and {other} share memory")
@@ -381,7 +383,11 @@ class Attempt:
                 builder.mark_unsure(results[index], _python_kind(trace, self._before[name]))
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
-                is_as_before = not self._runs or self._goes_on is not None
+                # A condition selects it, perhaps what it was before.
+                shared = self._loops.sharing(after[name]._storage)
+                if shared:
+                    self._loops.share(made._storage, *shared)
+                is_as_before = bool(shared) or not self._runs or self._goes_on is not None
                 if is_as_before and name in self._loop.results and is_array(self._before.get(name)):
                     self._loops.share(made._storage, self._before[name]._storage)
                 if is_result(name) and self._body.is_older(after[name]._storage):
