@@ -186,8 +186,10 @@ class Arguments {
     const auto& there = memory.cast<const DeviceMemory&>();
     if (there.type() != type) wrong_argument(i, type, memory);
     checks_.insert(checks_.end(), there.checks().begin(), there.checks().end());
-    if (&there.device() == device_.get()) return there.get();
-    return keep(to_host(memory), type);
+    if (&there.device() != device_.get()) return keep(to_host(memory), type);
+    if (reinterpret_cast<uintptr_t>(there.get()) % device_->alignment() == 0) return there.get();
+    copies_.push_back(there.copy());  // another library's memory
+    return copies_.back()->get();
   }
 
   void* host_pointer(py::handle array, const ArrayType& type, size_t i) {
@@ -215,7 +217,7 @@ class Arguments {
       adopted_.emplace_back(host, [&allocator](void* memory) { allocator.release(memory); });
       return host;
     }
-    copies_.push_back(std::make_unique<DeviceMemory>(device_, type));
+    copies_.push_back(std::make_shared<DeviceMemory>(device_, type));
     copies_.back()->copy_in(host);
     return copies_.back()->get();
   }
@@ -225,7 +227,7 @@ class Arguments {
   std::vector<ScalarStorage> numbers_;
   std::vector<py::object> kept_;
   DeferredChecks checks_;
-  std::vector<std::unique_ptr<DeviceMemory>> copies_;
+  std::vector<std::shared_ptr<DeviceMemory>> copies_;
   std::vector<std::shared_ptr<void>> adopted_;  // the host's memory that the device uses in place
 };
 

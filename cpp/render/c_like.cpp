@@ -249,13 +249,17 @@ void KernelRenderer::matrix_product(uint32_t id) {
   std::string list;
   for (const Var arg : instr.args) {
     const lower::Type& type = kernel_[arg].type;
-    list += (list.empty() ? "" : ", ") + dialect_.type(type.dtype) + std::to_string(type.lanes);
-    for (int i = 0; i < type.lanes; ++i) list += (i ? ", " : "(") + lane(arg, i);
-    list += ')';
+    std::string elements;
+    for (int i = 0; i < type.lanes; ++i) elements += (i ? ", " : "") + lane(arg, i);
+    list += (list.empty() ? "" : ", ") +
+            expand(dialect_.fragment_value, {{'T', dialect_.type(type.dtype)},
+                                             {'k', std::to_string(type.lanes)},
+                                             {'a', elements}});
   }
   const std::string name = 'w' + std::to_string(id);
-  line("const ", dialect_.type(to), std::to_string(instr.type.lanes), ' ', name, " = ",
-       known->second, '(', list, ");");
+  const std::string type = expand(
+      dialect_.fragment, {{'T', dialect_.type(to)}, {'k', std::to_string(instr.type.lanes)}});
+  line("const ", type, ' ', name, " = ", known->second, '(', list, ");");
   for (int i = 0; i < instr.type.lanes; ++i)
     values_[id].push_back(name + '[' + std::to_string(i) + ']');
 }

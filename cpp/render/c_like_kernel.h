@@ -75,6 +75,7 @@ class KernelRenderer {
   }
   // Lanes that one access may move, from `from` on, or 1.
   int packed_width(const Memory& memory, DType dtype, lower::Var index, int from, int lanes) const;
+  std::string packed_type(DType dtype, int width) const;
 
   template <class... Args>
   void line(const Args&... args) {

@@ -1,5 +1,7 @@
 // Loads and stores of the C-like renderer: element by element, or by packed vectors where the
 // dialect has them.
+#include <bit>
+
 #include "render/c_like_kernel.h"
 
 namespace rune::render::c_like {
@@ -8,14 +10,50 @@ using lower::Instr;
 using lower::Type;
 using lower::Var;
 
+namespace {
+
+// A power of two that divides an index, as far as its operations show.
+int64_t known_divisor(const lower::Kernel& kernel, Var v, int depth = 0) {
+  constexpr int64_t kMost = 16;
+  constexpr int kDeepest = 8;
+  const Instr& instr = kernel[v];
+  const auto of = [&](size_t i) { return known_divisor(kernel, instr.args[i], depth + 1); };
+  if (const auto* constant = instr.as<lower::Const>()) {
+    const auto value = static_cast<uint64_t>(constant->value.as_int64());
+    return value == 0 ? kMost : std::min<int64_t>(kMost, int64_t{1} << std::countr_zero(value));
+  }
+  const auto* alu = instr.as<lower::Alu>();
+  if (depth == kDeepest || !alu) return 1;
+  switch (alu->op) {
+    case AluOp::Add:
+    case AluOp::Sub:
+    case AluOp::Min:
+    case AluOp::Max:
+    case AluOp::Fmod: return std::min(of(0), of(1));
+    case AluOp::Mul: return std::min(kMost, of(0) * of(1));
+    default: return 1;
+  }
+}
+
+}  // namespace
+
 int KernelRenderer::packed_width(const Memory& memory, DType dtype, Var index, int from,
                                  int lanes) const {
-  if (kernel_[index].type.lanes > 1 || !memory.global) return 1;
+  if (kernel_[index].type.lanes > 1 || (!memory.global && !dialect_.access_bytes)) return 1;
   const DType stored = is_bool(dtype) ? DType::Uint8 : dtype;
   if (dialect_.packed[static_cast<int>(stored)].empty()) return 1;
-  for (const int width : dialect_.packed_lanes)
-    if (from + width <= lanes) return width;
+  const int64_t most =
+      dialect_.access_bytes ? dialect_.access_bytes / size_of(stored) : dialect_.packed_lanes[0];
+  for (const int width : dialect_.packed_lanes) {
+    const bool is_aligned =
+        !dialect_.access_bytes || (from % width == 0 && known_divisor(kernel_, index) % width == 0);
+    if (from + width <= lanes && width <= most && is_aligned) return width;
+  }
   return 1;
+}
+
+std::string KernelRenderer::packed_type(DType dtype, int width) const {
+  return expand(dialect_.packed[static_cast<int>(dtype)], {{'k', std::to_string(width)}});
 }
 
 void KernelRenderer::load(uint32_t id) {
@@ -54,7 +92,7 @@ void KernelRenderer::load_run(uint32_t id) {
     if (width == 1) {
       elements.push_back(element(memory, at));
     } else {
-      const std::string type = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      const std::string type = packed_type(stored, width);
       const std::string name = concat('p', id, '_', from);
       line("const ", type, ' ', name, " = ",
            expand(dialect_.packed_read, {{'V', type}, {'p', memory.name}, {'i', at}}), ';');
@@ -112,7 +150,7 @@ void KernelRenderer::store_run(const Instr& instr) {
     if (width == 1) {
       line(element(memory, at), " = ", lane(instr.args[2], from), ';');
     } else {
-      const std::string vector = dialect_.packed[static_cast<int>(stored)] + std::to_string(width);
+      const std::string vector = packed_type(stored, width);
       std::string list;
       for (int i = 0; i < width; ++i) {
         if (i) list += ", ";
@@ -120,7 +158,7 @@ void KernelRenderer::store_run(const Instr& instr) {
         list += lane(instr.args[2], from + i);
       }
       line(expand(dialect_.packed_write, {{'V', vector}, {'p', memory.name}, {'i', at}}), " = ",
-           vector, '(', list, ");");
+           expand(dialect_.packed_value, {{'V', vector}, {'a', list}}), ';');
     }
     from += width;
   }

@@ -17,6 +17,12 @@ __device__ inline To rune_bitcast(From from) {
 )";
 constexpr const char* kHalf = "struct rune_half { unsigned short bits; };\n";
 constexpr const char* kBfloat = "struct rune_bfloat { unsigned short bits; };\n";
+constexpr const char* kVector = R"(template <class T, int N>
+struct __align__(sizeof(T) * N) rune_vector {
+  T v[N];
+  __device__ const T& operator[](int i) const { return v[i]; }
+};
+)";
 constexpr const char* kVars = "template <int N>\nstruct rune_vars { long long v[N]; };\n";
 constexpr const char* kFromHalf = R"(__device__ inline float rune_from_half(rune_half x) {
   float y;
@@ -181,6 +187,37 @@ void set_simd_shuffles(Dialect& d) {
     d.simd_shuffle[static_cast<size_t>(dtype)] = "__shfl_sync(0xffffffffu, $0, $1)";
 }
 
+// Products of tensor cores. $n is the function's name, $T the operands' type, $x its name in PTX;
+// a pair of neighbours is a register.
+constexpr const char* kMatrixProduct = R"(__device__ inline rune_vector<float, 4> $n(
+    rune_vector<$T, 8> a, rune_vector<$T, 4> b, rune_vector<float, 4> c) {
+  const auto pair = [](unsigned short low, unsigned short high) {
+    return (unsigned)low | (unsigned)high << 16;
+  };
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.$x.$x.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+      : "r"(pair(a[0].bits, a[1].bits)), "r"(pair(a[2].bits, a[3].bits)),
+        "r"(pair(a[4].bits, a[5].bits)), "r"(pair(a[6].bits, a[7].bits)),
+        "r"(pair(b[0].bits, b[1].bits)), "r"(pair(b[2].bits, b[3].bits)));
+  return c;
+}
+)";
+
+// How mma.m16n8k16 spreads its tiles: a thread has pairs of neighbours of a row of a and c, and of
+// a column of b.
+void set_matrix_products(Dialect& d) {
+  const std::vector<Ints> spread{
+      {2, 4, 16, 32, 64, 1, 128, 8}, {16, 32, 1, 2, 4, 8, 64}, {2, 4, 8, 16, 32, 1, 64}};
+  for (const auto& [from, ptx] : {std::pair{DType::Float16, "f16"}, {DType::Bfloat16, "bf16"}}) {
+    const std::string name = "rune_matmul_" + std::string(ptx);
+    d.matrix_products.push_back({{16, 8, 16, from, DType::Float32, spread}, name});
+    d.helpers.push_back(
+        {name, c_like::expand(kMatrixProduct, {{'n', name}, {'T', d.type(from)}, {'x', ptx}})});
+  }
+}
+
 // Addition wraps, so that of signed and unsigned integers is the same.
 void set_atomics(Dialect& d) {
   for (const DType dtype : {DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
@@ -202,6 +239,7 @@ Dialect make_dialect() {
   d.helpers = {{"rune_half", kHalf},
                {"rune_bfloat", kBfloat},
                {"rune_vars", kVars},
+               {"rune_vector", kVector},
                {"rune_bitcast", kBitcast},
                {"rune_from_half", kFromHalf},
                {"rune_to_half", kToHalf},
@@ -226,6 +264,15 @@ Dialect make_dialect() {
   d.kernel = "extern \"C\" __global__ void __launch_bounds__($k)\n$n";
   d.read_parameter = "const $T* __restrict__ $n";
   d.write_parameter = "$T* __restrict__ $n";
+  for (size_t i = 0; i < d.types.size(); ++i)
+    if (!d.types[i].empty()) d.packed[i] = "rune_vector<" + d.types[i] + ", $k>";
+  d.packed_lanes = {8, 4, 2};
+  d.packed_read = "*(const $V*)($p + $i)";
+  d.packed_write = "*($V*)($p + $i)";
+  d.packed_value = "$V{{$a}}";
+  d.fragment = "rune_vector<$T, $k>";
+  d.fragment_value = "rune_vector<$T, $k>{{$a}}";
+  d.access_bytes = 16;
   d.vars_parameter = "const rune_vars<$k> vars";
   d.var = "vars.v[$i]";
   d.max_parameters = 256;
@@ -239,6 +286,7 @@ Dialect make_dialect() {
   set_spellings(d);
   set_simd_reductions(d);
   set_simd_shuffles(d);
+  set_matrix_products(d);
   set_atomics(d);
   return d;
 }

@@ -8,6 +8,7 @@ Capabilities capabilities_of(const Dialect& dialect) {
   caps.languages = {dialect.target, "c"};
   caps.model = ExecutionModel::Grid;
   caps.shared_memory_bytes = dialect.shared_bytes;
+  caps.access_bytes = dialect.access_bytes;
   caps.max_buffers = dialect.max_members > 0 ? dialect.max_parameters - 2 + dialect.max_members
                                              : dialect.max_parameters - 1;
   for (size_t d = 0; d < kNumDTypes; ++d) {

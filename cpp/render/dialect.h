@@ -82,14 +82,19 @@ struct Dialect {
   // What combines the element $p of global memory with $0 in one step, in the same way.
   std::map<std::pair<AluOp, DType>, std::string> atomics;
   int simd_width = 0;
-  // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them.
+  // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them; the
+  // type of a vector of $k elements $T, and its value of the list $a.
   std::vector<std::pair<MatrixOp, std::string>> matrix_products;
+  std::string fragment = "$T$k", fragment_value = "$T$k($a)";
   std::string unroll;  // the line before a loop that is to be unrolled, or empty
 
-  // Names of vector types aligned as one element, less the number of lanes; empty where accesses
-  // are made element by element. packed_read and packed_write are the places $p + $i in global
-  // memory.
+  // Names of vector types of $k elements; empty where accesses are made element by element.
+  // packed_read and packed_write are the places $p + $i in memory, packed_value a vector of the
+  // list $a. With `access_bytes` vectors are aligned as a whole, have at most so many bytes, and
+  // may be in shared memory; without, they are aligned as one element.
   PerDType<std::string> packed;
+  std::string packed_value = "$V($a)";
+  int access_bytes = 0;
   std::string packed_read, packed_write;
   std::vector<int> packed_lanes;  // widest first
 

@@ -139,7 +139,7 @@ void set_types(Dialect& d) {
                       {DType::Bfloat16, "bfloat"},
                       {DType::Float32, "float"}});
   for (size_t i = 0; i < d.types.size(); ++i)
-    if (!d.types[i].empty()) d.packed[i] = "packed_" + d.types[i];
+    if (!d.types[i].empty()) d.packed[i] = "packed_" + d.types[i] + "$k";
   d.types[static_cast<size_t>(DType::Bool)] = "bool";
   d.types[static_cast<size_t>(DType::Int64)] = "long";
   d.types[static_cast<size_t>(DType::Uint64)] = "ulong";

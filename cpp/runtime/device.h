@@ -127,6 +127,8 @@ class Device {
   virtual Compiler& compiler() = 0;
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
+  // Programs need memory that begins at a multiple of so many bytes.
+  virtual size_t alignment() const { return 1; }
   // Null if other libraries cannot use the device's memory.
   virtual Interchange* interchange() { return nullptr; }
   // Waits for all launches. Throws the first error of a launch.

@@ -62,11 +62,13 @@ const Combination* Kernel::combination() const {
 int64_t Kernel::lanes() const {
   const MatrixPlan* plan = matrix();
   if (!plan) return iter.mapping.lanes;
-  return plan->m * plan->n * plan->groups[0] * plan->groups[1] / iter.mapping.threads;
+  return plan->piece.value_or(plan->m * plan->n * plan->groups[0] * plan->groups[1] /
+                              iter.mapping.threads);
 }
 
 int64_t Kernel::points_at_once() const {
-  if (const MatrixPlan* plan = matrix()) return plan->tiles[0] * plan->tiles[1] * lanes();
+  if (const MatrixPlan* plan = matrix())
+    return plan->block_size(0) * plan->block_size(1) / iter.mapping.threads;
   const auto copies = [&](const Ints& axes) {
     int64_t product = 1;
     for (const int64_t axis : axes) product *= iter.unroll(axis);

@@ -117,6 +117,9 @@ struct MatrixPlan {
   Ints tiles, groups;
   int64_t depth = 0;
   int64_t copies = 1;
+  // Where a thread's elements of a tile are several pieces: how many neighbours a piece has, of a
+  // row of the result and of the operand with the rows, of a column of the other operand.
+  std::optional<int64_t> piece = std::nullopt;
   bool operator==(const MatrixPlan&) const = default;
   // By side of the block: 0 that of the rows, 1 that of the columns.
   int64_t axis(size_t side) const { return side == 0 ? rows : columns; }
@@ -143,6 +146,7 @@ struct MatrixPlan {
     f("groups", groups);
     f("depth", depth);
     f("copies", copies);
+    f("piece", piece);
   }
 };
 

@@ -46,6 +46,7 @@ struct Capabilities {
   int64_t shared_memory_bytes = 0;      // per group (Grid)
   int points_per_thread = 1;            // whose loads should overlap, in elementwise kernels (Grid)
   int row_points_per_thread = 1;        // the same of a row that a group reduces (Grid)
+  int access_bytes = 0;                 // a thread's widest access to aligned neighbours (Grid)
   int64_t l2_bytes = 1 << 20;           // per core
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel

@@ -130,6 +130,17 @@ def test_torch(layout: str, dtype: str) -> None:
 
 
 @on_cuda
+def test_memory_that_begins_anywhere() -> None:
+    torch = pytest.importorskip("torch")
+    numbers = torch.arange(64 * 64 + 1, dtype=torch.float32, device="cuda") % 7
+    x = numbers[1:].reshape(64, 64)
+    assert x.data_ptr() % 16
+    expected = x.cpu().numpy() @ x.cpu().numpy() + x.cpu().numpy()
+    a = rune_jit.from_dlpack(x)
+    np.testing.assert_array_equal(np.asarray(rune_jit.jit(lambda a: a @ a + a)(a)), expected)
+
+
+@on_cuda
 def test_torch_bfloat16() -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.arange(6, dtype=torch.bfloat16, device="cuda")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from cuda_check import check_cuda
 from devices import devices
 
 import rune_jit
@@ -87,3 +88,40 @@ def test_split_sums(shape: tuple[int, int, int], device: str) -> None:
     run = rune_jit.jit(lambda a, b: np.maximum(a @ b + 1, 0), device=device, fallback="error")
     got = np.asarray(run(a.astype(np.float32), b.astype(np.float32)))
     np.testing.assert_array_equal(got, np.maximum(a @ b + 1, 0).astype(np.float32))
+
+
+def _product(a, b):
+    return a @ b
+
+
+def _of_turned(a, b):
+    return a.T @ b
+
+
+def _by_turned(a, b):
+    return np.maximum(a @ b.T, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(128, 128, 64), (130, 260, 70), (64, 520, 96)])
+@pytest.mark.parametrize("function", [_product, _of_turned, _by_turned])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_matrix_units(
+    dtype: str, function: Callable, shape: tuple[int, int, int], device: str
+) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-1, 2, (m, k)), rng.integers(-1, 2, (k, n))
+    a, b = (a.T if function is _of_turned else a), (b.T if function is _by_turned else b)
+    x, y = a.astype(dtype), b.astype(dtype)
+    got = rune_jit.jit(function, device=device, fallback="error")(x, y)
+    np.testing.assert_array_equal(np.asarray(got), function(a, b).astype(dtype))
+
+
+@pytest.mark.parametrize("function", [_product, _of_turned, _by_turned])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_text_of_matrix_units(dtype: str, function: Callable) -> None:
+    x = np.ones((512, 512), dtype)
+    source = rune_jit.jit(function, device="cuda").lower(x, x).source()
+    assert "mma.sync.aligned.m16n8k16" in source
+    check_cuda(source)

@@ -34,6 +34,8 @@ Capabilities read_capabilities(const Context& context) {
   read(Attribute::WarpSize, caps.simd_width);
   read(Attribute::L2Bytes, caps.last_level_bytes);
   read(Attribute::MaxGrid, caps.max_grid);
+  // The products that are used came with compute capability 8.0.
+  if (architecture_of(context) < 80) caps.matrix_ops.clear();
   return caps;
 }
 
@@ -51,6 +53,7 @@ class Device : public runtime::Device {
   const Capabilities& capabilities() const override { return capabilities_; }
   runtime::Allocator& allocator() override { return allocator_; }
   runtime::Compiler& compiler() override { return compiler_; }
+  size_t alignment() const override { return capabilities_.access_bytes; }
   runtime::Interchange* interchange() override { return &interchange_; }
   void synchronize() override { context_.synchronize(); }
   void copy_in(void* device, const void* host, size_t bytes) override {

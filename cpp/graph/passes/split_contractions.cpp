@@ -13,6 +13,8 @@ namespace {
 // them; bytes of a part's terms, for which it takes long enough to begin a block.
 constexpr int64_t kBlockSide = 128, kLeastSide = 32;
 constexpr int64_t kLeastBytes = 512;
+// Smaller blocks, as many as this of one, are faster than parts of the sums.
+constexpr int64_t kPartsOfBlock = 4;
 
 int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch, bool first) {
   int64_t product = 1;
@@ -30,15 +32,15 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   if (caps.model != ExecutionModel::Grid || node.contract.size() != 1) return std::nullopt;
   if (!is_constant(a) || !is_constant(b)) return std::nullopt;
   // Blocks of matrix operations are smaller, and more.
-  const auto has_result = [&](const MatrixOp& op) { return op.result == dtype; };
-  if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), has_result)) return std::nullopt;
+  const auto multiplies = [&](const MatrixOp& op) { return op.operands == dtype; };
+  if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), multiplies)) return std::nullopt;
   const int64_t terms = a[node.contract[0].first].constant();
   const int64_t rows = product_of(a, node.contract, node.batch, true);
   const int64_t columns = product_of(b, node.contract, node.batch, false);
   if (std::min(rows, columns) < kLeastSide) return std::nullopt;
   int64_t blocks = ceil_div(rows, kBlockSide) * ceil_div(columns, kBlockSide);
   for (const auto& [of_a, of_b] : node.batch) blocks *= a[of_a].constant();
-  if (blocks >= caps.num_cores) return std::nullopt;
+  if (kPartsOfBlock * blocks > caps.num_cores) return std::nullopt;
   const int64_t wanted =
       std::min(2 * caps.num_cores / blocks, terms * size_of(dtype) / kLeastBytes);
   return wanted < 2 ? std::nullopt : divisor_near(terms, wanted);

@@ -55,7 +55,7 @@ MatrixStage::MatrixStage(KernelContext& context)
   if (plan_.depth > 0) make_panels();
 }
 
-MatrixStage::Place MatrixStage::place_in_tile(size_t tile, int64_t columns) const {
+MatrixStage::Fragment MatrixStage::fragment(size_t tile, int64_t columns) const {
   const Ints& strides = op_.spread[tile];
   Ints row_steps, column_steps;
   size_t i = 0;
@@ -63,9 +63,19 @@ MatrixStage::Place MatrixStage::place_in_tile(size_t tile, int64_t columns) cons
     row_steps.push_back(strides[i] / columns);
     column_steps.push_back(strides[i] % columns);
   }
-  for (int64_t next = 1; i < strides.size(); ++i, next *= 2)
-    RUNE_CHECK(strides[i] == next, "the lanes of a tile are no neighbours of a row");
-  return {sum_of_bits(thread_, row_steps), sum_of_bits(thread_, column_steps)};
+  Fragment result{
+      {sum_of_bits(thread_, row_steps), sum_of_bits(thread_, column_steps)}, 1, false, {}};
+  result.in_column = i < strides.size() && strides[i] == columns && columns > 1;
+  const int64_t step = result.in_column ? columns : 1;
+  for (; i < strides.size() && strides[i] == step * result.lanes; ++i) result.lanes *= 2;
+  const int64_t count = int64_t{1} << (strides.size() - i);
+  for (int64_t piece = 0; piece < count; ++piece) {
+    int64_t at = 0;
+    for (size_t bit = i; bit < strides.size(); ++bit)
+      if (piece >> (bit - i) & 1) at += strides[bit];
+    result.pieces.emplace_back(at / columns, at % columns);
+  }
+  return result;
 }
 
 // Beyond the axis's end, where the mask does not hold, the position may be wrong: its bounds are
@@ -109,10 +119,17 @@ MatrixStage::Position MatrixStage::of_block(size_t side, const Expr& at, bool in
 
 Points MatrixStage::points(const Point& group) {
   group_ = group;
-  const Place place = place_in_tile(2, plan_.n);
+  const Fragment held = fragment(2, plan_.n);
+  std::vector<std::vector<Position>> rows, columns;  // by piece
+  for (const auto& [row, column] : held.pieces) {
+    rows.push_back(along(0, held.first.row + row));
+    columns.push_back(along(1, held.first.column + column));
+  }
   Points points;
-  for (const Position& row : along(0, place.row))
-    for (const Position& column : along(1, place.column)) {
+  for (int64_t i = 0; i < plan_.tiles[0] * plan_.tiles[1]; ++i)
+    for (size_t piece = 0; piece < held.pieces.size(); ++piece) {
+      const Position& row = rows[piece][i / plan_.tiles[1]];
+      const Position& column = columns[piece][i % plan_.tiles[1]];
       Point point = group;
       point.axes[plan_.rows] = row.at;
       point.axes[plan_.columns] = column.at;
@@ -125,15 +142,26 @@ Points MatrixStage::points(const Point& group) {
 
 void MatrixStage::run(const Stage& stage, const Points& points) {
   const StageValue& value = stage.values[0];
-  const Var zero = builder_.constant(Scalar::zero(op_.result), index_.lanes());
+  const Fragment held = fragment(2, plan_.n);
+  const size_t pieces = held.pieces.size();
+  const Var zero =
+      builder_.constant(Scalar::zero(op_.result), static_cast<int>(pieces * held.lanes));
   std::vector<Var> sums;
-  for (size_t i = 0; i < points.size(); ++i) sums.push_back(builder_.acc(zero));
+  for (size_t i = 0; i < points.size() / pieces; ++i) sums.push_back(builder_.acc(zero));
   if (plan_.depth == 0)
     accumulate_directly(stage, sums);
   else
     accumulate_by_panels(stage, sums);
-  for (size_t i = 0; i < points.size(); ++i)
-    values_.define(value.value, schedule::value_position(stage, value, points[i].axes), sums[i]);
+  for (size_t i = 0; i < points.size(); ++i) {
+    Var sum = sums[i / pieces];
+    if (pieces > 1) {
+      Ints lanes;
+      for (int64_t lane = 0; lane < held.lanes; ++lane)
+        lanes.push_back(static_cast<int64_t>(i % pieces) * held.lanes + lane);
+      sum = builder_.shuffle_here(sum, std::move(lanes));
+    }
+    values_.define(value.value, schedule::value_position(stage, value, points[i].axes), sum);
+  }
 }
 
 // The operand of a side of the block at a position along that side's axis.
@@ -165,7 +193,7 @@ void MatrixStage::accumulate_directly(const Stage& stage, const std::vector<Var>
 // both operands; what lies beyond rows and columns only reaches results that are not stored.
 void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, const Expr& first,
                              int64_t reach) {
-  const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
+  const Place a = fragment(0, plan_.k).first, b = fragment(1, plan_.n).first;
   const Position of_a = position(first + a.column, reach, plan_.reduced, plan_.k > 1);
   const Position of_b = position(first + b.row, reach, plan_.reduced, false);
   std::vector<Access> wanted;
@@ -193,10 +221,11 @@ void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
   size_t next = 0;
   for (const Var row : a)
     for (const Var column : b) {
-      const Var x = builder_.splat(row, index_.lanes());
-      const Var y = builder_.splat(column, index_.lanes()), sum = sums[next++];
-      builder_.assign(sum, width_ == 1 ? builder_.alu_here(AluOp::Mulacc, {x, y, sum})
-                                       : builder_.wmma(shape, x, y, sum));
+      const Var sum = sums[next++];
+      const auto splat = [&](Var x) { return builder_.splat(x, index_.lanes()); };
+      builder_.assign(sum, width_ == 1
+                               ? builder_.alu_here(AluOp::Mulacc, {splat(row), splat(column), sum})
+                               : builder_.wmma(shape, row, column, sum));
     }
 }
 
@@ -219,8 +248,31 @@ void MatrixStage::make_panels() {
     });
     panels_[side] = {shapes[side],
                      builder_.local(op_.operands, plan_.copies * shapes[side].elements()),
-                     along_reduced == (side == 0)};
+                     along_reduced == (side == 0), neighbours(side, along_reduced)};
   }
+}
+
+// How many neighbours of an operand a thread copies, which then are one access: a vector's, in runs
+// that are aligned wherever they begin.
+int64_t MatrixStage::neighbours(size_t side, bool along_reduced) const {
+  // Threads that multiply alone have more loads in flight element by element.
+  const int64_t count = width_ == 1 ? 1 : index_.lanes();
+  const auto divides = [&](int64_t axis, int64_t block) { return nest_.extent(axis) % block == 0; };
+  if (count < 2 || count * size_of(op_.operands) > context_.caps.access_bytes ||
+      plan_.depth % count || plan_.block_size(side) % count ||
+      !divides(plan_.reduced, plan_.depth) || !divides(plan_.axis(side), plan_.block_size(side)))
+    return 1;
+  const int64_t along = along_reduced ? plan_.reduced : plan_.axis(side);
+  const auto is_aligned = [&](const schedule::MemoryAccess& read) {
+    const auto depends = [&](int64_t axis) {
+      return read.position.depends_on(static_cast<uint32_t>(axis));
+    };
+    if (read.stage != 0 || !depends(plan_.axis(side)) || !depends(along)) return true;
+    const sym::Expr start = read.position - schedule::axis_variables(context_.kernel.iter)[along];
+    return !start.depends_on(static_cast<uint32_t>(along)) && start.known_divisor() % count == 0;
+  };
+  const auto reads = schedule::memory_accesses(graph_, context_.kernel);
+  return std::all_of(reads.begin(), reads.end(), is_aligned) ? count : 1;
 }
 
 // The elements of the panels of a step that this thread copies.
@@ -232,17 +284,20 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
   std::vector<Access> wanted;
   std::vector<Mask> inside;
   for (size_t side = 0; side < 2; ++side) {
-    const auto& [shape, memory, by_rows] = panels_[side];
+    const auto& [shape, memory, by_rows, together] = panels_[side];
     const int64_t size = shape.rows * shape.columns, run = by_rows ? shape.columns : shape.rows;
-    for (int64_t first = 0; first < size; first += threads) {
+    for (int64_t first = 0; first < size / together; first += threads) {
+      const int64_t left = size / together - first;
       Mask exists;
-      if (size - first < threads) exists.require_between(thread, 0, size - first);
-      const Expr number = Expr(first) + nest_.thread_number(std::min(threads, size - first));
-      const Expr inner = mod(number, run), outer = floordiv(number, run);
+      if (left < threads) exists.require_between(thread, 0, left);
+      const Expr number = Expr(first) + nest_.thread_number(std::min(threads, left));
+      const Expr inner = mod(number, run / together) * together;
+      const Expr outer = floordiv(number, run / together);
       const Expr row = by_rows ? outer : inner, column = by_rows ? inner : outer;
-      const Position own = of_block(side, side == 0 ? row : column, false);
-      const Position reduced =
-          position(step * plan_.depth + (side == 0 ? column : row), reach, plan_.reduced, false);
+      const bool along_reduced = by_rows == (side == 0);
+      const Position own = of_block(side, side == 0 ? row : column, together > 1 && !along_reduced);
+      const Position reduced = position(step * plan_.depth + (side == 0 ? column : row), reach,
+                                        plan_.reduced, together > 1 && along_reduced);
       wanted.push_back(operand(stage, side, own, reduced));
       wanted.back().mask.require(exists);
       inside.push_back(reduced.mask);
@@ -254,30 +309,51 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
   return copied;
 }
 
+// Vectors that lie across the panel are stored element by element.
 void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
   for (const Element& element : copied) {
     const Panel& panel = panels_[element.side];
-    builder_.store(panel.memory, index_.emit(copy * panel.shape.elements() + element.position),
-                   element.value, index_.emit(element.exists), false);
+    const Expr at = copy * panel.shape.elements() + element.position;
+    Var exists = index_.emit(element.exists);
+    const bool across = panel.by_rows == panel.shape.turned;
+    const int64_t lanes = across ? panel.neighbours : 1;
+    const Var value = builder_.splat(element.value, static_cast<int>(panel.neighbours));
+    if (exists.valid() && lanes == 1)
+      exists = builder_.splat(exists, static_cast<int>(panel.neighbours));
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      builder_.store(panel.memory, index_.emit(at + Expr(lane * panel.shape.stride)),
+                     lanes == 1 ? value : builder_.shuffle_here(value, {lane}), exists, false);
   }
+}
+
+// What the thread holds of the tile that begins at a place in the panel.
+Var MatrixStage::load_fragment(size_t side, const Expr& copy, const Place& tile,
+                               const Fragment& held) {
+  const schedule::Panel& shape = panels_[side].shape;
+  RUNE_CHECK(held.lanes == 1 || held.in_column == shape.turned,
+             "the lanes of a tile are no neighbours in its panel");
+  std::vector<Var> pieces;
+  for (const auto& [row, column] : held.pieces) {
+    const Expr at = copy * shape.elements() + in_panel(shape, tile.row + row, tile.column + column);
+    pieces.push_back(builder_.load_here(panels_[side].memory, index_.emit(at),
+                                        static_cast<int>(held.lanes), {}));
+  }
+  if (pieces.size() == 1) return pieces[0];
+  Ints lanes;
+  for (int64_t i = 0; i < static_cast<int64_t>(pieces.size()) * held.lanes; ++i) lanes.push_back(i);
+  return builder_.shuffle(pieces, std::move(lanes));
 }
 
 // Tiles come from the panels, which hold zeros beyond the reduced axis's end.
 void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy) {
+  const Fragment a = fragment(0, plan_.k), b = fragment(1, plan_.n);
   nest_.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
-    const auto load = [&](size_t side, const Expr& row, const Expr& column, bool in_lanes) {
-      const schedule::Panel& shape = panels_[side].shape;
-      const Expr at = copy * shape.elements() + in_panel(shape, row, column);
-      return builder_.load_here(panels_[side].memory, index_.emit(at),
-                                in_lanes ? index_.lanes() : 1, {});
-    };
-    const Place a = place_in_tile(0, plan_.k), b = place_in_tile(1, plan_.n);
     const Expr first = i * plan_.k;
     std::vector<Var> rows, columns;
-    for (const Expr& row : in_block(0, a.row))
-      rows.push_back(load(0, row, first + a.column, plan_.k > 1));
-    for (const Expr& column : in_block(1, b.column))
-      columns.push_back(load(1, first + b.row, column, true));
+    for (const Expr& row : in_block(0, a.first.row))
+      rows.push_back(load_fragment(0, copy, {row, first + a.first.column}, a));
+    for (const Expr& column : in_block(1, b.first.column))
+      columns.push_back(load_fragment(1, copy, {first + b.first.row, column}, b));
     multiply(rows, columns, sums);
   });
 }

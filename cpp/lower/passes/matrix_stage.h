@@ -32,6 +32,14 @@ class MatrixStage : Lowering {
   struct Place {
     sym::Expr row, column;
   };
+  // What a thread holds of a tile: pieces of `lanes` neighbours of a row, or a column, which begin
+  // so many rows and columns after the first element.
+  struct Fragment {
+    Place first;
+    int64_t lanes = 1;
+    bool in_column = false;
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+  };
 
   // An operand's panels in shared memory; copies follow each other. Neighbouring threads fill
   // neighbouring elements of a row if by_rows, else of a column, whichever is adjacent in memory.
@@ -39,6 +47,7 @@ class MatrixStage : Lowering {
     schedule::Panel shape;
     Var memory;
     bool by_rows = true;
+    int64_t neighbours = 1;  // that a thread copies
   };
   // An element that a thread copies to a position of a side's panel, if the element exists.
   struct Element {
@@ -49,7 +58,8 @@ class MatrixStage : Lowering {
   };
   using Copied = std::vector<Element>;
 
-  Place place_in_tile(size_t tile, int64_t columns) const;
+  // Of tile a, b or c, which has so many columns.
+  Fragment fragment(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
   // Side 0 of the block is along the axis of its rows, side 1 along that of its columns. The first
   // function gives the places of the SIMD-group's tiles in the block, the second the position along
@@ -67,8 +77,10 @@ class MatrixStage : Lowering {
                   const sym::Expr& first, int64_t reach);
 
   void make_panels();
+  int64_t neighbours(size_t side, bool along_reduced) const;
   Copied load_panels(const schedule::Stage& stage, const sym::Expr& step);
   void store_panels(const Copied& copied, const sym::Expr& copy);
+  Var load_fragment(size_t side, const sym::Expr& copy, const Place& tile, const Fragment& held);
   void multiply_panels(const std::vector<Var>& sums, const sym::Expr& copy);
   void accumulate_by_panels(const schedule::Stage& stage, const std::vector<Var>& sums);
 

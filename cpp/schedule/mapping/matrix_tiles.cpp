@@ -20,6 +20,7 @@ struct Division {
   int64_t least_tiles, simd_groups_per_core;
 };
 const Division kByMatrixOperations{{4, 4}, {2, 2}, 1, 4};
+const Division kByLargeOperations{{4, 4}, {2, 4}, 1, 4};  // on tiles of more than 8 x 8
 const Division kByThreads{{8, 2}, {16, 16}, 4, 6};
 // Elements that a thread's vector multiplies at most.
 constexpr int64_t kMostLanes = 4;
@@ -33,6 +34,16 @@ constexpr int64_t kPanelBytes = 64, kLeastPanelBytes = 32;
 constexpr int64_t kLeastSide = 32;
 constexpr int64_t kLeastPanels = 4;
 constexpr int64_t kMostCopies = 2;
+constexpr int64_t kMostPadding = 8;  // elements
+
+// How many elements side by side each of `width` threads holds of a tile that is spread so.
+int64_t neighbours_of_piece(const Ints& spread, int64_t width) {
+  size_t i = 0;
+  while (int64_t{1} << i < width) ++i;
+  int64_t count = 1;
+  for (; i < spread.size() && spread[i] == count; ++i) count *= 2;
+  return count;
+}
 
 class MatrixMapper {
  public:
@@ -42,8 +53,10 @@ class MatrixMapper {
   bool run() {
     if (!is_contraction()) return false;
     if (choose_operation() && choose_axes()) {
-      choose_rectangles(kByMatrixOperations, caps_.simd_width);
-      choose_panels();
+      const bool is_large = plan_.m * plan_.n > 64;
+      choose_rectangles(is_large ? kByLargeOperations : kByMatrixOperations, caps_.simd_width);
+      // Pieces are loaded from panels alone.
+      if (!choose_panels() && plan_.piece && !choose_multiply_adds()) return false;
     } else if (!choose_multiply_adds()) {
       return false;
     }
@@ -94,6 +107,9 @@ class MatrixMapper {
         if (operands != graph_[values_[0]].dtype() && narrow[0] != narrow[1]) continue;
         plan_.m = op.m, plan_.n = op.n, plan_.k = op.k;
         plan_.operands = operands;
+        const int64_t held = op.m * op.n / caps_.simd_width;
+        const int64_t neighbours = neighbours_of_piece(op.spread[2], caps_.simd_width);
+        if (neighbours < held) plan_.piece = neighbours;
         return true;
       }
     return false;
@@ -104,6 +120,7 @@ class MatrixMapper {
     const DType result = graph_[kernel_.stages()[0].values[0].value].dtype();
     if (is_bool(result) || !caps_.has_arithmetic(result)) return false;
     plan_.m = plan_.k = 1;
+    plan_.piece.reset();
     plan_.n = std::min<int64_t>(kMostLanes, caps_.lanes(result));
     plan_.operands = result;
     if (!choose_axes()) return false;
@@ -217,9 +234,13 @@ class MatrixMapper {
 
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan) {
   const int64_t rows = plan.block_size(0), columns = plan.block_size(1), depth = plan.depth;
-  const Panel of_rows = plan.adjacent_tiles(0) > 1 ? Panel{rows, depth, rows + plan.n, true}
-                                                   : Panel{rows, depth, depth + plan.k};
-  return {of_rows, Panel{depth, columns, columns + plan.n}};
+  const Panel of_rows = plan.adjacent_tiles(0) > 1
+                            ? Panel{rows, depth, rows + plan.n, true}
+                            : Panel{rows, depth, depth + std::min(plan.k, kMostPadding)};
+  const Panel of_columns = plan.piece
+                               ? Panel{depth, columns, depth + std::min(plan.k, kMostPadding), true}
+                               : Panel{depth, columns, columns + plan.n};
+  return {of_rows, of_columns};
 }
 
 Value multiplied_operand(const Graph& graph, Value operand, const MatrixPlan& plan) {

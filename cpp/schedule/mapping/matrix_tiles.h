@@ -17,8 +17,8 @@ namespace rune::schedule {
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 // The part of an operand that a workgroup has in shared memory: a matrix whose rows, or columns if
-// it is `turned`, are `stride` elements apart. That is one tile more than their length, so that
-// they begin in different memory banks.
+// it is `turned`, are `stride` elements apart. That is one tile more than their length, or 8
+// elements, so that they begin in different memory banks.
 struct Panel {
   int64_t rows = 0, columns = 0, stride = 0;
   bool turned = false;
@@ -26,7 +26,8 @@ struct Panel {
 };
 
 // The panels of a plan with a depth: (block of rows) x depth of one operand, depth x (block of
-// columns) of the other. The first is turned where a thread multiplies neighbours of a column.
+// columns) of the other. The first is turned where a thread multiplies neighbours of a column, the
+// second where it holds such.
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan);
 
 // The shared memory for all copies of both panels, each of which begins at a multiple of 16 bytes.

@@ -10,8 +10,15 @@ namespace {
 using lower::Builder;
 using lower::Var;
 
+// Neighbours that are aligned wherever they begin are one access.
 TEST(Cuda, Elementwise) {
   EXPECT_EQ(render_c_like(doubling(DType::Float64, true), cuda_dialect()), R"(
+template <class T, int N>
+struct __align__(sizeof(T) * N) rune_vector {
+  T v[N];
+  __device__ const T& operator[](int i) const { return v[i]; }
+};
+
 // 4 workgroups of 64 threads
 extern "C" __global__ void __launch_bounds__(64)
 doubling(double* __restrict__ b0,
@@ -19,28 +26,47 @@ doubling(double* __restrict__ b0,
   const long long v2 = (long long)blockIdx.x * 64 + (long long)threadIdx.x;
   const long long v4 = v2 * 4ll;
   const bool v6 = v4 < 1000ll;
-  const double v7_0 = v6 ? b1[v4] : 0.0;
-  const double v7_1 = v6 ? b1[v4 + 1] : 0.0;
-  const double v7_2 = v6 ? b1[v4 + 2] : 0.0;
-  const double v7_3 = v6 ? b1[v4 + 3] : 0.0;
-  const double v8_0 = v7_0 + v7_0;
-  const double v8_1 = v7_1 + v7_1;
-  const double v8_2 = v7_2 + v7_2;
-  const double v8_3 = v7_3 + v7_3;
+  double a7_0 = 0.0;
+  double a7_1 = 0.0;
+  double a7_2 = 0.0;
+  double a7_3 = 0.0;
   if (v6) {
-    b0[v4] = v8_0;
+    const rune_vector<double, 2> p7_0 = *(const rune_vector<double, 2>*)(b1 + v4);
+    const rune_vector<double, 2> p7_2 = *(const rune_vector<double, 2>*)(b1 + v4 + 2);
+    a7_0 = p7_0[0];
+    a7_1 = p7_0[1];
+    a7_2 = p7_2[0];
+    a7_3 = p7_2[1];
   }
+  const double v8_0 = a7_0 + a7_0;
+  const double v8_1 = a7_1 + a7_1;
+  const double v8_2 = a7_2 + a7_2;
+  const double v8_3 = a7_3 + a7_3;
   if (v6) {
-    b0[v4 + 1] = v8_1;
-  }
-  if (v6) {
-    b0[v4 + 2] = v8_2;
-  }
-  if (v6) {
-    b0[v4 + 3] = v8_3;
+    *(rune_vector<double, 2>*)(b0 + v4) = rune_vector<double, 2>{{v8_0, v8_1}};
+    *(rune_vector<double, 2>*)(b0 + v4 + 2) = rune_vector<double, 2>{{v8_2, v8_3}};
   }
 }
 )");
+}
+
+TEST(Cuda, NeighboursThatMayNotBeAligned) {
+  const auto text_of = [](int64_t factor, int64_t offset) {
+    Builder b = kernel_named("k");
+    const Var in = b.define_global(DType::Float32, 0, 1024, false);
+    const Var out = b.define_global(DType::Float32, 1, 1024, true);
+    const Var group = b.special(lower::SpecialKind::Workgroup_idx, 8, DType::Int32);
+    const auto number = [&](int64_t n) { return b.constant(Scalar::of(DType::Int32, n)); };
+    const Var at = b.alu(AluOp::Add, {b.alu(AluOp::Mul, {group, number(factor)}), number(offset)});
+    b.store(out, at, b.load(in, at, 4));
+    auto kernel = b.take();
+    kernel.grid = 8;
+    return render_c_like(kernel, cuda_dialect());
+  };
+  expect_contains(text_of(12, 8), "rune_vector<float, 4> p");
+  expect_contains(text_of(12, 2), "rune_vector<float, 2> p");
+  expect_lacks(text_of(12, 1), "rune_vector");
+  expect_lacks(text_of(3, 8), "rune_vector");
 }
 
 TEST(Cuda, NarrowFloatsAreBits) {
