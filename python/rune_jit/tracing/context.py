@@ -53,9 +53,14 @@ def is_library_file(filename: str) -> bool:
 @functools.cache
 def may_handle_errors(code: types.CodeType) -> bool:
     """Whether code has a `try` or `with` statement."""
-    if hasattr(code, "co_exceptiontable"):
-        return bool(code.co_exceptiontable)
-    return any(i.opname.startswith("SETUP_") for i in dis.get_instructions(code))  # Python 3.10
+    if not getattr(code, "co_exceptiontable", True):
+        return False
+    # What else has handlers raises the error again: comprehensions (Python 3.12), generators.
+    # SETUP_...: Python 3.10.
+    return any(
+        i.opname == "PUSH_EXC_INFO" or i.opname.startswith("SETUP_")
+        for i in dis.get_instructions(code)
+    )
 
 
 class ValuesNeeded(BaseException):
