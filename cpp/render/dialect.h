@@ -82,8 +82,8 @@ struct Dialect {
   // What combines the element $p of global memory with $0 in one step, in the same way.
   std::map<std::pair<AluOp, DType>, std::string> atomics;
   int simd_width = 0;
-  // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them; the
-  // type of a vector of $k elements $T, and its value of the list $a.
+  // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them;
+  // the type of a vector of $k elements $T, and its value of the list $a.
   std::vector<std::pair<MatrixOp, std::string>> matrix_products;
   std::string fragment = "$T$k", fragment_value = "$T$k($a)";
   std::string unroll;  // the line before a loop that is to be unrolled, or empty
