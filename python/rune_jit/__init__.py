@@ -22,6 +22,16 @@ from rune_jit.calls.dynamic import Dim
 from rune_jit.calls.jit import CacheInfo, JitFunction, jit
 from rune_jit.calls.lowered import Lowered
 from rune_jit.config import clear_cache, options, show_config
+from rune_jit.control import (
+    associative_scan,
+    cond,
+    fori_loop,
+    iterate,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
 from rune_jit.device import devices, release_memory
 from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
 from rune_jit.errors import (
@@ -67,19 +77,27 @@ __all__ = [
     "__version__",
     "array",
     "asarray",
+    "associative_scan",
     "calibrate",
     "clear_cache",
+    "cond",
     "device_put",
     "devices",
+    "fori_loop",
     "from_dlpack",
     "ir",
+    "iterate",
     "jit",
+    "map",
     "numpy",
     "options",
     "random",
     "release_memory",
+    "scan",
     "show_config",
+    "switch",
     "targets",
+    "while_loop",
 ]
 
 

@@ -171,6 +171,20 @@ def unflatten(structure: Any, leaves: Any) -> Any:
     return optree.tree_unflatten(structure, leaves)
 
 
+Structure = optree.PyTreeSpec
+
+
+def leaves_again(what: str, tree: Any, structure: Any) -> tuple[Any, ...]:
+    """The leaves of a tree that must have this structure; raises TypeError, which names `what`."""
+    leaves, found = flatten(tree)
+    if found != structure:
+        raise TypeError(
+            f"{what}: cannot go on with a value of structure {found} after one of {structure}\n"
+            "hint: return the same tuples, lists and dicts each time"
+        )
+    return tuple(leaves)
+
+
 def count(tree: Any, opaque: Any = None) -> int:
     """How many leaves a tree has."""
     return len(flatten(tree, opaque)[0])

@@ -44,9 +44,13 @@ def names_in(code: types.CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(*inner)
 
 
+# Functions that are traced like the user's: loops and choices.
+EXPLICIT = "rune_jit.control"
+
+
 def is_library(module: str | None) -> bool:
     """Whether a module is NumPy's, ours or Python's: its functions are not traced."""
-    if module is None:
+    if module is None or module == EXPLICIT:
         return False
     top = module.split(".")[0]
     return top in ("numpy", "rune_jit") or (top in sys.stdlib_module_names and top != "__main__")

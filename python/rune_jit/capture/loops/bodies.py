@@ -3,6 +3,7 @@ from iteration to iteration."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,15 @@ class Attempt:
         """`first` says whether the first iteration runs: True, or a traced bool."""
         assert trace.loops is not None
         self._trace, self._loops, self._loop = trace, trace.loops, loop
-        self._range, self._before, self._first = numbers, before, first
+        self._range, self._before, self._first = numbers, dict(before), first
         self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
         self._goes_on: Any = None  # whether another one follows, if that is a traced bool
         missing = [name for name in loop.carried if name not in before]
         if missing:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
+        self._tuples: dict[str, list[str]] = {}  # the names of their parts
+        self._carried = self._names_of_parts(loop.carried, self._before)
+        self._num_carried = len(self._tuples)
         # Arrays that are written to: those that an earlier trace of the body has written to, and
         # those that it seems to write to.
         self._storages = list(self._loops.hints.get(loop.number, []))
@@ -61,7 +65,9 @@ class Attempt:
                 self._storages.append(value._storage)
         # Names of arrays that stand for other arrays after an iteration: carried as values.
         self._by_value = {
-            name for name in loop.carried if name not in loop.updated and is_array(before[name])
+            name
+            for name in self._carried
+            if name not in loop.updated and is_array(self._before[name])
         }
         # Python's numbers before the loop that are NumPy's after an iteration, if there is one:
         # their dtypes then.
@@ -89,7 +95,7 @@ class Attempt:
         self._given: dict[str, Any] = {}  # what the names stand for at the start
         self._numbers: dict[str, int] = {}  # of what is carried, by name
         self._counted: dict[str, Any] = {}  # by name: a Size, and what it is after the loop
-        for name in self._loop.carried:
+        for name in self._carried:
             value = self._before[name]
             if name in self._loop.steps and type(value) in (int, Size):
                 now = self._counts(value, self._loop.steps[name])
@@ -120,7 +126,7 @@ class Attempt:
         self._values_given = [storage.value for storage in self._storages]
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
-        return tuple(self._given[name] for name in self._loop.carried)
+        return tuple(self._whole(name, self._given) for name in self._loop.carried)
 
     def _counts(self, value: Any, step: int) -> tuple[Any, Any] | None:
         """What a number is at the start of an iteration and after the loop, if each iteration adds
@@ -169,7 +175,7 @@ class Attempt:
                 self._storages.append(storage)
                 is_complete = False
         finals: dict[int, str] = {}  # storages of arrays that names stand for
-        for name in self._loop.carried:
+        for name in self._carried:
             given, new = self._given[name], after[name]
             if name in self._counted:
                 # (A traced number is the same one unless the loop ends.)
@@ -187,7 +193,7 @@ class Attempt:
                 self._check_new(name, after[name], finals)
         for name in self._results:
             is_last = name == self._loop.target and goes_on is None
-            if name not in self._loop.carried and not is_last:
+            if name not in self._carried and not is_last:
                 self._check_result(name, after, finals)
         if not self._storages and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
@@ -288,23 +294,40 @@ class Attempt:
         elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{name} is read after the loop, which may not run")
 
-    def _parts(self, after: Any) -> dict[str, Any]:
-        """What names stand for after an iteration, and what the tuples hold that are read after the
-        loop."""
-        self._results: list[str] = []
-        self._tuples: dict[str, list[str]] = {}
-        found = dict(after)
-        open_ = list(self._loop.results)
-        while open_:
-            name = open_.pop()
-            value = found.get(name)
-            if type(value) is tuple and name not in self._loop.carried:
-                self._tuples[name] = [f"{name}[{k}]" for k in range(len(value))]
-                found |= zip(self._tuples[name], value, strict=True)
-                open_ += self._tuples[name]
-            else:
-                self._results.append(name)
+    def _names_of_parts(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
+        """The names, with parts in the place of tuples, whose values are added."""
+        found: list[str] = []
+        for name in names:
+            value = values.get(name)
+            if type(value) is not tuple:
+                found.append(name)
+                continue
+            parts = self._tuples[name] = [f"{name}[{k}]" for k in range(len(value))]
+            values.update(zip(parts, value, strict=True))
+            found += self._names_of_parts(parts, values)
         return found
+
+    def _parts(self, after: Any) -> dict[str, Any]:
+        """What names stand for after an iteration, and parts of tuples. Raises Unstable."""
+        found = dict(after)
+        for name in list(self._tuples)[self._num_carried :]:  # of an earlier trace of the body
+            del self._tuples[name]
+        for name, parts in self._tuples.items():
+            value = found[name]
+            if type(value) is not tuple or len(value) != len(parts):
+                raise Unstable(f"{name} is another tuple after an iteration")
+            found.update(zip(parts, value, strict=True))
+        rest = [name for name in self._loop.results if name not in self._loop.carried]
+        kept = [name for name in self._loop.results if name in self._loop.carried]
+        self._results = self._names_of_parts(rest, found)
+        for name in kept:
+            self._results += self._leaves(name)
+        return found
+
+    def _leaves(self, name: str) -> list[str]:
+        if name not in self._tuples:
+            return [name]
+        return [leaf for part in self._tuples[name] for leaf in self._leaves(part)]
 
     def _whole(self, name: str, values: dict[str, Any]) -> Any:
         if name in self._tuples:
@@ -314,7 +337,7 @@ class Attempt:
     def _is_traced(self, after: Any) -> bool:
         if self._goes_on is not None or self._body.decides:
             return True
-        names = {*self._loop.carried, *self._loop.results} - {self._loop.target, *self._counted}
+        names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
         if not names:
             return False
         return any(
@@ -324,7 +347,7 @@ class Attempt:
             if name in after
         ) or any(
             type(after[name]) is Tracer and type(self._before.get(name)) is Tracer
-            for name in self._loop.carried
+            for name in self._carried
         )
 
     def _is_data(self, number: Any) -> bool:
@@ -350,7 +373,7 @@ class Attempt:
                 constants[name] = self._counted[name]
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
-                in_place = name in self._loop.carried and is_array(after[name])
+                in_place = name in self._carried and is_array(after[name])
                 is_same = is_array(after[name]) and self._is_from_outside(after[name])
                 if kind is None or in_place or (is_result(name) and is_same):
                     constants[name] = after[name]
@@ -388,14 +411,16 @@ class Attempt:
                 if shared:
                     self._loops.share(made._storage, *shared)
                 is_as_before = bool(shared) or not self._runs or self._goes_on is not None
-                if is_as_before and name in self._loop.results and is_array(self._before.get(name)):
+                if is_as_before and name in self._results and is_array(self._before.get(name)):
                     self._loops.share(made._storage, self._before[name]._storage)
                 if is_result(name) and self._body.is_older(after[name]._storage):
                     self._loops.share(made._storage, after[name]._storage)
             elif is_flag(name):
                 made._storage.flag_of = self._loop.number
-        for name in self._loop.carried:
+        for name in self._carried:
             values.setdefault(name, self._counted.get(name, after[name]))
+        for name in self._loop.carried:
+            values[name] = self._whole(name, values)
         return values, tuple(self._whole(name, values) for name in self._loop.results)
 
     def _is_from_outside(self, array: Tracer) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import trees
 from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of, unsure_sum
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.jumps import RESULT
@@ -188,6 +189,46 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
         made._storage.order_known = made.ndim < 2
         loops.share(made._storage, a._storage, b._storage)
     return made
+
+
+_choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops
+
+
+def choose(test: Any, then: Any, other: Any, operands: tuple[Any, ...]) -> Any:
+    """then(*operands) or other(*operands); both if the program is to select one of them."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if trace is None or loops is None or not is_traced(test):
+        return (then if test else other)(*operands)
+    number = _choices.setdefault(trace.line, -1 - len(_choices))
+    if loops.plans.refusal(number):
+        return (then if test else other)(*operands)
+    if loops.within:
+        return _chosen(trace, loops, test, then, other, operands)
+    with loops.apart(number):
+        return _chosen(trace, loops, test, then, other, operands)
+
+
+def _chosen(
+    trace: Trace, loops: Loops, test: Tracer, then: Any, other: Any, operands: tuple[Any, ...]
+) -> Any:
+    builder = trace.builder
+    for body in loops.open:
+        body.decides = True
+    holds = builder.ufunc("not_equal", [test._value_in(trace), 0])[0]
+    with loops.where(builder, holds):
+        first, structure = trees.flatten(then(*operands))
+    with loops.where(builder, builder.ufunc("logical_not", [holds])[0]):
+        second, other_structure = trees.flatten(other(*operands))
+    if structure != other_structure:
+        loops.fail("cond: the functions return other structures")
+    return trees.unflatten(
+        structure,
+        [
+            a if a is b or is_view(a, b) else _select(trace, loops, "a result", holds, a, b)
+            for a, b in zip(first, second, strict=True)
+        ],
+    )
 
 
 def _extreme(real: Any, is_better: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _core, trees
 from rune_jit.capture.guards import is_library
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.syntax import Path, Uses
@@ -21,7 +21,7 @@ from rune_jit.tracing.tracer import Tracer
 
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
-    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase),
+    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure),
 )
 # Python's functions that depend on nothing but their arguments, and do not ask for their classes.
 _BUILTIN_NAMES = (
@@ -44,7 +44,8 @@ _METHOD_NAMES = (
     " at accumulate outer reduce reduceat"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
-ALLOWED: list[Any] = []  # what stands for Python's own functions
+# What stands for Python's own functions, and what takes apart and makes containers.
+ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
 _MOST_HELD = 10_000  # items of containers
 
 

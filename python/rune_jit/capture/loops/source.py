@@ -25,6 +25,7 @@ import ast
 import contextlib
 import copy
 import dis
+import functools
 import inspect
 import linecache
 import os
@@ -78,7 +79,11 @@ def with_loops(function: types.FunctionType) -> types.CodeType:
 def source_of(function: types.FunctionType) -> Source | None:
     """What is known of a function, or of what `with_loops` has made of it."""
     _read(function)
-    return _sources.get(function.__code__)
+    code = function.__code__
+    if code not in _sources and code.co_name == "<lambda>":
+        with contextlib.suppress(*_UNREADABLE):
+            _read_lambda(function)
+    return _sources.get(code)
 
 
 def _is_of_interest(code: types.CodeType) -> bool:
@@ -94,6 +99,27 @@ def _read(function: types.FunctionType) -> types.CodeType:
         with contextlib.suppress(*_UNREADABLE):
             _codes[code] = _transformed(function)
     return _codes[code]
+
+
+def _read_lambda(function: types.FunctionType) -> None:
+    """Notes the source of a lambda: the expression of its file that has its code."""
+    code = function.__code__
+    tree = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
+    for x in ast.walk(tree):
+        if not isinstance(x, ast.Lambda) or x.lineno != code.co_firstlineno:
+            continue
+        definition = ast.copy_location(ast.Expr(x), x)
+        if _is_same(code, _compiled(definition, code)):
+            arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
+            body = ast.copy_location(ast.Expr(x.body), x)
+            _sources[code] = Source(
+                function_refusal([body]), uses_of([body]), arguments | stored([body])
+            )
+
+
+@functools.lru_cache(maxsize=32)
+def _module(filename: str, text: str) -> ast.Module:
+    return ast.parse(text, filename)
 
 
 # What reading a source raises that is no function's.
@@ -171,7 +197,7 @@ def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
     return definition
 
 
-def _compiled(definition: ast.FunctionDef, code: types.CodeType) -> types.CodeType:
+def _compiled(definition: ast.stmt, code: types.CodeType) -> types.CodeType:
     """The code of the definition, with the variables of outer functions that `code` has."""
     outer = ast.parse("def f(): pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
