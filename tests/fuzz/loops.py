@@ -1,5 +1,6 @@
 """Random functions with loops: nested ones, triangular slices, reversed and strided ranges, carried
-numbers, arrays and views, writes in place, calls of functions.
+numbers, arrays and views, writes in place, calls of functions, `while`, `break`, `continue`,
+`return` and `else`, arrays of three dimensions.
 
 Values are integers, which wrap around alike in any order, or small multiples of powers of two, so
 that results are exact."""
@@ -99,6 +100,7 @@ class _Generator:
             f"u = np.zeros(n, np.{dtype})",
             self.rng.choice(("w = b", "w = b.copy()", "w = a[1]", "w = b * 2", "w = u")),
             "t = b[1]",
+            "c = np.multiply.outer(a, b)",
         ]
         scope = _Scope(rows=["b", "u", "w"], scalars=["t", "s"])
         for line in start:
@@ -106,7 +108,7 @@ class _Generator:
         for _ in range(self.rng.randint(1, 3)):
             self._loop(scope, 1)
             self._after(scope)
-        self.lines.append("    return s, t, u, w" + self.rng.choice(("", ", a[1:]", ", b")))
+        self.lines.append("    return s, t, u, w" + self.rng.choice(("", ", a[1:]", ", b", ", c")))
         source = _HELPERS + "def program(a, b):\n" + "\n".join(self.lines) + "\n"
 
         def arguments() -> tuple[Any, ...]:
@@ -129,7 +131,31 @@ class _Generator:
         rng, n = self.rng, self.n
         indent = "    " * depth
         inside = scope.inner()
-        if rng.random() < 0.12:
+        last = None  # a line at the end of the body
+        may_continue = True
+        if rng.random() < 0.2:
+            name = self._new("m")
+            self.lines.append(f"{indent}{name} = 0")
+            test = f"{name} < {rng.choice(('n', 'n - 1', '3'))}"
+            while_true = rng.random() < 0.2
+            if while_true:
+                self.lines.append(f"{indent}while True:")
+            else:
+                if rng.random() < 0.6:
+                    known = scope.inner()
+                    known.counters.append(_Counter(name, 0, n - 1))
+                    test += f" and ({self._test(known)})"
+                self.lines.append(f"{indent}while {test}:")
+            if while_true or rng.random() < 0.5:
+                self.lines.append(f"{indent}    {name} += 1")
+                inside.counters.append(_Counter(f"({name} - 1)", 0, n - 1))
+                if while_true:
+                    limit = rng.choice(("n", "3"))
+                    self.lines.append(f"{indent}    if {name} >= {limit}:\n{indent}        break")
+            else:
+                inside.counters.append(_Counter(name, 0, n - 1))
+                last, may_continue = f"{indent}    {name} += 1", False
+        elif rng.random() < 0.12:
             name = self._new("r")
             self.lines.append(f"{indent}for {name} in a:")
             inside.rows.append(name)
@@ -168,12 +194,40 @@ class _Generator:
         if rng.random() < 0.1:
             self.lines.append(f"{indent}    if s is None:\n{indent}        continue")
         count = rng.randint(1, 3)
-        for _ in range(count):
+        jump_at = rng.randrange(count) if rng.random() < 0.25 else None
+        leaves = False
+        for k in range(count):
+            if k == jump_at:
+                jumps = ["break", "break", "continue", "return s, t, u, w"]
+                jump = rng.choice(jumps if may_continue else jumps[:2])
+                leaves = jump == "break"
+                self.lines.append(f"{indent}    if {self._test(inside)}:")
+                if rng.random() < 0.3:
+                    self._statement(inside.inner(), depth + 2)
+                self.lines.append(f"{indent}        {jump}")
             if depth < 3 and self._budget > 0 and rng.random() < 0.3:
                 self._budget -= 2
                 self._loop(inside, depth + 1)
             else:
                 self._statement(inside, depth + 1)
+        if last:
+            self.lines.append(last)
+        if leaves and rng.random() < 0.4:
+            self.lines.append(f"{indent}else:")
+            self._statement(scope.inner(), depth + 1)
+
+    def _test(self, scope: _Scope) -> str:
+        """A condition."""
+        rng, (i, j) = self.rng, self._indices(scope)
+        tests = ["s > 3", f"b[{i}] > t", f"b[{i}] > a[0, {j}]", f"a[{i}].sum() % 2 == 0", "t != s"]
+        if scope.counters:
+            c = rng.choice(scope.counters)
+            tests += [
+                *(f"{c.name} > 0", f"{c.name} == 0", f"{c.name} < n - 1", f"{c.name} == n - 1"),
+                *(f"{c.name} % 2", f"{c.name} == {rng.randint(0, 3)}", f"0 < {c.name} < n - 1"),
+                *(f"{c.name} > 0 and b[{j}] > 2", f"{c.name} == 0 or not t > b[{i}]"),
+            ]
+        return rng.choice(tests)
 
     def _range(self, scope: _Scope) -> tuple[str, int, int]:
         rng, n = self.rng, self.n
@@ -280,6 +334,8 @@ class _Generator:
                     f"np.flip(b[{s}])",
                     f"a[{i}][{s}]",
                     f"a.T[{i}, {s}]",
+                    f"c[{i}, {s}, {self._index(scope)}]",
+                    f"c[{i}, 1][{s}]",
                 )
             )
         x = self._vector(scope, s, depth - 1)
@@ -322,25 +378,16 @@ class _Generator:
             f"a[{i}], b[:] = b, a[{j}] * 2",
             f"u[{i}] = 1",
             "u[0] = 2",
+            f"c[{i}, {j}] {op} {self._vector(scope, ':')}{new}",
+            f"c[{i}, {s}, {j}] {op} {self._vector(scope, s)}{new}",
+            f"c[{i}] = a * {self._scalar(scope, 1)}",
+            f"a[:] += c[{i}]",
+            f"s += c[{i}, {j}, {i}]",
+            f"c[:, {i}, {j}] {op} c[{j}, :, {i}]{new}",
+            f"t = c[{i}].sum(axis=0)[{j}] + c[:, {i}].sum()",
         ]
         if scope.counters and rng.random() < 0.25:
-            c = rng.choice(scope.counters)
-            test = rng.choice(
-                (f"{c.name} > 0", f"{c.name} == 0", f"{c.name} < n - 1", f"{c.name} == n - 1")
-            )
-            test = rng.choice(
-                (
-                    test,
-                    test,
-                    f"{c.name} % 2",
-                    "s > 3",
-                    f"b[{i}] > t",
-                    f"{c.name} == {rng.randint(0, 3)}",
-                    f"0 < {c.name} < n - 1",
-                    f"{c.name} > 0 and b[{j}] > 2",
-                    f"{c.name} == 0 or not t > b[{i}]",
-                )
-            )
+            test = self._test(scope)
             self.lines.append(f"{indent}if {test}:")
             self.lines.append(f"{indent}    {rng.choice(choices)}")
             if rng.random() < 0.4:

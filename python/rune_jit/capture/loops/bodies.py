@@ -70,14 +70,14 @@ class Attempt:
             if name not in loop.updated and is_array(self._before[name])
         }
         # Python's numbers before the loop that are NumPy's after an iteration, if there is one:
-        # their dtypes then.
-        self._unsure: dict[str, Any] = {}
-        for name in loop.carried:
-            kind = kind_of(trace, before[name])
+        # the kind of Python's, and NumPy's dtype.
+        self._unsure: dict[str, tuple[str, Any]] = {}
+        for name in self._carried:
+            kind = kind_of(trace, self._before[name])
             if kind is not None and kind[0] == "unsure":
-                self._unsure[name] = kind[2]
+                self._unsure[name] = kind[1:]
         bounds = [x for x in (numbers.start, numbers.stop) if type(x) is Size]
-        self._is_decided_by_data = any(
+        self._is_decided_by_data = first is not True or any(
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
         self._serial = Storage.serials
@@ -103,8 +103,8 @@ class Attempt:
                     self._given[name], self._counted[name] = now
                     continue
             if name in self._unsure:
-                kind = _python_kind(trace, value)
-                start = builder.astype(builder.value(trace.operand(value)), self._unsure[name])
+                kind, dtype = self._unsure[name]
+                start = builder.astype(builder.value(trace.operand(value)), dtype)
                 self._given[name] = self._carry(name, start, value, True)
                 builder.mark_unsure(self._given[name]._value_in(trace), kind)
             elif not is_array(value) and kind_of(trace, value) is not None:
@@ -208,14 +208,15 @@ class Attempt:
                 raise Unstable(f"{name} is another object after an iteration")
             return True
         if name in self._unsure:
-            if new_kind is None or new_kind[-1] not in (self._unsure[name], kind[1]):
+            if new_kind is None or new_kind[-1] not in self._unsure[name]:
                 raise Unstable(f"{name} has another type after an iteration")
             return True
         if new_kind == kind:
             return True
         is_unsure = new_kind is not None and new_kind[0] == "unsure"
-        if (is_unsure or self._is_decided_by_data) and unsure_sum(kind, new_kind):
-            self._unsure[name] = new_kind[-1]
+        unsure = unsure_sum(kind, new_kind) if is_unsure or self._is_decided_by_data else None
+        if unsure is not None:
+            self._unsure[name] = unsure
             return False
         raise Unstable(f"{name} has another type after an iteration")
 
@@ -361,7 +362,8 @@ class Attempt:
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
             if name in self._unsure:
-                finals[index] = builder.astype(builder.value(finals[index]), self._unsure[name])
+                dtype = self._unsure[name][1]
+                finals[index] = builder.astype(builder.value(finals[index]), dtype)
         finals += [storage.current(trace) for storage in self._storages]
         initial = list(self._initial)
         others: dict[str, int] = {}  # numbers of names that are not read in the loop
@@ -403,7 +405,7 @@ class Attempt:
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
             if name in self._unsure:
-                builder.mark_unsure(results[index], _python_kind(trace, self._before[name]))
+                builder.mark_unsure(results[index], self._unsure[name][0])
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
                 # A condition selects it, perhaps what it was before.
@@ -476,11 +478,6 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
         return None
     pair = (*pythons, *dtypes)
     return pair if pair in _SUMS else None
-
-
-def _python_kind(trace: Trace, x: Any) -> str:
-    """The kind of a number that is Python's or may be."""
-    return kind_of(trace, x)[1]  # type: ignore[no-any-return]
 
 
 def _counts(trace: Trace) -> dict[str, int]:

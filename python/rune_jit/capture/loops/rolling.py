@@ -176,6 +176,7 @@ class _Rolling:
         if self._is_symbolic or (self._is_apart and is_traced(flag)):
             self._flag = flag
             return False
+        self.rebinds = False  # the loop may be left
         return flag
 
     def _negated(self, flag: Any) -> Any:
