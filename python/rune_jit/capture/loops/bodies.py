@@ -406,6 +406,10 @@ class Attempt:
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
             if name in self._unsure:
                 builder.mark_unsure(results[index], self._unsure[name][0])
+            elif name in others:
+                kind = kind_of(trace, after[name])
+                if kind is not None and kind[0] == "unsure":
+                    builder.mark_unsure(results[index], kind[1])
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
                 # A condition selects it, perhaps what it was before.
