@@ -27,10 +27,43 @@ constexpr size_t kMostValues = 64, kMostReducedValues = 16;
 
 using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer axis
 
+// Which values clusters have in common with earlier ones, by id. (A tree of maxima of prefixes.)
+class Extents {
+ public:
+  explicit Extents(size_t num_values) : last_(num_values + 1) {
+    for (uint32_t i = 0; i < last_.size(); ++i) last_[i] = i == 0 ? 0 : i - 1;
+  }
+
+  // Notes a cluster whose first and last values these are.
+  void add(Value first, Value last) {
+    for (size_t i = first.id + 1; i < last_.size(); i += i & -i)
+      last_[i] = std::max(last_[i], last.id);
+  }
+
+  // The last value of what a cluster that ends with `v` may have to follow: clusters with a value
+  // up to v, with a value up to the last one of these, and so on. At most `limit`.
+  uint32_t last_before(uint32_t v, uint32_t limit) const {
+    while (v < limit) {
+      uint32_t furthest = v;
+      for (size_t i = v + 1; i > 0; i -= i & -i) furthest = std::max(furthest, last_[i]);
+      if (furthest == v) return v;
+      v = furthest;
+    }
+    return limit;
+  }
+
+ private:
+  std::vector<uint32_t> last_;
+};
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const Capabilities& caps, Uses uses)
-      : graph_(graph), caps_(caps), uses_(std::move(uses)), cluster_of_(graph.size(), kNone) {}
+      : graph_(graph),
+        caps_(caps),
+        uses_(std::move(uses)),
+        cluster_of_(graph.size(), kNone),
+        extents_(graph.size()) {}
 
   Fusion run(const std::vector<Value>& outputs) {
     for (uint32_t id = 0; id < graph_.size(); ++id)
@@ -108,6 +141,7 @@ class Fuser {
   void join(int cluster, Value v) {
     cluster_of_[v.id] = cluster;
     clusters_[cluster].values.push_back(v);
+    extents_.add(clusters_[cluster].values.front(), v);
   }
 
   // Where a core has outer points to itself, it can store what they begin with just before the
@@ -228,6 +262,7 @@ class Fuser {
     for (const Value v : a.values) cluster_of_[v.id] = b_index;
     b.values.insert(b.values.end(), a.values.begin(), a.values.end());
     std::sort(b.values.begin(), b.values.end());
+    extents_.add(b.values.front(), b.values.back());
     a = Cluster{};
   }
 
@@ -250,8 +285,8 @@ class Fuser {
           if (!uses_.is_materialized(use.value.id)) continue;
           const int producer = cluster_of_[use.value.id];
           reached |= producer == a && cluster != b;
-          // What ends before `a` begins cannot depend on it.
-          if (clusters_[producer].values.back().id < first) continue;
+          // What ends before `a` begins cannot depend on it, nor what that has to follow.
+          if (extents_.last_before(clusters_[producer].values.back().id, first) < first) continue;
           if (seen.insert(producer).second) pending.push_back(producer);
         }
       return reached;
@@ -400,6 +435,7 @@ class Fuser {
   std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
   std::vector<int> nests_;                  // the clusters of Loop_Nests, each of one nest
   std::vector<int> cluster_of_;             // by materialized value
+  Extents extents_;
   std::vector<FusionOpportunity> opportunities_;
 };
 
