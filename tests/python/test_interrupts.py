@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ def many_products(x: Any) -> list[Any]:
         part = x[: 20 + i % 50, : 30 + i % 7]
         results.append((part @ part.T)[: 5 + i % 9].sum(axis=0) * np.sin(i + 1.0))
     return results
+
+
+@pytest.fixture(autouse=True)
+def heeds_ctrl_c() -> Iterator[None]:
+    """Shells start commands in the background with SIGINT ignored, which Python keeps."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
