@@ -66,7 +66,7 @@ const std::string& device_of(const State& s) {
 }
 
 // Source nodes become core nodes first. Complex values become pairs of real ones before all else,
-// so that no other pass meets them. Then writes go, since they are told by the order of the nodes,
+// so that no other pass meets them. Then loops go, and writes go, since they are told by the order of the nodes,
 // which no later pass need keep; then values go to their devices, since the rules of
 // decompose_nodes combine values of one device.
 //
@@ -83,6 +83,8 @@ const std::string& device_of(const State& s) {
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
     {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
+    {"hoist_contractions", kSource, kSource,
+     [](State& s) { s.graph = graph::hoist_contractions(std::move(s.graph)); }},
     {"form_loops", kSource, kSource,
      [](State& s) { s.graph = graph::form_loops(s.graph, *s.capabilities); }},
     {"functionalize", kSource, kSource,

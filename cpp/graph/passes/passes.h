@@ -19,6 +19,14 @@ namespace rune::graph {
 // complex values. Linear.
 Graph split_complex(const Graph& graph);
 
+// Takes contractions out of loops: where an iteration multiplies a row of one array, which the
+// counter selects, by another array, or by a part of it that grows or shrinks with the counter, and
+// the loop changes neither, one contraction before the loop computes the results of all iterations,
+// and an iteration reads its part. Only where that reads less memory, at least 40 % of the results
+// are used, and they are not many more than the operands' elements. It runs before form_loops, after
+// which there are no loops.
+Graph hoist_contractions(Graph graph);
+
 // Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
 // are loops in it, or an iteration is short. Other loops become their iterations, one after the
 // other, and Updates outside of Loop_Nests selections by masks. It runs first, since the ranges of
