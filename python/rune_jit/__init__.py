@@ -19,8 +19,9 @@ from rune_jit._core import targets
 from rune_jit.arrays.array import Array
 from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
-from rune_jit.calls.jit import CacheInfo, JitFunction, jit
+from rune_jit.calls.jit import JitFunction, jit
 from rune_jit.calls.lowered import Lowered
+from rune_jit.calls.options import CacheInfo
 from rune_jit.config import clear_cache, options, show_config
 from rune_jit.control import (
     associative_scan,

@@ -10,6 +10,7 @@ import typing_extensions
 
 __all__: list[str] = [
     "ArrayBase",
+    "BufferBase",
     "CallKey",
     "CompiledCall",
     "DeviceMemory",
@@ -390,6 +391,9 @@ class Segment:
         """
         Segments of one structure differ in constants only.
         """
+
+class BufferBase:
+    def _buffer(self) -> numpy.ndarray: ...
 
 class ArrayBase:
     @staticmethod

@@ -1,11 +1,15 @@
-"""Containers of arrays: those that optree knows, and dataclasses. A dataclass's fields with
-arrays are its children; its other fields are part of its structure."""
+"""Containers of arrays: those that optree knows, and records: dataclasses, and tuples of classes
+that add attributes to those of a namedtuple. A record's fields with arrays are its children; its
+other fields are part of its structure."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import inspect
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -88,62 +92,91 @@ def _key_of(x: Any) -> Any:
 
 
 class _Structure(Keyed):
-    """The fields of a dataclass that hold no arrays, and the names of those that do."""
+    """The fields of a record in order, those with arrays without their values; which these are."""
 
-    def __init__(self, kind: type, children: tuple[str, ...], others: dict[str, Any]) -> None:
+    def __init__(self, kind: type, fields: dict[Any, Any], children: tuple[Any, ...]) -> None:
         self.kind = kind
+        self.fields = {name: None if name in children else x for name, x in fields.items()}
         self.children = children
-        self.others = others
-        self.key = (kind, children, _key_of(others))
+        self.key = (kind, children, _key_of(self.fields))
 
 
-def _flatten_dataclass(x: Any) -> tuple[tuple[Any, ...], _Structure]:
+def _fields_of(x: Any) -> dict[Any, Any]:
+    """The items of a tuple by position, and the attributes of a record by name."""
+    if isinstance(x, tuple):
+        return dict(enumerate(x)) | getattr(x, "__dict__", {})
     fields = {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)}
+    return getattr(x, "__dict__", {}) | fields
+
+
+def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
+    fields = _fields_of(x)
     children = tuple(name for name, value in fields.items() if _holds_array(value))
-    others = {name: value for name, value in fields.items() if name not in children}
-    return tuple(fields[name] for name in children), _Structure(type(x), children, others)
+    return tuple(fields[name] for name in children), _Structure(type(x), fields, children)
 
 
-def _unflatten_dataclass(structure: _Structure, children: Any) -> Any:
-    x: Any = object.__new__(structure.kind)
-    for name, value in (*structure.others.items(), *zip(structure.children, children, strict=True)):
-        object.__setattr__(x, name, value)
+def _unflatten_record(structure: _Structure, children: Any) -> Any:
+    fields = structure.fields | dict(zip(structure.children, children, strict=True))
+    if issubclass(structure.kind, tuple):
+        items = (value for name, value in fields.items() if isinstance(name, int))
+        x: Any = tuple.__new__(structure.kind, items)
+    else:
+        x = object.__new__(structure.kind)
+    for name, value in fields.items():
+        if isinstance(name, str):
+            object.__setattr__(x, name, value)
     return x
 
 
 def _holds_array(x: Any) -> bool:
     return any(
         isinstance(leaf, (np.ndarray, np.generic, ArrayMethods))
-        or (_is_record(leaf) and any(map(_holds_array, _values(leaf))))
+        or (_is_record(leaf) and any(map(_holds_array, _fields_of(leaf).values())))
         for leaf in optree.tree_leaves(x)
     )
 
 
 def _is_record(x: Any) -> bool:
-    return dataclasses.is_dataclass(x) and not isinstance(x, type)
+    return is_rich_tuple(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
 
 
-def _values(x: Any) -> list[Any]:
-    return [getattr(x, f.name, None) for f in dataclasses.fields(x)]
+def is_rich_tuple(x: Any) -> bool:
+    """Whether x is of a tuple class whose instances are more than their items."""
+    if type(x) is tuple or not isinstance(x, tuple):
+        return False
+    return bool(getattr(x, "__dict__", None)) or not _is_made_of_items(type(x))
+
+
+@functools.cache
+def _is_made_of_items(kind: type) -> bool:
+    """Whether a tuple class can be called with the items, as a namedtuple can."""
+    if not hasattr(kind, "_fields") or kind.__init__ is not object.__init__:  # type: ignore[misc]
+        return not hasattr(kind, "_fields")  # optree knows those of C
+    code = getattr(kind.__new__, "__code__", None)
+    more = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code is not None and not code.co_flags & more and not code.co_kwonlyargcount
 
 
 def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
     """The leaves of a tree and its structure. `opaque` is a leaf even if it is a dataclass."""
 
     def is_leaf(x: Any) -> bool:
-        return x is opaque and opaque is not None
+        if x is opaque and opaque is not None:
+            return True
+        return is_rich_tuple(x) and type(x) not in _known
 
     while True:
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
         new = {type(x) for x in leaves if x is not opaque and _is_record(x) and _holds_array(x)}
         if not new - _known:
             return leaves, structure
-        with _lock:
+        with _lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # optree's, that these tuples have a form of their own
             for kind in new - _known:
                 optree.register_pytree_node(
                     kind,
-                    _flatten_dataclass,
-                    _unflatten_dataclass,  # type: ignore[arg-type]
+                    _flatten_record,
+                    _unflatten_record,  # type: ignore[arg-type]
                     namespace=_NAMESPACE,
                 )
                 _known.add(kind)

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 import time
-import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    Literal,
-    NamedTuple,
-    ParamSpec,
-    TypedDict,
-    TypeVar,
-    overload,
-)
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
@@ -28,14 +16,17 @@ from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls import reloading
 from rune_jit.calls.arguments import Call, input_names, take_apart
+from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
 from rune_jit.calls.cache import Cache
 from rune_jit.calls.compilation import Stopwatch
 from rune_jit.calls.constants import Constants
-from rune_jit.calls.dynamic import Dim, DynamicAxes
+from rune_jit.calls.dynamic import DynamicAxes
+from rune_jit.calls.entries import Fallback, way
 from rune_jit.calls.lowered import Lowered
+from rune_jit.calls.options import CacheInfo, Dynamic, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.segmented import Segmented, Trial
-from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.calls.traced import Raised, Traced, trace_call
 from rune_jit.device import check_name, is_dtype
 from rune_jit.errors import (
     ConcretizationError,
@@ -47,7 +38,7 @@ from rune_jit.errors import (
     ThreadStartedError,
     UnsupportedOpError,
 )
-from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site
+from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site, user_site_of
 from rune_jit.tracing.segments import Programs
 
 if TYPE_CHECKING:
@@ -57,62 +48,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# By parameter (name or position), the axes whose sizes are dynamic: their names or Dims.
-Dynamic = Mapping[str | int, Mapping[int, str | Dim]]
-
-
-class JitOptions(TypedDict, total=False):
-    """What `jit` takes beside the function; `jit` says what each means."""
-
-    device: str | None
-    static_argnums: int | Iterable[int]
-    static_argnames: str | Iterable[str]
-    donate_argnums: int | Iterable[int]
-    fallback: Literal["warn", "silent", "error"]
-    dynamic: Dynamic | None
-    cache_size: int
-
-
-class CacheInfo(NamedTuple):
-    """Counts of a jitted function."""
-
-    hits: int  # calls that ran a program compiled before
-    misses: int  # traces
-    fallbacks: int  # signatures that run on NumPy
-    size: int  # signatures known
-    evictions: int  # signatures forgotten because there were too many
-    segmented: int = 0  # signatures that run in segments
-
-
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
-
-
-class _Fallback:
-    """A signature whose function runs on NumPy."""
-
-    def __init__(self, reason: str) -> None:
-        self.last_used = _core.CompiledCall.tick()
-        self.reason = reason
-
-
-def _way(entry: Any) -> tuple[str, str]:
-    """How the calls of a signature run, in a word and in a line."""
-    if isinstance(entry, _Fallback):
-        return "NumPy", f"on NumPy: {_first_line(entry.reason)}"
-    if not isinstance(entry, Segmented):
-        return "program", "as one program"
-    if entry.runs_on_numpy:
-        return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
-    programs = f"{len(entry.programs)} programs"
-    return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
@@ -150,7 +90,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._dynamic = DynamicAxes(self._name, dynamic, parameters.names)
         axes = self._dynamic.by_position() if self._dynamic else []
         self._set_parameters(*parameters.keyed(self._static_names, axes), trees.describe)
-        self._cache = Cache(options["cache_size"])  # of CompiledCall or _Fallback
+        self._cache = Cache(options["cache_size"])  # of CompiledCall or Fallback
         self._changed_state: set[Any] = set()  # keys whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
@@ -168,7 +108,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else _BoundJit(self, instance)
+        return self if instance is None else BoundJit(self, instance)
 
     def __repr__(self) -> str:
         info = self.cache_info()
@@ -178,8 +118,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # What another process finds under the function's name need not be taken along. A script's
         # own names it finds only if it ran the script, which cloudpickle does not take for granted.
         name = getattr(self, "__qualname__", "")
-        by_name = _found_by_name(self.__module__, name) is self
-        if by_name and not (self.__module__ == "__main__" and _is_pickled_by_value()):
+        by_name = found_by_name(self.__module__, name) is self
+        if by_name and not (self.__module__ == "__main__" and is_pickled_by_value()):
             return name
         return _unpickle, (self._fn, self._options)
 
@@ -222,7 +162,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
         entries = self._cache.entries()
-        ways = [_way(entry)[0] for entry in entries]
+        ways = [way(entry)[0] for entry in entries]
         hits = self._hits + self._fast_hits
         evictions, segmented = self._cache.evictions, ways.count("segments")
         return CacheInfo(
@@ -243,11 +183,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """
         lines = []
         for key, entry in self._cache.by_key().items():
-            lines.append(f"{self._name}: {_way(entry)[1]}")
-            if not isinstance(entry, _Fallback):
+            lines.append(f"{self._name}: {way(entry)[1]}")
+            if not isinstance(entry, Fallback):
                 lines += [f"  {line}" for line in self._notes.get(key, [])]
         if self._unkeyed:
-            lines.append(f"{self._name}: {_way(self._unkeyed)[1]}")
+            lines.append(f"{self._name}: {way(self._unkeyed)[1]}")
         return "\n".join(lines)
 
     def clear_cache(self) -> None:
@@ -293,12 +233,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return self._unkeyed.call(args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             call, entry, fresh = self._entry(call)
+            if isinstance(entry, Raised):
+                return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
                 return self._eager_call(args, kwargs)
             if isinstance(entry, Segmented):
                 self._hits += not fresh
                 return entry.call(args, kwargs)
-            if isinstance(entry, _Fallback):
+            if isinstance(entry, Fallback):
                 entry.last_used = _core.CompiledCall.tick()
                 return self._eager_call(args, kwargs)
             trial = self._trials.get(call.key)
@@ -328,10 +270,26 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
         return self._eager_call(args, kwargs)
 
+    def _call_that_raised(
+        self, error: Exception, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call whose trace has raised an error. NumPy decides whether the function raises it; if
+        not, calls of this signature run on NumPy."""
+        if self._fallback == "error":
+            raise error
+        result = self._eager_call(args, kwargs)
+        refusal = UnsupportedOpError(
+            f"{self._name}: cannot trace this ({type(error).__name__}: {error})"
+        )
+        refusal.user_site = user_site_of(error)  # type: ignore[attr-defined]
+        self._fall_back(refusal)
+        self._cache.replace(key, Fallback(str(refusal)))
+        return result
+
     def _end_trial(self, key: Any) -> None:
         reason = self._trials.pop(key).verdict()
         if reason:
-            self._cache.replace(key, _Fallback(reason))
+            self._cache.replace(key, Fallback(reason))
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         call = take_apart(
@@ -340,8 +298,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return self._constants.of(call)
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
-        """The call with the constants that it needs, its compiled call or _Fallback, and whether
-        that was made now; None for a call that runs on NumPy this time."""
+        """The call with the constants that it needs, its entry in the cache, and whether that was
+        made now. There is no entry for a call that runs on NumPy this time: None, or what was
+        Raised."""
         evictions = self._cache.evictions
         while True:
             make = functools.partial(self._make_entry, call)
@@ -350,6 +309,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ValuesNeeded as needed:
                 call = self._constants.add(call, needed.leaves)
                 continue
+            except Raised as raised:
+                return call, raised, False
             if self._cache.evictions != evictions:
                 self._forget()
                 known = self._cache.by_key()
@@ -385,7 +346,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return None
             if self._fallback == "error" or isinstance(error, ThreadStartedError):
                 self._fall_back(error)
-                return _Fallback(str(error))
+                return Fallback(str(error))
             self._notes[call.key] = getattr(error, "loops", [])
             return self._segmented(error, call.signature)
         return self._bind(call, traced, executable)
@@ -397,6 +358,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return call, self._trace(call)
             except ValuesNeeded as needed:
                 call = self._constants.add(call, needed.leaves)
+            except Raised as raised:
+                error = raised.error
+                break
+        raise error
 
     def _trace(self, call: Call) -> Traced:
         def run(traced: Traced) -> Any:
@@ -485,48 +450,6 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
 def _unpickle(function: Callable[..., Any], options: JitOptions) -> JitFunction[Any, Any]:
     return JitFunction(function, **options)
-
-
-def _found_by_name(module: str | None, qualname: str) -> Any:
-    found = sys.modules.get(module or "")
-    for name in qualname.split("."):
-        found = getattr(found, name, None)
-    return found
-
-
-def _is_pickled_by_value() -> bool:
-    """Whether cloudpickle, which pickles the functions of scripts by value, calls __reduce__."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("cloudpickle"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-class _BoundJit:
-    __slots__ = ("__self__", "_jit")
-    # The method's own documentation; a docstring here would hide it.
-    __doc__ = property(lambda self: self._jit.__doc__)
-
-    def __init__(self, function: JitFunction[Any, Any], instance: Any) -> None:
-        self._jit = function
-        self.__self__ = instance
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._jit(self.__self__, *args, **kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        return self._jit.lower(self.__self__, *args, **kwargs)
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        return self._jit.trace(self.__self__, *args, **kwargs)
-
-    def __reduce__(self) -> Any:
-        return getattr, (self.__self__, self._jit._name)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jit, name)
 
 
 def _devices_of(call: Call, traced: Traced) -> dict[str, str]:

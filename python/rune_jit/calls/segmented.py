@@ -241,8 +241,9 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
     elif isinstance(x, tuple):
         items = [_replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):
-            made: Any = type(x)
-            seen[id(x)] = made(*items) if hasattr(x, "_fields") else made(items)
+            seen[id(x)] = tuple.__new__(type(x), items)
+            if held := getattr(x, "__dict__", None):
+                vars(seen[id(x)]).update(_replaced(held, replace, seen))
         return seen[id(x)]
     elif _has_attributes(x):
         _replaced(vars(x), replace, seen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,13 +16,18 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import USED_ONCE, Call
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.errors import ConcretizationError, UnsupportedOpError, noted_refusals
+from rune_jit.errors import (
+    ConcretizationError,
+    RuneJitError,
+    UnsupportedOpError,
+    noted_refusals,
+)
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loops import LoopPlans, LoopRefused, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_tracer
+from rune_jit.tracing.tracer import Tracer
 
 
 class Traced(NamedTuple):
@@ -41,6 +47,14 @@ class Traced(NamedTuple):
     loops: list[str]  # how they run
 
 
+class Raised(Exception):
+    """The function raised `error` while it was traced: NumPy may raise it, or the trace alone."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 def trace_call(
     fn: Callable[..., Any],
     name: str,
@@ -54,7 +68,7 @@ def trace_call(
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
-    program; and what `fn` raises.
+    program; Raised for what `fn` raises.
     """
     # Arrays that the function names are traced ones first. If their values are needed they are
     # part of the state that each call checks.
@@ -82,8 +96,12 @@ def trace_call(
                     raise
                 if trace.has_guessed:  # the error may be of the guess alone
                     return trace_call(fn, name, call, run, guesses=False)
-                if not stood_in:
+                if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise
+                if not stood_in:
+                    watch.restore()
+                    assert isinstance(error, Exception)
+                    raise Raised(error) from error
                 break
     raise AssertionError("a trace returns or raises")
 
@@ -266,12 +284,26 @@ def _plan_output(
 
 
 def _holds_tracer(x: Any) -> bool:
-    """Whether a function's closure or an object's attributes hold a tracer."""
-    if isinstance(x, types.FunctionType):
-        held = [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
-    else:
-        held = list(getattr(x, "__dict__", {}).values()) if not isinstance(x, type) else []
-    return any(contains_tracer(value) for value in held)
+    """Whether a function's closure, a container or an object's attributes hold a tracer."""
+    seen: set[int] = set()
+    open_ = [x]
+    while open_ and len(seen) < _MOST_HELD:
+        x = open_.pop()
+        if type(x) in (Tracer, Selection):
+            return True
+        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, np.ndarray)):
+            continue
+        seen.add(id(x))
+        if isinstance(x, types.FunctionType):
+            open_ += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
+        elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
+            open_ += x.values() if isinstance(x, dict) else x
+        open_ += getattr(x, "__dict__", {}).values()
+    return False
+
+
+# How many objects are looked through for a tracer.
+_MOST_HELD = 1000
 
 
 def _is_flat_tuple(result: Any) -> bool:

@@ -1,10 +1,12 @@
-"""Functions of compiled libraries that a trace meets. Their public functions compute new arrays,
-and the program calls them at their place, on the host, as it calls NumPy's own."""
+"""Functions of compiled libraries that a trace meets. SciPy's public functions compute new arrays,
+and the program calls them at their place, on the host, as it calls NumPy's own. Others may keep
+arrays, or write to them: they are called when Python runs, in segments."""
 
 from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +14,14 @@ import numpy as np
 import optree
 
 from rune_jit import _core
+from rune_jit.capture.guards import is_library
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -63,6 +66,43 @@ class OnHost(StandIn):
             # Found in made-up values, and perhaps more in others: peaks, edges.
             raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
         return results
+
+
+def is_compiled(x: Any) -> bool:
+    """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
+    if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _CYTHON:
+        return False
+    module = getattr(x, "__module__", None)
+    return isinstance(module, str) and not is_library(module)
+
+
+_CYTHON = ("cython_function_or_method", "fused_cython_function")
+
+
+class Compiled(StandIn):
+    """Stands for a function that is called at once, with NumPy's arrays."""
+
+    def __getitem__(self, types: Any) -> Compiled:  # of a fused function
+        return Compiled(self._real[types])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not tracers_in(args) and not tracers_in(kwargs):
+            return self._real(*args, **kwargs)
+        trace = require_trace()
+        if not isinstance(trace, SegmentedTrace):
+            raise UnsupportedOpError(f"{self._real.__name__}: cannot trace compiled code")
+
+        def memory(x: Any) -> Any:
+            if type(x) is not Tracer:
+                return x
+            if x._storage.scalar:
+                return x._element("number")
+            trace.expose(x)
+            return x._array()
+
+        both: Any = (args, kwargs)
+        both = optree.tree_map(memory, both, none_is_leaf=True)
+        return trace.run_now(self._real, *both)
 
 
 def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.foreign import OnHost, public_name
+from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.rolling import begin, begin_while
@@ -188,6 +188,8 @@ class Rebinder:
             return replacement
         if name := public_name(value):
             return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
+        if is_compiled(value):
+            return self._copies.setdefault(id(value), (value, Compiled(value)))[1]
         if isinstance(value, np.ufunc):
             return self._copies.setdefault(id(value), (value, of_lists(value)))[1]
         if isinstance(value, _REBOUND):

@@ -228,7 +228,7 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 
 
 def _hasattr(x: Any, name: str) -> bool:
-    return hasattr(x.__class__ if _is_number(x) else x, name)
+    return hasattr(_class_of(x) if type(x) is Tracer else x, name)
 
 
 def _getattr(x: Any, name: str, *default: Any) -> Any:

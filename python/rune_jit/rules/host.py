@@ -16,6 +16,7 @@ from rune_jit import _core
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
+    InternalError,
     ResultsChangedError,
     RuneJitError,
     UnsupportedOpError,
@@ -220,15 +221,22 @@ def run_now(
             plain[id(x)] = plain[id(x)][()] if weakness is None else plain[id(x)].item()
     inputs = [plain.get(id(x), x._array() if isinstance(x, Tracer) else x) for x in leaves]
     args, kwargs = optree.tree_unflatten(tree, inputs)
-    result = function(*args, **kwargs)
+    result = trace.run_now(function, args, kwargs)
     by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
+    shared = [x for x, given in zip(leaves, inputs, strict=True) if _is_viewed_by(result, given)]
+    views = [x for x in shared if isinstance(x, Tracer) and not x._storage.is_exposed]
+    if views:  # of memory that is the trace's own
+        for x in views:
+            trace.expose(x)
+        args, kwargs = optree.tree_unflatten(tree, leaves)
+        return run_now(trace, function, args, kwargs, is_known)
 
     def inside(array: Any) -> Any:
         if isinstance(array, np.ndarray):
             if isinstance(by_id.get(id(array)), Tracer):
                 return by_id[id(array)]
-            if any(isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in inputs):
-                array = array.copy()
+            if any(_is_viewed_by(array, x) for x in inputs):
+                return array
         elif not isinstance(array, np.generic):
             return array
         return known(array) if is_known else trace.result(array)
@@ -236,11 +244,20 @@ def run_now(
     return optree.tree_map(inside, result, none_is_leaf=True)
 
 
+def _is_viewed_by(result: Any, array: Any) -> bool:
+    """Whether `result` is or holds another array in the memory of this one."""
+    return isinstance(array, np.ndarray) and any(
+        isinstance(x, np.ndarray) and x is not array and np.may_share_memory(x, array)
+        for x in optree.tree_leaves(result)
+    )
+
+
 def or_numpy(
     rule: Callable[..., Any], numpy: Callable[..., tuple[Any, Any, Any]]
 ) -> Callable[..., Any]:
-    """The rule, or NumPy's function where the rule refuses in a trace that knows values. `numpy`
-    gives that function, its arguments and its keywords for the rule's arguments."""
+    """The rule, or NumPy's function where the rule raises an exception in a trace that knows
+    values: NumPy then raises its own, or gives the result. `numpy` gives that function, its
+    arguments and its keywords for the rule's arguments."""
 
     @functools.wraps(rule)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -249,7 +266,9 @@ def or_numpy(
             return rule(*args, **kwargs)
         try:
             result = rule(*args, **kwargs)
-        except (UnsupportedOpError, ConcretizationError) as error:
+        except Exception as error:
+            if error is trace.error or isinstance(error, InternalError):
+                raise
             is_known = isinstance(error, DataDependentShapeError)
             function, given, options = numpy(*args, **kwargs)
             given, options = (_settled(x) for x in (given, options))

@@ -88,10 +88,8 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             return result
         arrays = [array for _, array in given.values()]
         if any(np.may_share_memory(result, array) for array in arrays):
-            result = result.copy() if not result.flags.writeable else result
-            if any(np.may_share_memory(result, array) for array in arrays):
-                name = getattr(function, "__name__", function)
-                raise UnsupportedOpError(f"{name} (a view): cannot trace this")
+            name = getattr(function, "__name__", function)
+            raise UnsupportedOpError(f"{name} (a view): cannot trace this")
         return known(result)
 
     both: Any = (tuple(args), kwargs)

@@ -4,6 +4,7 @@ another module of this package. The core has the rules of shapes and dtypes
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import numbers
@@ -331,13 +332,17 @@ def _copy(self: Tracer, order: str = "C") -> Tracer:
     return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
 
 
-def _view(self: Tracer, *args: Any) -> Tracer:
-    if not args or np.dtype(args[0]) == self.dtype:
+def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
+    if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
+        dtype, type = None, dtype
+    if type not in (None, np.ndarray):
+        raise UnsupportedOpError(f"ndarray.view: cannot trace a view as a {type.__name__}")
+    if dtype is None or np.dtype(dtype) == self.dtype:
         return self[...]  # type: ignore[no-any-return]
     for kind in ("parts", "pairs"):
         is_known = self.dtype.kind == ("c" if kind == "parts" else "f")
-        if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(args[0]):
-            layout_of(self).view(args[0])  # NumPy's errors
+        if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(dtype):
+            layout_of(self).view(dtype)  # NumPy's errors
             return make_view(kind, None, self)
     raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
 

@@ -37,7 +37,7 @@ VIEWS = frozenset(
             "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis"
             " expand_dims squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d"
             " ix_ einsum shape ndim size array_split split hsplit vsplit dsplit unstack flip"
-            " fliplr flipud rot90 diagonal real imag real_if_close",
+            " fliplr flipud rot90 diag diagonal real imag real_if_close",
         ),
         *named(np.linalg, "diagonal matrix_transpose"),
         np.lib.stride_tricks.sliding_window_view,

@@ -119,6 +119,8 @@ def _product(
 ) -> Any:
     if options:
         refuse(f"{ufunc.__name__} with {'/'.join(options)}=")
+    if getattr(np, ufunc.__name__, None) is not ufunc:
+        refuse(ufunc.__name__)
     return products.generalized(ufunc.__name__, *inputs)
 
 

@@ -10,6 +10,7 @@ import gc
 import sys
 import time
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ class SegmentedTrace(Trace):
         self.builder = _core.GraphBuilder(counts_uses=True)
         self.programs = programs
         self.until: types.CodeType | None = None  # of the frame that called the function
+        self.error: BaseException | None = None  # the last one that NumPy raises, too
         self._began = time.thread_time()
         self._compiled_before = programs.compiled, programs.compile_time
         self._numpy_time = 0.0  # an estimate for the segments so far
@@ -164,9 +166,7 @@ class SegmentedTrace(Trace):
             return self.stand_in(array)._value_in(self)
         return self.snapshot(array)
 
-    def snapshot(self, array: np.ndarray | None) -> Any:
-        """The value of the elements that an array has now."""
-        assert array is not None
+    def snapshot(self, array: np.ndarray) -> Any:
         return self.in_memory(array.copy())
 
     def constant(self, array: np.ndarray) -> Any:
@@ -224,8 +224,12 @@ class SegmentedTrace(Trace):
         self._memory = {i: self._memory[i] for i in segment.held}
         self._cut_at, self._first_site = len(self.builder), None
         self._positions.clear()
-        for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
-            _core.check(check, np.asarray(array))
+        try:
+            for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
+                _core.check(check, np.asarray(array))
+        except Exception as error:
+            self.error = error
+            raise
         if self.gave_up is None and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
@@ -278,6 +282,14 @@ class SegmentedTrace(Trace):
         for frame in frames:
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
 
+    def run_now(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """What a function returns for arrays that NumPy has made."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            self.error = error
+            raise
+
     def value_of(self, tracer: Tracer) -> np.ndarray:
         """The elements of a traced array, which must not be written to."""
         return np.asarray(self.values([tracer._value_in(self)])[0])
@@ -309,6 +321,7 @@ class SegmentedTrace(Trace):
         """Gives a traced array memory that others may read and write from now on."""
         storage = tracer._storage
         if storage.array is not None:
+            storage.is_exposed = True
             return
         owner = next((array for known, array in self._owners if known is storage), None)
         if owner is None or not isinstance(owner, np.ndarray):

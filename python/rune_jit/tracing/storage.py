@@ -185,7 +185,8 @@ class Storage:
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
         if self.is_exposed:
-            return trace.snapshot(self.array)
+            exposed: Any = self.array
+            return trace.snapshot(exposed)
         if self.value is None and self.captured is not None:
             self.value = self.original = trace.add_captured(self.captured)
         elif self.value is None:
@@ -229,6 +230,8 @@ class Storage:
             storage.require_c_order()
         self.reshaped = ()
         if self.is_exposed:
+            if not trace.is_segmented:
+                raise UnsupportedOpError("setitem: cannot trace a write to memory that NumPy has")
             array: Any = self.array
             for step in steps:
                 array = step.of_array(array, trace)

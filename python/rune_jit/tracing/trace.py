@@ -107,6 +107,10 @@ class Trace:
                 self.builder.assume_range(value, low, high)
         return value
 
+    def snapshot(self, array: np.ndarray) -> Any:
+        """The value of the elements that an array has now: NumPy may write to it."""
+        return self.constant(array.copy())
+
     def position(self, number: int, axis: int, size: int) -> Any:
         """The value of an integer in an index, if it is no part of the program."""
         return None
@@ -182,9 +186,6 @@ class Trace:
     # What only a trace in segments can do: segments.py.
 
     def values(self, wanted: list[Any]) -> list[Any]:
-        raise AssertionError("a trace of a whole program")
-
-    def snapshot(self, array: np.ndarray | None) -> Any:
         raise AssertionError("a trace of a whole program")
 
     def value_of(self, tracer: Tracer) -> np.ndarray:

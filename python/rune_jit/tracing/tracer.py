@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
 
 
-class Tracer(ArrayMethods):
+class Tracer(ArrayMethods, _core.BufferBase):
     """Stands for an array (or a Python number) in a traced function.
 
     Operators, methods and NumPy's functions on it build the graph; results have the shapes and
@@ -247,12 +247,20 @@ class Tracer(ArrayMethods):
             self._concretization(what, _HINTS.get(what, hint))
         return array
 
+    def _buffer(self) -> np.ndarray:
+        """The array for code in C, which may write to it."""
+        if self._storage.scalar:
+            raise BufferError("a traced number has no memory")
+        return self.__array__()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self._trace.is_segmented and not self._trace.done and not self._storage.scalar:
             self._trace.expose(self)
         array = self._values("numpy.asarray")
         if copy is not True and (dtype is None or dtype == array.dtype):
-            self._storage.touched()  # by who asks, such as code in C that writes its results there
+            # Who asks may keep it, and write to it.
+            self._storage.touched()
+            self._storage.is_exposed = True
             return array
         return np.array(array, dtype)
 

@@ -141,10 +141,10 @@ def _settled(x: Any) -> Any:
 def _of_array(name: str) -> Callable[..., Any]:
     """A method that needs the size of the selection."""
 
-    def method(self: Selection, *args: Any) -> Any:
+    def method(self: Selection, *args: Any, **kwargs: Any) -> Any:
         if not require_trace().is_segmented:
             raise self.refusal("getitem")
-        return getattr(self.settled(), name)(*args)
+        return getattr(self.settled(), name)(*args, **kwargs)
 
     return method
 

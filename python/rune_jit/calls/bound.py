@@ -1,0 +1,50 @@
+"""Jitted methods, and jitted functions in pickles."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+
+def found_by_name(module: str | None, qualname: str) -> Any:
+    found = sys.modules.get(module or "")
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def is_pickled_by_value() -> bool:
+    """Whether cloudpickle, which pickles the functions of scripts by value, calls __reduce__."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("cloudpickle"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class BoundJit:
+    # A jitted function as a method of an instance.
+    __slots__ = ("__self__", "_jit")
+    # The method's own documentation; a docstring here would hide it.
+    __doc__ = property(lambda self: self._jit.__doc__)
+
+    def __init__(self, function: Any, instance: Any) -> None:
+        self._jit = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit.lower(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jit.trace(self.__self__, *args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self._jit._name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jit, name)

@@ -1,0 +1,32 @@
+"""What is kept for a signature that has no program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit import _core
+from rune_jit.calls.segmented import Segmented
+
+
+class Fallback:
+    """A signature whose function runs on NumPy."""
+
+    def __init__(self, reason: str) -> None:
+        self.last_used = _core.CompiledCall.tick()
+        self.reason = reason
+
+
+def way(entry: Any) -> tuple[str, str]:
+    """How the calls of a signature run, in a word and in a line."""
+    if isinstance(entry, Fallback):
+        return "NumPy", f"on NumPy: {_first_line(entry.reason)}"
+    if not isinstance(entry, Segmented):
+        return "program", "as one program"
+    if entry.runs_on_numpy:
+        return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
+    programs = f"{len(entry.programs)} programs"
+    return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

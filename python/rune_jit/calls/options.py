@@ -1,0 +1,34 @@
+"""What `jit` takes and tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypedDict
+
+from rune_jit.calls.dynamic import Dim
+
+# By parameter (name or position), the axes whose sizes are dynamic: their names or Dims.
+Dynamic = Mapping[str | int, Mapping[int, str | Dim]]
+
+
+class JitOptions(TypedDict, total=False):
+    """What `jit` takes beside the function; `jit` says what each means."""
+
+    device: str | None
+    static_argnums: int | Iterable[int]
+    static_argnames: str | Iterable[str]
+    donate_argnums: int | Iterable[int]
+    fallback: Literal["warn", "silent", "error"]
+    dynamic: Dynamic | None
+    cache_size: int
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a jitted function."""
+
+    hits: int  # calls that ran a program compiled before
+    misses: int  # traces
+    fallbacks: int  # signatures that run on NumPy
+    size: int  # signatures known
+    evictions: int  # signatures forgotten because there were too many
+    segmented: int = 0  # signatures that run in segments
