@@ -108,3 +108,25 @@ def test_float64_functions_are_within_two_ulp() -> None:
         unit = np.spacing(np.abs(true.astype(np.float64)))
         error = np.abs(rune_jit.jit(function)(x) - true) / unit
         assert error.max() < 2, (name, x[error.argmax()])
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider type for true values")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("exponent", [1.5, -0.5, -1.5])
+def test_powers_by_roots(exponent: float, dtype: str) -> None:
+    """Whose kernels take roots instead of calling pow. Multiplying x by 4 scales the result by a
+    power of two, so that numbers from 1 to 4 have all errors."""
+    power = rune_jit.jit(lambda x: x**exponent)
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.uniform(1, 4, 50_000), 10 ** rng.uniform(-37, 37, 5_000)]).astype(dtype)
+    true = x.astype(np.longdouble) ** np.longdouble(exponent)
+    inside = (true > np.finfo(dtype).tiny) & (true < np.finfo(dtype).max)
+    error = np.abs(power(x) - true) / np.spacing(np.where(inside, true, 1).astype(dtype))
+    assert error[inside].max() < 2, x[inside][error[inside].argmax()]
+
+    limits = np.finfo(dtype)
+    zeros = [0.0, -0.0, np.inf, -np.inf, np.nan, -1, limits.smallest_subnormal, -limits.tiny]
+    special = np.array(zeros, dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(power(special), special**exponent)
+        assert np.array_equal(np.signbit(power(special[:4])), np.signbit(special[:4] ** exponent))

@@ -1,5 +1,6 @@
 #include "graph/numpy/ufuncs.h"
 
+#include <limits>
 #include <unordered_map>
 
 #include "graph/numpy/complex.h"
@@ -28,6 +29,19 @@ std::optional<AluOp> alu_by_numpy_name(std::string_view name) {
 // bool computes as int8 where NumPy has no bool loop.
 DType widen_bool(DType dtype) {
   return is_bool(dtype) ? DType::Int8 : dtype;
+}
+
+// x to the power of 1.5, -0.5 or -1.5, within 2 units in the last place. Nothing in between
+// leaves the dtype's range unless the result does. As C's pow does, it takes -inf as inf and -0.0
+// as 0.0.
+Value power_by_root(TracedGraph& t, Value x, double exponent) {
+  const auto full = [&](double value) { return t.full(Scalar::of(t.dtype(x), value), t.shape(x)); };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Value is_lowest = t.alu(AluOp::Cmpeq, {x, full(-infinity)});
+  x = t.alu(AluOp::Add, {t.alu(AluOp::Where, {is_lowest, full(infinity), x}), full(0.0)});
+  if (exponent == 1.5) return t.alu(AluOp::Mul, {x, t.alu(AluOp::Sqrt, {x})});
+  if (exponent == -0.5) return t.alu(AluOp::Recip, {t.alu(AluOp::Sqrt, {x})});
+  return t.alu(AluOp::Fdiv, {t.alu(AluOp::Sqrt, {t.alu(AluOp::Recip, {x})}), x});
 }
 
 // Whether a value of `from` may be cast to `to` under NumPy's "same_kind" rule.
@@ -332,6 +346,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
     const bool is_wide = dtype == DType::Float32 || dtype == DType::Float64;
     if (e == 0.5 && (is_operator ? is_float(dtype_of(t, base)) : is_wide))
       return t.alu(AluOp::Sqrt, {x});
+    if (is_wide && (e == 1.5 || e == -0.5 || e == -1.5)) return power_by_root(t, x, e);
   }
   return arithmetic(t, "power", AluOp::Pow, {x, convert(t, exponent, dtype, "power")}, dtype);
 }
