@@ -85,6 +85,13 @@ int64_t Kernel::workgroup_tile(int64_t axis) const {
   return iter.tiles[axis].front();
 }
 
+std::optional<int64_t> Kernel::carried_axis() const {
+  const Ints& serial = iter.mapping.serial;
+  if (serial.empty() || std::count(serial.begin(), serial.end(), serial[0]) < 2)
+    return std::nullopt;
+  return contains(reduced_axes(*this), serial[0]) ? std::optional(serial[0]) : std::nullopt;
+}
+
 bool Kernel::deals_points_to_threads() const {
   const Mapping& mapping = iter.mapping;
   return !matrix() && !mapping.thread.empty() && contains(mapping.block, mapping.thread[0]);

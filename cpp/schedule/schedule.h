@@ -321,6 +321,8 @@ struct Kernel {
   int64_t points_at_once() const;
   // What one workgroup covers of a block axis.
   int64_t workgroup_tile(int64_t axis) const;
+  // The axis along which sums are carried in the output, from tile to tile.
+  std::optional<int64_t> carried_axis() const;
   // How many workgroups the launch has.
   int64_t workgroups() const;
   // Whether the points of the block axes are dealt to the threads of all workgroups.

@@ -109,6 +109,26 @@ def test_layouts_and_surroundings(name: str) -> None:
     _check(function, *arguments)
 
 
+def test_long_dot_products() -> None:
+    for size in (1 << 18, 300_001):
+        _check(product, _array(size), _array(size))
+        _check(lambda a, b: a @ b + 1, _array(size, dtype=np.float64), _array(size))
+
+
+# Rows, columns: their sums are carried in the output, by tiles of rows.
+@pytest.mark.parametrize("size", [(2003, 1100), (512, 4097), (263, 2048)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_a_vector_times_long_rows(size: tuple[int, int], dtype: Any) -> None:
+    rows, columns = size
+    x, a, bias = _array(rows, dtype=dtype), _array(rows, columns, dtype=dtype), _array(columns)
+    for function in (lambda x, a, b: x @ a, lambda x, a, b: np.maximum(a.T @ x, 0)):
+        _check(function, x, a, bias)
+        schedule = rune_jit.jit(function, device="cpu").lower(x, a, bias).schedule
+        assert "serial=[1,0,1]" in str(schedule)
+    _check(lambda x, a, b: np.stack([x @ a + b, (2 * x) @ a[:, ::-1]]), x, a, bias)
+    _check(lambda x, a, b: x[np.newaxis] @ a, x, a, bias)
+
+
 def test_on_the_interpreter() -> None:
     for m, k, n in [(150, 101, 150), (60, 70, 600)]:
         _check(lambda a, b: np.maximum(a @ b, 0), _array(m, k), _array(k, n), device="interpreter")

@@ -120,8 +120,9 @@ Graph split_scans(Graph graph, const Capabilities& caps);
 // device and not on the threads that run.
 Graph split_scatters(Graph graph, const Capabilities& caps);
 
-// On a device of many threads, splits contractions whose result has too few blocks for all
-// workgroups, and long sums, into products of parts of the sums, which are stored, and their sum.
+// Splits contractions into products of parts of their sums, which are stored, and the sum of those:
+// on a device of many threads, contractions whose result has too few blocks for all workgroups, and
+// long sums; on cores, long dot products.
 Graph split_contractions(Graph graph, const Capabilities& caps);
 
 // Sums of exp(x - max x), of x - c and of (x - c)^2, where c depends on the sum of x, read x a

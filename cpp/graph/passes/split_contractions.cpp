@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/math.h"
+#include "graph/parallel_work.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -16,6 +17,9 @@ constexpr int64_t kLeastBytes = 512;
 // Smaller blocks, as many as this of one, are faster than parts of the sums.
 constexpr int64_t kPartsOfBlock = 4;
 
+// Parts of a dot product for each core.
+constexpr int64_t kPartsPerCore = 4;
+
 int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch, bool first) {
   int64_t product = 1;
   for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
@@ -27,10 +31,19 @@ int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch
   return product;
 }
 
+// Parts of a long dot product, for each core some.
+std::optional<int64_t> parts_on_cores(const Contract& node, const Shape& a, const Shape& b,
+                                      const Capabilities& caps) {
+  const bool is_dot =
+      max_elements(a) == a[node.contract[0].first].constant() && max_elements(b) == max_elements(a);
+  if (!is_dot || caps.num_cores == 1 || !is_long_reduction(a)) return std::nullopt;
+  return kPartsPerCore * caps.num_cores;
+}
+
 std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const Shape& b,
                                     DType dtype, const Capabilities& caps) {
-  if (caps.model != ExecutionModel::Grid || node.contract.size() != 1) return std::nullopt;
-  if (!is_constant(a) || !is_constant(b)) return std::nullopt;
+  if (node.contract.size() != 1 || !is_constant(a) || !is_constant(b)) return std::nullopt;
+  if (caps.model == ExecutionModel::Cores) return parts_on_cores(node, a, b, caps);
   // Blocks of matrix operations are smaller, and more.
   const auto multiplies = [&](const MatrixOp& op) { return op.operands == dtype; };
   if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), multiplies)) return std::nullopt;
@@ -54,7 +67,24 @@ Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b
   a = split_axis(builder, a, of_a, parts);
   b = split_axis(builder, b, of_b, parts);
   const Value products = builder.contract(a, b, {{of_a + 1, of_b + 1}}, std::move(batch));
-  return builder.reduce(ReduceOp::Add, builder.add(Contiguous{}, {products}), {0});
+  const Value sum = builder.reduce(ReduceOp::Add, builder.add(Contiguous{}, {products}), {0});
+  const Shape& shape = builder.shape(sum);
+  return builder.reshape(sum, Shape(shape.begin() + 1, shape.end()));
+}
+
+// By parts of equal length, and what remains.
+Value contract_by_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
+  const auto [of_a, of_b] = node.contract[0];
+  const int64_t terms = builder.shape(a)[of_a].constant(), main = terms - terms % parts;
+  const auto part = [&](int64_t from, int64_t to) {
+    return std::pair(builder.slice(a, of_a, from, to), builder.slice(b, of_b, from, to));
+  };
+  const auto [head_a, head_b] = part(0, main);
+  const Value sum = contract_in_parts(builder, node, head_a, head_b, parts);
+  if (main == terms) return sum;
+  const auto [tail_a, tail_b] = part(main, terms);
+  return builder.alu(AluOp::Add,
+                     {sum, builder.contract(tail_a, tail_b, node.contract, node.batch)});
 }
 
 }  // namespace
@@ -74,8 +104,7 @@ Graph split_contractions(Graph graph, const Capabilities& caps) {
                                               builder.shape(inputs[1]), node.dtype(), caps)
                                : std::nullopt;
         if (!parts) return builder.copy(node, std::move(inputs));
-        return builder.reshape(contract_in_parts(builder, *contract, inputs[0], inputs[1], *parts),
-                               node.shape());
+        return contract_by_parts(builder, *contract, inputs[0], inputs[1], *parts);
       });
 }
 

@@ -1,6 +1,7 @@
 // What the stages of one kernel share while it is lowered.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lower/passes/loop_nest.h"
@@ -8,6 +9,14 @@
 #include "schedule/analysis/accesses.h"
 
 namespace rune::lower {
+
+// A tile of a reduced axis whose sums are carried from tile to tile in the kernel's output.
+struct CarriedTile {
+  int64_t axis;
+  sym::Expr first;
+  int64_t size;
+  bool begins, ends;  // whether it is the first tile, the last one
+};
 
 struct KernelContext {
   KernelContext(Launch& launch, const schedule::Kernel& kernel);
@@ -33,6 +42,7 @@ struct KernelContext {
   MemoryEmitter memory;
   ValueEmitter values;
   LoopNest nest;
+  std::optional<CarriedTile> carried;
 };
 
 // The base of classes that lower a part of a kernel: names the parts of its context.

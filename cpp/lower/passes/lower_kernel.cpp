@@ -74,7 +74,7 @@ class KernelLowerer {
         start.axes[axis] = groups[i];
       }
       const bool within = nest_.open_within_sizes(fixed, start);
-      outer_loops(0, {start});
+      carry_sums(start);
       if (within) builder_.close_if();
     }
     return builder_.finish(kernel_.name, kernel_.workgroups(), nest_.threads());
@@ -208,6 +208,23 @@ class KernelLowerer {
     return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
   }
 
+  // The loops over outer axes, or if sums are carried along an axis, these for each of its tiles.
+  void carry_sums(const Point& start) {
+    const std::optional<int64_t> axis = kernel_.carried_axis();
+    if (!axis) return outer_loops(0, {start});
+    const int64_t size = nest_.extent(*axis), tile = iter_.tiles[*axis].front();
+    const int64_t last = (ceil_div(size, tile) - 1) * tile;
+    context_.carried = {*axis, Expr(0), tile, true, false};
+    outer_loops(0, {start});
+    nest_.loop(last / tile - 1, [&](const Expr& i) {
+      context_.carried = {*axis, (i + 1) * tile, tile, false, false};
+      outer_loops(0, {start});
+    });
+    context_.carried = {*axis, Expr(last), size - last, false, true};
+    outer_loops(0, {start});
+    context_.carried.reset();
+  }
+
   // The loops over outer axes, outermost first, with the stages that run between them, then the
   // other stages.
   void outer_loops(size_t depth, const Points& points) {
@@ -331,6 +348,7 @@ class KernelLowerer {
   void run_stages(const Points& points) {
     for (const Stage& stage : kernel_.stages()) {
       if (stage.depth) continue;
+      if (stage.kind == StageKind::Map && context_.carried && !context_.carried->ends) continue;
       memory_.take(stage.takes.value_or(std::vector<Value>{}));
       memory_.prefetch_for(stage);
       switch (stage.kind) {

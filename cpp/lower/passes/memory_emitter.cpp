@@ -334,6 +334,14 @@ void MemoryEmitter::store_to(Var memory, const Element& element, bool nontempora
                  streams);
 }
 
+Var MemoryEmitter::load_stored(Value v, const Expr& position, const Mask& mask) {
+  const Location& location = arguments_.at(v.id);
+  const Place place = place_of(
+      location.placement ? placed(*location.placement, position) : position + location.shift,
+      index_.emit(mask));
+  return builder_.load_here(location.memory, place.index, place.lanes, place.valid);
+}
+
 void MemoryEmitter::update(Value v, const Element& element, Var valid, Combination by) {
   const Var memory = arguments_.at(v.id).memory;
   if (valid.valid()) builder_.open_if(valid);

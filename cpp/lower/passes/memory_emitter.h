@@ -53,6 +53,8 @@ class MemoryEmitter {
   };
   void store(Value v, const std::vector<Element>& elements, bool nontemporal);
   void store(Value v, const Element& element, bool nontemporal);
+  // What the kernel has stored at a position of an output.
+  Var load_stored(Value v, const sym::Expr& position, const sym::Mask& mask);
 
   // How an update changes an element: it replaces the element, or is combined with it by `op`. If
   // it is atomic, other threads may update the same element.

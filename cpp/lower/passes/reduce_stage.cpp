@@ -39,6 +39,7 @@ class ReduceStage : Lowering {
     const int lanes = lanes_inside || lanes_outside ? index_.lanes() : 1;
     std::vector<Accumulation> sums = open_accumulators(outer, slots, lanes);
     reduce_nest(loops, sums);
+    if (context_.carried && !context_.carried->ends) return store(sums);
     if (stage_.keeps)
       memory_.hold(stage_.keeps->value, context_.kept_index(*stage_.keeps, outer.front().axes));
     const bool in_threads = !loops.empty() && nest_.is_thread(loops.back());
@@ -60,13 +61,28 @@ class ReduceStage : Lowering {
     return builder_.constant(identity(reduce_op(v), graph_[v].dtype()), lanes);
   }
 
+  Var initial(const StageValue& value, const Point& point, int lanes) {
+    if (!context_.carried || context_.carried->begins) return identity_of(value.value, lanes);
+    return memory_.load_stored(context_.kernel.outputs.front(),
+                               schedule::value_position(stage_, value, point.axes), point.mask);
+  }
+
+  // Carries the sums in the kernel's output.
+  void store(const std::vector<Accumulation>& sums) {
+    for (const Accumulation& sum : sums)
+      memory_.store(context_.kernel.outputs.front(),
+                    {schedule::value_position(stage_, *sum.value, sum.point->axes),
+                     sum.slots.front(), sum.point->mask},
+                    false);
+  }
+
   std::vector<Accumulation> open_accumulators(const Points& outer, int64_t slots, int lanes) {
     std::vector<Accumulation> result;
     for (const StageValue& value : stage_.values)
       for (const Point& point : outer) {
         Accumulation accumulation{&value, &point, {}};
         for (int64_t s = 0; s < slots; ++s)
-          accumulation.slots.push_back(builder_.acc(identity_of(value.value, lanes)));
+          accumulation.slots.push_back(builder_.acc(initial(value, point, lanes)));
         result.push_back(std::move(accumulation));
       }
     return result;
@@ -74,6 +90,11 @@ class ReduceStage : Lowering {
 
   // Long sums restart, so that no accumulator adds too many terms one by one.
   void reduce_nest(const Ints& loops, std::vector<Accumulation>& sums) {
+    if (const auto& tile = context_.carried)
+      return nest_.unrolled(tile->size, [&](const Expr& i) {
+        const Expr at = index_.emit_and_bind(tile->first + i, nest_.extent(tile->axis));
+        accumulate(sums, nest_.extend({nest_.origin()}, tile->axis, at, 1, true));
+      });
     const int64_t last = loops.empty() ? -1 : loops.back();
     const bool blocked =
         last >= 0 && !nest_.is_thread(last) && context_.kernel.iter.tiles[last].size() > 1;

@@ -19,6 +19,10 @@ constexpr int64_t kTasksPerCore = 8;
 constexpr int64_t kTransposeTile = 64;
 // Of points of squares that are transposed in registers: more code is not worth compiling.
 constexpr double kMostSquareOperations = 25;
+// Rows of a matrix that are read side by side, as many as prefetchers follow; vectors of each; and
+// what a strip of a row would be a small part of.
+constexpr int64_t kCarriedRows = 8, kCarriedVectors = 4;
+constexpr int64_t kLongRowBytes = 4096;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
@@ -59,10 +63,14 @@ class CoreMapper {
       serial.push_back(*transposed);
     }
     if (s_.contracts && serial.size() >= 2 && !vec.empty() && s_.is_outer(vec.front()) &&
-        !fits_cache(vec.front()))
+        shares_vectors(vec.front(), serial[serial.size() - 2]) && !fits_cache(vec.front()))
       std::swap(serial[serial.size() - 1], serial[serial.size() - 2]);
     for (const Stage& stage : s_.kernel.stages())
       serial.insert(serial.end(), stage.axes.begin(), stage.axes.end());
+    if (carried_) {
+      serial.insert(serial.begin(), *carried_);
+      s_.block_tile[*carried_] = kCarriedRows;
+    }
     const int64_t most_cached =
         std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
     for (const Value v : s_.kernel.outputs)
@@ -169,6 +177,37 @@ class CoreMapper {
     });
   }
 
+  // The reduced axis of a vector times a matrix that no cache holds and that lies by long rows.
+  // Strips of the rows would each cost misses that nothing foresees; instead, some rows at a time
+  // are read from end to end, and the sums carried in the output, which stays in cache.
+  std::optional<int64_t> carried_axis(int64_t lanes_axis) const {
+    const std::vector<Stage>& stages = s_.kernel.stages();
+    if (s_.around || s_.outer.size() != 1 || stages.size() != 2 || stages[0].axes.size() != 1 ||
+        stages[0].values.size() != 1 || stages[1].values.size() != 1)
+      return std::nullopt;
+    const int64_t reduced = stages[0].axes[0];
+    const StageValue &sum = stages[0].values[0], &stored = stages[1].values[0];
+    const DType dtype = s_.graph[sum.value].dtype();
+    for (const int64_t axis : {reduced, lanes_axis})
+      if (s_.kernel.iter.axes[axis].is_symbolic()) return std::nullopt;
+    if (s_.graph[stored.value].dtype() != dtype ||
+        stored.strides[lanes_axis] != sum.strides[lanes_axis] ||
+        s_.extent(lanes_axis) * size_of(dtype) > s_.caps.l2_bytes / 2 ||
+        s_.extent(reduced) < 4 * kCarriedRows)
+      return std::nullopt;
+    const auto& accesses = vector_axis_.accesses();
+    const bool reads_rows = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
+      const auto row = access.position.coefficient_of(static_cast<uint32_t>(reduced));
+      const int64_t size = size_of(s_.graph[access.value].dtype());
+      return !access.is_store && row && std::abs(*row) * size >= kLongRowBytes &&
+             access.position.coefficient_of(static_cast<uint32_t>(lanes_axis)) == 1 &&
+             s_.extent(lanes_axis) * s_.extent(reduced) * size > s_.caps.l2_bytes;
+    });
+    return reads_rows ? std::optional(reduced) : std::nullopt;
+  }
+
+  int64_t copies(int64_t lanes_axis) const { return s_.step[lanes_axis] / vector_axis_.lanes(); }
+
   // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
   // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
   // long runs.
@@ -185,19 +224,26 @@ class CoreMapper {
     };
     std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return rank(a) < rank(b); });
     if (along_output) {
-      const bool one_row = rows.empty() || s_.extent(rows.back()) == 1;
-      s_.unroll(vec.front(),
-                one_row ? evenly(vec.front(), registers - 8) : fitting(vec.front(), 2));
-      if (!rows.empty()) s_.unroll(rows.back(), fitting(rows.back(), most_tile_rows(s_.caps)));
+      carried_ = carried_axis(vec.front());
+      const bool shared =
+          !rows.empty() && s_.extent(rows.back()) > 1 && shares_vectors(vec.front(), rows.back());
+      if (shared || carried_)
+        s_.unroll(vec.front(), fitting(vec.front(), shared ? 2 : kCarriedVectors));
+      else
+        s_.unroll(vec.front(), evenly(vec.front(), registers - 8));
+      const int64_t most = shared ? most_tile_rows(s_.caps) : registers / 4 / copies(vec.front());
+      if (!rows.empty()) s_.unroll(rows.back(), fitting(rows.back(), most));
       return;
     }
-    // Lanes along the contracted axis: a tile of dot products.
+    // Lanes along the contracted axis: a tile of dot products, of few of them with several
+    // accumulators for each.
     int64_t budget = registers / 2;
     for (size_t i = rows.size(); i-- > 0 && budget > 1;) {
       const int64_t factor = fitting(rows[i], std::min<int64_t>(4, budget));
       s_.unroll(rows[i], factor);
       budget /= factor;
     }
+    if (!vec.empty() && budget > 2) s_.unroll(vec.front(), fitting(vec.front(), budget / 2));
   }
 
   // The outer axis along which some array is contiguous that the lanes, on another axis, read with
@@ -258,7 +304,7 @@ class CoreMapper {
       // Powers of two for each core divide usual sizes.
       const double worthwhile = s_.work_ns / std::max(1.0, s_.caps.parallel_ns) / s_.caps.num_cores;
       tasks = s_.caps.num_cores;
-      while (tasks < kTasksPerCore * s_.caps.num_cores &&
+      while (!carried_ && tasks < kTasksPerCore * s_.caps.num_cores &&
              2 * tasks <= worthwhile * s_.caps.num_cores)
         tasks *= 2;
     }
@@ -274,6 +320,7 @@ class CoreMapper {
 
   MappingState& s_;
   const VectorAxis vector_axis_;
+  std::optional<int64_t> carried_;  // the axis along which sums are carried in the output
 };
 
 }  // namespace

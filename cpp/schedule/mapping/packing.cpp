@@ -23,7 +23,6 @@ constexpr double kLeastWidened = 1 << 15;
 // Columns of a workgroup for which copying the rows takes a few percent of the time.
 constexpr int64_t kColumnsPerGroup = 256;
 constexpr int64_t kGroupsPerCore = 2;
-// Elements between rows in scratch beyond a row's own, so that rows fall into different cache sets.
 constexpr int64_t kCacheLineBytes = 64;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
@@ -288,8 +287,9 @@ class Packer {
 
   void keep_rows(const std::vector<Weight>& weights) {
     if (rows_in_scratch()) return;
+    // An odd number of cache lines: elements of a tile's rows then fall into different cache sets.
     const int64_t line = kCacheLineBytes / bytes(rows_.value);
-    const int64_t row = round_up(extent(reduced_), line) + line;
+    const int64_t row = (ceil_div(extent(reduced_), line) | 1) * line;
     kernel_.scratch.push_back(scratch(rows_, weights, row_block_ * row, row_block_, row, 1));
   }
 
