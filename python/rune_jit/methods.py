@@ -104,6 +104,15 @@ class ArrayMethods:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
 
+    def __contains__(self, x: Any) -> bool:
+        """Whether any element is equal to x."""
+        return bool(np.any(self == x))
+
+    def _with_object(self, name: str, other: Any, reflected: bool) -> Any:
+        """What the operator gives for an object that is no operand. NotImplemented: the object's
+        own operator decides."""
+        return NotImplemented
+
     # The elements.
 
     def _values(self, what: str) -> np.ndarray:
@@ -255,14 +264,16 @@ def install_operators(
                     if self.shape:
                         return np.full_like(self, differs, dtype=bool)
                     return differs if other is None else np.bool_(differs)
-                return NotImplemented
+                return self._with_object(name, other, reflected)
             return apply((other, self) if reflected else (self, other))
 
         return operator
 
     def in_place(name: str) -> Callable[..., Any]:
         def operator(self: Any, other: Any) -> Any:
-            return apply_in_place(name, self, other) if takes(type(other)) else NotImplemented
+            if not takes(type(other)):
+                return self._with_object(f"i{name}", other, False)
+            return apply_in_place(name, self, other)
 
         return operator
 

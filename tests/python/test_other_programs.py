@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import zlib
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,48 @@ def _of_masked(x: Any) -> Any:
     return np.sort(chosen)[::-1], len(chosen)
 
 
+class _Value:
+    """Of which NumPy makes arrays of objects."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.value
+
+
+class _Deciding(_Value):
+    __array_priority__ = 10
+
+
+def _with_objects(x: Any) -> Any:
+    known = float(x[0]) > -1
+    return [str(v) for v in x + _Value(1.0)], x[1:] + _Deciding(2.0), x * Fraction(1, 2), known
+
+
+def _with_nothing(x: Any) -> Any:
+    scale = float(x[0])
+    return (x.sum() + scale) * None
+
+
+def _flat(m: Any) -> Any:
+    labels = (m * 3).astype(np.int64)
+    ranks = np.unique(labels, return_inverse=True)[1]
+    labels.flat = ranks
+    return labels.flat == 0, m.flat > m.T.flat, np.asarray(m.flat), 0 in ranks, 7.5 in m
+
+
+def _raises_after_values(x: Any) -> Any:
+    if float(x.sum()) > -1:
+        raise RuntimeError("too much")
+    return x
+
+
+def _chosen(m: Any) -> Any:
+    points = m[m[:, 0] > 0.2]
+    return points.min(axis=0), points.max(axis=0), points.mean(), float(points.sum())
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "a view as another dtype is written to": (_reinterpreted, [X]),
     "a diagonal is made writeable": (_writeable_diagonal, [M]),
@@ -113,6 +156,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "the module of an array's class": (_particular, [X]),
     "an exception for a shape": (_wrong_shape, [X]),
     "elements under a mask as an array": (_of_masked, [X]),
+    "operators with objects": (_with_objects, [X]),
+    "an operator with None": (_with_nothing, [X]),
+    "what flat has": (_flat, [M]),
+    "an exception after values": (_raises_after_values, [X]),
+    "reductions of rows under a mask": (_chosen, [M]),
 }
 
 
@@ -226,6 +274,36 @@ def test_containers_of_other_classes_hold_arrays() -> None:
         found = jitted(x)
         assert type(found) is _Bunch
         assert_matches(dict(found), dict(make(x)))
+
+
+def test_signatures_that_raise_are_not_traced_each_time() -> None:
+    limit = [1]
+
+    def check(x: Any) -> Any:
+        if limit[0]:
+            raise ValueError("not yet")
+        return x + 1
+
+    jitted = rune_jit.jit(check)
+    for _ in range(5):
+        with pytest.raises(ValueError, match="not yet"):
+            jitted(X)
+    assert jitted.cache_info().misses == 1
+    limit[0] = 0
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(X), X + 1)
+    assert "as one program" in jitted.explain()
+
+
+def test_a_list_that_compiled_code_changes() -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def fit(x: Any) -> Any:
+        return optimize.minimize(lambda v: ((v - x) ** 2).sum(), x * 0, method="SLSQP").x
+
+    jitted = rune_jit.jit(fit)
+    for _ in range(3):
+        np.testing.assert_allclose(jitted(X), fit(X), rtol=1e-5)
 
 
 def test_compiled_functions_get_arrays() -> None:

@@ -9,11 +9,12 @@ from rune_jit.calls.segmented import Segmented
 
 
 class Fallback:
-    """A signature whose function runs on NumPy."""
+    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, until_it_returns: bool = False) -> None:
         self.last_used = _core.CompiledCall.tick()
         self.reason = reason
+        self.until_it_returns = until_it_returns
 
 
 def way(entry: Any) -> tuple[str, str]:

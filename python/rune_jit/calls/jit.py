@@ -242,7 +242,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return entry.call(args, kwargs)
             if isinstance(entry, Fallback):
                 entry.last_used = _core.CompiledCall.tick()
-                return self._eager_call(args, kwargs)
+                result = self._eager_call(args, kwargs)
+                if entry.until_it_returns:
+                    self._cache.discard(call.key, entry)
+                return result
             trial = self._trials.get(call.key)
             start = time.perf_counter()
             if trial and trial.is_numpys_turn:
@@ -277,13 +280,17 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         not, calls of this signature run on NumPy."""
         if self._fallback == "error":
             raise error
-        result = self._eager_call(args, kwargs)
-        refusal = UnsupportedOpError(
-            f"{self._name}: cannot trace this ({type(error).__name__}: {error})"
-        )
+        try:
+            result = self._eager_call(args, kwargs)
+        except Exception as own:
+            reason = f"it raised {type(own).__name__}: {own}"
+            self._cache.replace(key, Fallback(reason, until_it_returns=True))
+            raise
+        reason = f"{self._name}: cannot trace this ({type(error).__name__}: {error})"
+        refusal = UnsupportedOpError(reason)
         refusal.user_site = user_site_of(error)  # type: ignore[attr-defined]
         self._fall_back(refusal)
-        self._cache.replace(key, Fallback(str(refusal)))
+        self._cache.replace(key, Fallback(reason))
         return result
 
     def _end_trial(self, key: Any) -> None:

@@ -77,16 +77,18 @@ class Segmented:
         if self.runs_on_numpy:
             return call_numpy(self._function, args, kwargs)
         if self._trial.is_numpys_turn:
-            result = call_numpy(self._function, args, kwargs)
-            self._trial.note(time.perf_counter() - start)
-            if self._trial.is_over:
-                self._choose()
-            return result
+            try:
+                return call_numpy(self._function, args, kwargs)
+            finally:
+                self._trial.note(time.perf_counter() - start)
+                if self._trial.is_over:
+                    self._choose()
         compiled = self.programs.compiled
-        result = call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
-        if self.programs.compiled == compiled:
-            self._trial.note(time.perf_counter() - start)
-        return result
+        try:
+            return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
+        finally:  # also of calls that raise
+            if self.programs.compiled == compiled:
+                self._trial.note(time.perf_counter() - start)
 
     def _choose(self) -> None:
         self.runs_on_numpy = self._trial.verdict()

@@ -92,17 +92,25 @@ class Compiled(StandIn):
         if not isinstance(trace, SegmentedTrace):
             raise UnsupportedOpError(f"{self._real.__name__}: cannot trace compiled code")
 
-        def memory(x: Any) -> Any:
-            if type(x) is not Tracer:
-                return x
-            if x._storage.scalar:
-                return x._element("number")
-            trace.expose(x)
-            return x._array()
+        return trace.run_now(self._real, _in_memory(trace, args), _in_memory(trace, kwargs))
 
-        both: Any = (args, kwargs)
-        both = optree.tree_map(memory, both, none_is_leaf=True)
-        return trace.run_now(self._real, *both)
+
+def _in_memory(trace: SegmentedTrace, x: Any) -> Any:
+    """x with NumPy's arrays and numbers in the place of traced ones; lists and dicts stay what they
+    are, for a function may change them."""
+    if type(x) is Tracer:
+        if x._storage.scalar:
+            return x._element("number")
+        trace.expose(x)
+        return x._array()
+    if type(x) is tuple:
+        return tuple(_in_memory(trace, item) for item in x) if tracers_in(x) else x
+    if type(x) in (list, dict):
+        for key, item in list(x.items() if type(x) is dict else enumerate(x)):
+            new = _in_memory(trace, item)
+            if new is not item:
+                x[key] = new
+    return x
 
 
 def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:

@@ -228,13 +228,18 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 
 
 def _hasattr(x: Any, name: str) -> bool:
-    return hasattr(_class_of(x) if type(x) is Tracer else x, name)
+    if type(x) is not Tracer:
+        return hasattr(x, name)
+    return any(name in vars(base) for base in _class_of(x).__mro__)
 
 
 def _getattr(x: Any, name: str, *default: Any) -> Any:
-    if _is_number(x) and not hasattr(x.__class__, name):
-        return getattr(x.__class__, name, *default)
+    if _is_number(x) and not _hasattr(x, name):
+        return getattr(_EMPTY, name, *default)
     return getattr(x, name, *default)
+
+
+_EMPTY = 0  # has no attributes that another number lacks
 
 
 # Python's functions that ask for an object's class, by name. A traced number has the attributes of

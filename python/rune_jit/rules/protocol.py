@@ -367,6 +367,27 @@ def _set_imag(self: Tracer, value: Any) -> None:
     np.imag(self)[...] = value
 
 
+def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
+    """NumPy computes with each element of an array, unless the object asks to decide itself."""
+    if _asks_to_decide(other):
+        return NotImplemented
+    trace = self._trace
+    if trace.is_segmented and not trace.done:  # NumPy's result, or its error
+        function = divmod if name == "divmod" else getattr(op, f"__{name}__")
+        operands = (other, self) if reflected else (self, other)
+        return host.run_now(require_trace(), function, operands, {})  # type: ignore[arg-type]
+    if self._storage.scalar:
+        return NotImplemented
+    raise UnsupportedOpError(f"{name}: cannot trace it with a {type(other).__name__}")
+
+
+def _asks_to_decide(x: Any) -> bool:
+    kind = type(x)
+    if hasattr(kind, "__array_ufunc__"):
+        return kind.__array_ufunc__ is None
+    return getattr(x, "__array_priority__", 0) > 0
+
+
 # Where a trace knows values, NumPy does what has no traced form.
 
 
@@ -400,6 +421,7 @@ for _name, _method in {
     "conjugate": _conjugate,
     "real": property(np.real, _set_real),
     "imag": property(np.imag, _set_imag),
+    "_with_object": _with_object,
 }.items():
     setattr(Tracer, _name, _method)
 install_operators(

@@ -258,9 +258,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
             self._trace.expose(self)
         array = self._values("numpy.asarray")
         if copy is not True and (dtype is None or dtype == array.dtype):
-            # Who asks may keep it, and write to it.
             self._storage.touched()
-            self._storage.is_exposed = True
+            self._storage.is_exposed = self._storage.array is not None  # who asks may keep it
             return array
         return np.array(array, dtype)
 

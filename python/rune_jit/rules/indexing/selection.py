@@ -104,7 +104,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
         if not (axis is None or one_axis) or any(v is not np._NoValue for v in kwargs.values()):
             if require_trace().is_segmented:
-                given = {"axis": axis, "dtype": dtype, **kwargs}
+                given = {"axis": axis, "dtype": np._NoValue if dtype is None else dtype, **kwargs}
                 given = {key: v for key, v in given.items() if v is not np._NoValue}
                 return getattr(np, name)(self.settled(), **given)
             raise self.refusal(name)

@@ -3,12 +3,13 @@ built on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError, forgive
+from rune_jit.methods import COMPARISONS
 from rune_jit.rules import host, writes
 from rune_jit.rules.coercions import as_index
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
@@ -326,7 +327,19 @@ class Flat:
         return iter(self.base.flatten())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.base.__array__(dtype, copy)
+        return self.base.flatten().__array__(dtype, copy)
 
     def copy(self) -> Any:
         return self.base.flatten()
+
+
+def _compare(name: str) -> Callable[[Flat, Any], Any]:
+    def compare(self: Flat, other: Any) -> Any:
+        other = other.copy() if isinstance(other, Flat) else other
+        return getattr(np, name)(self.copy(), other)
+
+    return compare
+
+
+for _name, _ufunc in COMPARISONS.items():
+    setattr(Flat, f"__{_name}__", _compare(_ufunc))
