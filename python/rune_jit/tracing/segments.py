@@ -208,6 +208,8 @@ class SegmentedTrace(Trace):
         the segment, which stores whatever later ones may read.
 
         Raises what the checks of the segment find: IndexError, ValueError."""
+        if wanted and not self.has_checks and all(value.id in self._memory for value in wanted):
+            return [self._memory[value.id] for value in wanted]
         checks: list[tuple[Any, tuple[Any, ...]]] = [
             (value, ("index", axis, size)) for value, axis, size in self.builder.take_checks()
         ]
@@ -263,6 +265,7 @@ class SegmentedTrace(Trace):
             return
         self.gave_up = why
         traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
+        self.values([x._value_in(self) for x in traced if x._storage.array is None])
         for x in traced:
             if not x._storage.scalar:
                 self.expose(x)
