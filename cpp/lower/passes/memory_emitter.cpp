@@ -109,8 +109,9 @@ Var MemoryEmitter::load(const Access& access) {
   if (along && access.mask.is_true()) {
     if (schedule::interleaves(*along, lanes_) && is_in_runs(access.value, position, *along))
       return load_interleaved(location.memory, position, *along);
-    if (is_of_square(access.value, position, *along))
-      return load_transposed(location.memory, position);
+    if (std::abs(*along) >= lanes_ && lanes_ > 1 && is_constant(graph_[access.value].shape()) &&
+        schedule::computes_squares(kernel_))
+      return load_transposed(location.memory, access.value, position);
   }
   return load_from(location.memory, position, access.mask, 0);
 }
@@ -214,17 +215,17 @@ Var MemoryEmitter::load_interleaved(Var memory, const Expr& position, int64_t st
   return builder_.shuffle(std::move(vectors), std::move(indices));
 }
 
-bool MemoryEmitter::is_of_square(Value v, const Expr& position, int64_t stride) const {
-  return std::abs(stride) > 1 && stride % lanes_ == 0 && is_in_runs(v, position, lanes_) &&
-         schedule::computes_squares(kernel_);
-}
-
-Var MemoryEmitter::load_transposed(Var memory, const Expr& position) {
+Var MemoryEmitter::load_transposed(Var memory, Value v, const Expr& position) {
   const int64_t within = mod(Expr(position.constant()), lanes_).constant();
+  const int64_t size = max_elements(graph_[v].shape());
   std::vector<Var> rows;
-  for (int64_t lane = 0; lane < lanes_; ++lane)
-    rows.push_back(
-        builder_.load(memory, index_.emit(with_lane(position, Expr(lane)) - within), lanes_, {}));
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    const Expr start = with_lane(position, Expr(lane)) - within;
+    Mask inside;  // the square may reach beyond what the lanes need
+    if (size % lanes_ != 0 || start.known_divisor() % lanes_ != 0)
+      inside.require_between(start + index_.lane(lanes_), 0, size);
+    rows.push_back(builder_.load(memory, index_.emit(start), lanes_, index_.emit(inside)));
+  }
   return transposed(builder_, rows, within, lanes_ / 2);
 }
 

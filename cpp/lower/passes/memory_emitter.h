@@ -107,8 +107,7 @@ class MemoryEmitter {
   bool is_in_runs(Value v, const sym::Expr& position, int64_t run) const;
   // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
   // a vector for each lane, which has its elements of all points, and transposes these vectors.
-  Var load_transposed(Var memory, const sym::Expr& position);
-  bool is_of_square(Value v, const sym::Expr& position, int64_t stride) const;
+  Var load_transposed(Var memory, Value v, const sym::Expr& position);
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(const Location& location, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);

@@ -270,7 +270,7 @@ class CoreMapper {
   }
 
   // Whether what the lanes read far apart, along an axis on which it is contiguous, consists of
-  // aligned squares of as many rows as a vector has lanes. These are transposed in registers.
+  // squares of as many rows as a vector has lanes. These are transposed in registers.
   bool reads_squares(int64_t lanes_axis, int64_t transposed) const {
     const int64_t lanes = vector_axis_.lanes();
     if (lanes < 4 || lanes > kMostSquareRows || s_.kernel.stages().size() > 1) return false;
@@ -281,8 +281,8 @@ class CoreMapper {
     return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
       const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
       const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
-      return !access.is_store && access.mask.is_true() && along && std::abs(*along) > 1 &&
-             *along % lanes == 0 && across && std::abs(*across) == 1;
+      return !access.is_store && access.mask.is_true() && along && std::abs(*along) >= lanes &&
+             across && std::abs(*across) == 1;
     });
   }
 

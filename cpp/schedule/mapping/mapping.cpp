@@ -151,8 +151,9 @@ bool map_stages(MappingState s) {
 
 bool computes_squares(const Kernel& kernel) {
   const int64_t lanes = kernel.lanes();
-  if (lanes == 1 || kernel.stages().size() != 1 || !kernel.stages().front().axes.empty())
-    return false;
+  if (lanes == 1) return false;
+  if (kernel.stages().front().depth) return true;
+  if (kernel.stages().size() != 1 || !kernel.stages().front().axes.empty()) return false;
   const Ints& vec = kernel.iter.mapping.vec;
   const Ints axes = outer_axes(kernel);
   return std::any_of(axes.begin(), axes.end(), [&](int64_t axis) {

@@ -231,9 +231,11 @@ class Packer {
     const auto depth = static_cast<int64_t>(others_.size());
     for (const int64_t axis : {rows_.axis, columns_.axis, rows_.axis, reduced_})
       mapping.serial.push_back(axis);
-    keep(columns_, depth, 1);
-    // Rows adjacent along the reduced axis are copied in vectors.
-    if (!rows_in_scratch()) keep(rows_, depth + 1, stride(rows_, reduced_) == 1 ? lanes_ : 1);
+    // Copied are vectors, along the reduced axis of rows. Where these are not adjacent, squares of
+    // them are transposed.
+    keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
+    const bool by_vectors = stride(rows_, reduced_) == 1 || stride(rows_, rows_.axis) == 1;
+    if (!rows_in_scratch()) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
     for (Stage& stage : kernel_.mutable_stages()) {
       if (stage.kind != StageKind::Reduce) continue;
       stage.takes = {columns_.value};
@@ -244,12 +246,13 @@ class Packer {
   bool rows_in_scratch() const { return around_ && around_->scratch_of(rows_.value); }
   int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
 
-  // A stage that copies an operand's tile, with an axis of its own for the reduced one.
-  void keep(const Operand& operand, int64_t depth, int64_t lanes) {
+  // A stage that copies an operand's tile, with an axis of its own for the reduced one, of which it
+  // copies so many vectors, or points, at once.
+  void keep(const Operand& operand, int64_t depth, int64_t lanes, int64_t copies) {
     IterSpace& iter = kernel_.iter;
     const auto own = static_cast<int64_t>(iter.axes.size());
     iter.axes.push_back({"p" + std::to_string(own), extent(reduced_)});
-    iter.tiles.push_back({lanes});
+    iter.tiles.push_back({lanes * copies});
     iter.mapping.serial.push_back(own);
     if (lanes > 1) iter.mapping.vec.push_back(own);
     for (Stage& stage : kernel_.mutable_stages()) {
