@@ -62,6 +62,7 @@ struct ArrayHeader {
   const ssize_t* strides = nullptr;  // bytes
   std::optional<DType> dtype;
   bool contiguous = false;  // C order, aligned to its dtype
+  bool turned = false;      // Fortran order, not C order, aligned to its dtype
   bool writeable = false;
   size_t bytes() const;  // of all elements
 };

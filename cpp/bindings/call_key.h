@@ -9,7 +9,7 @@
 
 namespace rune::bindings {
 
-// Appends the key of one argument: dtype, shape and device of an array, dtype of a NumPy scalar,
+// Appends the key of one argument: dtype, shape, device of an array and whether it is turned, dtype of a NumPy scalar,
 // the type of a Python int or float. The sizes of an array's `dynamic` axes are left out, unless
 // one is 0. Returns false and appends nothing for a static value and for an array that lacks a
 // dynamic axis.

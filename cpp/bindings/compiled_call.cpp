@@ -120,15 +120,16 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
                            const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                            const py::sequence& guards,
                            const std::vector<std::pair<int64_t, int64_t>>& writes,
-                           std::vector<int64_t> contiguous, const std::vector<py::tuple>& checks,
-                           py::object device)
+                           std::vector<int64_t> contiguous, std::vector<int64_t> turned,
+                           const std::vector<py::tuple>& checks, py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
       captured_(std::move(captured)),
       unflatten_(std::move(unflatten)),
       device_(std::move(device)),
       guards_(to_guards(guards)),
-      contiguous_(std::move(contiguous)) {
+      contiguous_(std::move(contiguous)),
+      turned_(std::move(turned)) {
   for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
   for (const auto& [leaf, dtype] : leaf_guards)
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
@@ -161,7 +162,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
         return Status::Unsuitable;
     if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
     try {
-      computed = program_->run(arguments);
+      computed = run(arguments);
     } catch (const py::error_already_set&) {
       // Of a function on the host, which may have seen what is computed for other data only.
       if (!assumes()) throw;
@@ -172,6 +173,17 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
   }
   result = assemble(leaves, computed);
   return Status::Done;
+}
+
+std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments) const {
+  if (turned_.empty()) return program_->run(arguments);
+  std::vector<py::handle> taken = arguments;
+  std::vector<py::object> transposes;
+  for (const int64_t input : turned_) {
+    transposes.push_back(arguments[input].attr("T"));
+    taken[input] = transposes.back();
+  }
+  return program_->run(taken);
 }
 
 bool CompiledCall::assumes() const {

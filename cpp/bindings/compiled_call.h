@@ -68,8 +68,8 @@ class CompiledCall {
                std::vector<py::object> captured, const std::vector<py::tuple>& outputs,
                py::object unflatten, const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                const py::sequence& guards, const std::vector<std::pair<int64_t, int64_t>>& writes,
-               std::vector<int64_t> contiguous, const std::vector<py::tuple>& checks,
-               py::object device);
+               std::vector<int64_t> contiguous, std::vector<int64_t> turned,
+               const std::vector<py::tuple>& checks, py::object device);
 
   // Whether the state that the trace read has not changed, and the captured arrays have the same
   // types as before.
@@ -88,6 +88,7 @@ class CompiledCall {
   int64_t last_used() const { return last_used_; }
 
  private:
+  std::vector<py::object> run(const std::vector<py::handle>& arguments) const;
   bool may_write(std::span<const py::handle> arguments) const;
   // Whether the trace assumed something about data.
   bool assumes() const;
@@ -109,6 +110,7 @@ class CompiledCall {
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
   std::vector<int64_t> contiguous_;  // inputs
+  std::vector<int64_t> turned_;      // inputs whose transposes the program takes
   std::vector<WriteBack> writes_;
   std::vector<Check> checks_;  // of the program's last results
 };

@@ -223,3 +223,42 @@ def test_operation(case: OpCase, dtype: str, device: str, full: bool) -> None:
                 assert isinstance(found, type(wanted)) or isinstance(wanted, type(found)), found
             else:
                 assert_matches(found, wanted, case.ulps)
+
+
+def test_arguments_in_fortran_order() -> None:
+    """They are read where they lie; square ones, whose shapes say nothing, too."""
+
+    def run(x: Any, y: Any) -> list[Any]:
+        z = x * 2 + y
+        z[1:, 0] = 7
+        return [z, x.T, x.sum(axis=0), np.roll(x, 3, axis=1), x[::-1, 2:] - y[:, :-2], x.ravel()]
+
+    jitted = rune_jit.jit(run, device="cpu", fallback="error")
+    rng = np.random.default_rng(0)
+    for shape in ((70, 70), (41, 103), (3, 50)):
+        x, y = (rng.integers(0, 9, shape).astype(np.float32) for _ in range(2))
+        for order in ("CC", "FC", "CF", "FF", "CC"):
+            given = [np.array(a, order=o) for a, o in zip((x, y), order, strict=True)]
+            for got, want in zip(jitted(*given), run(x, y), strict=True):
+                np.testing.assert_array_equal(got, want)
+    cube = rng.integers(0, 9, (4, 5, 6)).astype(np.int64)
+    f = rune_jit.jit(lambda c: c[1:] + c.transpose(2, 1, 0).sum(), fallback="error")
+    for given in (cube, np.asfortranarray(cube), cube.transpose(0, 2, 1)[:, :, ::2]):
+        np.testing.assert_array_equal(f(given), given[1:] + given.sum())
+
+
+def test_writes_to_arguments_in_fortran_order() -> None:
+    def run(x: Any) -> Any:
+        x[1:] += 1
+        x[:, 2] = 0
+        return x.sum()
+
+    jitted = rune_jit.jit(run, device="cpu", fallback="error")
+    x = np.arange(48.0).reshape(6, 8)
+    given = np.asfortranarray(x)
+    assert jitted(given) == run(x)
+    np.testing.assert_array_equal(given, x)
+    assert given.flags.f_contiguous
+    given.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        jitted(given)

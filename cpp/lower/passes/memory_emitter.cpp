@@ -106,12 +106,16 @@ Var MemoryEmitter::load(const Access& access) {
     return load_from(location.memory, position, access.mask, location.scope.depth);
   const auto along = lane_stride(position);
   prefetch_following(access, location.memory, position);
-  if (along && access.mask.is_true()) {
-    if (schedule::interleaves(*along, lanes_) && is_in_runs(access.value, position, *along))
-      return load_interleaved(location.memory, position, *along);
-    if (std::abs(*along) >= lanes_ && lanes_ > 1 && is_constant(graph_[access.value].shape()) &&
-        schedule::computes_squares(kernel_))
-      return load_transposed(location.memory, access.value, position);
+  if (along && access.mask.is_true() && schedule::interleaves(*along, lanes_) &&
+      is_in_runs(access.value, position, *along))
+    return load_interleaved(location.memory, position, *along);
+  if (along && std::abs(*along) >= lanes_ && lanes_ > 1 &&
+      is_constant(graph_[access.value].shape()) && schedule::computes_squares(kernel_)) {
+    const Var loaded = load_transposed(location.memory, access.value, position);
+    const Var valid = index_.emit(access.mask);
+    if (!valid.valid()) return loaded;
+    const Scalar zero = Scalar::zero(graph_[access.value].dtype());
+    return index_.where(valid, loaded, builder_.constant(zero, lanes_));
   }
   return load_from(location.memory, position, access.mask, 0);
 }

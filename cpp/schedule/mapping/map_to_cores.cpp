@@ -281,8 +281,8 @@ class CoreMapper {
     return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
       const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
       const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
-      return !access.is_store && access.mask.is_true() && along && std::abs(*along) >= lanes &&
-             across && std::abs(*across) == 1;
+      return !access.is_store && along && std::abs(*along) >= lanes && across &&
+             std::abs(*across) == 1;
     });
   }
 

@@ -413,6 +413,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             traced.guards,
             traced.writes,
             traced.contiguous,
+            traced.turned if executable else [],
             traced.checks,
             device,
         )

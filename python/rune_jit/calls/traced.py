@@ -42,6 +42,7 @@ class Traced(NamedTuple):
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int]]  # (input, result of the program)
     contiguous: list[int]  # inputs that must be
+    turned: list[int]  # inputs in Fortran order, whose transposes the graph takes
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
     loops: list[str]  # how they run
@@ -225,6 +226,7 @@ def _finish(
         guards,
         writes,
         contiguous,
+        [i for i, leaf in enumerate(input_leaves) if _is_turned(call.leaves[leaf])],
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
@@ -235,12 +237,21 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
-    value = trace.builder.input(dtype, list(shape), weak)
+    if _is_turned(leaf):
+        transpose = trace.builder.input(dtype, list(shape)[::-1], weak)
+        value = trace.builder.transpose(transpose, tuple(range(len(shape)))[::-1])
+    else:
+        value = trace.builder.input(dtype, list(shape), weak)
     tracer = Tracer(trace, value, scalar=not is_array)
     if is_array:
         trace.leaves.append(tracer._storage)
     tracer._storage.leaf = position
     return tracer
+
+
+def _is_turned(leaf: Any) -> bool:
+    """Whether an array is read in Fortran order, as its key says."""
+    return isinstance(leaf, np.ndarray) and leaf.flags.fnc and leaf.flags.aligned
 
 
 def _plan_output(
