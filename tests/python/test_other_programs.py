@@ -319,3 +319,28 @@ def test_ufuncs_of_other_libraries() -> None:
     special = pytest.importorskip("scipy.special")
     _check(lambda x: special.lqn(3, float(x[0])), [X])
     _check(lambda x: special.jv(2, x) + special.ellipk(x / 2), [X], [X * 2])
+
+
+def _grown(n: int, x: Any) -> Any:
+    return n * n, n + 1, -n, abs(n), n // 2 * 3 + 1, x * n
+
+
+def _cubed(n: int, x: Any) -> Any:
+    return n**3 * n, x * n
+
+
+def _scrambled(seed: int, x: Any) -> Any:
+    return (seed * 6364136223846793005 + 1442695040888963407) % 2**64, x
+
+
+@pytest.mark.parametrize("function", [_grown, _cubed, _scrambled])
+def test_integers_do_not_wrap(function: Callable[..., Any]) -> None:
+    numbers = (3, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 2**63 - 1)
+    _check(function, *((n, X) for n in numbers))
+
+
+def test_small_integers_share_a_program() -> None:
+    jitted = rune_jit.jit(_grown)
+    for n in range(5):
+        assert jitted(n, X)[:5] == _grown(n, X)[:5]
+    assert jitted.cache_info().misses == 1

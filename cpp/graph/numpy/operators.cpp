@@ -1,4 +1,7 @@
 // Python's operators on arrays and on numbers that are arguments.
+#include <algorithm>
+#include <unordered_set>
+
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/loops.h"
 #include "graph/numpy/ufuncs.h"
@@ -25,6 +28,29 @@ Operand shifted(TracedGraph& t, std::string_view name, const Operands& operands)
     t.must_fit.push_back(result);
   }
   return {result, Kind::Int};
+}
+
+// Whether a result of Python's integers is known to keep within 64 bits. Arguments that it is
+// computed from are then integers of 32 bits; calls with others run on NumPy.
+bool keeps_within_64_bits(TracedGraph& t, Value result) {
+  if (integer_range(t, result)) return true;
+  std::vector<Value> open{result};
+  std::unordered_set<uint32_t> seen;
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (!seen.insert(v.id).second) continue;
+    if (t[v].kind() == NodeKind::Loop_Result) return true;  // a count of iterations
+    for (const Value input : t[v].inputs) open.push_back(input);
+    const auto* argument = t[v].as<Placeholder>();
+    if (!argument || t.dtype(v) != DType::Int64) continue;
+    const ScalarGuard guard{ScalarGuard::Check::FitsDtype, argument->index, DType::Int32};
+    if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
+      t.guards.push_back(guard);
+    t.ranges[v] = {INT32_MIN, INT32_MAX};
+  }
+  t.integer_ranges.clear();
+  return integer_range(t, result).has_value();
 }
 
 // Python's own arithmetic on numbers that are arguments of the traced function.
@@ -72,6 +98,13 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   }
   Operand result = name == "power" ? power(t, wide, true) : ufunc(t, name, wide)[0];
   result.weak = kind(t.dtype(result.value));
+  const bool may_grow = name == "add" || name == "subtract" || name == "multiply" ||
+                        name == "power" || name == "negative" || name == "absolute";
+  // Of integers that a loop carries, find_unbounded asks when the loop has ended.
+  if (result.weak == Kind::Int && may_grow && !keeps_within_64_bits(t, result.value) &&
+      t.open_loops.empty())
+    user_error(ErrorKind::Unsupported, name, ": cannot compute with Python integers that may",
+               " exceed 64 bits");
   return result;
 }
 
