@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 __all__ = [
     "ConcretizationError",
@@ -74,7 +75,10 @@ class UnsupportedOpError(_Refusal, NotImplementedError):
 
 class StateChangedError(UnsupportedOpError):
     """A traced function changed a global, an attribute or an item of a container. (At another call
-    it may find nothing to change.)"""
+    it may find nothing to change.) `slots` are these places (capture/state.py); None if they
+    cannot be told."""
+
+    slots: list[Any] | None = None
 
 
 class ThreadStartedError(UnsupportedOpError):

@@ -163,7 +163,9 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
     def is_leaf(x: Any) -> bool:
         if x is opaque and opaque is not None:
             return True
-        return is_rich_tuple(x) and type(x) not in _known
+        kind = type(x)
+        is_other_tuple = kind is not tuple and issubclass(kind, tuple)
+        return is_other_tuple and kind not in _known and is_rich_tuple(x)
 
     while True:
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
@@ -202,6 +204,12 @@ def describe(value: Any, is_static: bool) -> tuple[Any, list[Any] | None, bool]:
 def unflatten(structure: Any, leaves: Any) -> Any:
     """The tree of this structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)
+
+
+def with_last(structure: Any, last: Any) -> Any:
+    """The structure of a list with a further item, of the structure `last`."""
+    items = [*optree.treespec_children(structure), last]
+    return optree.treespec_list(items, namespace=_NAMESPACE)
 
 
 Structure = optree.PyTreeSpec

@@ -76,7 +76,7 @@ def classes_inside(jit: Any) -> Iterator[Any]:
     SCALE = 2.0
 
 
-@on_numpy
+@traced
 def attributes_set_at_each_call(jit: Any) -> Iterator[Any]:
     class Model:
         def step(self, x: Any) -> Any:

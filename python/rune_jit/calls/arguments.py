@@ -12,6 +12,7 @@ from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.capture.guards import is_foreign_array
+from rune_jit.capture.state import Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import AxisSize
@@ -34,6 +35,8 @@ class Call(NamedTuple):
     receiver: Any  # the argument `self` of a method: a leaf even if it is a dataclass
     sizes: tuple[AxisSize, ...]  # of the arguments' dynamic axes
     constants: tuple[int, ...] = ()  # leaves: numbers whose values the trace uses
+    slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is what they hold
+    plain: Any = None  # the call without slots
 
     @property
     def key(self) -> Any:
@@ -45,6 +48,39 @@ class Call(NamedTuple):
         constants = tuple(sorted(leaves.union(self.constants)))
         static = sorted({*self.static_leaves, *constants})
         return self._replace(constants=constants, static_leaves=static)
+
+
+def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
+    """The call with what these slots hold as a further argument. Raises UnsupportedOpError or
+    TypeError if that cannot be one."""
+    held = [slot.read() for slot in slots]
+    leaves, structure = trees.flatten(held)
+    static = _core.static_leaves(leaves)
+    for position in static:
+        _check_leaf(name, leaves[position], position, {STATE: held}, None)
+    types = [_type_of(leaf) for leaf in leaves]
+    for position in static:
+        types[position] = trees.static_key(leaves[position])
+    return call._replace(
+        signature=(call.signature, structure, tuple(types)),
+        leaves=[*call.leaves, *leaves],
+        treedef=trees.with_last(call.treedef, structure),
+        names=(*call.names, STATE),
+        static_leaves=[*call.static_leaves, *(len(call.leaves) + i for i in static)],
+        slots=slots,
+        plain=call,
+    )
+
+
+# The name of the argument that holds what slots hold.
+STATE = "the state of the function"
+
+
+def _type_of(leaf: Any) -> Any:
+    """What calls of one program have in common of an array or number."""
+    if isinstance(leaf, (np.ndarray, np.generic, Array)):
+        return type(leaf), leaf.dtype, leaf.shape
+    return type(leaf)
 
 
 def take_apart(

@@ -9,6 +9,8 @@ from rune_jit.errors import UnsupportedOpError
 
 # For how many values of its numbers a signature is traced; calls with others run in segments.
 _MOST = 64
+# And if it assigns places outside: a counter has another value at each call.
+_MOST_OF_STATE = 4
 
 
 class Constants:
@@ -39,9 +41,10 @@ class Constants:
         if not call.constants:
             return
         count = self._traced[call.signature] = self._traced.get(call.signature, 0) + 1
-        if count > _MOST:
+        most = _MOST_OF_STATE if call.slots else _MOST
+        if count > most:
             owners = ", ".join(dict.fromkeys(input_names(call, list(call.constants))))
             raise UnsupportedOpError(
-                f"{name}: cannot trace each value of {owners} ({_MOST} values so far)\n"
+                f"{name}: cannot trace each value of {owners} ({most} values so far)\n"
                 "hint: pass arrays, or use np.where instead of if"
             )

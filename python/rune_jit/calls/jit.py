@@ -26,6 +26,7 @@ from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo, Dynamic, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
 from rune_jit.device import check_name, is_dtype
 from rune_jit.errors import (
@@ -95,7 +96,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._constants = Constants()
-        # By key: of programs so large that NumPy may be faster.
+        self._states = States()
+        # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         # Of segments, by signature: one for all values of the signature's constants.
@@ -198,6 +200,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._refuted.clear()
         self._notes.clear()
         self._constants.clear()
+        self._states.clear()
         self._unkeyed = None
         self._trials.clear()
         self._warned.clear()
@@ -223,7 +226,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except TypeError:
                 return self._eager_call(args, kwargs)  # Python's own message
         try:
-            call = self._take_apart(args, kwargs)
+            call = self._take_apart(args, kwargs, with_state=True)
         except UnsupportedOpError as error:
             if self._fallback == "error" or not isinstance(error, StateChangedError):
                 self._fall_back(error)
@@ -258,11 +261,19 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 status, result = entry.call(call.leaves)
             except ResultsChangedError:
                 break
+            except Exception:
+                if not isinstance(entry, WithState):
+                    raise
+                break  # nothing has been written yet: NumPy writes what it does before it raises
             if status == "done":
                 self._hits += not fresh
+                if isinstance(entry, WithState):
+                    result = entry.write_back(call, args, kwargs, result)
                 if trial:
                     if not fresh:
                         trial.note(time.perf_counter() - start)
+                    return result
+                if isinstance(entry, WithState) or call.slots:
                     return result
                 self._remember(args, kwargs, call.leaves, entry, call.sizes, call.constants)
                 return result
@@ -298,10 +309,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if reason:
             self._cache.replace(key, Fallback(reason))
 
-    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _take_apart(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], with_state: bool = False
+    ) -> Call:
         call = take_apart(
             self._name, self._signature, self._static_names, args, kwargs, self._key, self._dynamic
         )
+        if with_state:
+            call = self._states.of(self._name, call)
         return self._constants.of(call)
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
@@ -316,18 +331,23 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ValuesNeeded as needed:
                 call = self._constants.add(call, needed.leaves)
                 continue
+            except StateFound:
+                call = self._constants.of(self._states.of(self._name, call.plain or call))
+                continue
             except Raised as raised:
                 return call, raised, False
             if self._cache.evictions != evictions:
                 self._forget()
                 known = self._cache.by_key()
                 self._notes = {key: lines for key, lines in self._notes.items() if key in known}
+                self._states.keep(known)
             return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         self._misses += 1
         try:
             self._constants.count(self._name, call)
+            self._states.count(call)
             watch = Stopwatch()
             traced = self._trace(call)
             watch.note("trace")
@@ -342,21 +362,27 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 if report := watch.report(traced.graph, traced.loops):
                     self._notes[call.key] = [report, *traced.loops]
                     self._warn_once(report, SlowCompilationWarning, user_site())
-                if len(traced.graph) > _LARGE and self._fallback != "error":
+                is_slow = len(traced.graph) > _LARGE or traced.assigned is not None
+                if is_slow and self._fallback != "error":
                     self._trials[call.key] = Trial()
-        except ValuesNeeded:
+        except (ValuesNeeded, StateFound):
             self._misses -= 1
             raise
         except (UnsupportedOpError, ConcretizationError) as error:
-            if isinstance(error, StateChangedError) and call.key not in self._changed_state:
-                self._changed_state.add(call.key)
-                return None
+            if isinstance(error, StateChangedError):
+                if not call.slots and call.key not in self._changed_state:
+                    self._changed_state.add(call.key)
+                    return None
+                self._states.add(call, error.slots)
+            if call.slots:
+                self._states.refuse(call)
             if self._fallback == "error" or isinstance(error, ThreadStartedError):
                 self._fall_back(error)
                 return Fallback(str(error))
             self._notes[call.key] = getattr(error, "loops", [])
             return self._segmented(error, call.signature)
-        return self._bind(call, traced, executable)
+        compiled = self._bind(call, traced, executable)
+        return compiled if traced.assigned is None else WithState(compiled, traced.assigned)
 
     def _traced(self, call: Call) -> tuple[Call, Traced]:
         """The trace of a call, and the call with the constants that the trace needs."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import USED_ONCE, Call
+from rune_jit.calls.arguments import STATE, USED_ONCE, Call
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.rebinder import Rebinder
+from rune_jit.capture.state import Contents, Held, Path, containers
 from rune_jit.errors import (
     ConcretizationError,
     RuneJitError,
@@ -46,6 +47,18 @@ class Traced(NamedTuple):
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
     loops: list[str]  # how they run
+    # What is written back after each run: slots by position, and what is done to lists and dicts.
+    # The program's result then is a tuple of the function's, of the slots' values, and of what is
+    # assigned to elements.
+    assigned: Assigned | None = None
+
+
+class Assigned(NamedTuple):
+    """What a function assigns to places outside, beside its result."""
+
+    slots: tuple[int, ...]
+    changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
+    returned: Path | None  # the list or dict among the arguments that is the function's result
 
 
 class Raised(Exception):
@@ -79,21 +92,27 @@ def trace_call(
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn)
             trace.rebind = Rebinder(trace, watch)
+            held = Held(call.slots)
             try:
-                return _trace_once(fn, call, trace, watch, run)
+                traced = _trace_once(fn, call, trace, watch, run)
+                if held.restore():
+                    raise _cannot_assign(trace)
+                return traced
             except KeyboardInterrupt:
                 watch.restore()
+                held.restore()
                 raise
             except (Exception, ValuesNeeded, LoopRefused) as error:
+                held.restore()
                 if trace.loops is not None and trace.loops.begin_again(error):
                     watch.restore()
                     continue
                 error.loops = plans.lines()  # type: ignore[union-attr]
-                stood_in = captured_are_traced and bool(trace.stand_ins)
+                stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 if stood_in or trace.has_guessed or refused:
                     watch.restore()
-                if isinstance(error, ValuesNeeded):
+                if isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
                     raise
                 if trace.has_guessed:  # the error may be of the guess alone
                     return trace_call(fn, name, call, run, guesses=False)
@@ -123,7 +142,10 @@ def _trace_once(
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
     arguments = trees.unflatten(call.treedef, traced_leaves)
+    contents = Contents(arguments)
     values = dict(zip(call.names, arguments, strict=True))
+    if call.slots:
+        trace.rebind.hold(call.slots, values.pop(STATE))
     values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
     if call.bound is None:
         args, kwargs = values["args"], values["kwargs"]
@@ -176,15 +198,50 @@ def _trace_once(
             trace.rebind.finish()
         trace.check_captured()
     watch.refuse_changes(trace.name)
+    of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
+    if of_state & trace.stand_ins.keys():
+        raise UnsupportedOpError(f"{trace.name}: cannot trace an array that is reached in two ways")
+    changes = contents.changes()
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
-    if treedef_after != call.treedef or any(
-        a is not b for a, b in zip(leaves_after, traced_leaves, strict=True)
-    ):
-        raise UnsupportedOpError(
-            f"{trace.name}: cannot trace a write to a container among the arguments\n"
-            "hint: return the new value"
+    if changes is None or (
+        not changes
+        and (
+            treedef_after != call.treedef
+            or any(a is not b for a, b in zip(leaves_after, traced_leaves, strict=True))
         )
-    return _finish(trace, call, result, input_leaves, watch.guards_now())
+    ):
+        raise _cannot_assign(trace)
+    assigned = trace.rebind.assigned()
+    if not changes and not assigned:
+        return _finish(trace, call, result, input_leaves, watch.guards_now())
+    slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
+    new = [assigned[call.slots[i].key] for i in slots]
+    elements = [list(change.assigned.values()) for change in changes]
+    returned = contents.path_of(result)
+    if returned is not None:
+        result = None
+    outside = (result, new, elements)
+    if contents.holds(outside) or any(trace.rebind.is_copy(x) for _, x in containers(outside)):
+        raise _cannot_assign(trace)  # a list or dict would become another one
+    _refuse_views(trace, outside)
+    traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
+    paths = tuple((c.path, c.removed, tuple(c.assigned)) for c in changes)
+    return traced._replace(assigned=Assigned(tuple(slots), paths, returned))
+
+
+def _cannot_assign(trace: Trace) -> UnsupportedOpError:
+    return UnsupportedOpError(
+        f"{trace.name}: cannot trace a write to a container among the arguments\n"
+        "hint: return the new value"
+    )
+
+
+def _refuse_views(trace: Trace, result: Any) -> None:
+    """Raises UnsupportedOpError for views among what outlives the call: what is written to one at
+    a later call must reach the others."""
+    for leaf in trees.flatten(result)[0]:
+        if isinstance(leaf, Tracer) and leaf._steps:
+            raise UnsupportedOpError(f"{trace.name}: cannot trace an assignment of a view")
 
 
 def _finish(

@@ -16,12 +16,13 @@ import sys
 import sysconfig
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.state import Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.tracer import contains_tracer
 
@@ -79,10 +80,18 @@ def is_foreign_array(x: Any) -> bool:
     return not kind.__flags__ & _PYTHON_CLASS or path.startswith(_INSTALLED)
 
 
-def is_copied(x: Any) -> bool:
+def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
-    object of a Python class, that holds arrays which can be replaced."""
-    return _can_be_copied(x) and _holds_arrays(x, 4, {})
+    object of a Python class, that holds arrays which can be replaced, or something `assigned`, by
+    id."""
+    if not _can_be_copied(x):
+        return False
+    return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
+
+
+def _identity(x: Any) -> int:
+    """The id of the container that x is, or of its attributes."""
+    return id(x if type(x) in (list, tuple, dict) else vars(x))
 
 
 def _can_be_copied(x: Any) -> bool:
@@ -98,7 +107,7 @@ def _can_be_copied(x: Any) -> bool:
     )
 
 
-def _holds_arrays(x: Any, depth: int, seen: dict[int, Any]) -> bool:
+def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[int] = ()) -> bool:
     if id(x) in seen or depth == 0 or len(seen) > _MOST_HELD:
         return False
     seen[id(x)] = x
@@ -106,7 +115,11 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any]) -> bool:
         return True  # the trace has copies of functions, which it looks up
     held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
     return any(
-        is_replaceable(item) or (_can_be_copied(item) and _holds_arrays(item, depth - 1, seen))
+        is_replaceable(item)
+        or (
+            _can_be_copied(item)
+            and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))
+        )
         for item in held
     )
 
@@ -122,9 +135,13 @@ class Watch:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
         # What the trace may change, as guards on all that it holds: arrays, containers (which may
-        # grow), the attributes of objects (whose `name` is "attributes": there must be no new
-        # ones), and copies (which must not change; `name` says what they are).
+        # grow), and the attributes of objects (whose `name` is "attributes": there must be no new
+        # ones).
         self._kept: list[Guard] = []
+        # Copies that must not change, with what they hold (of an object, its attributes), what that
+        # was before, and what it is a copy of.
+        self._copies: list[tuple[Any, Any, Any, Any]] = []
+        self.state: set[tuple[str, int, Any]] = set()  # keys of slots, which no guard watches
         from rune_jit.capture import generators  # a process may trace nothing
 
         self._random = generators
@@ -155,7 +172,9 @@ class Watch:
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder."""
-        self._guards.setdefault((kind, id(holder), name), (kind, holder, name, value))
+        key = (kind, id(holder), name)
+        if key not in self.state:
+            self._guards.setdefault(key, (kind, holder, name, value))
 
     def guard_item(self, holder: dict[str, Any], name: str, value: Any) -> None:
         """Notes that the trace has read a global of a module."""
@@ -218,9 +237,10 @@ class Watch:
         self._kept.append(("items", vars(x), "attributes", held))
         return held
 
-    def keep_copy(self, copy: Any, held: Any, before: Any) -> None:
-        """Notes what the trace's copy of a container or object holds: it must not change."""
-        self._kept.append(("items", held, f"a {type(copy).__name__} that holds arrays", before))
+    def keep_copy(self, copy: Any, held: Any, before: Any, real: Any) -> None:
+        """Notes what the trace's copy of a container (`copy` itself) or object (its attributes)
+        holds: it must not change. `real` is what `held` is a copy of."""
+        self._copies.append((copy, held, before, real))
 
     # Looking through what is not copied.
 
@@ -353,17 +373,32 @@ class Watch:
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
         what = next((_change(*guard) for guard in changed if _change(*guard)), None)
+        slots = [_slot(*guard) for guard in changed if _change(*guard)]
         for kept in self._kept:
             _, held, name, before = kept
             if name == "attributes":
-                what = what or next((new for new in held if new not in before), None)
-            elif name and _is_broken(*kept):
-                what = what or name
+                new = [key for key in held if key not in before]
+                slots += [Slot("item", held, key) for key in new]
+                what = what or next(iter(new), None)
+        for copy, held, before, real in self._copies:
+            if not _is_broken("items", held, None, before):
+                continue
+            if held is copy:
+                new_slots = [Slot("content", real)]
+            else:
+                keys = [k for k in {*held, *before} if held.get(k) is not before.get(k)]
+                new_slots = [Slot("item", real, key) for key in keys]
+            new_slots = [slot for slot in new_slots if slot.key not in self.state]
+            if new_slots:
+                what = what or f"a {type(copy).__name__} that holds arrays"
+                slots += new_slots
         if what:
-            raise StateChangedError(
+            error = StateChangedError(
                 f"{function}: cannot trace a function that changes {what} (a later call would not)"
                 "\nhint: return the new value"
             )
+            error.slots = None if None in slots else slots
+            raise error
         if any(kept[0] == "content" and _is_broken(*kept) for kept in self._kept):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
@@ -434,6 +469,13 @@ def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
         return f"elements of a {type(holder).__name__}"
     new = holder.values() if isinstance(holder, dict) else holder
     return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
+
+
+def _slot(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
+    """The place that a guard watches, if it is one that can be assigned."""
+    if kind == "items":
+        return Slot("content", holder) if type(holder) in (list, dict) else None
+    return Slot(kind, holder, name) if kind in ("item", "cell") else None
 
 
 def _function_of(raw: Any) -> types.FunctionType | None:

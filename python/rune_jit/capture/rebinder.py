@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rune_jit.capture.shim import (
     replacements,
 )
 from rune_jit.capture.stand_ins import refuse_identity
+from rune_jit.capture.state import ABSENT, Slot
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.host import Vectorized
 from rune_jit.tracing.context import may_handle_errors
@@ -83,11 +85,34 @@ class Rebinder:
 
     def __init__(self, trace: Trace, watch: Watch, copies_holders: bool = True) -> None:
         self._trace = trace
+        self._state: dict[Any, Any] = {}  # by key of a slot, what it holds in the trace
+        self._assigned: dict[Any, Any] = {}  # what it holds afterwards, if that is another thing
+        self._holders: set[int] = set()  # ids of the slots' holders
+        self._attributes: list[tuple[Any, Any]] = []  # of objects and their copies
         self._copies_holders = copies_holders  # containers and objects that hold arrays
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
+
+    def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
+        """Makes values stand for what slots hold."""
+        self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
+        self._holders = {id(slot.holder) for slot in slots}
+        self._watch.state = {*self._state}
+
+    def assigned(self) -> dict[Any, Any]:
+        """By key, what slots hold at the end of the trace, if that is another thing."""
+        found = dict(self._assigned)
+        for real, now in self._attributes:
+            for (kind, at, name), value in self._state.items():
+                if kind == "item" and at == id(real) and now.get(name, ABSENT) is not value:
+                    found[kind, at, name] = now.get(name, ABSENT)
+        return found
+
+    def is_copy(self, x: Any) -> bool:
+        """Whether x is the trace's copy of a container or object."""
+        return any(copy is x for _, copy in self._copies.values())
 
     def __call__(self, function: Any) -> Any:
         """The function as it runs inside the trace."""
@@ -133,7 +158,9 @@ class Rebinder:
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for real, cell in zip(function.__closure__ or (), cells, strict=True):
             if cell is not real:
-                cell.cell_contents = self.inside(real.cell_contents)
+                key = ("cell", id(real), None)
+                inside = self._state[key] if key in self._state else self.inside(real.cell_contents)
+                cell.cell_contents = inside
                 self._cells.append((real, cell, cell.cell_contents))
         for name in _names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
@@ -145,7 +172,11 @@ class Rebinder:
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)
         for cell, copied, inside in self._cells:
-            if copied.cell_contents is not inside:
+            if copied.cell_contents is inside:
+                continue
+            if ("cell", id(cell), None) in self._state:
+                self._assigned["cell", id(cell), None] = copied.cell_contents
+            else:
                 cell.cell_contents = _outside(copied.cell_contents)
 
     def may_handle_errors(self) -> bool:
@@ -165,12 +196,17 @@ class Rebinder:
 
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
         """What stands for the value of a name of a module in the trace, which reads it now."""
+        if (key := ("item", id(names), name)) in self._state:
+            return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
             return self._stand_in(value)
         self._watch.guard_item(names, name, value)
         return self.inside(value)
 
     def _assign(self, names: dict[str, Any], name: str, value: Any) -> None:
+        if (key := ("item", id(names), name)) in self._state:
+            self._assigned[key] = value
+            return
         if name in names and not self._watch.is_foreign(names.get("__name__")):
             self._watch.guard("item", names, name, names[name])
         names[name] = _outside(value)
@@ -204,7 +240,7 @@ class Rebinder:
             return self._view_of(value)
         if not self._trace.captured_are_traced:
             return value
-        if self._copies_holders and is_copied(value):
+        if self._copies_holders and is_copied(value, self._holders):
             return self._copy_of_holder(value)
         is_array = isinstance(value, (np.ndarray, _core.ArrayBase))
         return self._trace.stand_in(value) if is_array and is_replaceable(value) else value
@@ -217,6 +253,9 @@ class Rebinder:
         if type(holder) is tuple:
             copy: Any = tuple(map(self.inside, holder))
             self._copies[id(holder)] = (holder, copy)
+        elif ("content", id(holder), None) in self._state:
+            copy = self._state["content", id(holder), None]
+            self._copies[id(holder)] = (holder, copy)
         elif type(holder) in (list, dict):
             copy = type(holder)()
             self._copies[id(holder)] = (holder, copy)  # what it holds may hold it
@@ -225,7 +264,7 @@ class Rebinder:
                 copy += map(self.inside, holder)
             else:
                 copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
-            self._watch.keep_copy(copy, copy, copy.copy())
+            self._watch.keep_copy(copy, copy, copy.copy(), holder)
         else:
             copy = object.__new__(type(holder))
             self._copies[id(holder)] = (holder, copy)
@@ -238,7 +277,12 @@ class Rebinder:
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives a copy of an object its attributes and methods as the trace sees them."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
+        slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
+        if slots:
+            self._attributes.append((live, now))
+        held = {name: x for name, x in held.items() if name not in slots}
         now.update(held)
+        now.update({name: x for name, x in slots.items() if x is not ABSENT})
         for base in type(copy).__mro__[:-1]:
             for name, raw in vars(base).items():
                 function = raw.__func__ if isinstance(raw, staticmethod) else raw
@@ -248,7 +292,7 @@ class Rebinder:
                     method = self(function)
                     now[name] = method if function is not raw else types.MethodType(method, copy)
         before = dict(now)
-        self._watch.keep_copy(copy, now, before)
+        self._watch.keep_copy(copy, now, before, live)
 
         def read(name: str) -> None:
             self._watch.guard("item", live, name, held[name])
@@ -286,7 +330,8 @@ class Rebinder:
             value = cell.cell_contents
         except ValueError:  # not bound yet
             return cell
-        replaced = isinstance(value, _REBOUND) or self.inside(value) is not value
+        is_assigned = ("cell", id(cell), None) in self._state
+        replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
         return types.CellType() if replaced else cell
 
     def _copy_of(self, real: dict[str, Any]) -> _Globals:

@@ -376,8 +376,8 @@ def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
         function = divmod if name == "divmod" else getattr(op, f"__{name}__")
         operands = (other, self) if reflected else (self, other)
         return host.run_now(require_trace(), function, operands, {})  # type: ignore[arg-type]
-    if self._storage.scalar:
-        return NotImplemented
+    if self._storage.scalar or other is None or isinstance(other, (str, bytes)):
+        return NotImplemented  # Python's error
     raise UnsupportedOpError(f"{name}: cannot trace it with a {type(other).__name__}")
 
 

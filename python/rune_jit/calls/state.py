@@ -1,0 +1,106 @@
+"""Calls of functions that assign to places outside (capture/state.py): what these places hold is an
+argument, and what the program computes for them is written to them after each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rune_jit.calls.arguments import Call, with_state
+from rune_jit.calls.traced import Assigned
+from rune_jit.capture.state import Change, Slot, at
+from rune_jit.errors import UnsupportedOpError
+
+# How many programs a signature has for what its slots hold; with more it runs in segments.
+_MOST = 8
+
+
+class StateFound(BaseException):
+    """The function assigns places that were not known: it is traced again."""
+
+
+class States:
+    """By signature of the arguments: the places that its calls assign."""
+
+    def __init__(self) -> None:
+        self._slots: dict[Any, tuple[Slot, ...] | None] = {}  # None: they cannot be arguments
+        self._traced: dict[Any, int] = {}
+
+    def clear(self) -> None:
+        self._slots.clear()
+        self._traced.clear()
+
+    def keep(self, keys: Iterable[Any]) -> None:
+        """Forgets the signatures of which there is no key."""
+        signatures = {signature for signature, _ in keys}
+        signatures |= {signature[0] for signature in signatures}  # of calls with slots
+        for signature in self._slots.keys() - signatures:
+            del self._slots[signature]
+
+    def of(self, name: str, call: Call) -> Call:
+        """The call with what its slots hold."""
+        slots = self._slots.get(call.signature)
+        if not slots:
+            return call
+        try:
+            return with_state(name, call, slots)
+        except (UnsupportedOpError, TypeError):
+            self._slots[call.signature] = None
+            return call
+
+    def count(self, call: Call) -> None:
+        """Counts a trace of a call with slots; after too many there are no slots."""
+        if call.plain is None:
+            return
+        signature = call.plain.signature
+        self._traced[signature] = self._traced.get(signature, 0) + 1
+        if self._traced[signature] > _MOST:
+            self.refuse(call)
+
+    def add(self, call: Call, found: list[Slot] | None) -> None:
+        """Notes that a call assigns these slots, too. Raises StateFound if that is new."""
+        signature = (call.plain or call).signature
+        known = self._slots.get(signature, ())
+        if known is None or not found:
+            return
+        new = {slot.key: slot for slot in (*known, *found)}
+        if len(new) > len(known):
+            self._slots[signature] = tuple(new.values())
+            raise StateFound
+
+    def refuse(self, call: Call) -> None:
+        """Notes that the slots of a call cannot be arguments. Raises StateFound."""
+        assert call.plain is not None
+        self._slots[call.plain.signature] = None
+        raise StateFound
+
+
+class WithState:
+    """A program of a function that assigns to places outside."""
+
+    def __init__(self, compiled: Any, assigned: Assigned) -> None:
+        self.compiled, self.assigned = compiled, assigned
+        self.is_current = compiled.is_current
+        self.call = compiled.call
+
+    @property
+    def last_used(self) -> int:
+        return self.compiled.last_used  # type: ignore[no-any-return]
+
+    def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
+        """Assigns what the program has computed; returns the function's result."""
+        result, new, elements = result
+        of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
+        names = call.names[:-1] if call.slots else call.names
+        outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
+        changes = [
+            (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
+            for (path, removed, keys), values in zip(self.assigned.changes, elements, strict=True)
+        ]
+        if self.assigned.returned is not None:
+            result = at(outside, self.assigned.returned)
+        for held, change in changes:
+            change.apply(held)
+        for i, value in zip(self.assigned.slots, new, strict=True):
+            call.slots[i].write(value)
+        return result

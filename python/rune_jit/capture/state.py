@@ -1,0 +1,143 @@
+"""Places outside of a function that it assigns: attributes, globals, variables of outer functions,
+the content of lists and dicts. They are further arguments of its program, and its results are
+written to them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class _Absent(enum.Enum):
+    ABSENT = 0
+
+
+# What a name holds that is not there.
+ABSENT = _Absent.ABSENT
+
+
+class Slot(NamedTuple):
+    """A place that a function assigns. kind: "item", a name in a dict of attributes or globals;
+    "cell", a variable of an outer function; "content", what a list or dict holds."""
+
+    kind: str
+    holder: Any
+    name: Any = None
+
+    @property
+    def key(self) -> tuple[str, int, Any]:
+        return self.kind, id(self.holder), self.name
+
+    def read(self) -> Any:
+        """What the place holds; of "content", the list or dict itself."""
+        if self.kind == "item":
+            return self.holder.get(self.name, ABSENT)
+        return self.holder.cell_contents if self.kind == "cell" else self.holder
+
+    def write(self, value: Any) -> None:
+        if self.kind == "cell":
+            self.holder.cell_contents = value
+        elif value is ABSENT:
+            self.holder.pop(self.name, None)
+        else:
+            self.holder[self.name] = value
+
+
+class Held:
+    """What slots hold, to put it back: a trace must not assign them themselves."""
+
+    def __init__(self, slots: tuple[Slot, ...]) -> None:
+        self._held = [(slot, slot.read()) for slot in slots]
+        contents = (held for slot, held in self._held if slot.kind == "content")
+        self._contents = [(held, held.copy()) for held in contents]
+
+    def restore(self) -> bool:
+        """Whether anything was put back."""
+        changed = [(slot, held) for slot, held in self._held if slot.read() is not held]
+        for slot, held in changed:
+            slot.write(held)
+        contents = Contents.of(self._contents)
+        found = contents.changes()
+        if found != []:
+            for held, before in self._contents:
+                held.clear()
+                (held.extend if type(held) is list else held.update)(before)
+        return bool(changed) or found != []
+
+
+# How a container is reached: keys and positions.
+Path = tuple[Any, ...]
+
+
+def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The lists and dicts in x, with their paths."""
+    if type(x) in (list, dict):
+        yield path, x
+    if type(x) is dict or isinstance(x, (list, tuple)):
+        for key, item in x.items() if type(x) is dict else enumerate(x):
+            yield from containers(item, (*path, key))
+
+
+def at(x: Any, path: Path) -> Any:
+    """What a path leads to."""
+    for key in path:
+        x = x[key]
+    return x
+
+
+class Change(NamedTuple):
+    """What a function has done to a list or dict."""
+
+    path: Path
+    removed: tuple[Any, ...]
+    assigned: dict[Any, Any]
+
+    def apply(self, x: Any) -> None:
+        for key in self.removed:
+            del x[key]
+        for key, value in self.assigned.items():
+            x[key] = value
+
+
+class Contents:
+    """Lists and dicts as they were, to see what a function does to them."""
+
+    def __init__(self, x: Any) -> None:
+        self._before = [(path, held, held.copy()) for path, held in containers(x)]
+
+    @classmethod
+    def of(cls, held: list[tuple[Any, Any]]) -> Contents:
+        """Of lists and dicts and their copies."""
+        self = cls(())
+        self._before = [((), x, before) for x, before in held]
+        return self
+
+    def holds(self, x: Any) -> bool:
+        """Whether x holds one of these lists and dicts."""
+        known = {id(held) for _, held, _ in self._before}
+        return any(id(held) in known for _, held in containers(x))
+
+    def path_of(self, x: Any) -> Path | None:
+        return next((path for path, held, _ in self._before if held is x), None)
+
+    def changes(self) -> list[Change] | None:
+        """What has been done to each, None if that cannot be told: a list has another length, or
+        the keys of a dict another order than assignments give."""
+        found = []
+        for path, held, before in self._before:
+            if type(held) is list:
+                if len(held) != len(before):
+                    return None
+                old, new = dict(enumerate(before)), dict(enumerate(held))
+            else:
+                old, new = before, held
+            removed = tuple(key for key in old if key not in new)
+            assigned = {k: v for k, v in new.items() if k not in old or old[k] is not v}
+            if not removed and not assigned:
+                continue
+            order = [key for key in old if key in new] + [key for key in new if key not in old]
+            if order != list(new):
+                return None
+            found.append(Change(path, removed, assigned))
+        return found
