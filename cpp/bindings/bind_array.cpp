@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "base/error.h"
 #include "driver/targets.h"
@@ -122,6 +123,17 @@ PyTypeObject* make_block_type() {
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!type) throw py::error_already_set();
   return type;
+}
+
+// A copy on another device; nothing if that needs the host's memory.
+std::optional<std::shared_ptr<DeviceMemory>> copy_to(const DeviceMemory& memory,
+                                                     const std::string& device) {
+  memory.verify();
+  auto result = std::make_shared<DeviceMemory>(driver::open_device(device), memory.type());
+  const size_t bytes = bytes_of(memory.type());
+  if (!result->device().copy_from(memory.device(), result->get(), memory.get(), bytes))
+    return std::nullopt;
+  return result;
 }
 
 std::shared_ptr<DeviceMemory> from_host(const py::array& array, const std::string& device) {
@@ -296,6 +308,8 @@ void bind_array(py::module_& m) {
       m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
       .def(py::init(&from_host), py::arg("array"), py::arg("device"))
       .def("copy", &DeviceMemory::copy)
+      .def("copy_to", &copy_to, py::arg("device"),
+           "A copy on another device; None if only the host can copy it.")
       .def("verify", &DeviceMemory::verify,
            "Waits for the device, and raises what programs that computed the elements found.")
       .def_property_readonly(

@@ -186,6 +186,18 @@ void bind_dlpack(py::module_& m) {
       },
       py::arg("device"), "The stream in which a device's programs run; None if it has none.");
   m.def(
+      "order_streams",
+      [](const std::string& device, intptr_t stream, bool device_first) {
+        runtime::Interchange* const interchange = driver::open_device(device)->interchange();
+        if (!interchange)
+          user_error(ErrorKind::Value, "use_stream: cannot use a stream of ", device,
+                     " (it has none)");
+        device_first ? interchange->release_to(stream) : interchange->run_after(stream);
+      },
+      py::arg("device"), py::arg("stream"), py::arg("device_first"),
+      "What is put from now on into a stream, or with device_first=False launched on the device, "
+      "runs after all launches so far, or all in the stream.");
+  m.def(
       "address_of",
       [](const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.get()); },
       py::arg("memory"));

@@ -71,10 +71,13 @@ void set_cuda_module(const py::function& module) {
     const py::handle loader(static_cast<PyObject*>(load.get()));
     return loader().attr(function)(arguments...);
   };
-  cuda::services() = {[call] {
-                        const py::gil_scoped_acquire gil;
-                        return call("nvrtc_files").template cast<std::vector<std::string>>();
-                      },
+  const auto files = [call](const char* function) {
+    return [call, function] {
+      const py::gil_scoped_acquire gil;
+      return call(function).template cast<std::vector<std::string>>();
+    };
+  };
+  cuda::services() = {files("nvrtc_files"), files("cublas_files"),
                       [call](const std::string& key) -> std::optional<std::string> {
                         if (!options().cache) return {};
                         const py::gil_scoped_acquire gil;

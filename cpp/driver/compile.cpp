@@ -7,6 +7,7 @@
 #include "driver/pipeline.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
+#include "schedule/analysis/library_product.h"
 
 namespace rune::driver {
 
@@ -158,8 +159,10 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
       const double ns = work_ns[numbers[i]];
       if (schedule::is_worth_sharing(lowered.capabilities, ns)) source.estimated_ns = ns;
       source.text = std::move(texts[i]);
-      if (numbers[i] < schedule.kernels.size())
-        source.location = location_of(schedule, schedule.kernels[numbers[i]]);
+      if (numbers[i] >= schedule.kernels.size()) continue;
+      const schedule::Kernel& kernel = schedule.kernels[numbers[i]];
+      source.location = location_of(schedule, kernel);
+      source.product = schedule::library_product(schedule.graph, kernel, lowered.capabilities);
     }
     const auto compiled = devices[d].compiler().compile(sources);
     for (size_t i = 0; i < compiled.size(); ++i) programs[numbers[i]] = compiled[i];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "types/capabilities.h"
 #include "types/dtype.h"
+#include "types/matrix_product.h"
 
 namespace rune::runtime {
 
@@ -67,6 +69,8 @@ struct KernelSource {
   double estimated_ns = 0;            // of a launch on one core; 0: other cores must not help
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
+  // What the kernel computes, if a library of the device is faster (Capabilities::library_rates).
+  std::optional<MatrixProduct> product = std::nullopt;
 };
 
 // A workgroup has more threads than the compiled kernel can run with, because of the registers that
@@ -112,6 +116,8 @@ class Interchange {
   virtual intptr_t stream() const = 0;
   // What `stream` is given from now on runs after all launches so far.
   virtual void release_to(intptr_t stream) = 0;
+  // Launches from now on run after what `stream` has been given so far. The host does not wait.
+  virtual void run_after(intptr_t stream) = 0;
   // Waits until everything in `stream` has run that may use the device's memory.
   virtual void wait_for(intptr_t stream) = 0;
   // Calls `function` some time after all launches so far have run.
@@ -139,6 +145,11 @@ class Device {
   virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
   // Copies within the device's memory, after all earlier launches.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // Copies from another device's memory, after all earlier launches on both, without the host's
+  // help. Returns false, and does nothing, if that is impossible.
+  virtual bool copy_from(Device& /*device*/, void* /*to*/, const void* /*from*/, size_t /*bytes*/) {
+    return false;
+  }
 };
 
 }  // namespace rune::runtime

@@ -87,6 +87,7 @@ struct Executable::Run {
     void* const to = resolve(step.destination);
     void* const from = resolve(step.source);
     if (step.from == step.to) return executable.at(step.from).copy(to, from, step.bytes);
+    if (executable.at(step.to).copy_from(executable.at(step.from), to, from, step.bytes)) return;
     std::vector<uint8_t> staged(step.bytes);
     executable.at(step.from).copy_out(staged.data(), from, step.bytes);
     executable.at(step.to).copy_in(to, staged.data(), step.bytes);

@@ -26,6 +26,18 @@ struct MatrixOp {
   bool operator==(const MatrixOp&) const = default;
 };
 
+// Multiply-adds in a nanosecond of products of large matrices: by a library of the device, and by
+// kernels.
+struct LibraryRate {
+  DType operands = DType::Float32;
+  double of_library = 0, of_kernels = 0;
+  // The time that the library saves in so many multiply-adds.
+  double saved_ns(double operations) const {
+    return operations / of_kernels - operations / of_library;
+  }
+  bool operator==(const LibraryRate&) const = default;
+};
+
 // The rate `of_float32` for dtypes of at most 32 bits, half of it for wider dtypes: a kernel's
 // vectors have as many lanes as its widest dtype allows.
 inline std::array<double, kNumDTypes> rates_by_size(double of_float32) {
@@ -66,8 +78,9 @@ struct Capabilities {
   bool has_prefetch = false;           // prefetch instructions make later loads faster
   std::vector<std::string> languages;  // of Custom operations' sources, the preferred one first
   std::vector<MatrixOp> matrix_ops;
-  std::bitset<16> dtypes;      // storable dtypes, by DType
-  std::bitset<16> arithmetic;  // dtypes with native arithmetic; others are widened
+  std::vector<LibraryRate> library_rates;  // empty without a library of products
+  std::bitset<16> dtypes;                  // storable dtypes, by DType
+  std::bitset<16> arithmetic;              // dtypes with native arithmetic; others are widened
   // Native scalar operations, by dtype and by the number of the operation in alu.def. The
   // `decompose` pass rewrites the others.
   std::array<std::bitset<128>, kNumDTypes> native_ops;

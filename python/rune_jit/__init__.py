@@ -33,7 +33,7 @@ from rune_jit.control import (
     switch,
     while_loop,
 )
-from rune_jit.device import devices, release_memory
+from rune_jit.device import devices, release_memory, use_stream
 from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
 from rune_jit.errors import (
     ConcretizationError,
@@ -98,6 +98,7 @@ __all__ = [
     "show_config",
     "switch",
     "targets",
+    "use_stream",
     "while_loop",
 ]
 

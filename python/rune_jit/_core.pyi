@@ -53,6 +53,7 @@ __all__: list[str] = [
     "mark_stored",
     "measure_cpu",
     "node_kinds",
+    "order_streams",
     "parse_graph",
     "release_memory",
     "render_llvm",
@@ -410,6 +411,10 @@ class DeviceMemory:
         self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
     ) -> None: ...
     def copy(self) -> DeviceMemory: ...
+    def copy_to(self, device: str) -> DeviceMemory | None:
+        """
+        A copy on another device; None if only the host can copy it.
+        """
     def verify(self) -> None:
         """
         Waits for the device, and raises what programs that computed the elements found.
@@ -816,6 +821,13 @@ def measure_cpu() -> dict[str, float]:
 def node_kinds() -> list[str]:
     """
     Names of the node kinds of graphs.
+    """
+
+def order_streams(
+    device: str, stream: typing.SupportsInt | typing.SupportsIndex, device_first: bool
+) -> None:
+    """
+    What is put from now on into a stream, or with device_first=False launched on the device, runs after all launches so far, or all in the stream.
     """
 
 def parse_graph(text: str) -> Graph:

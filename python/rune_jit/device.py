@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,44 @@ def devices() -> list[str]:
             continue
         found.append(name)
     return found
+
+
+@contextmanager
+def use_stream(stream: Any, device: str = "cuda") -> Iterator[None]:
+    """Calls inside run between what another library put into `stream` before and what it puts there
+    afterwards. The host waits for nothing.
+
+    Programs run in a stream of the device's own, which waits for `stream` where the context begins,
+    and for which `stream` waits where it ends. `stream` is a stream of torch, CuPy or cuda.core, or
+    a number as DLPack has it: 1 is the legacy default stream, with which all is ordered anyway, 2
+    the thread's default stream, others are handles (cudaStream_t). Raises TypeError for what is no
+    stream, ValueError for a device that has no streams.
+
+    >>> import rune_jit, torch  # doctest: +SKIP
+    >>> s = torch.cuda.Stream()
+    >>> with torch.cuda.stream(s):
+    ...     x = torch.rand(1000, device="cuda") * 2
+    ...     with rune_jit.use_stream(s):
+    ...         y = torch.from_dlpack(f(rune_jit.from_dlpack(x)))
+    ...     z = y + 1
+    """
+    check_name(device)
+    number = _number_of(stream)
+    _core.order_streams(device, number, False)
+    try:
+        yield
+    finally:
+        _core.order_streams(device, number, True)
+
+
+def _number_of(stream: Any) -> int:
+    if hasattr(stream, "__cuda_stream__"):  # (version, handle)
+        stream = stream.__cuda_stream__()[1]
+    for attribute in ("cuda_stream", "ptr"):  # torch's and CuPy's
+        stream = getattr(stream, attribute, stream)
+    if isinstance(stream, bool) or not isinstance(stream, int) or stream < 0:
+        raise TypeError(f"use_stream: cannot use {stream!r} (no stream of CUDA)")
+    return stream or 1  # of CUDA, 0 is the legacy default stream
 
 
 def check_name(device: Any) -> None:

@@ -78,7 +78,35 @@ at = w.__cuda_array_interface__["data"][0]
 w[0] = 5
 v = rune_jit.asarray(x + 1, device="cuda")
 assert v.__cuda_array_interface__["data"][0] != at
-del b, c, d, w, v
+def count(name):
+    return fake.rune_fake_get(name)
+
+copied, waited = count(b"cuMemcpyPeerAsync"), count(b"cuStreamSynchronize")
+e = b.to_device("cuda")
+assert e.device == "cuda" and count(b"cuMemcpyPeerAsync") == copied + 1
+assert count(b"cuStreamSynchronize") == waited  # nobody waits
+np.testing.assert_array_equal(np.asarray(e), x)
+
+class Stream:
+    def __init__(self, attribute, value):
+        setattr(self, attribute, value)
+
+protocol = Stream("__cuda_stream__", lambda: (0, 64))
+for stream in 64, Stream("cuda_stream", 64), Stream("ptr", 64), protocol:
+    ordered = count(b"cuStreamWaitEvent")
+    with rune_jit.use_stream(stream):
+        assert count(b"cuStreamWaitEvent") == ordered + 1
+    assert count(b"cuStreamWaitEvent") == ordered + 2
+for stream in 0, 1, Stream("cuda_stream", 0):  # all is ordered with the legacy default stream
+    with rune_jit.use_stream(stream, "cuda:1"):
+        assert count(b"cuStreamWaitEvent") == ordered + 2
+for stream, device in ("a", "cuda"), (True, "cuda"), (64, "cpu"):
+    try:
+        with rune_jit.use_stream(stream, device):
+            raise AssertionError
+    except (TypeError, ValueError) as error:
+        assert str(error).startswith("use_stream: cannot use "), error
+del b, c, d, e, w, v
 gc.collect()
 assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
 print("done")
@@ -175,3 +203,21 @@ def test_order_with_torchs_streams() -> None:
                 tensor = torch.from_dlpack(array) * 1.0
                 assert count < 29 or abs(float(tensor[-1]) - 29**0.5) < 1e-3
                 del array
+
+
+@on_cuda
+def test_use_stream() -> None:
+    """Programs see what a stream did before, and it sees none of what they read change before."""
+    torch = pytest.importorskip("torch")
+    stream = torch.cuda.Stream()
+    doubled = rune_jit.jit(lambda x: x * 2)
+    with torch.cuda.stream(stream):
+        tensor = torch.zeros(1 << 24, device="cuda")
+        array = rune_jit.from_dlpack(tensor)
+        results = []
+        for _ in range(20):
+            tensor.add_(1)
+            with rune_jit.use_stream(stream):
+                results.append(doubled(array))
+    for count, result in enumerate(results, 1):
+        assert np.all(np.asarray(result) == 2 * count), count

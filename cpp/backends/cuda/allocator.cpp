@@ -40,10 +40,10 @@ Allocator::Allocator(Context& context)
 }
 
 void* Allocator::allocate(size_t bytes) {
-  const Context::Scope scope(context_);
   const size_t size = round_up(bytes);
-  void* memory = take(size);
+  void* memory = context_.is_dead() ? nullptr : take(size);
   if (!memory) {
+    const Context::Scope scope(context_);
     Address fresh = 0;
     Result result = allocate_new(size, fresh);
     if (result == kOutOfMemory) {

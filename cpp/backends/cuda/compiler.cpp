@@ -114,10 +114,20 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
   std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
   const Context::Scope scope(context_);
   std::vector<std::shared_ptr<runtime::Program>> programs;
+  const std::string* text = nullptr;
   std::shared_ptr<const Module> module;
   for (const runtime::KernelSource& source : sources) {
-    if (!source.text.empty()) module = module_of(source.text);
-    RUNE_CHECK(module, "kernel ", source.name, " has no source");
+    if (!source.text.empty()) {
+      text = &source.text;
+      module.reset();
+    }
+    if (source.product)
+      if (std::shared_ptr<runtime::Program> program = cublas_.program(source)) {
+        programs.push_back(std::move(program));
+        continue;
+      }
+    RUNE_CHECK(text, "kernel ", source.name, " has no source");
+    if (!module) module = module_of(*text);
     const FunctionHandle function = module->find(source.name);
     int allowed = 0;
     context_.check(driver().function_attribute(&allowed, kFunctionMaxThreads, function),

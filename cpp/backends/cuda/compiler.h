@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/context.h"
+#include "backends/cuda/cublas.h"
 #include "runtime/device.h"
 
 namespace rune::cuda {
@@ -17,9 +18,11 @@ namespace rune::cuda {
 // compiled once. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
-  Compiler(Context& context, int architecture) : context_(context), architecture_(architecture) {}
+  Compiler(Context& context, int architecture)
+      : context_(context), architecture_(architecture), cublas_(context) {}
 
-  // A source with an empty text is a kernel of the preceding text. Throws UserError(Runtime) with
+  // A source with an empty text is a kernel of the preceding text. Products become cuBLAS's, if
+  // there is one, and their texts are not compiled then. Throws UserError(Runtime) with
   // the compiler's messages, or ThreadLimitError.
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
@@ -30,6 +33,7 @@ class Compiler : public runtime::Compiler {
 
   Context& context_;
   const int architecture_;
+  Cublas cublas_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::weak_ptr<const Module>> modules_;  // by text
 };

@@ -75,6 +75,19 @@ void Context::check_launch(Result result, const std::shared_ptr<const std::strin
   if (result != kSuccess) fail(result, "launch kernel " + *kernel);
 }
 
+EventHandle Context::record(StreamHandle stream) {
+  EventHandle event = nullptr;
+  check(driver_.create_event(&event, kEventWithoutTiming), "make an event");
+  check(driver_.record_event(event, stream), "record an event");
+  return event;
+}
+
+void Context::order(StreamHandle first, StreamHandle second) {
+  const EventHandle event = record(first);
+  check(driver_.wait_for_event(second, event, 0), "make a stream wait for another one");
+  driver_.destroy_event(event);  // when it has happened
+}
+
 void Context::synchronize() {
   const Scope scope(*this);
   size_t before = 0;

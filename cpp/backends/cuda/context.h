@@ -52,6 +52,12 @@ class Context {
   // As check(), of a launch of a kernel, which errors name from now on until synchronize().
   void check_launch(Result result, const std::shared_ptr<const std::string>& kernel);
 
+  // An event that all commands given to a stream of the context so far come before.
+  EventHandle record(StreamHandle stream);
+  // What `second` is given from now on runs after what `first`, a stream of the context, has been
+  // given so far. `second` may be a stream of another context.
+  void order(StreamHandle first, StreamHandle second);
+
   // Waits for all commands. Throws UserError(Runtime) with the kernels of which one failed.
   void synchronize();
 

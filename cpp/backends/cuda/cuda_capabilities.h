@@ -6,5 +6,7 @@
 namespace rune::cuda {
 
 Capabilities capabilities();
+// The rates of cuBLAS and of kernels on a device of so many multiprocessors.
+std::vector<LibraryRate> library_rates(int num_multiprocessors);
 
 }  // namespace rune::cuda

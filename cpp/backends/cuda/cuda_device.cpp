@@ -5,6 +5,7 @@
 #include "backends/cuda/allocator.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/context.h"
+#include "backends/cuda/cublas.h"
 #include "backends/cuda/cuda_capabilities.h"
 #include "backends/cuda/interchange.h"
 #include "backends/cuda/nvrtc.h"
@@ -35,7 +36,11 @@ Capabilities read_capabilities(const Context& context) {
   read(Attribute::L2Bytes, caps.last_level_bytes);
   read(Attribute::MaxGrid, caps.max_grid);
   // The products that are used came with compute capability 8.0.
-  if (architecture_of(context) < 80) caps.matrix_ops.clear();
+  if (architecture_of(context) < 80) {
+    caps.matrix_ops.clear();
+  } else if (!cublas_files(driver().version).empty()) {
+    caps.library_rates = library_rates(caps.num_cores);
+  }
   return caps;
 }
 
@@ -67,6 +72,22 @@ class Device : public runtime::Device {
     const Context::Scope scope(context_);
     context_.check(driver().copy(to_address(to), to_address(from), bytes, context_.stream()),
                    "copy within the device's memory");
+  }
+  // In this device's stream. The other device may use its memory again after the copy.
+  bool copy_from(runtime::Device& device, void* to, const void* from, size_t bytes) override {
+    auto* const other = dynamic_cast<Device*>(&device);
+    if (!other || !bytes) return other;
+    const StreamHandle here = context_.stream(), there = other->context_.stream();
+    {
+      const Context::Scope scope(other->context_);
+      other->context_.order(there, here);
+    }
+    const Context::Scope scope(context_);
+    context_.check(driver().copy_peer(to_address(to), context_.handle(), to_address(from),
+                                      other->context_.handle(), bytes, here),
+                   "copy from another device's memory");
+    context_.order(here, there);
+    return true;
   }
 
  private:
@@ -110,6 +131,8 @@ std::string describe() {
   } catch (const UserError& error) {
     text += concat("\n", error.what());
   }
+  const std::vector<std::string> products = cublas_files(version ? version : 13000);
+  text += products.empty() ? "\nno cuBLAS" : "\ncuBLAS in " + products.front();
   return text;
 }
 

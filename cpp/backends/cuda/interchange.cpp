@@ -11,23 +11,22 @@ namespace {
 
 constexpr intptr_t kLegacyStream = 1;
 
-}  // namespace
-
-// An event that all launches so far come before.
-EventHandle Interchange::record() {
-  EventHandle event = nullptr;
-  context_.check(driver().create_event(&event, kEventWithoutTiming), "make an event");
-  context_.check(driver().record_event(event, context_.stream()), "record an event");
-  return event;
+StreamHandle handle_of(intptr_t stream) {
+  return reinterpret_cast<StreamHandle>(stream);  // NOLINT(performance-no-int-to-ptr)
 }
+
+}  // namespace
 
 void Interchange::release_to(intptr_t stream) {
   if (stream == kLegacyStream || stream == this->stream()) return;
   const Context::Scope scope(context_);
-  const EventHandle event = record();
-  const auto handle = reinterpret_cast<StreamHandle>(stream);  // NOLINT(performance-no-int-to-ptr)
-  context_.check(driver().wait_for_event(handle, event, 0), "hand memory to another stream");
-  driver().destroy_event(event);  // when it has happened
+  context_.order(context_.stream(), handle_of(stream));
+}
+
+void Interchange::run_after(intptr_t stream) {
+  if (stream == kLegacyStream || stream == this->stream()) return;
+  const Context::Scope scope(context_);
+  context_.order(handle_of(stream), context_.stream());
 }
 
 // Whoever had the memory may have destroyed its stream since: all streams are waited for.
@@ -47,7 +46,7 @@ void Interchange::when_done(std::function<void()> function) {
       ready.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
     }
-    waiting_.push_back({record(), std::move(function)});
+    waiting_.push_back({context_.record(context_.stream()), std::move(function)});
   }
   for (const Waiting& waiting : ready) {
     driver().destroy_event(waiting.done);

@@ -19,6 +19,7 @@ class Interchange : public runtime::Interchange {
   std::pair<int, int> device() const override { return {kDlpackCuda, ordinal_}; }
   intptr_t stream() const override { return reinterpret_cast<intptr_t>(context_.stream()); }
   void release_to(intptr_t stream) override;
+  void run_after(intptr_t stream) override;
   void wait_for(intptr_t stream) override;
   // The function is called by a later when_done(), or never if the process ends before.
   void when_done(std::function<void()> function) override;
@@ -29,8 +30,6 @@ class Interchange : public runtime::Interchange {
     EventHandle done;
     std::function<void()> function;
   };
-  EventHandle record();
-
   Context& context_;
   const int ordinal_;
   std::mutex mutex_;

@@ -51,6 +51,15 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   const int64_t rows = product_of(a, node.contract, node.batch, true);
   const int64_t columns = product_of(b, node.contract, node.batch, false);
   if (std::min(rows, columns) < kLeastSide) return std::nullopt;
+  // A library that is much faster divides the sums itself.
+  const double operations =
+      static_cast<double>(terms) * static_cast<double>(rows) * static_cast<double>(columns);
+  const auto is_left = [&](const LibraryRate& rate) {
+    return rate.operands == dtype && rate.of_library > 2 * rate.of_kernels &&
+           rate.saved_ns(operations) > caps.launch_ns;
+  };
+  if (std::any_of(caps.library_rates.begin(), caps.library_rates.end(), is_left))
+    return std::nullopt;
   int64_t blocks = ceil_div(rows, kBlockSide) * ceil_div(columns, kBlockSide);
   for (const auto& [of_a, of_b] : node.batch) blocks *= a[of_a].constant();
   if (kPartsOfBlock * blocks > caps.num_cores) return std::nullopt;

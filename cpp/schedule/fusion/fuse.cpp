@@ -58,10 +58,11 @@ class Extents {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Capabilities& caps, Uses uses)
+  Fuser(const Graph& graph, const Capabilities& caps, Materialized materialized)
       : graph_(graph),
         caps_(caps),
-        uses_(std::move(uses)),
+        uses_(std::move(materialized.uses)),
+        products_(std::move(materialized.products)),
         cluster_of_(graph.size(), kNone),
         extents_(graph.size()) {}
 
@@ -94,10 +95,18 @@ class Fuser {
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
     if (uses_.is_by_parts(cluster.values.front().id)) return "its parts have kernels of their own";
     if (cluster.axis_of_groups) return "workgroups combine its results atomically";
+    if (products_.count(cluster.values.front().id)) return "a library computes the product";
     if (node.as<graph::Loop_Nest>()) return "loops have a kernel of their own";
     if (evaluation_of(node) == Evaluation::Called) return "a function of the host computes it";
     if (evaluation_of(node) == Evaluation::Moved) return "a transfer has no kernel";
     return "";
+  }
+
+  // Whether `a` is a product by a library, and `b` the elements that the library stores of it.
+  bool narrows_product(const Cluster& a, const Cluster& b) const {
+    const auto product = products_.find(a.values.front().id);
+    return product != products_.end() && a.values.size() == 1 &&
+           b.values == std::vector<Value>{product->second.result};
   }
 
   bool reduces(Value v) const { return evaluation_of(graph_[v]) == Evaluation::Reduction; }
@@ -230,8 +239,9 @@ class Fuser {
   std::string try_merge(int a_index, int b_index) {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
-    for (const Cluster* cluster : {&a, &b})
-      if (std::string refusal = refusal_of(*cluster); !refusal.empty()) return refusal;
+    if (!narrows_product(a, b))
+      for (const Cluster* cluster : {&a, &b})
+        if (std::string refusal = refusal_of(*cluster); !refusal.empty()) return refusal;
     AxisMap match;
     if (std::string refusal = match_axes(a, b, match); !refusal.empty()) return refusal;
     const bool whole = match.size() == b.outer.size();
@@ -431,6 +441,7 @@ class Fuser {
   const Graph& graph_;
   const Capabilities& caps_;
   Uses uses_;
+  const std::map<uint32_t, LibraryProduct> products_;  // by Contract
   std::vector<Cluster> clusters_;
   std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
   std::vector<int> nests_;                  // the clusters of Loop_Nests, each of one nest

@@ -317,10 +317,15 @@ class Materializer {
 
 }  // namespace
 
-Uses materialize(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps) {
+Materialized materialize(const Graph& graph, const std::vector<Value>& outputs,
+                         const Capabilities& caps) {
   std::vector<bool> by_parts = stored_by_parts(graph);
   std::vector<bool> is_required = required(graph, outputs, by_parts);
-  return Materializer(graph, caps, std::move(is_required), std::move(by_parts)).run(outputs);
+  std::map<uint32_t, LibraryProduct> products = library_products(graph, outputs, is_required, caps);
+  for (const auto& [id, product] : products)
+    for (const Value v : {product.a, product.b, product.result}) is_required[v.id] = true;
+  Materializer materializer(graph, caps, std::move(is_required), std::move(by_parts));
+  return {materializer.run(outputs), std::move(products)};
 }
 
 }  // namespace rune::schedule

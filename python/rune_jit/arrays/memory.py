@@ -47,5 +47,8 @@ def move(x: Any, device: str) -> Any:
         return x
     memory = x._memory
     if not (has_host_memory(x.device) and has_host_memory(device)):
-        memory = to_memory(to_host(x), device)
+        direct = isinstance(memory, _core.DeviceMemory) and not has_host_memory(device)
+        memory = memory.copy_to(device) if direct else None
+        if memory is None:
+            memory = to_memory(to_host(x), device)
     return _core.make_array(memory, device)

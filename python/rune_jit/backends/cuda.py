@@ -1,7 +1,8 @@
-"""Where NVRTC is installed, and compiled CUDA code on disk. The CUDA backend calls these functions.
+"""Where NVRTC and cuBLAS are installed, and compiled CUDA code on disk. The CUDA backend calls
+these functions.
 
-NVRTC comes from a Python package (`pip install 'rune_jit[cuda]'`), which is found without importing
-anything of NVIDIA's.
+NVRTC comes from a Python package (`pip install 'rune_jit[cuda]'`), and so does cuBLAS, which is
+optional (`pip install 'rune_jit[cublas]'`). They are found without importing anything of NVIDIA's.
 """
 
 from __future__ import annotations
@@ -11,18 +12,28 @@ from pathlib import Path
 
 from rune_jit.backends import object_cache
 
-__all__ = ["nvrtc_files", "read_cache", "write_cache"]
+__all__ = ["cublas_files", "nvrtc_files", "read_cache", "write_cache"]
 
-# Inside of the namespace package `nvidia`: of nvidia-cuda-nvrtc, and of nvidia-cuda-nvrtc-cu12.
-_PLACES = ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12")
+# Inside of the namespace package `nvidia`, by packages for CUDA 13 and for CUDA 12.
+_NVRTC = ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12")
+_CUBLAS = ("cu13/lib/libcublas.so.13", "cublas/lib/libcublas.so.12")
 
 
 def nvrtc_files() -> list[str]:
     """The files of NVRTC that Python packages installed, the newest first."""
+    return _installed(_NVRTC)
+
+
+def cublas_files() -> list[str]:
+    """The files of cuBLAS that Python packages installed, the newest first."""
+    return _installed(_CUBLAS)
+
+
+def _installed(places: tuple[str, ...]) -> list[str]:
     package = importlib.util.find_spec("nvidia")
     folders = list(package.submodule_search_locations or []) if package else []
-    places = [Path(folder, place) for place in _PLACES for folder in folders]
-    return [str(place) for place in places if place.exists()]
+    files = [Path(folder, place) for place in places for folder in folders]
+    return [str(file) for file in files if file.exists()]
 
 
 def read_cache(cache_dir: str, key: str) -> bytes | None:

@@ -1,0 +1,36 @@
+// cuBLAS, NVIDIA's library of matrix products, which the Python packages `nvidia-cublas` (CUDA 13)
+// and `nvidia-cublas-cu12` install. The backend works without it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/context.h"
+#include "runtime/device.h"
+
+namespace rune::cuda {
+
+// The files of cuBLAS for a driver of this version (12040 is CUDA 12.4), the preferred one first.
+// None is loaded.
+std::vector<std::string> cublas_files(int driver_version);
+
+// Makes programs of products on a device. Thread-safe.
+class Cublas {
+ public:
+  explicit Cublas(Context& context) : context_(context) {}
+
+  // A program that computes the source's product; null if no cuBLAS can be loaded, or if it does
+  // not work with this driver. The first call loads it.
+  std::shared_ptr<runtime::Program> program(const runtime::KernelSource& source);
+
+  struct Library;
+
+ private:
+  Context& context_;
+  std::once_flag once_;
+  std::shared_ptr<Library> library_;
+};
+
+}  // namespace rune::cuda

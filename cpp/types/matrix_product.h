@@ -1,0 +1,28 @@
+// Products of matrices, as libraries of devices take them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "types/dtype.h"
+
+namespace rune {
+
+// c[g, i, j] = sum over k of a[g, i, k] * b[g, k, j], for all g < batch, i < rows, k < terms and
+// j < columns. Of each matrix: its number among a kernel's arguments, and how many elements the
+// first of them is from the argument's address, and neighbours along each index are apart.
+struct MatrixProduct {
+  struct Matrix {
+    size_t argument = 0;
+    int64_t offset = 0;
+    std::array<int64_t, 3> strides{};
+    bool operator==(const Matrix&) const = default;
+  };
+  DType operands = DType::Float32;  // of a and b. float16 and bfloat16 are added in float32
+  DType result = DType::Float32;
+  int64_t batch = 1, rows = 1, columns = 1, terms = 1;
+  Matrix a, b, c;
+  bool operator==(const MatrixProduct&) const = default;
+};
+
+}  // namespace rune
