@@ -271,6 +271,9 @@ EXPORTED int cuMemPoolCreate(void** pool, const void*) {
 EXPORTED int cuMemPoolSetAttribute(void*, int, void*) {
   return Call("cuMemPoolSetAttribute").result;
 }
+EXPORTED int cuMemPoolSetAccess(void*, const void*, size_t) {
+  return Call("cuMemPoolSetAccess").result;
+}
 EXPORTED int cuMemPoolTrimTo(void*, size_t) {
   return Call("cuMemPoolTrimTo").result;
 }

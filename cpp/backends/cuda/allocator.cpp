@@ -108,6 +108,17 @@ void Allocator::free_now(void* memory) {
     driver().free(to_address(memory));
 }
 
+void Allocator::share_with(int device) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!pool_ || !shared_with_.insert(device).second) return;
+  }
+  const Context::Scope scope(context_);
+  PoolAccess access;
+  access.device = device;
+  driver().set_pool_access(pool_, &access, 1);
+}
+
 void Allocator::trim() {
   if (context_.is_dead()) return;
   const Context::Scope scope(context_);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,8 @@ class Allocator : public runtime::Allocator {
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
   void trim() override;
+  // Lets another device copy from the pool's memory directly, if the cards are linked so.
+  void share_with(int device);
 
  private:
   void* take(size_t size);
@@ -40,6 +43,7 @@ class Allocator : public runtime::Allocator {
   std::map<size_t, std::vector<void*>> free_;  // by size
   std::unordered_map<void*, size_t> used_;     // sizes
   int64_t cached_ = 0;
+  std::set<int> shared_with_;  // devices
 };
 
 }  // namespace rune::cuda

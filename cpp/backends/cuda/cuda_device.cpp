@@ -78,6 +78,7 @@ class Device : public runtime::Device {
     auto* const other = dynamic_cast<Device*>(&device);
     if (!other || !bytes) return other;
     const StreamHandle here = context_.stream(), there = other->context_.stream();
+    other->allocator_.share_with(context_.device());
     {
       const Context::Scope scope(other->context_);
       other->context_.order(there, here);

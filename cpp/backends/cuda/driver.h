@@ -56,6 +56,13 @@ struct PoolProperties {
   unsigned char reserved[54] = {};
 };
 
+// CUmemAccessDesc, for a device that reads and writes.
+struct PoolAccess {
+  int location = 1;  // a device
+  int device = 0;
+  int flags = 3;
+};
+
 struct Driver {
 #define RUNE_CUDA_FUNCTION(field, symbol, parameters) Result(*field) parameters = nullptr;
 #include "backends/cuda/driver.def"
