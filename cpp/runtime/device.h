@@ -96,6 +96,16 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void launch(const LaunchArguments& arguments) = 0;
+  // Whether it may be one of a Sequence.
+  virtual bool joins_sequences() const { return false; }
+};
+
+// Programs that a device launches together, in order, by fewer commands than one for each.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  // Several threads may call it at the same time. Arguments are given by program.
+  virtual void launch(std::span<const LaunchArguments> arguments) = 0;
 };
 
 class Compiler {
@@ -131,6 +141,10 @@ class Device {
   virtual const Capabilities& capabilities() const = 0;
   virtual Allocator& allocator() = 0;
   virtual Compiler& compiler() = 0;
+  // Of programs of this device that join sequences. Null if they had better be launched singly.
+  virtual std::unique_ptr<Sequence> sequence(std::span<const std::shared_ptr<Program>>) {
+    return nullptr;
+  }
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
   // Programs need memory that begins at a multiple of so many bytes.

@@ -1,5 +1,6 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -82,6 +83,25 @@ struct Executable::Run {
       step.program->launch({addresses, all});
     });
   }
+  void operator()(const Launch_Sequence& step) const {
+    std::vector<void*> addresses;
+    std::vector<int64_t> values;
+    for (const Launch& launch : step.launches) {
+      for (const Slot& slot : launch.arguments) addresses.push_back(resolve(slot));
+      values.insert(values.end(), vars.begin(), vars.end());
+      values.insert(values.end(), launch.vars.begin(), launch.vars.end());
+    }
+    std::vector<LaunchArguments> arguments;
+    size_t address = 0, value = 0;
+    for (const Launch& launch : step.launches) {
+      const size_t num_values = vars.size() + launch.vars.size();
+      arguments.push_back({std::span(addresses).subspan(address, launch.arguments.size()),
+                           std::span(values).subspan(value, num_values)});
+      address += launch.arguments.size();
+      value += num_values;
+    }
+    step.sequence->launch(arguments);
+  }
   void operator()(const Memory_Transfer& step) const {
     if (!step.bytes) return;
     void* const to = resolve(step.destination);
@@ -103,7 +123,33 @@ struct Executable::Run {
   }
 };
 
+// Launches without other steps between them.
+void Executable::join_launches() {
+  constexpr size_t kLeastLaunches = 3;
+  if (!peers.empty()) return;
+  std::vector<Step> joined;
+  for (size_t i = 0; i < steps.size();) {
+    std::vector<std::shared_ptr<Program>> programs;
+    for (size_t next = i; next < steps.size(); ++next) {
+      const auto* launch = std::get_if<Launch>(&steps[next]);
+      if (!launch || !launch->program->joins_sequences()) break;
+      programs.push_back(launch->program);
+    }
+    std::shared_ptr<Sequence> sequence;
+    if (programs.size() >= kLeastLaunches) sequence = device->sequence(programs);
+    const size_t end = i + std::max<size_t>(programs.size(), 1);
+    if (sequence) {
+      Launch_Sequence step{{}, std::move(sequence)};
+      for (; i < end; ++i) step.launches.push_back(std::get<Launch>(std::move(steps[i])));
+      joined.emplace_back(std::move(step));
+    }
+    for (; i < end; ++i) joined.push_back(std::move(steps[i]));
+  }
+  steps = std::move(joined);
+}
+
 void Executable::prepare() {
+  join_launches();
   const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
   for (size_t number = 0; number <= peers.size(); ++number) {
     const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];

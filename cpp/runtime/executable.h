@@ -27,6 +27,12 @@ struct Launch {
   std::vector<int64_t> vars{};  // further variables, which follow those of the run
 };
 
+// Launches that the device runs as one.
+struct Launch_Sequence {
+  std::vector<Launch> launches;
+  std::shared_ptr<Sequence> sequence;
+};
+
 // Copies bytes within a device's memory, or from one device to another.
 struct Memory_Transfer {
   Slot destination;
@@ -48,7 +54,7 @@ struct Host_Callback {
   std::vector<Slot> arguments;
 };
 
-using Step = std::variant<Launch, Memory_Transfer, Synchronization, Host_Callback>;
+using Step = std::variant<Launch, Launch_Sequence, Memory_Transfer, Synchronization, Host_Callback>;
 
 // Immutable once prepared. Several threads may run it at the same time: each run has its own arena.
 // Slots exist, and what steps access lies within them: the schedule's verifier checks that.
@@ -65,8 +71,8 @@ class Executable {
   double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
 
-  // Moves the constants to the devices' memory, which leaves `constants` empty. Call it once,
-  // before the first run.
+  // Moves the constants to the devices' memory, which leaves `constants` empty, and makes sequences
+  // of launches. Call it once, before the first run.
   void prepare();
 
   // Runs all steps in order. `inputs` and `outputs` are memory of the device, aligned to their
@@ -79,6 +85,7 @@ class Executable {
  private:
   Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }
   void synchronize() const;
+  void join_launches();
 
   struct Run;
   std::vector<std::vector<std::shared_ptr<void>>> device_constants_;  // by device, by index

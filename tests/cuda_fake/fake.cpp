@@ -391,6 +391,79 @@ EXPORTED int cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigne
   return 0;
 }
 
+// Graphs: lists of kernels.
+
+namespace {
+
+struct KernelParameters {
+  Function* function;
+  unsigned grid[3], block[3], shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;
+  void* context;
+};
+struct GraphNode {
+  Function* function;
+  unsigned grid, block;
+  std::vector<Address> pointers;
+};
+using Graph = std::vector<GraphNode*>;
+
+void fill(GraphNode& node, const KernelParameters& from) {
+  node.function = from.function;
+  node.grid = from.grid[0];
+  node.block = from.block[0];
+  node.pointers.clear();
+  for (int i = 0; i < from.function->num_pointers; ++i)
+    node.pointers.push_back(*static_cast<Address*>(from.parameters[i]));
+}
+
+}  // namespace
+
+EXPORTED int cuGraphCreate(Graph** graph, unsigned) {
+  *graph = new Graph;
+  return Call("cuGraphCreate").result;
+}
+EXPORTED int cuGraphDestroy(Graph*) {
+  return Call("cuGraphDestroy").result;
+}
+EXPORTED int cuGraphAddKernelNode_v2(GraphNode** node, Graph* graph, GraphNode* const* after,
+                                     size_t num_after, const KernelParameters* parameters) {
+  const Call call("cuGraphAddKernelNode");
+  if (num_after != (graph->empty() ? 0u : 1u) || (num_after && *after != graph->back()))
+    return state().refuse(kInvalidValue, "a kernel of a graph that does not follow the last one");
+  fill(*(*node = new GraphNode), *parameters);
+  graph->push_back(*node);
+  return call.result;
+}
+EXPORTED int cuGraphInstantiateWithFlags(Graph** program, Graph* graph, unsigned long long) {
+  *program = graph;
+  return Call("cuGraphInstantiate").result;
+}
+EXPORTED int cuGraphExecKernelNodeSetParams_v2(Graph*, GraphNode* node,
+                                               const KernelParameters* parameters) {
+  const Call call("cuGraphExecKernelNodeSetParams");
+  if (node->function != parameters->function)
+    return state().refuse(kInvalidValue, "a kernel of a graph changes its function");
+  fill(*node, *parameters);
+  return call.result;
+}
+EXPORTED int cuGraphLaunch(Graph* program, void* stream) {
+  const Call call("cuGraphLaunch");
+  for (GraphNode* node : *program) {
+    std::vector<void*> parameters;
+    for (Address& pointer : node->pointers) parameters.push_back(&pointer);
+    if (const int failed = cuLaunchKernel(node->function, node->grid, 1, 1, node->block, 1, 1, 0,
+                                          stream, parameters.data(), nullptr))
+      return failed;
+  }
+  return call.result;
+}
+EXPORTED int cuGraphExecDestroy(Graph*) {
+  return Call("cuGraphExecDestroy").result;
+}
+
 // NVRTC.
 
 EXPORTED int nvrtcVersion(int* major, int* minor) {

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "backends/cuda/nvrtc.h"
+#include "backends/cuda/sequence.h"
 #include "backends/cuda/services.h"
 #include "base/error.h"
+#include "base/options.h"
 
 namespace rune::cuda {
 
@@ -43,47 +45,36 @@ namespace {
 
 class Program : public runtime::Program {
  public:
-  Program(const runtime::KernelSource& source, std::shared_ptr<const void> module,
-          FunctionHandle function, Context& context)
-      : label_(std::make_shared<const std::string>(
-            source.location.empty() ? source.name
-                                    : concat(source.name, " (", source.location, ")"))),
-        module_(std::move(module)),
-        function_(function),
-        grid_(static_cast<unsigned>(source.grid)),
-        local_(static_cast<unsigned>(source.local)),
-        num_buffers_(source.buffer_sizes.size()),
-        context_(context) {}
+  Program(LoadedKernel kernel, Context& context) : kernel_(std::move(kernel)), context_(context) {}
+
+  const LoadedKernel& kernel() const { return kernel_; }
+  bool joins_sequences() const override { return true; }
 
   void launch(const runtime::LaunchArguments& arguments) override {
-    RUNE_CHECK(arguments.buffers.size() == num_buffers_, "kernel ", *label_, ": ",
-               arguments.buffers.size(), " buffers of ", num_buffers_);
+    RUNE_CHECK(arguments.buffers.size() == kernel_.num_buffers, "kernel ", *kernel_.label, ": ",
+               arguments.buffers.size(), " buffers of ", kernel_.num_buffers);
     // A parameter is an address of its value; the variables are one struct.
     constexpr size_t kInline = 32;
-    if (num_buffers_ < kInline) {
+    if (kernel_.num_buffers < kInline) {
       std::array<void*, kInline> parameters;
       return launch(arguments, parameters.data());
     }
-    std::vector<void*> parameters(num_buffers_ + 1);
+    std::vector<void*> parameters(kernel_.num_buffers + 1);
     launch(arguments, parameters.data());
   }
 
  private:
   void launch(const runtime::LaunchArguments& arguments, void** parameters) {
-    for (size_t i = 0; i < num_buffers_; ++i)
+    for (size_t i = 0; i < kernel_.num_buffers; ++i)
       parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
-    parameters[num_buffers_] = const_cast<int64_t*>(arguments.vars.data());
+    parameters[kernel_.num_buffers] = const_cast<int64_t*>(arguments.vars.data());
     const Context::Scope scope(context_);
-    context_.check_launch(driver().launch(function_, grid_, 1, 1, local_, 1, 1, 0,
-                                          context_.stream(), parameters, nullptr),
-                          label_);
+    context_.check_launch(driver().launch(kernel_.function, kernel_.grid, 1, 1, kernel_.local, 1, 1,
+                                          0, context_.stream(), parameters, nullptr),
+                          kernel_.label);
   }
 
-  const std::shared_ptr<const std::string> label_;  // the name, and the user's line
-  const std::shared_ptr<const void> module_;
-  const FunctionHandle function_;
-  const unsigned grid_, local_;
-  const size_t num_buffers_;
+  const LoadedKernel kernel_;
   Context& context_;
 };
 
@@ -137,9 +128,24 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
           concat("cuda: cannot launch kernel ", source.name, " with ", source.local,
                  " threads per block (it allows ", allowed, ")"),
           allowed);
-    programs.push_back(std::make_shared<Program>(source, module, function, context_));
+    LoadedKernel kernel{label_of(source),
+                        module,
+                        function,
+                        static_cast<unsigned>(source.grid),
+                        static_cast<unsigned>(source.local),
+                        source.buffer_sizes.size()};
+    programs.push_back(std::make_shared<Program>(std::move(kernel), context_));
   }
   return programs;
+}
+
+std::unique_ptr<runtime::Sequence> Compiler::sequence(
+    std::span<const std::shared_ptr<runtime::Program>> programs) {
+  if (!options().cuda_graphs) return nullptr;
+  std::vector<LoadedKernel> kernels;
+  for (const std::shared_ptr<runtime::Program>& program : programs)
+    kernels.push_back(dynamic_cast<const Program&>(*program).kernel());
+  return make_sequence(std::move(kernels), context_);
 }
 
 }  // namespace rune::cuda

@@ -27,6 +27,10 @@ class Compiler : public runtime::Compiler {
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
 
+  // Of programs that this compiler made of texts; null if CUDA graphs are not to be used.
+  std::unique_ptr<runtime::Sequence> sequence(
+      std::span<const std::shared_ptr<runtime::Program>> programs);
+
  private:
   class Module;
   std::shared_ptr<const Module> module_of(const std::string& text);

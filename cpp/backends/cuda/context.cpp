@@ -128,4 +128,9 @@ void Context::fail(Result result, const std::string& what) {
              "error names the kernel alone");
 }
 
+std::shared_ptr<const std::string> label_of(const runtime::KernelSource& source) {
+  return std::make_shared<const std::string>(
+      source.location.empty() ? source.name : concat(source.name, " (", source.location, ")"));
+}
+
 }  // namespace rune::cuda

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/cuda/driver.h"
+#include "runtime/device.h"
 
 namespace rune::cuda {
 
@@ -75,5 +76,8 @@ class Context {
   std::array<std::shared_ptr<const std::string>, 8> launched_;  // the last ones, in a ring
   size_t num_launched_ = 0;                                     // since all had run
 };
+
+// What errors call a kernel: its name, and the user's line.
+std::shared_ptr<const std::string> label_of(const runtime::KernelSource& source);
 
 }  // namespace rune::cuda

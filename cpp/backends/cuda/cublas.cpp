@@ -98,9 +98,7 @@ class Program : public runtime::Program {
  public:
   Program(const runtime::KernelSource& source, std::shared_ptr<Cublas::Library> library,
           Context& context)
-      : label_(std::make_shared<const std::string>(
-            source.location.empty() ? source.name
-                                    : concat(source.name, " (", source.location, ")"))),
+      : label_(label_of(source)),
         product_(*source.product),
         a_(product_.a, product_.a.strides[2], product_.a.strides[1]),
         b_(product_.b, product_.b.strides[2], product_.b.strides[1]),

@@ -58,6 +58,10 @@ class Device : public runtime::Device {
   const Capabilities& capabilities() const override { return capabilities_; }
   runtime::Allocator& allocator() override { return allocator_; }
   runtime::Compiler& compiler() override { return compiler_; }
+  std::unique_ptr<runtime::Sequence> sequence(
+      std::span<const std::shared_ptr<runtime::Program>> programs) override {
+    return compiler_.sequence(programs);
+  }
   size_t alignment() const override { return capabilities_.access_bytes; }
   runtime::Interchange* interchange() override { return &interchange_; }
   void synchronize() override { context_.synchronize(); }

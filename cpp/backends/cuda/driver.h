@@ -16,6 +16,9 @@ using EventHandle = struct EventObject*;
 using ModuleHandle = struct ModuleObject*;
 using FunctionHandle = struct FunctionObject*;
 using PoolHandle = struct PoolObject*;
+using GraphHandle = struct GraphObject*;
+using GraphNodeHandle = struct GraphNodeObject*;
+using GraphProgramHandle = struct GraphProgramObject*;
 
 // Results and attributes have the driver's numbers.
 constexpr Result kSuccess = 0;
@@ -61,6 +64,18 @@ struct PoolAccess {
   int location = 1;  // a device
   int device = 0;
   int flags = 3;
+};
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelParameters {
+  FunctionHandle function = nullptr;
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  void* kernel = nullptr;  // instead of a function
+  ContextHandle context = nullptr;
 };
 
 struct Driver {

@@ -1,0 +1,113 @@
+"""Programs of several kernels, which are launched as CUDA graphs: on every machine on the fake
+driver of tests/cuda_fake, which counts launches, and on a card.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from test_cuda_device import on_cuda
+from test_cuda_sharing import FAKE
+
+import rune_jit
+
+
+def centred(x: np.ndarray) -> np.ndarray:
+    for _ in range(3):
+        x = x - x.mean(axis=0)
+        x = x / (1 + np.abs(x).mean(axis=1, keepdims=True))
+    return x
+
+
+_FAKE_PROGRAM = """
+import ctypes, gc, os, sys, numpy as np, rune_jit
+from test_cuda_graphs import centred
+fake = ctypes.CDLL(os.environ["RUNE_JIT_CUDA_DRIVER"])
+fake.rune_fake_misuse.restype = ctypes.c_char_p
+fake.rune_fake_get.restype = ctypes.c_long
+counters = "cuLaunchKernel", "cuGraphLaunch", "cuGraphInstantiate", "cuGraphExecKernelNodeSetParams"
+
+def counts():
+    return np.array([fake.rune_fake_get(name.encode()) for name in counters])
+
+a, b = (rune_jit.asarray(np.ones((200, 300), np.float32), device="cuda") for _ in range(2))
+f = rune_jit.jit(centred, fallback="error")
+kernels = f.lower(a).cost_analysis()["kernels"]
+assert kernels >= 3
+begin = counts()
+result = f(a)
+first = counts() - begin
+graphs = int(sys.argv[1])
+assert list(first) == [kernels, graphs, graphs, 0], first
+begin = counts()
+del result
+result = f(a)  # at the same address
+assert list(counts() - begin) == [kernels, graphs, 0, 0], counts() - begin
+begin = counts()
+other = f(b)
+changed = list(counts() - begin)
+assert changed[:3] == [kernels, graphs, 0] and (changed[3] > 0) == bool(graphs), changed
+begin = counts()
+two = rune_jit.jit(lambda x: (x.sum(0), x.sum(1)), fallback="error")
+two(a)
+assert (counts() - begin)[1] == 0
+del f, two, result, other
+gc.collect()
+assert fake.rune_fake_get(b"cuGraphExecDestroy") == fake.rune_fake_get(b"cuGraphDestroy") == graphs
+assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("graphs", [0, 1])
+def test_on_the_fake_driver(graphs: int) -> None:
+    if not FAKE.exists():
+        pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
+    environment = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
+    environment["RUNE_JIT_CUDA_GRAPHS"] = str(graphs)
+    environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", _FAKE_PROGRAM, str(graphs)], env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("done\n")
+
+
+@on_cuda
+def test_arguments_that_change() -> None:
+    f = rune_jit.jit(centred, device="cuda", fallback="error")
+    x = np.random.default_rng(0).standard_normal((200, 300)).astype(np.float32)
+    a, expected = rune_jit.asarray(x, device="cuda"), x.astype(np.float64)
+    kept = []
+    for _ in range(5):
+        a, expected = f(a), centred(expected)
+        kept.append((a, expected))
+    for got, wanted in kept:
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-4, atol=1e-6)
+
+
+@on_cuda
+def test_threads() -> None:
+    f = rune_jit.jit(centred, device="cuda", fallback="error")
+    x = np.random.default_rng(0).standard_normal((200, 300)).astype(np.float32)
+    wrong = []
+
+    def work(scale: float) -> None:
+        a = rune_jit.asarray(x * np.float32(scale), device="cuda")
+        expected = centred(x.astype(np.float64) * scale)
+        for _ in range(50):
+            if not np.allclose(np.asarray(f(a)), expected, rtol=1e-4, atol=1e-6):
+                wrong.append(scale)
+
+    threads = [threading.Thread(target=work, args=(scale,)) for scale in (1.0, 2.0, 3.0, 4.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
