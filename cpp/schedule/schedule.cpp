@@ -85,6 +85,11 @@ int64_t Kernel::workgroup_tile(int64_t axis) const {
   return iter.tiles[axis].front();
 }
 
+const Mirror* Kernel::mirror() const {
+  const auto* staged = std::get_if<Staged>(&body);
+  return staged && staged->mirror ? &*staged->mirror : nullptr;
+}
+
 std::optional<int64_t> Kernel::carried_axis() const {
   const Ints& serial = iter.mapping.serial;
   if (serial.empty() || std::count(serial.begin(), serial.end(), serial[0]) < 2)

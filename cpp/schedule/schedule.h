@@ -235,15 +235,30 @@ struct ConstantArgument {
 
 struct Kernel;
 
+// Two outer axes of equal size in which a kernel's one output is symmetric. Of register tiles, only
+// those that have points with row >= column are computed; what they have is stored there, and at
+// the points' mirror images.
+struct Mirror {
+  int64_t rows = 0, columns = 0;
+  bool operator==(const Mirror&) const = default;
+  template <class F>
+  void fields(F&& f) {
+    f("rows", rows);
+    f("columns", columns);
+  }
+};
+
 // Runs its stages, in order, at every point of the outer axes.
 struct Staged {
   std::vector<Stage> stages;
   std::optional<Combination> combine = std::nullopt;  // where threads share a reduction
+  std::optional<Mirror> mirror = std::nullopt;
   bool operator==(const Staged&) const = default;
   template <class F>
   void fields(F&& f) {
     f("stages", stages);
     f("combine", combine);
+    f("mirror", mirror);
   }
 };
 
@@ -312,6 +327,7 @@ struct Kernel {
   const std::vector<Kernel>& phases() const;  // empty if it has none
   // Null of a kernel of another kind.
   const MatrixPlan* matrix() const;
+  const Mirror* mirror() const;
   const Combination* combination() const;
   bool is_atomic() const { return combination() && combination()->atomic; }
 

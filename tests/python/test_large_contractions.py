@@ -57,6 +57,31 @@ def test_products_with_itself() -> None:
         assert _is_packed(function, _array(150, 150))
 
 
+def _is_mirrored(function: Callable[..., Any], x: np.ndarray) -> bool:
+    return "mirror rows=" in str(rune_jit.jit(function, device="cpu").lower(x).schedule)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_products_with_its_transpose_compute_one_half(dtype: Any) -> None:
+    for rows, reduced in ((150, 150), (257, 300), (129, 500), (1000, 90)):
+        x = _array(rows, reduced, dtype=dtype)
+        for function in (lambda x: x @ x.T, lambda x: np.maximum(2 * (x @ x.T), 3) - 1):
+            _check(function, x)
+            assert _is_mirrored(function, x)
+        for function in (lambda x: x.T @ x, lambda x: (x - 1).T @ (x - 1)):
+            _check(function, x.T.copy())
+            assert _is_mirrored(lambda x: x.T @ x, x.T.copy())
+        not_symmetric = (
+            lambda x: x @ x.T + x[:, :1],
+            lambda x: np.triu(x @ x.T),
+            lambda x: x @ x[::-1].T,
+            lambda x: x @ (2 * x).T,
+        )
+        for function in not_symmetric[: 4 if rows < 200 else 2]:
+            _check(function, x)
+            assert not _is_mirrored(function, x)
+
+
 def test_rows_that_need_several_blocks() -> None:
     _check(product, _array(700, 2100), _array(2100, 333))
     _check(product, _array(90, 9000), _array(9000, 70))

@@ -229,7 +229,7 @@ class KernelLowerer {
   // other stages.
   void outer_loops(size_t depth, const Points& points) {
     keep_tiles(depth, points);
-    if (depth == loops_.size()) return phases_.empty() ? run_stages(points) : run_phases(points);
+    if (depth == loops_.size()) return phases_.empty() ? run_tile(points) : run_phases(points);
     for (const auto& phase : phases_) phase->keep_tiles(depth, {phase->enter(*this, points)});
     const int64_t axis = loops_[depth];
     const Body body = [&](const Points& extended) { outer_loops(depth + 1, extended); };
@@ -345,6 +345,19 @@ class KernelLowerer {
     }
   }
 
+  // Tiles all of whose points are mirror images of others are left out.
+  void run_tile(const Points& points) {
+    const schedule::Mirror* mirror = kernel_.mirror();
+    if (!mirror) return run_stages(points);
+    Mask any;
+    any.require_nonnegative(points.back().axes[mirror->rows] -
+                            with_lane(points.front().axes[mirror->columns], Expr(0)));
+    const Var has_any = index_.emit(any);
+    if (has_any.valid()) builder_.open_if(has_any);
+    run_stages(points);
+    if (has_any.valid()) builder_.close_if();
+  }
+
   void run_stages(const Points& points) {
     for (const Stage& stage : kernel_.stages()) {
       if (stage.depth) continue;
@@ -376,13 +389,54 @@ class KernelLowerer {
           elements.push_back(
               {schedule::value_position(stage, value, point.axes), results[i++], mask});
         }
-        if (kernel_.is_atomic()) {
+        if (const schedule::Mirror* mirror = kernel_.mirror()) {
+          store_mirrored(stage, value, points, elements, *mirror);
+        } else if (kernel_.is_atomic()) {
           combine_atomically(value.value, elements);
         } else {
           memory_.store(value.value, elements, context_.is_nontemporal(value.value));
         }
       }
     });
+  }
+
+  // Stores the points with row >= column, and those with row > column at their mirror images: what
+  // rows have side by side in one lane.
+  void store_mirrored(const Stage& stage, const StageValue& value, const Points& points,
+                      std::vector<MemoryEmitter::Element>& elements,
+                      const schedule::Mirror& mirror) {
+    const int lanes = index_.lanes();
+    std::vector<bool> done(points.size(), false);
+    for (size_t first = 0; first < points.size(); ++first) {
+      const Expr column = points[first].axes[mirror.columns], row = points[first].axes[mirror.rows];
+      elements[first].mask.require_nonnegative(row - column);
+      memory_.store(value.value, elements[first], false);
+      if (done[first]) continue;
+      std::vector<Var> vectors;
+      for (size_t i = first; i < points.size() && vectors.size() < static_cast<size_t>(lanes);
+           ++i) {
+        const auto count = static_cast<int64_t>(vectors.size());
+        if (points[i].axes[mirror.columns] != column ||
+            points[i].axes[mirror.rows] != row + Expr(count))
+          continue;
+        done[i] = true;
+        vectors.push_back(builder_.splat(elements[i].value, lanes));
+      }
+      const auto rows = static_cast<int64_t>(vectors.size());
+      vectors.resize(lanes, vectors.back());
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        Point image = points[first];
+        image.axes[mirror.rows] = with_lane(column, Expr(lane));
+        image.axes[mirror.columns] = row + index_.lane(lanes);
+        image.mask = with_lane(image.mask, Expr(lane));
+        image.mask.require_nonnegative(Expr(rows - 1) - index_.lane(lanes));
+        image.mask.require_nonnegative(image.axes[mirror.columns] - image.axes[mirror.rows] - 1);
+        memory_.store(value.value,
+                      {schedule::value_position(stage, value, image.axes),
+                       transposed(builder_, vectors, lane, lanes / 2), image.mask},
+                      false);
+      }
+    }
   }
 
   // What a Map stage stores; of reductions that the kernel does not reduce, the identities.

@@ -18,19 +18,6 @@ Ints reversed(int lanes) {
   return indices;
 }
 
-// Row `row` of the transpose of a square of vectors, after the steps that swap halves of up to
-// 2 * `half` elements of neighbouring rows.
-Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half) {
-  if (half == 0) return rows[row];
-  const auto lanes = static_cast<int64_t>(rows.size());
-  const Var upper = transposed(builder, rows, row & ~half, half / 2);
-  const Var lower = transposed(builder, rows, row | half, half / 2);
-  Ints indices;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    indices.push_back(((lane & ~half) | (row & half)) + (lane & half ? lanes : 0));
-  return builder.shuffle({upper, lower}, std::move(indices));
-}
-
 // Where the element at `index` is in scratch memory of this layout that counts from `origin`.
 Expr scratch_position(const schedule::Scratch& layout, const Index& origin, const Index& index) {
   Expr position;
@@ -45,6 +32,17 @@ Expr scratch_position(const schedule::Scratch& layout, const Index& origin, cons
 }
 
 }  // namespace
+
+Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half) {
+  if (half == 0) return rows[row];
+  const auto lanes = static_cast<int64_t>(rows.size());
+  const Var upper = transposed(builder, rows, row & ~half, half / 2);
+  const Var lower = transposed(builder, rows, row | half, half / 2);
+  Ints indices;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    indices.push_back(((lane & ~half) | (row & half)) + (lane & half ? lanes : 0));
+  return builder.shuffle({upper, lower}, std::move(indices));
+}
 
 MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, IndexEmitter& index)
     : builder_(launch.builder),
@@ -111,7 +109,7 @@ Var MemoryEmitter::load(const Access& access) {
     return load_interleaved(location.memory, position, *along);
   if (along && std::abs(*along) >= lanes_ && lanes_ > 1 &&
       is_constant(graph_[access.value].shape()) && schedule::computes_squares(kernel_)) {
-    const Var loaded = load_transposed(location.memory, access.value, position);
+    const Var loaded = load_transposed(location.memory, access, position);
     const Var valid = index_.emit(access.mask);
     if (!valid.valid()) return loaded;
     const Scalar zero = Scalar::zero(graph_[access.value].dtype());
@@ -219,14 +217,14 @@ Var MemoryEmitter::load_interleaved(Var memory, const Expr& position, int64_t st
   return builder_.shuffle(std::move(vectors), std::move(indices));
 }
 
-Var MemoryEmitter::load_transposed(Var memory, Value v, const Expr& position) {
+Var MemoryEmitter::load_transposed(Var memory, const Access& access, const Expr& position) {
   const int64_t within = mod(Expr(position.constant()), lanes_).constant();
-  const int64_t size = max_elements(graph_[v].shape());
+  const int64_t size = max_elements(graph_[access.value].shape());
   std::vector<Var> rows;
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     const Expr start = with_lane(position, Expr(lane)) - within;
     Mask inside;  // the square may reach beyond what the lanes need
-    if (size % lanes_ != 0 || start.known_divisor() % lanes_ != 0)
+    if (!access.mask.is_true() || size % lanes_ != 0 || start.known_divisor() % lanes_ != 0)
       inside.require_between(start + index_.lane(lanes_), 0, size);
     rows.push_back(builder_.load(memory, index_.emit(start), lanes_, index_.emit(inside)));
   }

@@ -29,6 +29,10 @@ struct Location {
   bool is_input = false;  // of the kernel
 };
 
+// Row `row` of the transpose of a square of vectors, after the steps that swap halves of up to
+// 2 * `half` elements of neighbouring rows; all of it with half of the vectors' lanes.
+Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half);
+
 class MemoryEmitter {
  public:
   // For `kernel`, which is the launch's or one of its phases. Defines arguments and scratch memory.
@@ -107,7 +111,7 @@ class MemoryEmitter {
   bool is_in_runs(Value v, const sym::Expr& position, int64_t run) const;
   // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
   // a vector for each lane, which has its elements of all points, and transposes these vectors.
-  Var load_transposed(Var memory, Value v, const sym::Expr& position);
+  Var load_transposed(Var memory, const Access& access, const sym::Expr& position);
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(const Location& location, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);

@@ -23,6 +23,8 @@ constexpr double kLeastWidened = 1 << 15;
 // Columns of a workgroup for which copying the rows takes a few percent of the time.
 constexpr int64_t kColumnsPerGroup = 256;
 constexpr int64_t kGroupsPerCore = 2;
+// The same of products of which half is computed: more groups, since they differ in work.
+constexpr int64_t kMirroredColumnsPerGroup = 64;
 constexpr int64_t kCacheLineBytes = 64;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
@@ -44,7 +46,9 @@ class Packer {
         row_tile_(register_tile_rows(caps)) {}
 
   bool run() {
-    if (!find_operands() || !choose_axes() || !choose_tiles()) return false;
+    if (!find_operands() || !choose_axes()) return false;
+    mirrored_ = is_symmetric();
+    if (!choose_tiles()) return false;
     const auto row_weights = weights(rows_), column_weights = weights(columns_);
     if (!row_weights || !column_weights) return false;
     // Runs of a register tile's width must lie along one dimension.
@@ -54,6 +58,7 @@ class Packer {
     map();
     keep_rows(*row_weights);
     keep_columns(*column_weights);
+    if (mirrored_) std::get<Staged>(kernel_.body).mirror = Mirror{rows_.axis, columns_.axis};
     return true;
   }
 
@@ -128,6 +133,48 @@ class Packer {
     return true;
   }
 
+  // An operand's position in the value that it permutes.
+  std::pair<Value, sym::Expr> before_permutation(const Operand& operand) const {
+    const graph::Node& node = graph_[operand.value];
+    const auto* permute = node.as<graph::Permute>();
+    if (!permute) return {operand.value, operand.position};
+    Index index(operand.index.size());
+    for (size_t d = 0; d < index.size(); ++d) index[permute->axes[d]] = operand.index[d];
+    return {node.inputs[0], flatten_index(index, graph_[node.inputs[0]].shape())};
+  }
+
+  // Whether a point's value depends on the contraction's there, and on what all points share.
+  bool follows(Value v, Value contraction) const {
+    const graph::Node& node = graph_[v];
+    if (v == contraction || max_elements(node.shape()) == 1) return true;
+    if (node.as<graph::Expand>()) return follows(node.inputs[0], contraction);
+    if (evaluation_of(node) != Evaluation::Alu && !node.as<graph::Cast>() &&
+        !node.as<graph::Contiguous>())
+      return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](Value x) { return follows(x, contraction); });
+  }
+
+  // Whether the kernel multiplies a matrix by its own transpose, and stores what is symmetric.
+  bool is_symmetric() const {
+    const std::vector<Stage>& stages = kernel_.stages();
+    if (around_ || !others_.empty() || extent(rows_.axis) != extent(columns_.axis) ||
+        stages.size() != 2 || stages[1].values.size() != 1)
+      return false;
+    const auto [rows, of_rows] = before_permutation(rows_);
+    const auto [columns, of_columns] = before_permutation(columns_);
+    const sym::Expr turned = of_rows.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
+      if (variable != rows_.axis) return std::nullopt;
+      return axis_variables(kernel_.iter)[columns_.axis];
+    });
+    const StageValue& stored = stages[1].values[0];
+    const int64_t size = extent(rows_.axis);
+    const bool is_matrix = stored.strides[rows_.axis] == size && stored.strides[columns_.axis] == 1;
+    return rows == columns && turned == of_columns && is_matrix &&
+           max_elements(graph_[stored.value].shape()) == size * size &&
+           follows(stored.value, stages[0].values[0].value);
+  }
+
   bool choose_tiles() {
     int64_t widest = bytes(kernel_.stages()[0].values[0].value);
     for (const Value v : kernel_.ops)
@@ -173,7 +220,8 @@ class Packer {
     for (const int64_t axis : others_) groups = ceil_div(groups, extent(axis));
     const int64_t panels = ceil_div(columns, column_tile_);
     const int64_t least = ceil_div(columns, most_columns);
-    int64_t pieces = std::clamp<int64_t>(columns / kColumnsPerGroup, 1, groups);
+    const int64_t least_columns = mirrored_ ? kMirroredColumnsPerGroup : kColumnsPerGroup;
+    int64_t pieces = std::clamp<int64_t>(columns / least_columns, 1, groups);
     // Enough for every core, though the copies cost more.
     if (pieces < caps_.num_cores && groups >= caps_.num_cores)
       pieces = std::min<int64_t>(caps_.num_cores, ceil_div(columns, 4 * column_tile_));
@@ -315,6 +363,7 @@ class Packer {
   Operand rows_, columns_;
   Ints others_;  // outer axes that are neither rows nor columns
   int64_t reduced_ = -1;
+  bool mirrored_ = false;
   int64_t lanes_ = 1;
   const int64_t row_tile_;  // of the registers
   int64_t column_tile_ = 1;

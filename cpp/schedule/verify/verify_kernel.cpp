@@ -27,6 +27,7 @@ class KernelVerifier : KernelChecks {
     check_mapping();
     check_hints();
     check_combination();
+    check_mirror();
     const bool has_phases = std::holds_alternative<Phased>(kernel_.body);
     if (has_phases) {
       check_phases();
@@ -197,6 +198,20 @@ class KernelVerifier : KernelChecks {
     for (const Value v : kernel_.nontemporal)
       if (!is_in(kernel_.outputs, v))
         report(text(v), " is written past the caches, but is no output");
+  }
+
+  void check_mirror() {
+    const Mirror* mirror = kernel_.mirror();
+    if (!mirror) return;
+    const auto [rows, columns] = *mirror;
+    check_axis_list({rows, columns}, "mirror");
+    if (!violations_.empty()) return;
+    if (!contains(outer_, rows) || !contains(outer_, columns) || extent(rows) != extent(columns))
+      report("the output is mirrored in ", axis_text(rows), " and ", axis_text(columns),
+             ", which are no outer axes of equal size");
+    if (kernel_.outputs.size() != 1 || !contains(mapping_.vec, columns))
+      report("an output is mirrored, but has no vectors along ", axis_text(columns),
+             ", or is not the only one");
   }
 
   static bool overlap(const Ints& a, const Ints& b) {
