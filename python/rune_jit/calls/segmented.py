@@ -108,7 +108,10 @@ class Segmented:
         finally:
             self.runs_on_numpy = trace.gave_up
             trace.forget_names()
-            # Beside this function, only traced arrays refer to the trace: some have been kept.
+            # Beside this function, only traced arrays refer to the trace: some have been kept, most
+            # often by an object whose method this is.
+            if sys.getrefcount(trace) > references and not interrupted:
+                _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
 
@@ -257,6 +260,33 @@ def _has_attributes(x: Any) -> bool:
     if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
         return False
     return isinstance(getattr(x, "__dict__", None), dict)
+
+
+# Through how many objects traced arrays are looked for before all objects of the process are.
+_MOST_REACHED = 300
+
+
+def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
+    """Puts arrays and numbers in the place of traced ones in what the roots hold, if that is not
+    much."""
+    seen: set[int] = set()
+    open_ = list(roots)
+    while open_:
+        x = open_.pop()
+        if id(x) in seen or type(x) in _WITHOUT_PARTS:
+            continue
+        seen.add(id(x))
+        if len(seen) > _MOST_REACHED:
+            return
+        if isinstance(x, (list, tuple, dict, deque)):
+            open_ += x.values() if isinstance(x, dict) else x
+        if _has_attributes(x):
+            open_ += vars(x).values()
+    with trace.active():
+        outside(trace, roots)
+
+
+_WITHOUT_PARTS = (Tracer, np.ndarray, int, float, str, bool, type(None), types.FunctionType)
 
 
 def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
