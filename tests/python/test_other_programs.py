@@ -344,3 +344,24 @@ def test_small_integers_share_a_program() -> None:
     for n in range(5):
         assert jitted(n, X)[:5] == _grown(n, X)[:5]
     assert jitted.cache_info().misses == 1
+
+
+def _written_selection(x: Any) -> Any:
+    chosen = x[x > 0.2]
+    chosen[0:] = float(x[0]) + 5
+    other = x.copy()
+    same = other
+    other += x[x > -1]
+    return chosen, (chosen > 4).sum(), same
+
+
+def _written_diagonal(m: Any) -> Any:
+    diagonal = np.diag(m)
+    if float(m[0, 0]) > -1:
+        diagonal += diagonal
+    return diagonal
+
+
+@pytest.mark.parametrize("function, x", [(_written_selection, X), (_written_diagonal, M)])
+def test_writes_in_segments(function: Callable[..., Any], x: Any) -> None:
+    _check(function, [x], [x + 1])

@@ -85,8 +85,9 @@ class Flags:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._x._trace.is_segmented:
-            setattr(layout_of(self._x).flags, name, value)
-            self._x._writeable = layout_of(self._x).flags.writeable
+            array = layout_of(self._x)
+            setattr(array.flags, name, value)
+            self._x._writeable = array.flags.writeable
             return
         raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")
 

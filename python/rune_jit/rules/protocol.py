@@ -282,7 +282,11 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     """x op= other."""
     if name == "matmul":
         return np.matmul(x, other, out=x)  # type: ignore[call-overload]
-    if x._storage.scalar or type(other) is Selection:
+    if type(other) is Selection and not x._storage.scalar:
+        if not x._trace.is_segmented:
+            raise other.refusal(f"i{name}")
+        other = other.settled()
+    if x._storage.scalar:
         return operator(_UFUNCS[name], (x, other))
     trace = require_trace()
     ufunc = getattr(np, _UFUNCS[name])

@@ -114,6 +114,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
         if array is not None:
             for step in self._steps:
                 array = step.of_array(array, self._trace if self._trace.is_segmented else None)
+            if self._steps and not self._writeable:
+                array.flags.writeable = False  # of a view that is new
         return array
 
     def _is_left_over(self) -> bool:

@@ -32,6 +32,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self.where = where  # the mask's value, with as many axes as x
         self.axes = axes  # of the mask: the first ones
         self._site = user_site()
+        self._array: Any = None  # from the first use as an array on, in a trace that knows values
 
     def refusal(self, what: str) -> DataDependentShapeError:
         error = DataDependentShapeError(
@@ -42,14 +43,23 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return error
 
     def settled(self) -> Any:
-        """x[mask] as an array, in a trace that knows values."""
-        trace = require_trace()
-        full, where = trace.values([trace.operand(self.full), self.where])
-        return known(np.asarray(full)[np.asarray(where).reshape(self.where.shape[: self.axes])])
+        """x[mask] as an array, in a trace that knows values: from then on, that is what this is."""
+        if self._array is None:
+            trace = require_trace()
+            full, where = trace.values([trace.operand(self.full), self.where])
+            mask = np.asarray(where).reshape(self.where.shape[: self.axes])
+            self._array = known(np.asarray(full)[mask])
+        return self._array
+
+    @property
+    def is_settled(self) -> bool:
+        return self._array is not None
 
     def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
         """The values of an array like x which has these elements, in order, where a mask of this
         shape is true. A call raises ValueError if the mask has not as many."""
+        if self.is_settled:
+            raise self.refusal("setitem")
         if same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where):
             return trace.builder.astype(trace.operand(self.full), x.dtype)
         axes = len(shape)
@@ -65,18 +75,23 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
         """The full values, if these are elements under the same mask of an array like x."""
-        if not same_shape(self.full.shape, x.shape) or not trace.builder.same(self.where, where):
+        same = same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where)
+        if self.is_settled or not same:
             raise self.refusal(what)
         return self.full  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        try:
-            return self._traced_ufunc(ufunc, method, *inputs, **kwargs)
-        except DataDependentShapeError:
-            if not require_trace().is_segmented:
-                raise
+        if not any(isinstance(x, Selection) and x.is_settled for x in inputs):
+            try:
+                return self._traced_ufunc(ufunc, method, *inputs, **kwargs)
+            except DataDependentShapeError:
+                if not require_trace().is_segmented:
+                    raise
         function = ufunc if method == "__call__" else getattr(ufunc, method)
-        return function(*map(_settled, inputs), **kwargs)
+        if "out" in kwargs:
+            kwargs["out"] = tuple(map(_settled, kwargs["out"]))
+        result = function(*map(_settled, inputs), **kwargs)
+        return self if result is self._array and result is not None else result
 
     def _traced_ufunc(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))
@@ -93,7 +108,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func.__name__ not in _REDUCTIONS or args[0] is not self:
+        if func.__name__ not in _REDUCTIONS or args[0] is not self or self.is_settled:
             if require_trace().is_segmented:
                 return func(*optree.tree_map(_settled, args), **optree.tree_map(_settled, kwargs))
             raise self.refusal(func.__name__)
@@ -102,7 +117,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def _reduced(self, name: str, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
         """A reduction of all elements: the others count as its neutral element."""
         one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
-        if not (axis is None or one_axis) or any(v is not np._NoValue for v in kwargs.values()):
+        has_options = any(v is not np._NoValue for v in kwargs.values())
+        if self.is_settled or has_options or not (axis is None or one_axis):
             if require_trace().is_segmented:
                 given = {"axis": axis, "dtype": np._NoValue if dtype is None else dtype, **kwargs}
                 given = {key: v for key, v in given.items() if v is not np._NoValue}

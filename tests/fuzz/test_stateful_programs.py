@@ -1,0 +1,75 @@
+"""Random functions with branches, state, reads and exceptions do at each call what they do with
+NumPy: results, what is printed, and what they leave in arguments, objects and globals."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from stateful import arguments, program
+
+import rune_jit
+from rune_jit.calls.segmented import Trial
+
+_CALLS = 5
+
+
+def _run(seed: int, jit: Any) -> tuple[str, list[Any], Any]:
+    """The program's text, what each call did, and the jitted function."""
+    source, names = program(seed)
+    model = names["Model"]()
+    step = jit(model.step)
+    did = []
+    for call in range(_CALLS):
+        given = arguments(seed, call)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                result: Any = step(*given)
+            except Exception as error:
+                result = f"{type(error).__name__}: {error}"
+        state = {key: _plain(value) for key, value in vars(model).items()}
+        did.append([_plain(result), _plain(given), state, names["calls"], printed.getvalue()])
+    return source, did, step
+
+
+def _plain(x: Any) -> Any:
+    """x with copies of the arrays in it, each with its type."""
+    if isinstance(x, (list, tuple)):
+        return type(x), [_plain(item) for item in x]
+    if isinstance(x, dict):
+        return [(key, _plain(value)) for key, value in x.items()]
+    if isinstance(x, (np.ndarray, np.generic)):
+        return type(x), x.dtype, x.shape, np.asarray(x).tolist()
+    return type(x), x
+
+
+def check(seed: int, device: str = "cpu") -> str:
+    """How the calls of a seed's program ran: "program", "segments" or "NumPy". Raises
+    AssertionError if they differ from NumPy's."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        source, wanted, _ = _run(seed, lambda f: f)
+        _, found, jitted = _run(seed, lambda f: rune_jit.jit(f, fallback="silent", device=device))
+    for call, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+        if repr(ours) != repr(theirs):
+            what = next((a, b) for a, b in zip(ours, theirs, strict=True) if repr(a) != repr(b))
+            text = f"seed {seed}, call {call}\n{source}\n{jitted.explain()}"
+            raise AssertionError(f"{what[0]}\ninstead of\n{what[1]}\n{text}")
+    how = jitted.explain()
+    return "program" if "as one program" in how else "segments" if "segments" in how else "NumPy"
+
+
+@pytest.fixture(autouse=True)
+def _never_on_numpy_because_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+
+@pytest.mark.parametrize("device", ("cpu", "interpreter"))
+def test_stateful_programs(device: str, full: bool) -> None:
+    ways = [check(seed, device) for seed in range(20_000 if full else 60)]
+    assert ways.count("program") > len(ways) / 20 and ways.count("segments") > len(ways) / 4
