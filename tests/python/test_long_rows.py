@@ -121,3 +121,26 @@ def test_several_long_rows() -> None:
     np.testing.assert_allclose(_compiled(softmax)(x), softmax(x), rtol=3e-6, atol=1e-12)
     deviation = _compiled(lambda x: np.std(x, axis=-1))(x)
     np.testing.assert_allclose(deviation, np.std(x, axis=-1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_positions_of_extrema_of_long_vectors(dtype: str) -> None:
+    """The first of equal ones, and the first NaN, in blocks and in what remains."""
+
+    def run(x: Any) -> list[Any]:
+        return [np.argmax(x), np.argmin(x), np.argmax(x.reshape(-1, 1), keepdims=True)]
+
+    jitted = rune_jit.jit(run, device="cpu", fallback="error")
+    for size in (16384, 20000):
+        x = np.random.default_rng(0).integers(0, 200, size).astype(dtype)
+        cases = [x, np.zeros_like(x)]
+        for position in (0, 1023, 1024, 5000, size - 1):
+            cases.append(x.copy())
+            cases[-1][position] = 250
+            if x.dtype.kind == "f":
+                cases.append(x.copy())
+                cases[-1][[position, size - 2]] = np.nan
+        for case in cases:
+            for got, want in zip(jitted(case), run(case), strict=True):
+                np.testing.assert_array_equal(got, want)
+                assert type(got) is type(want)

@@ -169,6 +169,11 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
                 [size],
             )
     builder, axes = trace.builder, None if along is None else [along]
+    if (along is None or value.ndim == 1) and _is_long(value):
+        position = _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
+        if as_flag(keepdims):
+            position = Tracer(trace, builder.reshape(trace.array(position), [1] * value.ndim))
+        return position
     hit = builder.ufunc("equal", [value, builder.reduce(name, value, axes, True)])[0]
     if is_float(value.dtype):  # the first NaN wins: it equals nothing, and makes the extremum NaN
         hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
@@ -176,6 +181,35 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
     candidates = builder.where(hit, positions, int(np.iinfo(positions.dtype).max))
     first = builder.reduce("min", candidates, axes, as_flag(keepdims))
     return Tracer(trace, builder.astype(first, np.dtype(np.int64)))
+
+
+_ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum is read twice
+
+
+def _is_long(value: Any) -> bool:
+    is_static = not any(isinstance(n, Size) for n in value.shape)
+    return is_static and value.dtype.kind in "fiu" and math.prod(value.shape) >= 16 * _ARG_BLOCK
+
+
+def _arg_by_blocks(name: str, x: Tracer) -> Tracer:
+    """numpy.argmax of a long vector: where it is in the first block whose extremum is that of all.
+    If there is a NaN, the extrema of its block and of all are NaN."""
+    trace = require_trace()
+    count = x.shape[0] // _ARG_BLOCK
+    main = count * _ARG_BLOCK
+    blocks = x[:main].reshape(count, _ARG_BLOCK)
+    extrema = reduce_array(name, blocks, 1)
+    best = _arg_reduce(name, extrema)
+    block = np.take(blocks, best, axis=0, mode="clip")
+    position = best * _ARG_BLOCK + _arg_reduce(name, block)
+    if main == x.shape[0]:
+        return Tracer(trace, trace.array(position))
+    of_blocks, of_rest = reduce_array(name, extrema), reduce_array(name, x[main:])
+    in_rest = of_rest > of_blocks if name == "max" else of_rest < of_blocks
+    if is_float(x.dtype):
+        in_rest = in_rest | np.isnan(of_rest) & ~np.isnan(of_blocks)
+    chosen = np.where(in_rest, main + _arg_reduce(name, x[main:]), position)
+    return Tracer(trace, trace.array(chosen))  # a scalar, which NumPy's where is not
 
 
 def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
