@@ -131,6 +131,8 @@ def test_positions_of_extrema_of_long_vectors(dtype: str) -> None:
         return [np.argmax(x), np.argmin(x), np.argmax(x.reshape(-1, 1), keepdims=True)]
 
     jitted = rune_jit.jit(run, device="cpu", fallback="error")
+    graph = str(jitted.lower(np.zeros(20000, dtype)).graph)
+    assert "gather" in graph and "host_callback" not in graph
     for size in (16384, 20000):
         x = np.random.default_rng(0).integers(0, 200, size).astype(dtype)
         cases = [x, np.zeros_like(x)]

@@ -200,7 +200,9 @@ def _arg_by_blocks(name: str, x: Tracer) -> Tracer:
     blocks = x[:main].reshape(count, _ARG_BLOCK)
     extrema = reduce_array(name, blocks, 1)
     best = _arg_reduce(name, extrema)
-    block = np.take(blocks, best, axis=0, mode="clip")
+    at = trace.array(best)
+    trace.builder.assume_range(at, 0, count - 1)
+    block = Tracer(trace, trace.builder.take(trace.array(blocks), at, 0))
     position = best * _ARG_BLOCK + _arg_reduce(name, block)
     if main == x.shape[0]:
         return Tracer(trace, trace.array(position))
