@@ -251,8 +251,9 @@ class Tracer(ArrayMethods, _core.BufferBase):
 
     def _buffer(self) -> np.ndarray:
         """The array for code in C, which may write to it."""
-        if self._storage.scalar:
-            raise BufferError("a traced number has no memory")
+        is_known = self._storage.array is not None or self._trace.is_segmented
+        if self._storage.scalar or self._trace.done or not is_known:
+            raise BufferError("a traced array has no memory")  # NumPy then asks for __array__
         return self.__array__()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
