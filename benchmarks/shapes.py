@@ -160,8 +160,8 @@ def _write(cases: list[Case]) -> None:
     lines = [
         "# Plain operations at odd sizes",
         "",
-        f"Time divided by NumPy's, measured on {datetime.date.today()}, cores: {machine.cores()} of",
-        f"{machine.cpu_name()}, NumPy {np.__version__}. More than {_SLOWER} counts as slower;",
+        f"Time divided by NumPy's, measured on {datetime.date.today()}; cores: {machine.cores()}",
+        f"of {machine.cpu_name()}, NumPy {np.__version__}. More than {_SLOWER} counts as slower;",
         f"operations above {_LIMIT} are listed. `python benchmarks/shapes.py` prints all of them.",
         "",
         _report(cases),
