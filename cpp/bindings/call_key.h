@@ -9,10 +9,10 @@
 
 namespace rune::bindings {
 
-// Appends the key of one argument: dtype, shape, device of an array and whether it is turned, dtype of a NumPy scalar,
-// the type of a Python int or float. The sizes of an array's `dynamic` axes are left out, unless
-// one is 0. Returns false and appends nothing for a static value and for an array that lacks a
-// dynamic axis.
+// Appends the key of one argument: dtype, shape, device of an array and whether it is turned, dtype
+// of a NumPy scalar, the type of a Python int or float. The sizes of an array's `dynamic` axes are
+// left out, unless one is 0. Returns false and appends nothing for a static value and for an array
+// that lacks a dynamic axis.
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
 // Calls with equal keys have the same structure of arguments, arrays and numbers of the same types
