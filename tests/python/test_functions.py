@@ -180,7 +180,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             np.sort(x), np.sort(x, axis=None), np.argsort(x, axis=0), np.partition(x, 2),
             np.argpartition(v, 1)[:1], np.lexsort((x[0], v)), np.searchsorted(np.sort(v), x),
             np.sort(x)[:, ::-1], x[np.arange(4)[:, None], np.argsort(x)],
-            np.digitize(x, [0.0, 1.0]),
+            np.digitize(x, [0.0, 1.0]), np.digitize(x, np.sort(v)),
         ],
         (X, V),
     ),

@@ -12,8 +12,8 @@ constexpr AluOp kAccurate[] = {
     AluOp::Log2,  AluOp::Log10, AluOp::Log1p, AluOp::Sin,  AluOp::Cos,   AluOp::Asin,
     AluOp::Acos,  AluOp::Atan,  AluOp::Cosh,  AluOp::Tanh, AluOp::Erf,
 };
-constexpr AluOp kAccurateInFloat64[] = {AluOp::Pow,  AluOp::Tan,   AluOp::Atan2, AluOp::Hypot,
-                                        AluOp::Sinh, AluOp::Asinh, AluOp::Acosh, AluOp::Atanh};
+constexpr AluOp kAccurateInFloat64[] = {AluOp::Pow,   AluOp::Tan,   AluOp::Atan2, AluOp::Sinh,
+                                        AluOp::Asinh, AluOp::Acosh, AluOp::Atanh};
 
 }  // namespace
 
