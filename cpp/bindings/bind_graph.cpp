@@ -302,11 +302,12 @@ void bind_functions(Class& c) {
       "int() or float() of a 0-d value. int() of a float assumes that it is less than 2^63.");
   c.def(
       "mark_unsure",
-      [](PyGraph& g, const PyValue& value, const py::object& kind) {
-        mark_unsure(g, value.operand(), *weak_kind(kind));
+      [](PyGraph& g, const PyValue& value, const py::object& kind, const PyValue& is_python) {
+        mark_unsure(g, value.operand(), *weak_kind(kind), is_python.operand());
       },
-      py::arg("value"), py::arg("kind"),
-      "Notes that a 0-d value may stand for a Python number of this kind.");
+      py::arg("value"), py::arg("kind"), py::arg("is_python"),
+      "Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true.");
+  def(c, "is_python", &is_python, py::arg("value"), "Whether a number is Python's: a 0-d bool.");
   c.def(
       "unsure_kind",
       [](const PyGraph& g, const PyValue& value) -> std::optional<std::string> {

@@ -111,6 +111,7 @@ Output Output::of(const py::tuple& t) {
   output.index = t[1].cast<int64_t>();
   output.to_python = t.size() > 2 && t[2].cast<bool>();
   output.to_array = t.size() > 3 && t[3].cast<bool>();
+  if (t.size() > 4) output.python_if = t[4].cast<int64_t>();
   return output;
 }
 
@@ -243,7 +244,10 @@ py::object CompiledCall::one(const Output& output, std::span<const py::handle> l
     case Output::From::Leaf: return py::reinterpret_borrow<py::object>(leaves[output.index]);
     case Output::From::Computed: {
       const py::object& value = computed[output.index];
-      if (output.to_python) return to_host(value).attr("item")();
+      const auto item = [](const py::object& x) { return to_host(x).attr("item")(); };
+      const bool is_python =
+          output.python_if ? item(computed[*output.python_if]).cast<bool>() : output.to_python;
+      if (is_python) return item(value);
       if (!device_.is_none()) return make_array(value, device_);
       return output.to_array ? to_host(value) : to_numpy_result(value);
     }

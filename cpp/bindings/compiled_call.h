@@ -51,12 +51,14 @@ struct Output {
   enum class From : uint8_t { Computed, Leaf, Constant } from = From::Computed;
   int64_t index = 0;
   bool to_python = false;  // a Python number, not NumPy's
+  // The computed bool that says whether it is Python's, if only the call knows.
+  std::optional<int64_t> python_if;
   bool copy = false;       // of Constant: each call returns its own array
   bool to_array = false;   // a 0-d array, not a scalar
   py::object constant;
 
-  // ("computed", index, to_python, to_array), ("leaf", index), ("constant", object) or ("copy",
-  // array).
+  // ("computed", index, to_python, to_array[, python_if]), ("leaf", index), ("constant", object) or
+  // ("copy", array).
   static Output of(const py::tuple& t);
 };
 

@@ -247,13 +247,17 @@ class GraphBuilder:
         """
         The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
         """
+    def is_python(self, value: typing.Any) -> typing.Any:
+        """
+        Whether a number is Python's: a 0-d bool.
+        """
     def largest_operation(self, counter: typing.Any) -> bool:
         """
         How many operations the largest node takes that has been made since the loop began.
         """
-    def mark_unsure(self, value: typing.Any, kind: typing.Any) -> None:
+    def mark_unsure(self, value: typing.Any, kind: typing.Any, is_python: typing.Any) -> None:
         """
-        Notes that a 0-d value may stand for a Python number of this kind.
+        Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true.
         """
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def may_be_zero(self, value: typing.Any) -> bool:
@@ -393,15 +397,15 @@ class Segment:
         Segments of one structure differ in constants only.
         """
 
-class BufferBase:
-    def _buffer(self) -> numpy.ndarray: ...
-
 class ArrayBase:
     @staticmethod
     def __new__(type, *args, **kwargs):
         """
         Create and return a new object.  See help(type) for accurate signature.
         """
+
+class BufferBase:
+    pass
 
 class DeviceMemory:
     """

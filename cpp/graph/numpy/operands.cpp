@@ -165,13 +165,19 @@ bool any_unsure(const TracedGraph& t, const Operands& operands) {
 
 }  // namespace
 
-void mark_unsure(TracedGraph& t, const Operand& x, Kind kind) {
-  t.unsure[x.value] = kind;
+void mark_unsure(TracedGraph& t, const Operand& x, Kind kind, const Operand& is_python) {
+  t.unsure[x.value] = {kind, value_of(t, is_python)};
 }
 
 std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x) {
   const auto found = t.unsure.find(x.value);
-  return x.literal || found == t.unsure.end() ? std::nullopt : std::optional(found->second);
+  return x.literal || found == t.unsure.end() ? std::nullopt : std::optional(found->second.kind);
+}
+
+Operand is_python(TracedGraph& t, const Operand& x) {
+  const auto found = t.unsure.find(x.value);
+  if (!x.literal && found != t.unsure.end()) return {found->second.is_python};
+  return {t.constant(Scalar::of(DType::Bool, x.weak.has_value()))};
 }
 
 DType result_type(const TracedGraph& t, const Operands& operands) {

@@ -92,6 +92,13 @@ struct IntegerRange {
   __int128 low = 0, high = 0;
 };
 
+// What is known of a number that may be NumPy's, or an equal one of Python's of this kind: what a
+// loop computes that may have no iteration, or a condition selects.
+struct Unsure {
+  Kind kind{};
+  Value is_python;  // a 0-d bool: which one it is
+};
+
 // How many holders there are of each value of a graph, by id.
 using Uses = std::unordered_map<uint32_t, int64_t>;
 
@@ -106,9 +113,7 @@ struct TracedGraph : Builder {
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
   // By node: what integer_range has found out; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
-  // NumPy's numbers that may be Python's of this kind, equal ones: what a loop computes that may
-  // have no iteration.
-  std::map<Value, Kind> unsure;
+  std::map<Value, Unsure> unsure;
   std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
   std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
   std::vector<CheckScope> open_loops, open_conditions;
@@ -148,10 +153,12 @@ DType common_type(const TracedGraph& t, const char* op, const Operands& operands
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);
 
-// Notes that a 0-d value may stand for a Python number of this kind: what would tell them apart
-// throws UserError(Unsupported).
-void mark_unsure(TracedGraph& t, const Operand& x, Kind kind);
+// Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true. What would
+// tell Python's numbers from NumPy's throws UserError(Undecided).
+void mark_unsure(TracedGraph& t, const Operand& x, Kind kind, const Operand& is_python);
 std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x);
+// Whether a number is Python's: a 0-d bool.
+Operand is_python(TracedGraph& t, const Operand& x);
 
 // Whether two values are computed by equal nodes from equal operands.
 bool same(const TracedGraph& t, const Operand& a, const Operand& b);

@@ -122,7 +122,13 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
   const Operand result = ufunc(t, name, operands)[0];
-  mark_unsure(t, result, compares ? Kind::Bool : widest);
+  Value all_pythons;
+  for (const Operand& x : operands) {
+    if (!unsure_kind(t, x)) continue;
+    const Value is = is_python(t, x).value;
+    all_pythons = all_pythons.valid() ? t.alu(AluOp::And, {all_pythons, is}) : is;
+  }
+  mark_unsure(t, result, compares ? Kind::Bool : widest, {all_pythons});
   return result;
 }
 

@@ -333,11 +333,6 @@ def _plan_output(
         return ("copy", np.array(leaf._array()))
     if not leaf._steps and storage.leaf is not None:
         return ("leaf", storage.leaf)
-    if storage.scalar and trace.builder.unsure_kind(leaf._value_in(trace)):
-        raise ConcretizationError(
-            f"{trace.name}: cannot tell whether a result is NumPy's number or Python's: a loop that"
-            " may have no iteration, or an if, computes it"
-        )
     if not leaf._steps and storage.captured is not None:
         return ("constant", storage.captured)
     if not leaf._steps and id(storage) in planned:
@@ -345,7 +340,10 @@ def _plan_output(
     value = leaf._value_in(trace)
     computed.append(value)
     is_array = leaf.ndim == 0 and not storage.scalar
-    plan = ("computed", len(computed) - 1, value.weak is not None, is_array)
+    plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
+    if storage.scalar and trace.builder.unsure_kind(value):
+        computed.append(trace.builder.is_python(value))
+        plan = (*plan, len(computed) - 1)
     if not leaf._steps:
         planned[id(storage)] = plan
     return plan

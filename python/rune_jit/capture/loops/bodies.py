@@ -94,6 +94,7 @@ class Attempt:
         self._initial: list[Any] = []
         self._given: dict[str, Any] = {}  # what the names stand for at the start
         self._numbers: dict[str, int] = {}  # of what is carried, by name
+        self._pythons: dict[str, int] = {}  # by name: what says whether a number is Python's
         self._counted: dict[str, Any] = {}  # by name: a Size, and what it is after the loop
         for name in self._carried:
             value = self._before[name]
@@ -104,9 +105,13 @@ class Attempt:
                     continue
             if name in self._unsure:
                 kind, dtype = self._unsure[name]
-                start = builder.astype(builder.value(trace.operand(value)), dtype)
-                self._given[name] = self._carry(name, start, value, True)
-                builder.mark_unsure(self._given[name]._value_in(trace), kind)
+                start = trace.operand(value)
+                number = builder.astype(builder.value(start), dtype)
+                self._given[name] = self._carry(name, number, value, True)
+                self._pythons[name] = len(self._initial)
+                self._initial.append(builder.is_python(start))
+                is_python = builder.carry(self.counter, self._pythons[name], self._initial[-1])
+                builder.mark_unsure(self._given[name]._value_in(trace), kind, is_python)
             elif not is_array(value) and kind_of(trace, value) is not None:
                 self._given[name] = self._carry(name, trace.operand(value), value, True)
             elif name in self._by_value:
@@ -363,6 +368,7 @@ class Attempt:
             finals[index] = trace.operand(after[name])
             if name in self._unsure:
                 dtype = self._unsure[name][1]
+                finals[self._pythons[name]] = builder.is_python(finals[index])
                 finals[index] = builder.astype(builder.value(finals[index]), dtype)
         finals += [storage.current(trace) for storage in self._storages]
         initial = list(self._initial)
@@ -383,6 +389,10 @@ class Attempt:
                 others[name] = len(initial)
                 finals.append(trace.operand(after[name]))
                 initial.append(self._stand_in(name, finals[-1], after[name]))
+                if kind is not None and kind[0] == "unsure":
+                    self._pythons[name] = len(initial)
+                    finals.append(builder.is_python(finals[-1]))
+                    initial.append(builder.is_python(initial[-1]))
         goes_on = None
         if self._goes_on is not None or self._first is not True:
             goes_on = len(initial)
@@ -404,12 +414,13 @@ class Attempt:
         values = dict(constants)
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
-            if name in self._unsure:
-                builder.mark_unsure(results[index], self._unsure[name][0])
-            elif name in others:
-                kind = kind_of(trace, after[name])
-                if kind is not None and kind[0] == "unsure":
-                    builder.mark_unsure(results[index], kind[1])
+            if name in self._pythons:
+                kind = (
+                    self._unsure[name][0]
+                    if name in self._unsure
+                    else kind_of(trace, after[name])[1]
+                )
+                builder.mark_unsure(results[index], kind, results[self._pythons[name]])
             if is_array(after[name]):
                 _lay_out_as(made, after[name])
                 # A condition selects it, perhaps what it was before.

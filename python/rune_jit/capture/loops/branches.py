@@ -179,11 +179,13 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
     if kind is None or (kind != other and unsure is None):
         loops.fail(f"{name} is of another type under a condition")
     x, y = trace.operand(a), trace.operand(b)
+    is_python = None
     if unsure is not None:
+        is_python = builder.select(holds, builder.is_python(x), builder.is_python(y))
         x, y = (builder.astype(builder.value(v), unsure[1]) for v in (x, y))
     value = builder.select(holds, x, y)
-    if unsure is not None:
-        builder.mark_unsure(value, unsure[0])
+    if is_python is not None:
+        builder.mark_unsure(value, unsure[0], is_python)
     made = Tracer(trace, value, scalar=not is_array(a))
     if is_array(a):
         made._storage.order_known = made.ndim < 2
