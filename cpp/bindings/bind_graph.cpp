@@ -329,6 +329,12 @@ void bind_functions(Class& c) {
       "Ends the innermost condition: a 0-d bool.");
   def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
   def(c, "assume_range", &assume_range);
+  def(c, "assume", &assume, py::arg("holds"),
+      "States that a 0-d bool is true, which the program checks.");
+  def(c, "assume_nonzero", &assume_nonzero, py::arg("x"),
+      "States that a Python number is not 0, which the program checks.");
+  def(c, "assume_small", &assume_small, py::arg("x"),
+      "A Python integer, which is assumed to be at most 2^31 in magnitude.");
   c.def("constant", &constant);
   def(c, "real", &real);
   def(c, "imag", &imag);

@@ -113,7 +113,19 @@ class GraphBuilder:
         `most`: how many nodes it may have. `counts_uses`: for `cut_segment`.
         """
     def __len__(self) -> int: ...
+    def assume(self, holds: typing.Any) -> None:
+        """
+        States that a 0-d bool is true, which the program checks.
+        """
+    def assume_nonzero(self, x: typing.Any) -> None:
+        """
+        States that a Python number is not 0, which the program checks.
+        """
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
+    def assume_small(self, x: typing.Any) -> typing.Any:
+        """
+        A Python integer, which is assumed to be at most 2^31 in magnitude.
+        """
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def begin_condition(self) -> None:
         """

@@ -26,7 +26,8 @@ def both(function: Callable[..., Any], *args: Any, ulps: float = 0) -> list[str]
             assert_same(actual, expected, ulps=ulps, scaled=True)
             assert_same(again, wanted, ulps=ulps, scaled=True)
     del found
-    return [line.strip() for line in jitted.explain().splitlines()[1:]]
+    lines = [line.strip() for line in jitted.explain().splitlines()]
+    return [line for line in lines if line.startswith("loop at")]
 
 
 def rolled(function: Callable[..., Any], *args: Any, ulps: float = 0) -> None:

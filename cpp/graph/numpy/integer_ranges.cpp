@@ -395,6 +395,7 @@ std::optional<IntegerRange> integer_range(TracedGraph& t, Value x) {
 bool may_be_zero(TracedGraph& t, const Operand& x) {
   if (x.literal) return x.literal->real == 0 && x.literal->imag == 0;
   Value v = x.value;
+  if (t.nonzero.contains(v)) return false;
   if (const Node& node = t[v]; node.as<Cast>() && is_float(node.meta.dtype)) v = node.inputs[0];
   if (!is_integer(t.dtype(v))) return true;
   const std::optional<IntegerRange> range = integer_range(t, v);

@@ -112,6 +112,20 @@ void assume(TracedGraph& t, const Operand& holds) {
   t.checks.push_back({t.cast(fails, DType::Uint64), std::nullopt, 0});
 }
 
+void assume_nonzero(TracedGraph& t, const Operand& x) {
+  const Value zero = t.constant(Scalar::zero(t.dtype(x.value)));
+  assume(t, {t.alu(AluOp::Cmpne, {x.value, zero})});
+  t.nonzero.insert(x.value);
+}
+
+Operand assume_small(TracedGraph& t, const Operand& x) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const Value given = value_of(t, x);
+  const Value kept = clip(t, given, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
+  assume(t, elementwise(t, AluOp::Cmpeq, {kept, given}));
+  return {kept, Kind::Int};
+}
+
 void begin_condition(TracedGraph& t) {
   t.open_conditions.push_back(scope_now(t));
 }

@@ -21,6 +21,10 @@ Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high);
 Dim bind_bound(TracedGraph& t, const Operand& value);
 // The program must not be used where this 0-d bool is false.
 void assume(TracedGraph& t, const Operand& holds);
+// States that a Python number is not 0, which the program checks.
+void assume_nonzero(TracedGraph& t, const Operand& x);
+// A Python integer, which is assumed to be at most 2^31 in magnitude.
+Operand assume_small(TracedGraph& t, const Operand& x);
 // Ends the innermost loop without a result: nobody uses its values.
 void give_up_loop(TracedGraph& t);
 // What is traced until the condition ends is used only where it holds: so are checks of indices.

@@ -114,6 +114,7 @@ struct TracedGraph : Builder {
   // By node: what integer_range has found out; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
   std::map<Value, Unsure> unsure;
+  std::set<Value> nonzero;  // what is assumed not to be 0
   std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
   std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
   std::vector<CheckScope> open_loops, open_conditions;

@@ -65,7 +65,7 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
     const auto* argument = divisor.literal ? nullptr : t[divisor.value].as<Placeholder>();
     if (argument) {
       t.guards.push_back({ScalarGuard::Check::NonZero, argument->index, dtype_of(t, divisor)});
-    } else if (may_be_zero(t, divisor) && (divisor.literal || name != "divide")) {
+    } else if (may_be_zero(t, divisor)) {
       user_error(ErrorKind::Unsupported, name, ": cannot divide Python numbers by a ",
                  divisor.literal ? "zero" : "computed one", " (Python raises ZeroDivisionError)");
     }

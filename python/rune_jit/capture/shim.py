@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import math_functions
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Ndarray, Scalar, StandIn, Type
 from rune_jit.errors import ThreadStartedError, UnsupportedOpError
 from rune_jit.rules import host
@@ -455,7 +457,7 @@ class ModuleView(types.ModuleType):
 
 
 def _view_of(module: types.ModuleType) -> ModuleView:
-    """Stands for a module of NumPy."""
+    """Stands for a module."""
 
     def read(name: str) -> Any:
         return _stand_in_of(getattr(module, name))
@@ -480,7 +482,8 @@ def _pairs() -> list[tuple[Any, Any]]:
         *_functions(np.linalg),
         *_scalar_classes(),
         *_impure(),
-        *((module, _view_of(module)) for module in (np.linalg, np.random)),
+        *math_functions.functions(),
+        *((module, _view_of(module)) for module in (np.linalg, np.random, math)),
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),

@@ -35,19 +35,19 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     ufuncs,
     writes,
 )
-from rune_jit.rules.coercions import SAMPLES, as_laid_out, laid_out_as, make_view
+from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
 from rune_jit.rules.memory import layout_of
+from rune_jit.rules.python_errors import assume_defined, assume_nonzero
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
+from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # What a Python operator may take beside a tracer.
 _OPERANDS = (
@@ -83,9 +83,10 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
     if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
-    if trace.loops is not None and trace.loops.open and ufunc in _MAY_RAISE:
-        _check_python_arithmetic(trace.loops, ufunc, operands)
+    are_pythons = all(type(v) in (bool, int, float, complex) or v.weak for v in values)
     try:
+        if are_pythons:
+            return _python_operator(trace, ufunc, operands, values)
         result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError as error:
         numbers = [v for v in values if type(v) not in (bool, int, float, complex)]
@@ -98,32 +99,36 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     return laid_out_as(result, operands)
 
 
-_MAY_RAISE = ("divide", "floor_divide", "remainder", "power")
+_DIVIDE = ("divide", "floor_divide", "remainder")
 
 
-def _check_python_arithmetic(loops: Loops, ufunc: str, operands: tuple[Any, ...]) -> None:
-    """Refuses a loop in which Python may raise ZeroDivisionError or OverflowError."""
-    for x in operands:
-        if type(x) not in (bool, int, float, complex) and not is_number(x, *SAMPLES):
-            return
-    divisor = operands[1]
-    traced = [x for x in operands if type(x) in (Tracer, Size)]
-    if all(type(x) is Tracer and _is_invariant(x) for x in traced):
-        return  # it is the same in all iterations, and computed before them
-    if type(divisor) is Tracer and ufunc != "power":
-        if divisor._storage.leaf is not None or divisor._storage.is_nonzero:
-            return
-        trace = require_trace()
-        if not trace.builder.may_be_zero(trace.operand(divisor)):
-            return
-        loops.fail("it divides by a Python number that may be 0")
-    if ufunc == "power":
-        loops.fail("it computes a power of Python numbers")
+def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]) -> Any:
+    """An operator of Python's own numbers, of which some are traced."""
+    divisor = operands[-1]
+    may_raise = ufunc in _DIVIDE and type(divisor) is Tracer
+    if may_raise and (divisor._storage.leaf is not None or divisor._storage.is_nonzero):
+        may_raise = False
+    if trace.is_segmented and (may_raise or ufunc == "power"):
+        return getattr(op, _OF_PYTHON[ufunc])(*map(_python_number, operands))
+    if may_raise:
+        assume_nonzero(trace, values[1])
+    result = trace.builder.operator(ufunc, values)
+    if ufunc == "power" and result.weak == "float":
+        assume_defined(trace, result, [trace.builder.value(v) for v in values])
+    elif ufunc == "power" and trace.loops is not None:
+        trace.loops.refuse("it computes a power of Python's integers")
+    return Tracer(trace, result)
 
 
-def _is_invariant(x: Tracer) -> bool:
-    """Whether a number depends on arguments alone."""
-    return x._trace.builder.inputs_behind(x._value_in(x._trace)) is not None
+_OF_PYTHON = {
+    **{"divide": "truediv", "floor_divide": "floordiv", "remainder": "mod"},
+    "power": "pow",
+}
+
+
+def _python_number(x: Any) -> Any:
+    """The value of a number that is traced in segments."""
+    return x.item() if type(x) is Tracer else op.index(x) if type(x) is Size else x
 
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:

@@ -44,6 +44,8 @@ class LoopPlans:
         self._refused: dict[int, str] = {}  # why
         self._peels: dict[int, int] = {}  # positions in _PEELS
         self._attempts = 0
+        # Python integers that loops carry and that are assumed to be small: loops and names.
+        self.small: set[tuple[int, str]] = set()
         self._all_refused: str | None = None
         self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
 
@@ -253,16 +255,21 @@ class Loops:
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             self.fail("its body writes known numbers to an array")
 
-    def check_integers(self, builder: Any, loop: int) -> None:
-        """Called when a loop has ended. If it is an outermost one, refuses it, or the loop in it
-        that carries a Python integer which may exceed 64 bits. Raises LoopRefused."""
+    def check_integers(self, builder: Any, loop: int, may_guess: bool) -> None:
+        """Called when a loop has ended. If it is an outermost one, and carries a Python integer
+        which may exceed 64 bits, the trace begins again: it assumes that the integer is small, or
+        refuses the loop. Raises LoopRefused."""
         if self.open:
             return
         found = builder.find_unbounded([integer.value for integer in self.integers])
         if found is not None:
             name = "it computes"
             if found < len(self.integers):
-                loop, name = self.integers[found].loop, f"{self.integers[found].name} is"
+                integer = self.integers[found]
+                if may_guess and (integer.loop, integer.name) not in self.plans.small:
+                    self.plans.small.add((integer.loop, integer.name))
+                    raise LoopRefused
+                loop, name = integer.loop, f"{integer.name} is"
             self.plans.refuse(loop, f"{name} a Python integer of unknown size")
             raise LoopRefused
         self.integers.clear()

@@ -194,6 +194,11 @@ class Trace:
     def expose(self, tracer: Tracer) -> None:
         raise AssertionError("a trace of a whole program")
 
+    @property
+    def may_guess(self) -> bool:
+        """Whether the trace may assume something of the data."""
+        return self._guesses and not self.is_segmented
+
     def guess(self) -> None:
         """Notes that the trace assumes something of the data, which the program checks. Raises
         UnsupportedOpError if that has proved wrong at calls like this one."""

@@ -94,6 +94,7 @@ class Attempt:
         self._initial: list[Any] = []
         self._given: dict[str, Any] = {}  # what the names stand for at the start
         self._numbers: dict[str, int] = {}  # of what is carried, by name
+        self._integers: dict[str, Any] = {}  # Python integers at the start of an iteration
         self._pythons: dict[str, int] = {}  # by name: what says whether a number is Python's
         self._counted: dict[str, Any] = {}  # by name: a Size, and what it is after the loop
         for name in self._carried:
@@ -113,7 +114,14 @@ class Attempt:
                 is_python = builder.carry(self.counter, self._pythons[name], self._initial[-1])
                 builder.mark_unsure(self._given[name]._value_in(trace), kind, is_python)
             elif not is_array(value) and kind_of(trace, value) is not None:
-                self._given[name] = self._carry(name, trace.operand(value), value, True)
+                given = self._carry(name, trace.operand(value), value, True)
+                if kind_of(trace, given) == ("Python's", "int"):
+                    self._integers[name] = given._value_in(trace)
+                    if (self._loop.number, name) in self._loops.plans.small:
+                        trace.guess()
+                        small = builder.assume_small(self._integers[name])
+                        given = Tracer(trace, small, scalar=True)
+                self._given[name] = given
             elif name in self._by_value:
                 self._given[name] = self._carry(name, value._value_in(trace), value, False)
             else:
@@ -401,12 +409,10 @@ class Attempt:
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._loops.open.pop()
-        for name in self._numbers:
-            if kind_of(trace, self._given[name]) == ("Python's", "int"):
-                carried = self._given[name]._value_in(trace)
-                self._loops.integers.append(Integer(self._loop.number, name, carried))
+        for name, carried in self._integers.items():
+            self._loops.integers.append(Integer(self._loop.number, name, carried))
         self._loops.within.pop()
-        self._loops.check_integers(builder, self._loop.number)
+        self._loops.check_integers(builder, self._loop.number, trace.may_guess)
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1

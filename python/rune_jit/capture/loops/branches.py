@@ -184,7 +184,7 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
         is_python = builder.select(holds, builder.is_python(x), builder.is_python(y))
         x, y = (builder.astype(builder.value(v), unsure[1]) for v in (x, y))
     value = builder.select(holds, x, y)
-    if is_python is not None:
+    if unsure is not None and is_python is not None:
         builder.mark_unsure(value, unsure[0], is_python)
     made = Tracer(trace, value, scalar=not is_array(a))
     if is_array(a):
@@ -272,8 +272,18 @@ def _convert(kind: Any, x: Any) -> Any:
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
 
 
-ALLOWED.append(_convert)
+def _contains(x: Any, items: Any, wanted: bool) -> Any:
+    """`x in items`, or `x not in items`: a number in a loop is compared with each item."""
+    is_unknown = type(x) is Size or _is_unknown(x)
+    if not is_unknown or type(items) not in (tuple, list, set, frozenset, range):
+        return (x in items) is wanted
+    found = functools.reduce(np.logical_or, [x == item for item in items], False)
+    return found if wanted else np.logical_not(found)
+
+
+ALLOWED += [_convert, _contains]
 
 # By the names under which the calls around an `if` find it.
 CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
+CONDITIONS[".in"] = _contains
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

@@ -54,10 +54,19 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
 
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
-    """The names that are assigned anywhere in the nodes, in functions and comprehensions, too."""
+    """The names that are assigned anywhere in the nodes, in functions, too; not the variables of
+    comprehensions."""
     found: set[str] = set()
     for node in nodes:
+        inner = {
+            y
+            for x in ast.walk(node)
+            if isinstance(x, ast.comprehension)
+            for y in ast.walk(x.target)
+        }
         for x in ast.walk(node):
+            if x in inner:
+                continue
             if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store):
                 found.add(x.id)
             elif isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -137,7 +137,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
         return code
     by_place: dict[tuple[str, int], Source] = {}
     _Unfolder().visit(tree)
-    _Transformer(code.co_filename).visit_function(tree, by_place)
+    _Transformer(code.co_filename).visit_function(tree, code, by_place)
     ast.fix_missing_locations(tree)
     made = _compiled(tree, code)
     if made.co_freevars != code.co_freevars:
@@ -151,14 +151,33 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
 
 
 class _Unfolder(ast.NodeTransformer):
-    """Makes `x = a if test else b`, and `return` of the like, an `if` with two sides; and calls of
-    int and float those of what stands for them."""
+    """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
+    something is called first; and calls of int and float, and `in`, calls of what stands for
+    them."""
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+    def __init__(self) -> None:
+        self._choices = 0
+
+    def _visit_statement(self, node: Any) -> Any:
         self.generic_visit(node)
-        if len(node.targets) != 1 or not isinstance(node.value, ast.IfExp):
-            return node
-        return self._sides(node, node.value, lambda value: ast.Assign(node.targets, value))
+        if isinstance(node.value, ast.IfExp) and isinstance(node, (ast.Assign, ast.Return)):
+            if isinstance(node, ast.Return):
+                return self._sides(node, node.value, ast.Return)
+            if len(node.targets) == 1:
+                return self._sides(node, node.value, lambda v: ast.Assign(node.targets, v))
+        before: list[ast.stmt] = []
+        while choice := _first_choice(node):
+            name = f".choice{self._choices}"
+            self._choices += 1
+
+            def assign(value: ast.expr, name: str = name) -> ast.stmt:
+                return ast.Assign([ast.Name(name, ast.Store())], value)
+
+            before.append(self._sides(node, choice, assign))
+            _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
+        return [*before, node] if before else node
+
+    visit_Assign = visit_AugAssign = visit_Return = visit_Expr = _visit_statement
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """int(x) and float(x) are traced in loops."""
@@ -169,18 +188,61 @@ class _Unfolder(ast.NodeTransformer):
             return node
         return _at(node, _call(".convert", node.func, *node.args))  # type: ignore[no-any-return]
 
-    def visit_Return(self, node: ast.Return) -> ast.stmt:
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """`x in items` is traced in loops."""
         self.generic_visit(node)
-        if not isinstance(node.value, ast.IfExp):
+        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return node
-        return self._sides(node, node.value, ast.Return)
+        is_in = ast.Constant(isinstance(node.ops[0], ast.In))
+        return _at(node, _call(".in", node.left, node.comparators[0], is_in))  # type: ignore[no-any-return]
 
     def _sides(self, node: ast.stmt, choice: ast.IfExp, make: Any) -> ast.stmt:
-        yes, no = (
-            self.visit(ast.copy_location(copy.deepcopy(make(value)), node))
-            for value in (choice.body, choice.orelse)
-        )
-        return ast.copy_location(ast.If(choice.test, [yes], [no]), node)
+        sides = []
+        for value in (choice.body, choice.orelse):
+            made = _at(node, make(copy.deepcopy(value)))
+            visited = self._visit_statement(made)
+            sides.append(visited if isinstance(visited, list) else [visited])
+        return ast.copy_location(ast.If(choice.test, *sides), node)
+
+
+class _Replacer(ast.NodeTransformer):
+    """Puts an expression in the place of another one."""
+
+    def __init__(self, old: ast.expr, new: ast.expr) -> None:
+        self._old, self._new = old, new
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        if node is self._old:
+            return self._new
+        self.generic_visit(node)
+        return node
+
+
+def _first_choice(x: ast.AST) -> ast.IfExp | None:
+    """The `a if test else b` in a statement before which nothing is called; a statement's targets
+    are evaluated first."""
+
+    def find(x: ast.AST) -> Any:
+        """An IfExp, False if something may be called first, or None."""
+        if isinstance(x, ast.IfExp):
+            return x
+        is_chain = isinstance(x, ast.Compare) and len(x.ops) > 1
+        if is_chain or isinstance(x, _EVALUATED_IN_PART):
+            inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in ast.walk(x))
+            return False if inner else None
+        for child in ast.iter_child_nodes(x):
+            found = find(child)
+            if found is not None:
+                return found
+        return False if isinstance(x, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) else None
+
+    return find(x) or None
+
+
+_EVALUATED_IN_PART = (
+    *(ast.Lambda, ast.BoolOp, ast.NamedExpr, ast.Dict, ast.JoinedStr),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 
 
 def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
@@ -211,9 +273,15 @@ def _compiled(definition: ast.stmt, code: types.CodeType) -> types.CodeType:
     return _inner(_inner(made, "f"), code.co_name)
 
 
-def _inner(code: types.CodeType, name: str) -> types.CodeType:
+def _inner(
+    code: types.CodeType, name: str, definition: ast.FunctionDef | None = None
+) -> types.CodeType:
+    """The code of a function in another one: of the first one of the name, or of a definition."""
+    line = None
+    if definition is not None:
+        line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
     for x in code.co_consts:
-        if isinstance(x, types.CodeType) and x.co_name == name:
+        if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
             return x
     raise ValueError(name)
 
@@ -277,7 +345,10 @@ class _Transformer:
         self._file = os.path.basename(filename)
 
     def visit_function(
-        self, function: ast.FunctionDef, by_place: dict[tuple[str, int], Source]
+        self,
+        function: ast.FunctionDef,
+        code: types.CodeType,
+        by_place: dict[tuple[str, int], Source],
     ) -> None:
         lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
         by_place[function.name, min(lines)] = Source(
@@ -285,8 +356,7 @@ class _Transformer:
             uses_of(function.body),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
         )
-        inner = [x for s in function.body for x in ast.walk(s) if _is_scope(x)]
-        captured = loaded(inner) | stored(inner)
+        captured = _captured(code)
         declared = frozenset(
             name
             for x in ast.walk(function)
@@ -321,7 +391,7 @@ class _Transformer:
                             loops[loop] = loops[loop]._replace(refusal=why)
         for of_loop in loops.values():
             LOOPS[of_loop.number] = of_loop
-        function.body = self._block(function.body, loops | branches, by_place)
+        function.body = self._block(function.body, loops | branches, code, by_place)
 
     def _loop(
         self, loop: ast.For | ast.While, live: Any, steps: dict[str, int], refusal: str | None
@@ -348,18 +418,19 @@ class _Transformer:
         self,
         statements: list[ast.stmt],
         known: dict[Any, Any],
+        code: types.CodeType,
         by_place: dict[tuple[str, int], Source],
     ) -> list[ast.stmt]:
         result: list[ast.stmt] = []
         for s in statements:
             if isinstance(s, ast.FunctionDef):
-                self.visit_function(s, by_place)
+                self.visit_function(s, _inner(code, s.name, s), by_place)
             elif not isinstance(s, (ast.AsyncFunctionDef, ast.ClassDef)):
                 for block in ("body", "orelse", "finalbody"):
                     if getattr(s, block, None):
-                        setattr(s, block, self._block(getattr(s, block), known, by_place))
+                        setattr(s, block, self._block(getattr(s, block), known, code, by_place))
                 for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
-                    part.body = self._block(part.body, known, by_place)
+                    part.body = self._block(part.body, known, code, by_place)
             if isinstance(s, (ast.For, ast.While)) and s in known:
                 result += _around(s, known[s])
             elif isinstance(s, ast.If) and s in known:
@@ -369,8 +440,17 @@ class _Transformer:
         return result
 
 
-def _is_scope(x: ast.AST) -> bool:
-    return isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+def _captured(code: types.CodeType) -> frozenset[str]:
+    """The variables of a function that functions in it use; not those of comprehensions, which run
+    at once."""
+    names: set[str] = set()
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            names |= _captured(x) if x.co_name in _COMPREHENSIONS else set(x.co_freevars)
+    return frozenset(names)
 
 
 def _around(s: ast.For | ast.While, loop: Loop) -> list[ast.stmt]:

@@ -1,0 +1,314 @@
+"""Python's numbers in loops of the program: whose they are, conditional expressions, `in`, math,
+integers of unknown size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+from loop_checks import both, refused, rolled
+
+import rune_jit
+
+
+def numbers(n: int = 40) -> np.ndarray:
+    return np.random.default_rng(3).uniform(-1, 1, n)
+
+
+# Whether a number is Python's or NumPy's is known only when the program runs.
+
+
+def largest(x):
+    best = 0.0
+    for value in x:
+        if value > best:
+            best = value
+    return best
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_result_is_pythons_or_numpys(sign: int) -> None:
+    """`both` compares types: -abs(x) has no number above 0."""
+    x = numbers() if sign == 1 else -np.abs(numbers())
+    rolled(largest, x)
+    assert type(rune_jit.jit(largest)(x)) is (np.float64 if sign == 1 else float)
+
+
+def test_the_kind_of_a_number_follows_from_those_it_is_computed_from() -> None:
+    def f(x):
+        total, count = 0.0, 0
+        for value in x:
+            if value > 0.5:
+                total = total + value
+                count += 1
+        return total - 1.5, total > 3, count, total / 2
+
+    rolled(f, numbers())
+    rolled(f, -np.abs(numbers()))
+
+
+def test_a_number_that_only_inner_iterations_change() -> None:
+    def f(x):
+        worst, at = -1, -1
+        for i in range(x.shape[0]):
+            for j in range(i):
+                if x[i, j] > worst:
+                    worst, at = x[i, j], i
+        return worst, at
+
+    rolled(f, np.arange(30).reshape(6, 5) % 7)
+    rolled(f, -np.ones((6, 5), np.int64))
+
+
+def test_a_call_returns_such_a_number_several_times() -> None:
+    def f(x):
+        best = 0.0
+        for value in x:
+            if value > best:
+                best = value
+        return {"best": best, "again": [best, best + 1]}
+
+    for x in (numbers(), -np.abs(numbers())):
+        expected, actual = f(x), rune_jit.jit(f)(x)
+        assert actual == expected
+        assert type(actual["best"]) is type(expected["best"])
+        assert [type(a) for a in actual["again"]] == [type(a) for a in expected["again"]]
+
+
+# Conditional expressions and `in`.
+
+
+def test_conditional_expressions_within_others() -> None:
+    def f(x):
+        total, out = 0.0, np.zeros(len(x))
+        for i in range(len(x)):
+            total += (4 if i % 2 else 2) * x[i]
+            out[i] = (x[i] if x[i] > 0 else 0.5) + (1 if x[i] > 0.5 else 2 if x[i] < -0.5 else 3)
+        return total, out
+
+    rolled(f, numbers())
+
+
+def test_the_side_that_is_not_taken_reads_nothing() -> None:
+    def f(x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            out[i] = x[i] - (x[i + 1] if i + 1 < len(x) else 0.0)
+        return out
+
+    rolled(f, numbers())
+
+
+def test_calls_before_a_conditional_expression_come_first() -> None:
+    order: list[str] = []
+
+    def note(what: str, value: Any) -> Any:
+        order.append(what)
+        return value
+
+    def f(x, flag):
+        y = note("first", x) + (note("yes", 1) if note("test", flag) else note("no", 2))
+        return y * 2
+
+    f(1.0, True)
+    expected = list(order)
+    order.clear()
+    rune_jit.jit(f)(1.0, True)
+    assert order[:4] == expected == ["first", "test", "yes"]
+
+
+def test_membership() -> None:
+    def f(x):
+        out = np.zeros(len(x), np.int64)
+        for i in range(len(x)):
+            if x[i] in (2, 3, 5) and i not in [1, 4]:
+                out[i] = 1
+            if x[i] not in {0, 6}:
+                out[i] += 2
+            if int(x[i]) in range(1, 7, 2):
+                out[i] += 4
+        return out
+
+    rolled(f, np.arange(20) % 9)
+
+
+# Functions of math.
+
+
+def oscillator(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += math.sin(x[i]) * math.exp(-abs(x[i])) + math.atan2(x[i], 2) + math.hypot(x[i], i)
+        total -= math.sqrt(1 + x[i] * x[i]) / math.log(3 + i, 2) + math.floor(3 * x[i])
+    return total
+
+
+def test_functions_of_math() -> None:
+    rolled(oscillator, numbers(), ulps=16)
+
+
+def test_math_classifies() -> None:
+    def f(x):
+        count = 0
+        for value in x:
+            if math.isnan(value) or math.isinf(value):
+                continue
+            if math.isfinite(value):
+                count += 1
+        return count
+
+    rolled(f, np.array([1, np.nan, -2, np.inf, -np.inf, 3]))
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf, 1e5])
+@pytest.mark.parametrize("where", ["loop", "line"])
+def test_math_raises_where_python_does(bad: float, where: str) -> None:
+    def loop(x):
+        total = 0.0
+        for i in range(len(x)):
+            total += math.sqrt(x[i]) + math.exp(x[i]) + math.cos(x[i])
+        return total
+
+    def line(x):
+        return math.sqrt(x[3]) + math.exp(x[3]) + math.cos(x[3])
+
+    function = loop if where == "loop" else line
+    x = np.abs(numbers())
+    both(function, x, ulps=16)
+    jitted = rune_jit.jit(function)
+    jitted(x)
+    x[3] = bad
+    with pytest.raises((ValueError, OverflowError)) as expected:
+        function(x)
+    with pytest.raises(type(expected.value)) as actual:
+        jitted(x)
+    assert str(actual.value) == str(expected.value)
+
+
+def test_math_of_one_number_is_one_program() -> None:
+    def norm(x):
+        return math.sqrt((x * x).sum())
+
+    jitted = rune_jit.jit(norm)
+    assert jitted(numbers()) == pytest.approx(norm(numbers()), rel=1e-15)
+    assert type(jitted(numbers())) is float
+    assert "as one program" in jitted.explain()
+
+
+# Integers.
+
+
+def collatz(starts):
+    longest = 0
+    for start in starts:
+        k, steps = int(start), 0
+        while k != 1:
+            if k % 2 == 0:
+                k //= 2
+            else:
+                k = 3 * k + 1
+            steps += 1
+        if steps > longest:
+            longest = steps
+    return longest
+
+
+def test_integers_that_turn_out_to_be_small() -> None:
+    rolled(collatz, np.arange(1, 60))
+
+
+def test_integers_that_turn_out_to_be_large() -> None:
+    """A power of 3 that no int64 holds."""
+
+    def f(x):
+        k, count = 1, 0
+        for value in x:
+            if value > 0:
+                k = k * 3
+                count += 1
+        return k, count
+
+    jitted = rune_jit.jit(f)
+    for n in (10, 30, 50, 10):
+        assert jitted(np.ones(n)) == f(np.ones(n))
+
+
+# Functions in functions.
+
+
+def test_a_function_whose_parameters_have_the_names_of_variables() -> None:
+    def f(y, n):
+        def slope(t, y):
+            return -2 * t * y
+
+        half = lambda y: y / 2  # noqa: E731
+        t = 0.0
+        for _ in range(n):
+            k = slope(t, y)
+            y = y + 0.1 * slope(t + 0.05, y + half(k) * 0.1)
+            t = t + 0.1
+        return y
+
+    rolled(f, numbers(3), 20)
+
+
+def test_a_function_that_sees_what_the_loop_changes() -> None:
+    def f(x, n):
+        def doubled():
+            return x * 2
+
+        for _ in range(n):
+            x = doubled() - 1
+        return x
+
+    refused("a function in the function uses x", f, numbers(3), 20)
+
+
+def test_variables_of_comprehensions() -> None:
+    def f(x, n):
+        for _ in range(n):
+            x = sum(np.roll(x, i) for i in (-1, 1)) - sum([x[i] for i in (0, 1)])
+        return x
+
+    rolled(f, numbers(5), 6, ulps=64)
+
+
+# Where Python's numbers raise, or are of another type, and NumPy's are not numbers.
+
+
+@pytest.mark.parametrize("where", ["loop", "line"])
+@pytest.mark.parametrize(
+    ("compute", "good", "bad"),
+    [
+        (lambda a, b: 1.0 / (a - b), (3.0, 1.0), (2.0, 2.0)),
+        (lambda a, b: 7 // (a - b), (3, 1), (2, 2)),
+        (lambda a, b: 7.5 % (a * b), (3.0, 1.0), (0.0, 2.0)),
+        (lambda a, b: (a - b) ** 2, (3.0, 1.0), (1e200, -1e200)),
+        (lambda a, b: (a - b) ** -1, (3.0, 1.0), (2.0, 2.0)),
+        (lambda a, b: (a - b) ** 0.5, (3.0, 1.0), (1.0, 3.0)),
+    ],
+)
+def test_python_arithmetic(where: str, compute: Any, good: Any, bad: Any) -> None:
+    def line(x, a, b):
+        return x * compute(a + 0, b), compute(a + 0, b)
+
+    def loop(x, a, b):
+        x = x + 0 * a
+        for i in range(len(x)):
+            x[i] = x[i] * 2 + abs(compute(a + i * 0, b))
+        return x
+
+    function = loop if where == "loop" else line
+    jitted = rune_jit.jit(function)
+    for numbers_given in (good, bad, good):
+        try:
+            expected = function(np.arange(3.0), *numbers_given)
+        except ArithmeticError as error:
+            with pytest.raises(type(error)) as raised:
+                jitted(np.arange(3.0), *numbers_given)
+            assert str(raised.value) == str(error)
+            continue
+        assert_same(jitted(np.arange(3.0), *numbers_given), expected, ulps=4)
