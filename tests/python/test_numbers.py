@@ -35,7 +35,7 @@ USES = {
     "a list index": lambda x, n: x * [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0][n],
     "if": lambda x, n: x if n > 4 else -x,
     "float": lambda x, n: x * float(n),
-    "math": lambda x, n: x * math.sqrt(n),
+    "factorial": lambda x, n: x * math.factorial(n),
     "a dict": lambda x, n: x * {4: 1.5, 6: 2.5}[n],
     "repeat": lambda x, n: np.repeat(x, n),
     "pad": lambda x, n: np.pad(x, n),
@@ -68,6 +68,12 @@ def test_other_numbers_stay_traced() -> None:
     rates = [(X, n, rate) for n in (2, 3) for rate in np.linspace(0.1, 1, 20).tolist()]
     info = check(lambda x, n, rate: np.stack([x * rate] * n), *rates)
     assert (info.misses, info.size) == (2, 2)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_numbers_that_math_takes_stay_traced(kind: type) -> None:
+    info = check(lambda x, n: x * math.sqrt(n), (X, kind(4)), (X, kind(6)))
+    assert (info.misses, info.size) == (1, 1)
 
 
 def test_values_are_told_apart_by_type_and_sign() -> None:
