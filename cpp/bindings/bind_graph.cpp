@@ -299,7 +299,7 @@ void bind_functions(Class& c) {
   def(c, "bind_bound", &bind_bound, py::arg("value"),
       "The bound of a range as a Size in the body of the innermost loop.");
   def(c, "python_number", &python_number, py::arg("value"), py::arg("to_int"),
-      "int() or float() of a 0-d value. int() of a float assumes that it is less than 2^63.");
+      "int() or float() of a 0-d value. int() of 64 bits assumes at most 2^31 in magnitude.");
   c.def(
       "mark_unsure",
       [](PyGraph& g, const PyValue& value, const py::object& kind, const PyValue& is_python) {

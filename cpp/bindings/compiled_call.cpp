@@ -43,6 +43,7 @@ bool LeafGuard::holds(py::handle value) const {
   if (!dtype) return PyObject_IsTrue(value.ptr()) == 1;
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (v == -1 && PyErr_Occurred()) throw py::error_already_set();
   if (overflow != 0) return false;
   const int bits = bits_of(*dtype);
   if (kind(*dtype) == Kind::Uint) return v >= 0 && (bits >= 64 || (v >> bits) == 0);

@@ -287,7 +287,7 @@ class GraphBuilder:
         """
     def python_number(self, value: typing.Any, to_int: bool) -> typing.Any:
         """
-        int() or float() of a 0-d value. int() of a float assumes that it is less than 2^63.
+        int() or float() of a 0-d value. int() of 64 bits assumes at most 2^31 in magnitude.
         """
     def real(self, arg0: typing.Any) -> typing.Any: ...
     def reduce(

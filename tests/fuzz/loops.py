@@ -1,6 +1,7 @@
 """Random functions with loops: nested ones, triangular slices, reversed and strided ranges, carried
 numbers, arrays and views, writes in place, calls of functions, `while`, `break`, `continue`,
-`return` and `else`, arrays of three dimensions.
+`return` and `else`, arrays of three dimensions, positions and bounds that data decide, conditional
+expressions, `in`, Python integers of unknown size.
 
 Values are integers, which wrap around alike in any order, or small multiples of powers of two, so
 that results are exact."""
@@ -100,6 +101,7 @@ class _Generator:
             f"u = np.zeros(n, np.{dtype})",
             self.rng.choice(("w = b", "w = b.copy()", "w = a[1]", "w = b * 2", "w = u")),
             "t = b[1]",
+            "p = 1",
             "c = np.multiply.outer(a, b)",
         ]
         scope = _Scope(rows=["b", "u", "w"], scalars=["t", "s"])
@@ -108,7 +110,9 @@ class _Generator:
         for _ in range(self.rng.randint(1, 3)):
             self._loop(scope, 1)
             self._after(scope)
-        self.lines.append("    return s, t, u, w" + self.rng.choice(("", ", a[1:]", ", b", ", c")))
+        self.lines.append(
+            "    return s, t, u, w, p" + self.rng.choice(("", ", a[1:]", ", b", ", c"))
+        )
         source = _HELPERS + "def program(a, b):\n" + "\n".join(self.lines) + "\n"
 
         def arguments() -> tuple[Any, ...]:
@@ -198,7 +202,7 @@ class _Generator:
         leaves = False
         for k in range(count):
             if k == jump_at:
-                jumps = ["break", "break", "continue", "return s, t, u, w"]
+                jumps = ["break", "break", "continue", "return s, t, u, w, p"]
                 jump = rng.choice(jumps if may_continue else jumps[:2])
                 leaves = jump == "break"
                 self.lines.append(f"{indent}    if {self._test(inside)}:")
@@ -226,6 +230,7 @@ class _Generator:
                 *(f"{c.name} > 0", f"{c.name} == 0", f"{c.name} < n - 1", f"{c.name} == n - 1"),
                 *(f"{c.name} % 2", f"{c.name} == {rng.randint(0, 3)}", f"0 < {c.name} < n - 1"),
                 *(f"{c.name} > 0 and b[{j}] > 2", f"{c.name} == 0 or not t > b[{i}]"),
+                *(f"b[{i}] in (0, 2, 3)", "t not in [1, 4]", f"{c.name} in (1, 3)"),
             ]
         return rng.choice(tests)
 
@@ -307,6 +312,12 @@ class _Generator:
                     f"larger(b[{i}], a[0, {j}])",
                     f"max(b[{i}], a[0, {j}])",
                     f"min(b[{i}], b[{j}], t)",
+                    f"({self._scalar(scope, 1)} if {self._test(scope)} else {j})",
+                    f"a[int(b[{i}]) % n, {j}]",
+                    f"b[int(a[{i}, {j}]) % n]",
+                    f"b[int(a[{i}, {j}]) % n :].sum()",
+                    f"u[: int(b[{j}]) % n].sum()",
+                    f"int(b[{i}]) * 2",
                     f"({self._scalar(scope, 0)} + sign(b[{i}]))",
                 )
             )
@@ -386,6 +397,16 @@ class _Generator:
             f"c[:, {i}, {j}] {op} c[{j}, :, {i}]{new}",
             f"t = c[{i}].sum(axis=0)[{j}] + c[:, {i}].sum()",
         ]
+        if scope.counters:
+            choices += [
+                f"p = p * 3 + {rng.choice(scope.counters).name}",
+                f"u[int(b[{i}]) % n] {op} {self._scalar(scope)}",
+                f"a[{i}, int(b[{j}]) % n] += {self._scalar(scope)}",
+            ]
+            if rng.random() < 0.1:
+                name = rng.choice("st")
+                self.lines.append(f"{indent}if b[{i}] > {name}:\n{indent}    {name} = b[{i}]")
+                return
         if scope.counters and rng.random() < 0.25:
             test = self._test(scope)
             self.lines.append(f"{indent}if {test}:")

@@ -312,3 +312,42 @@ def test_python_arithmetic(where: str, compute: Any, good: Any, bad: Any) -> Non
             assert str(raised.value) == str(error)
             continue
         assert_same(jitted(np.arange(3.0), *numbers_given), expected, ulps=4)
+
+
+def test_an_integer_among_floats_is_no_result() -> None:
+    """Python's int 0 or NumPy's float64: no array element holds all integers and all floats."""
+
+    def f(x):
+        best = 0
+        for value in x:
+            if value > best:
+                best = value
+        return best
+
+    for values in (numbers(), -np.abs(numbers())):
+        both(f, values)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
+def test_integers_from_arrays(dtype: str) -> None:
+    """Python's integers do not wrap."""
+
+    def f(x):
+        out = np.zeros(len(x), np.int64)
+        for i in range(len(x)):
+            out[i] = int(x[i]) * 2 + int(x[0])
+        return out
+
+    rolled(f, np.arange(5, 25).astype(dtype))
+    x = np.arange(5, 25).astype(dtype)
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(x), f(x))
+    x[3] = 2**31 - 1
+    np.testing.assert_array_equal(jitted(x), f(x))
+    if dtype == "int64":
+        x[3] = 2**62 + 1
+        with pytest.raises(OverflowError) as expected:
+            f(x)
+        with pytest.raises(OverflowError) as actual:
+            jitted(x)
+        assert str(actual.value) == str(expected.value)

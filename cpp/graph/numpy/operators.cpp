@@ -43,7 +43,7 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
     if (t[v].kind() == NodeKind::Loop_Result) return true;  // a count of iterations
     for (const Value input : t[v].inputs) open.push_back(input);
     const auto* argument = t[v].as<Placeholder>();
-    if (!argument || t.dtype(v) != DType::Int64) continue;
+    if (!argument || t.dtype(v) != DType::Int64 || !t.shape(v).empty()) continue;
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, argument->index, DType::Int32};
     if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
       t.guards.push_back(guard);
@@ -161,14 +161,17 @@ Operand python_number(TracedGraph& t, const Operand& x, bool to_int) {
     const std::optional<IntegerRange> range = integer_range(t, v);
     if (dtype == DType::Uint64 && (!range || range->high > INT64_MAX))
       user_error(ErrorKind::Unsupported, "int: cannot trace a uint64 that may exceed 63 bits");
-    return {t.cast(v, DType::Int64), Kind::Int};
+    const Operand result{t.cast(v, DType::Int64), Kind::Int};
+    constexpr int64_t kMost = int64_t{1} << 40;
+    const bool is_small = range && range->low >= -kMost && range->high <= kMost;
+    return is_small ? result : assume_small(t, result);
   }
   const Value number = t.cast(v, DType::Float64);
   const Value fits = elementwise(t, AluOp::Cmplt,
                                  {t.alu(AluOp::Abs, {number}), scalar(t, DType::Float64, 0x1p63)});
   assume(t, fits);
   const Value kept = t.alu(AluOp::Where, {fits, number, scalar(t, DType::Float64, 0)});
-  return {t.cast(kept, DType::Int64), Kind::Int};
+  return assume_small(t, {t.cast(kept, DType::Int64), Kind::Int});
 }
 
 }  // namespace rune::graph::numpy

@@ -341,7 +341,13 @@ def _plan_output(
     computed.append(value)
     is_array = leaf.ndim == 0 and not storage.scalar
     plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
-    if storage.scalar and trace.builder.unsure_kind(value):
+    kind = trace.builder.unsure_kind(value) if storage.scalar else None
+    if kind is not None:
+        if np.dtype(kind) != value.dtype:  # it does not hold all integers
+            raise ConcretizationError(
+                f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"
+                f" {kind}: a loop that may have no iteration, or an if, computes it"
+            )
         computed.append(trace.builder.is_python(value))
         plan = (*plan, len(computed) - 1)
     if not leaf._steps:

@@ -267,7 +267,7 @@ def _convert(kind: Any, x: Any) -> Any:
     is_number = type(x) is Tracer and x.ndim == 0 and x._storage.array is None
     if not is_number and type(x) is not Size:
         return kind(x)
-    if kind is int and type(x) is Tracer and x.dtype.kind == "f":
+    if kind is int and type(x) is Tracer and (x.dtype.kind == "f" or x.dtype.itemsize == 8):
         trace.guess()
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
 
