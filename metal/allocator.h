@@ -30,8 +30,9 @@ class Allocator : public runtime::Allocator {
   bool adopt(void* memory, size_t bytes) override;
   void release(void* memory) override;
 
-  // Throws UserError(Runtime) in a forked process, InternalError for an address that lies in no
-  // living buffer.
+  // The buffer of an address. Null, the memory of an array without elements, gets a new buffer,
+  // which no kernel touches. Throws UserError(Runtime) in a forked process, UserError(Memory),
+  // InternalError for an address that lies in no living buffer.
   Binding find(const void* address) const;
 
  private:

@@ -190,6 +190,12 @@ void Allocator::trim_locked(size_t limit) {
 
 Binding Allocator::find(const void* address) const {
   queue_.require_own_process();
+  if (!address) {
+    const auto block = std::make_shared<Block>();
+    block->buffer = new_buffer(1);
+    if (!block->buffer) user_error(ErrorKind::Memory, "metal: cannot allocate 1 byte");
+    return {block, 0, 0, false};
+  }
   const auto at = reinterpret_cast<uintptr_t>(address);
   const std::lock_guard<std::mutex> lock(mutex_);
   auto it = live_.upper_bound(at);

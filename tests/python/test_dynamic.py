@@ -36,6 +36,18 @@ def test_sizes_with_a_least_value() -> None:
     assert f.cache_info().misses == 1
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_arrays_without_elements(device: str) -> None:
+    f = rune_jit.jit(
+        lambda x: (x[1:] * 2, x[:-1][::-1], x + 1),
+        device=device,
+        dynamic={"x": {0: Dim("n", min=1, max=4)}},
+        fallback="error",
+    )
+    for n in (4, 1, 2, 1):
+        same(f(np.arange(n, dtype=np.float32)), f.__wrapped__(np.arange(n, dtype=np.float32)))
+
+
 # A constant, a product, a part of a split axis or another size's bound may equal a bound.
 
 
