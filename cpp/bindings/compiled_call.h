@@ -53,8 +53,8 @@ struct Output {
   bool to_python = false;  // a Python number, not NumPy's
   // The computed bool that says whether it is Python's, if only the call knows.
   std::optional<int64_t> python_if;
-  bool copy = false;       // of Constant: each call returns its own array
-  bool to_array = false;   // a 0-d array, not a scalar
+  bool copy = false;      // of Constant: each call returns its own array
+  bool to_array = false;  // a 0-d array, not a scalar
   py::object constant;
 
   // ("computed", index, to_python, to_array[, python_if]), ("leaf", index), ("constant", object) or

@@ -66,8 +66,8 @@ const std::string& device_of(const State& s) {
 }
 
 // Source nodes become core nodes first. Complex values become pairs of real ones before all else,
-// so that no other pass meets them. Then loops go, and writes go, since they are told by the order of the nodes,
-// which no later pass need keep; then values go to their devices, since the rules of
+// so that no other pass meets them. Then loops go, and writes go, since they are told by the order
+// of the nodes, which no later pass need keep; then values go to their devices, since the rules of
 // decompose_nodes combine values of one device.
 //
 // What users wrote, made smaller: constants first, since they make rules apply, and sharing last,

@@ -65,7 +65,7 @@ class Graph : public runtime::Sequence {
     node.buffers.assign(arguments.buffers.begin(), arguments.buffers.end());
     node.vars.assign(arguments.vars.begin(), arguments.vars.end());
     node.addresses.clear();
-    for (void*& buffer : node.buffers) node.addresses.push_back(&buffer);
+    for (void*& buffer : node.buffers) node.addresses.push_back(static_cast<void*>(&buffer));
     node.addresses.push_back(node.vars.data());  // the variables are one parameter
     return true;
   }

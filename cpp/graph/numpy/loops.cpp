@@ -121,7 +121,8 @@ void assume_nonzero(TracedGraph& t, const Operand& x) {
 Operand assume_small(TracedGraph& t, const Operand& x) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const Value given = value_of(t, x);
-  const Value kept = clip(t, given, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
+  const Value kept =
+      clip(t, given, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
   assume(t, elementwise(t, AluOp::Cmpeq, {kept, given}));
   return {kept, Kind::Int};
 }

@@ -114,7 +114,7 @@ struct TracedGraph : Builder {
   // By node: what integer_range has found out; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
   std::map<Value, Unsure> unsure;
-  std::set<Value> nonzero;  // what is assumed not to be 0
+  std::set<Value> nonzero;             // what is assumed not to be 0
   std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
   std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
   std::vector<CheckScope> open_loops, open_conditions;
@@ -154,8 +154,8 @@ DType common_type(const TracedGraph& t, const char* op, const Operands& operands
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);
 
-// Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true. What would
-// tell Python's numbers from NumPy's throws UserError(Undecided).
+// Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true. What
+// would tell Python's numbers from NumPy's throws UserError(Undecided).
 void mark_unsure(TracedGraph& t, const Operand& x, Kind kind, const Operand& is_python);
 std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x);
 // Whether a number is Python's: a 0-d bool.

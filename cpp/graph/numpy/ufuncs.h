@@ -15,7 +15,8 @@ bool has_ufunc(std::string_view name);
 // constant exponents have NumPy's shortcuts.
 Operand python_operator(TracedGraph& t, std::string_view ufunc_name, const Operands& operands);
 // Python's int() or float() of a 0-d value. int() assumes that floats are finite, and that numbers
-// are at most 2^31 in magnitude unless their dtype or what they are computed from says so. Throws UserError(Type) for complex numbers, as Python.
+// are at most 2^31 in magnitude unless their dtype or what they are computed from says so. Throws
+// UserError(Type) for complex numbers, as Python.
 Operand python_number(TracedGraph& t, const Operand& x, bool to_int);
 // numpy.power. The operator and the ufunc differ in the dtype of squares of bool and in what
 // they give for an exponent of 0.5.

@@ -23,8 +23,8 @@ Graph split_complex(const Graph& graph);
 // counter selects, by another array, or by a part of it that grows or shrinks with the counter, and
 // the loop changes neither, one contraction before the loop computes the results of all iterations,
 // and an iteration reads its part. Only where that reads less memory, at least 40 % of the results
-// are used, and they are not many more than the operands' elements. It runs before form_loops, after
-// which there are no loops.
+// are used, and they are not many more than the operands' elements. It runs before form_loops,
+// after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
 // Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there

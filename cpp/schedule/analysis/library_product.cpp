@@ -139,8 +139,7 @@ double gain_ns(const MatrixProduct& product, const Capabilities& caps) {
                             static_cast<double>(product.columns) *
                             static_cast<double>(product.terms);
   for (const LibraryRate& rate : caps.library_rates)
-    if (rate.operands == product.operands)
-      return rate.saved_ns(operations);
+    if (rate.operands == product.operands) return rate.saved_ns(operations);
   return 0;
 }
 
