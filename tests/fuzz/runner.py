@@ -129,6 +129,8 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     computed: list[np.ndarray] = []
     if traced.graph is not None:
         leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+        for i in traced.turned:
+            leaves[i] = leaves[i].T
         computed = interpret_program(_core.lower(traced.graph, "cpu"), leaves)
     results: list[Any] = []
     for plan in traced.outputs:
