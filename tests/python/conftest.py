@@ -19,6 +19,8 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     call = jitted._take_apart(args, {})
     traced = jitted._traced(call)[1]
     inputs = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+    for i in traced.turned:
+        inputs[i] = inputs[i].T
     computed = []
     if traced.graph is not None:
         assert traced.graph.verify() == []

@@ -83,6 +83,8 @@ class Program:
 
     def _run(self, library: Msl, reverse: bool) -> list[np.ndarray]:
         leaves = [self.call.leaves[i] for i in self.traced.input_leaves]
+        for i in self.traced.turned:
+            leaves[i] = leaves[i].T
         inputs = [np.ascontiguousarray(x) for x in leaves + list(self.traced.captured)]
         values = {
             value: inputs[int(index)].copy()
