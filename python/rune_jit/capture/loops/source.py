@@ -48,6 +48,7 @@ from rune_jit.capture.loops.syntax import (
     uses_of,
     without_returns,
 )
+from rune_jit.capture.loops.unfold import Unfolder, at, call
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
@@ -136,7 +137,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
     by_place: dict[tuple[str, int], Source] = {}
-    _Unfolder().visit(tree)
+    Unfolder().visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     ast.fix_missing_locations(tree)
     made = _compiled(tree, code)
@@ -148,101 +149,6 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
         _note(new, by_place)
         _codes[new] = new
     return made
-
-
-class _Unfolder(ast.NodeTransformer):
-    """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
-    something is called first; and calls of int and float, and `in`, calls of what stands for
-    them."""
-
-    def __init__(self) -> None:
-        self._choices = 0
-
-    def _visit_statement(self, node: Any) -> Any:
-        self.generic_visit(node)
-        if isinstance(node.value, ast.IfExp) and isinstance(node, (ast.Assign, ast.Return)):
-            if isinstance(node, ast.Return):
-                return self._sides(node, node.value, ast.Return)
-            if len(node.targets) == 1:
-                return self._sides(node, node.value, lambda v: ast.Assign(node.targets, v))
-        before: list[ast.stmt] = []
-        while choice := _first_choice(node):
-            name = f".choice{self._choices}"
-            self._choices += 1
-
-            def assign(value: ast.expr, name: str = name) -> ast.stmt:
-                return ast.Assign([ast.Name(name, ast.Store())], value)
-
-            before.append(self._sides(node, choice, assign))
-            _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
-        return [*before, node] if before else node
-
-    visit_Assign = visit_AugAssign = visit_Return = visit_Expr = _visit_statement
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x) and float(x) are traced in loops."""
-        self.generic_visit(node)
-        is_number = isinstance(node.func, ast.Name) and node.func.id in ("int", "float")
-        is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
-        if not is_number or not is_plain or node.keywords:
-            return node
-        return _at(node, _call(".convert", node.func, *node.args))  # type: ignore[no-any-return]
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """`x in items` is traced in loops."""
-        self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            return node
-        is_in = ast.Constant(isinstance(node.ops[0], ast.In))
-        return _at(node, _call(".in", node.left, node.comparators[0], is_in))  # type: ignore[no-any-return]
-
-    def _sides(self, node: ast.stmt, choice: ast.IfExp, make: Any) -> ast.stmt:
-        sides = []
-        for value in (choice.body, choice.orelse):
-            made = _at(node, make(copy.deepcopy(value)))
-            visited = self._visit_statement(made)
-            sides.append(visited if isinstance(visited, list) else [visited])
-        return ast.copy_location(ast.If(choice.test, *sides), node)
-
-
-class _Replacer(ast.NodeTransformer):
-    """Puts an expression in the place of another one."""
-
-    def __init__(self, old: ast.expr, new: ast.expr) -> None:
-        self._old, self._new = old, new
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        if node is self._old:
-            return self._new
-        self.generic_visit(node)
-        return node
-
-
-def _first_choice(x: ast.AST) -> ast.IfExp | None:
-    """The `a if test else b` in a statement before which nothing is called; a statement's targets
-    are evaluated first."""
-
-    def find(x: ast.AST) -> Any:
-        """An IfExp, False if something may be called first, or None."""
-        if isinstance(x, ast.IfExp):
-            return x
-        is_chain = isinstance(x, ast.Compare) and len(x.ops) > 1
-        if is_chain or isinstance(x, _EVALUATED_IN_PART):
-            inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in ast.walk(x))
-            return False if inner else None
-        for child in ast.iter_child_nodes(x):
-            found = find(child)
-            if found is not None:
-                return found
-        return False if isinstance(x, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) else None
-
-    return find(x) or None
-
-
-_EVALUATED_IN_PART = (
-    *(ast.Lambda, ast.BoolOp, ast.NamedExpr, ast.Dict, ast.JoinedStr),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-)
 
 
 def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
@@ -463,9 +369,9 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
     limit = limit_of(s, loop.steps)
     if limit:
         given = [copy.deepcopy(x) for x in (limit[0].left, limit[0].comparators[0])]
-    begin = _call(WHILE_ENTRY, ast.Constant(loop.number), *given)
-    first = _at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
-    s.test = _at(s.test, _call((name, "goes_on"), _condition(s.test, name)))
+    begin = call(WHILE_ENTRY, ast.Constant(loop.number), *given)
+    first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    s.test = at(s.test, call((name, "goes_on"), _condition(s.test, name)))
     return [first, *_with_rebinding(s, loop, name, s.test)]
 
 
@@ -476,26 +382,26 @@ def _with_rebinding(
     if is_left_by_flag(s):
         leave = s.body[-1]
         assert isinstance(leave, ast.If)
-        leave.test = _at(place, _call((name, "stops"), leave.test))
+        leave.test = at(place, call((name, "stops"), leave.test))
     rebind = [_rebinding(name, "values", loop.carried)] if loop.carried else []
     after = [_rebinding(name, "results", loop.results)] if loop.results else []
-    s.body = [_at(place, x) for x in rebind] + s.body
-    return [s, *(_at(place, x) for x in after)]
+    s.body = [at(place, x) for x in rebind] + s.body
+    return [s, *(at(place, x) for x in after)]
 
 
 def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     given = [s.iter]
-    call = s.iter
-    if isinstance(call, ast.Call) and _is_taken_apart(call):
-        given = [call.func, *call.args]
+    iterated = s.iter
+    if isinstance(iterated, ast.Call) and _is_taken_apart(iterated):
+        given = [iterated.func, *iterated.args]
     begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
     if loop.refusal:
-        s.iter = _at(s.iter, begin)
+        s.iter = at(s.iter, begin)
         return [s]
     name = f"{ENTRY}{loop.number}"
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
-    location, s.iter = s.iter, _at(s.iter, ast.Name(name, ast.Load()))
-    return [_at(location, first), *_with_rebinding(s, loop, name, location)]
+    location, s.iter = s.iter, at(s.iter, ast.Name(name, ast.Load()))
+    return [at(location, first), *_with_rebinding(s, loop, name, location)]
 
 
 def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
@@ -508,11 +414,11 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     if .branch0.rebinds: names = .branch0.results
     """
     name, side = f"{BRANCH_ENTRY}{branch.number}", ".side"
-    begin = _call(BRANCH_ENTRY, ast.Constant(branch.number), _condition(s.test))
-    first = _at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    begin = call(BRANCH_ENTRY, ast.Constant(branch.number), _condition(s.test))
+    first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
     restored, results = branch.restored, branch.results
-    before = [_at(s.test, _rebinding(name, "values", restored))] if restored else []
-    after = [_at(s.test, _rebinding(name, "results", results))] if results else []
+    before = [at(s.test, _rebinding(name, "values", restored))] if restored else []
+    after = [at(s.test, _rebinding(name, "results", results))] if results else []
     test = ast.copy_location(ast.Name(side, ast.Load()), s.test)
     inner = ast.copy_location(ast.If(test, s.body, s.orelse), s)
     loop = ast.For(ast.Name(side, ast.Store()), ast.Name(name, ast.Load()), [*before, inner], [])
@@ -526,16 +432,16 @@ def _condition(test: ast.expr, of: str = ".if") -> ast.expr:
     is known only when the program runs."""
     made: ast.expr = test
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        made = _call((of, "negated"), _condition(test.operand, of))
+        made = call((of, "negated"), _condition(test.operand, of))
     elif isinstance(test, ast.BoolOp):
         made = _condition(test.values[-1], of)
         is_and = isinstance(test.op, ast.And)
         for i, value in reversed(list(enumerate(test.values[:-1]))):
             name = f".value{test.lineno}.{test.col_offset}.{i}"
             first = ast.NamedExpr(ast.Name(name, ast.Store()), _condition(value, of))
-            needs = _call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and))
+            needs = call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and))
             second = ast.IfExp(needs, made, ast.Constant(None))
-            made = _call((of, "both" if is_and else "either"), first, second)
+            made = call((of, "both" if is_and else "either"), first, second)
     elif isinstance(test, ast.Compare) and len(test.ops) > 1:
         operands = [test.left, *test.comparators]
         if all(isinstance(x, (ast.Name, ast.Constant)) for x in operands[1:-1]):
@@ -544,15 +450,7 @@ def _condition(test: ast.expr, of: str = ".if") -> ast.expr:
                 for a, op, b in zip(operands, test.ops, operands[1:], strict=False)
             ]
             made = _condition(ast.copy_location(ast.BoolOp(ast.And(), parts), test), of)
-    return _at(test, made)  # type: ignore[no-any-return]
-
-
-def _call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
-    """A call of a name, or of a method of one."""
-    called: ast.expr = ast.Name(function if isinstance(function, str) else function[0], ast.Load())
-    if not isinstance(function, str):
-        called = ast.Attribute(called, function[1], ast.Load())
-    return ast.Call(called, list(arguments), [])
+    return at(test, made)  # type: ignore[no-any-return]
 
 
 def _is_taken_apart(call: ast.Call) -> bool:
@@ -569,11 +467,3 @@ def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:
 
     targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
     return ast.If(of_loop("rebinds"), [ast.Assign([targets], of_loop(attribute))], [])
-
-
-def _at(place: ast.AST, made: Any) -> Any:
-    """A statement or expression that has been made, at the place of another."""
-    for x in ast.walk(made):
-        if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, place)
-    return made
