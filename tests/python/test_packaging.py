@@ -62,7 +62,8 @@ def test_requirements() -> None:
     runtime = {re.split(r"[<>=; ]", text)[0] for text in requirements if "extra ==" not in text}
     assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
     extras = set(installed().metadata.get_all("Provides-Extra") or [])
-    assert extras == {"cuda", "cuda12", "test", "bench", "examples", "lint", "wheel", "dev"}
+    of_users = {"cuda", "cuda12", "cublas", "cublas12", "bench", "examples"}
+    assert extras == of_users | {"test", "lint", "wheel", "dev"}
 
 
 def test_ci_runs_the_oldest_versions() -> None:
