@@ -269,7 +269,7 @@ def _copy_bandwidth(rune: Any, tiny: bool) -> float:
     return 2 * x.nbytes / min(_sample(run, lambda: call(x), 20) for _ in range(5))
 
 
-def _card(device: str) -> str:
+def card(device: str) -> str:
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     if device == "metal":
         query = ["sysctl", "-n", "machdep.cpu.brand_string"]
@@ -315,7 +315,7 @@ def run(device: str, names: list[str], output: Path | None, tiny: bool, with_pee
     lines = [
         "# Benchmarks on a GPU",
         "",
-        f"{datetime.date.today().isoformat()}, {_card(device)}. `python benchmarks/run.py --device "
+        f"{datetime.date.today().isoformat()}, {card(device)}. `python benchmarks/run.py --device "
         f"{device}`: microseconds of a call among many without a wait between them; arrays "
         f"{SCALE} times as long as on the CPU. *of copying*: the time in which the card copies as "
         f"many bytes as arguments and results have ({copy / 1e12:.2f} TB/s), over rune_jit's.",
