@@ -5,7 +5,7 @@
 #   scripts/test.sh [--full] [--no-metal]
 #
 # Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). The script installs GoogleTest, clang (which
-# checks rendered Metal source, and runs it on Linux) and ccache by apt-get if this user may install
+# checks rendered Metal source, and runs it and CUDA text on Linux) and ccache by apt-get if this user may install
 # packages. The summary names each missing tool and the tests that were skipped without it. Everything
 # is written under build/.
 #
@@ -93,7 +93,7 @@ has_any() {
   return 1
 }
 has_clang() { has_any clang++-19 clang++-18 clang++-17 clang++; }
-# What tests/metal_emulator needs.
+# What tests/gpu_emulator needs.
 has_emulator() { [[ $(uname) == Linux ]] && has_any clang++-19 clang++-18 clang++-17; }
 
 install_system_packages() {
@@ -178,6 +178,21 @@ run_on_metal() {
   RUNE_TEST_DEVICE=metal "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }
 
+# The CUDA text of a small sample of these tests, compiled by clang and run on the fake driver
+# (tests/cuda_fake).
+run_on_cuda() {
+  local -x RUNE_JIT_CUDA_DRIVER=$tree/cuda_fake.so RUNE_JIT_NVRTC=$tree/cuda_fake.so
+  local -x RUNE_JIT_CUBLAS=off RUNE_FAKE_EMULATE=1 RUNE_TEST_DEVICE=cuda
+  local options=(-n "$jobs" -r s --sample 1) files=(tests/python tests/fuzz)
+  if ((full)); then
+    options=(-n "$jobs" -r s --sample 2)
+  else
+    files=(tests/python/test_{nodes,kernels,grid_mappings,scalar_ops,ops,movement,narrow_contractions}.py)
+    files+=(tests/python/test_{shared_panels,batched_loops,host_callbacks,corners,float_contract}.py)
+  fi
+  "$venv/bin/pytest" "${options[@]}" "${files[@]}"
+}
+
 # run_sanitized PRESET
 run_sanitized() {
   local fixed_addresses=()
@@ -217,6 +232,12 @@ elif [[ $emulator == ON || $(uname) == Darwin ]]; then
   step "Metal (pytest)" run_on_metal
 else
   skip "Metal" "its emulator needs clang++ 17 or later (apt-get install clang-19)"
+fi
+
+if [[ $gtest == ON ]] && has_emulator; then
+  step "CUDA on the emulator (pytest)" run_on_cuda
+else
+  skip "CUDA on the emulator" "it needs Linux, GoogleTest and clang++ 17 or later (apt-get install clang-19 libgtest-dev)"
 fi
 
 if ((full)); then

@@ -24,15 +24,16 @@ _FIRST = (
     "test_programs.py",
 )
 
-# With RUNE_TEST_DEVICE and without --full, about this many run of tests that differ in parameters
-# only.
-_SAMPLE = 80
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="fuzz for minutes, with new seeds; no samples"
     )
+    parser.addoption(
+        "--sample", type=int, default=80, metavar="N",
+        help="with RUNE_TEST_DEVICE and without --full: about N of tests that differ in parameters"
+        " only (80)",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,8 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         else:
             dropped.append(item)
     kept = []
+    sample = config.getoption("--sample")
     for tests in by_function.values():
-        step = 1 if config.getoption("--full") else max(1, len(tests) // _SAMPLE)
+        step = 1 if config.getoption("--full") else max(1, len(tests) // sample)
         kept += tests[::step]
         dropped += [test for i, test in enumerate(tests) if i % step]
     config.hook.pytest_deselected(items=dropped)

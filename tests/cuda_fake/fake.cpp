@@ -1,11 +1,3 @@
-// A driver, an NVRTC and a cuBLAS for tests on machines without a card: the memory of the device is
-// the host's, code is its text, a launch computes nothing, and products are computed as cuBLAS's
-// manual says. It finds misuse, counts, and fails on demand. One library stands for all three
-// (RUNE_JIT_CUDA_DRIVER, RUNE_JIT_NVRTC and RUNE_JIT_CUBLAS name it).
-//
-// rune_fake_set(name, value) sets a number below; RUNE_FAKE_<NAME> in the environment sets what it
-// begins as. rune_fake_get(name) reads it, or a count. rune_fake_misuse() is the first misuse
-// found.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -14,27 +6,14 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
+#include "emulation.h"
+#include "fake.h"
+#include "gpu_emulator/runner.h"
 
-namespace {
-
-using Address = unsigned long long;
-
-constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kInvalidImage = 200,
-              kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700;
-
-struct Function {
-  std::string name;
-  int num_pointers = 0;
-};
-struct Module {
-  std::string text;
-  std::map<std::string, Function> functions;
-};
+namespace rune::cuda_fake {
 
 std::map<std::string, long>& numbers() {
   static std::map<std::string, long> all = [] {
@@ -50,6 +29,8 @@ std::map<std::string, long>& numbers() {
         {"fault_at_launch", 0},  // the launch of this number, from 1, destroys the context
         {"busy", 0},             // whether no event has happened when it is asked for
         {"fail_load", 0},        // the result of loading code
+        {"emulate", 0},          // whether launches compute
+        {"error", 0},            // what has destroyed the context
     };
     for (auto& [name, value] : defaults) {
       std::string variable = "RUNE_FAKE_" + name;
@@ -61,43 +42,18 @@ std::map<std::string, long>& numbers() {
   return all;
 }
 
-struct State {
-  std::recursive_mutex mutex;
-  std::map<Address, size_t> live;
-  std::map<Address, size_t> pinned;
-  std::set<Address> freed;
-  std::set<Module*> modules;
-  std::set<Function*> functions;
-  std::map<std::string, long> counts;
-  long used_bytes = 0;
-  int error = 0;  // that destroyed the context
-  std::string misuse;
-  std::vector<void*> contexts;
-
-  int refuse(int result, const std::string& what) {
-    if (misuse.empty()) misuse = what;
-    return result;
-  }
-};
-
 State& state() {
   static auto* const instance = new State;
   return *instance;
 }
 
-thread_local std::vector<void*> current;  // contexts
+thread_local std::vector<void*> current;
 
-// What every call that needs the context begins with.
-struct Call {
-  explicit Call(const char* name) : lock(state().mutex) {
-    ++state().counts[name];
-    result = state().error;
-    if (current.empty())
-      result = state().refuse(kInvalidContext, std::string(name) + " without a context");
-  }
-  std::lock_guard<std::recursive_mutex> lock;
-  int result = 0;
-};
+std::shared_ptr<gpu_emulator::Library> compile(const std::string& text) {
+  return gpu_emulator::Library::compile(cuda_emulator::language(), text, RUNE_CUDA_KERNELS);
+}
+
+namespace {
 
 bool is_in_live_memory(Address at, size_t bytes) {
   auto next = state().live.upper_bound(at);
@@ -131,19 +87,50 @@ int release(Address memory) {
   return 0;
 }
 
-// The kernels of a text, with the number of pointers among their parameters.
+// The kernels of a text, with what is known of their parameters.
 Module* load(const std::string& text) {
-  auto* const module = new Module{text, {}};
-  const std::string mark = "__launch_bounds__(";
+  auto* const module = new Module;
+  if (numbers()["emulate"]) module->library = compile(text);
+  const std::string mark = "__launch_bounds__(", vars_mark = "rune_vars<";
   for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
     const size_t begin = text.find_first_not_of(" \n", text.find(')', at) + 1);
     const size_t open = text.find('(', begin), close = text.find(')', open);
-    Function function{text.substr(begin, open - begin), 0};
-    function.num_pointers = static_cast<int>(std::count(
-        text.begin() + static_cast<long>(open), text.begin() + static_cast<long>(close), '*'));
+    const std::string parameters = text.substr(open, close - open);
+    Function function;
+    function.name = text.substr(begin, open - begin);
+    function.num_pointers = static_cast<int>(std::count(parameters.begin(), parameters.end(), '*'));
+    if (const size_t vars = parameters.find(vars_mark); vars != std::string::npos)
+      function.vars_bytes = 8 * std::stoul(parameters.substr(vars + vars_mark.size()));
+    if (module->library) function.kernel = module->library->find(function.name);
     module->functions[function.name] = function;
   }
   return module;
+}
+
+// From an address to the end of the memory that it is in.
+size_t bytes_behind(Address at) {
+  if (!is_in_live_memory(at, 1)) return 0;
+  const auto block = std::prev(state().live.upper_bound(at));
+  return block->first + block->second - at;
+}
+
+int emulate(const Function& function, unsigned grid, unsigned block, void** parameters) {
+  gpu_emulator::Launch launch;
+  launch.grid[0] = grid;
+  launch.local[0] = block;
+  launch.max_threadgroup_bytes = 48 << 10;
+  launch.keeps_denormals = true;
+  for (int i = 0; i < function.num_pointers; ++i) {
+    const Address at = *static_cast<Address*>(parameters[i]);
+    static char nothing;  // stands for the address 0, of what has no elements
+    launch.buffers.push_back({at ? reinterpret_cast<char*>(at) : &nothing, bytes_behind(at)});
+  }
+  if (function.vars_bytes)
+    launch.buffers.push_back(
+        {static_cast<char*>(parameters[function.num_pointers]), function.vars_bytes});
+  state().emulator_error = gpu_emulator::run(*function.kernel, launch);
+  return state().emulator_error.empty() ? 0
+                                        : static_cast<int>(numbers()["error"] = kIllegalAddress);
 }
 
 int synchronize(const char* name) {
@@ -151,6 +138,9 @@ int synchronize(const char* name) {
 }
 
 }  // namespace
+}  // namespace rune::cuda_fake
+
+using namespace rune::cuda_fake;
 
 EXPORTED int rune_fake_set(const char* name, long value) {
   const std::lock_guard<std::recursive_mutex> lock(state().mutex);
@@ -180,8 +170,10 @@ EXPORTED int cuGetErrorName(int error, const char** name) {
                                    : "CUDA_ERROR_FAKE";
   return 0;
 }
-EXPORTED int cuGetErrorString(int, const char** text) {
-  *text = "as it was asked for";
+EXPORTED int cuGetErrorString(int error, const char** text) {
+  *text = error == kIllegalAddress && !state().emulator_error.empty()
+              ? state().emulator_error.c_str()
+              : "as it was asked for";
   return 0;
 }
 EXPORTED int cuDeviceGetCount(int* count) {
@@ -350,7 +342,7 @@ EXPORTED int cuModuleLoadData(Module** module, const void* image) {
   if (const long failed = numbers()["fail_load"]) return static_cast<int>(failed);
   const std::string text(static_cast<const char*>(image));
   if (text.rfind("fake ", 0) != 0) return kInvalidImage;
-  state().modules.insert(*module = load(text));
+  state().modules.insert(*module = load(text.substr(5)));
   return 0;
 }
 EXPORTED int cuModuleUnload(Module* module) {
@@ -382,13 +374,14 @@ EXPORTED int cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigne
     return state().refuse(kInvalidHandle, "a launch of an unloaded kernel");
   if (grid == 0 || block == 0 || block > 1024)
     return state().refuse(kInvalidValue, "a launch of a wrong size");
-  for (int i = 0; i < function->num_pointers; ++i)
+  // Where launches compute, accesses are checked.
+  for (int i = 0; i < function->num_pointers && !function->kernel; ++i)
     if (!is_in_live_memory(*static_cast<Address*>(parameters[i]), 1))
       return state().refuse(kInvalidValue,
                             "a launch of " + function->name + " with memory that is not allocated");
   if (state().counts["cuLaunchKernel"] == numbers()["fault_at_launch"])
-    state().error = kIllegalAddress;
-  return 0;
+    numbers()["error"] = kIllegalAddress;
+  return function->kernel ? emulate(*function, grid, block, parameters) : 0;
 }
 
 // Graphs: lists of kernels.
@@ -407,6 +400,7 @@ struct GraphNode {
   Function* function;
   unsigned grid, block;
   std::vector<Address> pointers;
+  std::vector<char> vars;
 };
 using Graph = std::vector<GraphNode*>;
 
@@ -417,6 +411,10 @@ void fill(GraphNode& node, const KernelParameters& from) {
   node.pointers.clear();
   for (int i = 0; i < from.function->num_pointers; ++i)
     node.pointers.push_back(*static_cast<Address*>(from.parameters[i]));
+  if (const size_t bytes = from.function->vars_bytes) {
+    const auto* const vars = static_cast<char*>(from.parameters[from.function->num_pointers]);
+    node.vars.assign(vars, vars + bytes);
+  }
 }
 
 }  // namespace
@@ -454,6 +452,7 @@ EXPORTED int cuGraphLaunch(Graph* program, void* stream) {
   for (GraphNode* node : *program) {
     std::vector<void*> parameters;
     for (Address& pointer : node->pointers) parameters.push_back(&pointer);
+    parameters.push_back(node->vars.data());
     if (const int failed = cuLaunchKernel(node->function, node->grid, 1, 1, node->block, 1, 1, 0,
                                           stream, parameters.data(), nullptr))
       return failed;
@@ -462,186 +461,4 @@ EXPORTED int cuGraphLaunch(Graph* program, void* stream) {
 }
 EXPORTED int cuGraphExecDestroy(Graph*) {
   return Call("cuGraphExecDestroy").result;
-}
-
-// NVRTC.
-
-EXPORTED int nvrtcVersion(int* major, int* minor) {
-  *major = static_cast<int>(numbers()["nvrtc_version"] / 1000);
-  *minor = static_cast<int>(numbers()["nvrtc_version"] % 1000 / 10);
-  return 0;
-}
-EXPORTED const char* nvrtcGetErrorString(int) {
-  return "NVRTC_ERROR_FAKE";
-}
-EXPORTED int nvrtcGetNumSupportedArchs(int* count) {
-  *count = 3;
-  return 0;
-}
-EXPORTED int nvrtcGetSupportedArchs(int* values) {
-  const int known[] = {75, 90, 100};
-  std::copy(std::begin(known), std::end(known), values);
-  return 0;
-}
-EXPORTED int nvrtcCreateProgram(std::string** program, const char* text, const char*, int,
-                                const char* const*, const char* const*) {
-  *program = new std::string(std::string("fake ") + text);
-  return 0;
-}
-EXPORTED int nvrtcDestroyProgram(std::string** program) {
-  delete *program;
-  return 0;
-}
-EXPORTED int nvrtcCompileProgram(std::string* program, int, const char* const*) {
-  const std::lock_guard<std::recursive_mutex> lock(state().mutex);
-  ++state().counts["nvrtcCompileProgram"];
-  return program->find("not CUDA") != std::string::npos ? 6 : 0;
-}
-EXPORTED int nvrtcGetProgramLogSize(std::string*, size_t* bytes) {
-  *bytes = 6;
-  return 0;
-}
-EXPORTED int nvrtcGetProgramLog(std::string*, char* log) {
-  std::memcpy(log, "a log", 6);
-  return 0;
-}
-EXPORTED int nvrtcGetCUBINSize(std::string* program, size_t* bytes) {
-  *bytes = program->size() + 1;
-  return 0;
-}
-EXPORTED int nvrtcGetCUBIN(std::string* program, char* bytes) {
-  std::memcpy(bytes, program->c_str(), program->size() + 1);
-  return 0;
-}
-EXPORTED int nvrtcGetPTXSize(std::string* program, size_t* bytes) {
-  return nvrtcGetCUBINSize(program, bytes);
-}
-EXPORTED int nvrtcGetPTX(std::string* program, char* bytes) {
-  return nvrtcGetCUBIN(program, bytes);
-}
-
-// cuBLAS.
-
-namespace {
-
-constexpr int kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBfloat16 = 14;
-
-size_t size_of(int type) {
-  return type == kFloat64 ? 8 : type == kFloat32 ? 4 : 2;
-}
-
-template <class T>
-T read(const void* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-// Of float16, normal numbers and 0 only.
-double load(const void* at, int type) {
-  if (type == kFloat32) return read<float>(at);
-  if (type == kFloat64) return read<double>(at);
-  const auto bits = read<uint16_t>(at);
-  if (type == kFloat16) {
-    const double size =
-        bits & 0x7fff ? std::ldexp(1024 + (bits & 0x3ff), (bits >> 10 & 0x1f) - 25) : 0;
-    return bits & 0x8000 ? -size : size;
-  }
-  const uint32_t wide = uint32_t{bits} << 16;
-  return read<float>(&wide);
-}
-
-// Stores NaN if a number is none of the narrow type.
-void store(void* at, int type, double value) {
-  if (type == kFloat32) {
-    const auto narrow = static_cast<float>(value);
-    std::memcpy(at, &narrow, sizeof narrow);
-  } else if (type == kFloat64) {
-    std::memcpy(at, &value, sizeof value);
-  } else {
-    // A number of the type has 11 or 8 bits.
-    int exponent = 0;
-    const double part = std::frexp(std::abs(value), &exponent);
-    const int digits = type == kFloat16 ? 11 : 8, bias = type == kFloat16 ? 14 : 126;
-    const double scaled = std::ldexp(part, digits);
-    const auto whole = static_cast<uint32_t>(scaled);
-    uint32_t bits = value == 0 ? 0
-                               : (static_cast<uint32_t>(exponent + bias) << (digits - 1)) + whole -
-                                     (1u << (digits - 1));
-    if (value < 0) bits |= 0x8000;
-    if (whole != scaled || (value != 0 && exponent + bias < 1)) bits = 0x7fff;
-    const auto narrow = static_cast<uint16_t>(bits);
-    std::memcpy(at, &narrow, sizeof narrow);
-  }
-}
-
-struct Operand {
-  const void* memory;
-  int type, step;
-  bool is_transposed;
-  double at(int row, int column) const {
-    const int64_t i = is_transposed ? column + int64_t{row} * step : row + int64_t{column} * step;
-    return load(static_cast<const char*>(memory) + i * static_cast<int64_t>(size_of(type)), type);
-  }
-};
-
-int multiply(const Operand& a, const Operand& b, int m, int n, int k, void* c, int type_c,
-             int step_c, int compute) {
-  if (a.step < (a.is_transposed ? k : m) || b.step < (b.is_transposed ? n : k) || step_c < m)
-    return state().refuse(7, "a matrix's columns overlap");
-  if (a.type != b.type || (compute == 70) != (a.type == kFloat64) ||
-      (type_c != a.type && type_c != kFloat32))
-    return state().refuse(7, "the types of a product do not match");
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < n; ++j) {
-      double sum = 0;
-      for (int l = 0; l < k; ++l) sum += a.at(i, l) * b.at(l, j);
-      char* const at =
-          static_cast<char*>(c) + (i + int64_t{j} * step_c) * static_cast<int64_t>(size_of(type_c));
-      store(at, type_c, sum);
-    }
-  return 0;
-}
-
-}  // namespace
-
-EXPORTED int cublasCreate_v2(int** handle) {
-  const Call call("cublasCreate");
-  static int only = 0;
-  *handle = &only;
-  return call.result ? 1 : 0;
-}
-EXPORTED int cublasSetStream_v2(int*, void*) {
-  return 0;
-}
-EXPORTED int cublasSetMathMode(int*, int) {
-  return 0;
-}
-EXPORTED const char* cublasGetStatusString(int) {
-  return "CUBLAS_STATUS_FAKE";
-}
-EXPORTED int cublasGemmStridedBatchedEx(int*, int form_a, int form_b, int m, int n, int k,
-                                        const void*, const void* a, int type_a, int step_a,
-                                        long long next_a, const void* b, int type_b, int step_b,
-                                        long long next_b, const void*, void* c, int type_c,
-                                        int step_c, long long next_c, int batch, int compute, int) {
-  const Call call("cublasGemm");
-  const auto move = [](const void* memory, long long elements, int type) {
-    return static_cast<const char*>(memory) + elements * static_cast<long long>(size_of(type));
-  };
-  for (int g = 0; g < batch; ++g)
-    if (const int failed =
-            multiply({move(a, g * next_a, type_a), type_a, step_a, form_a == 1},
-                     {move(b, g * next_b, type_b), type_b, step_b, form_b == 1}, m, n, k,
-                     const_cast<char*>(move(c, g * next_c, type_c)), type_c, step_c, compute))
-      return failed;
-  return call.result;
-}
-EXPORTED int cublasGemmEx(int* handle, int form_a, int form_b, int m, int n, int k,
-                          const void* alpha, const void* a, int type_a, int step_a, const void* b,
-                          int type_b, int step_b, const void* beta, void* c, int type_c, int step_c,
-                          int compute, int algorithm) {
-  return cublasGemmStridedBatchedEx(handle, form_a, form_b, m, n, k, alpha, a, type_a, step_a, 0, b,
-                                    type_b, step_b, 0, beta, c, type_c, step_c, 0, 1, compute,
-                                    algorithm);
 }

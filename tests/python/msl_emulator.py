@@ -1,7 +1,7 @@
 """Executes Metal source on machines without Metal.
 
 The text is compiled unmodified by clang against `tests/metal_emulator/msl/include/metal_stdlib`
-and run on the CPU by `tests/metal_emulator/msl`, which checks every access of memory for bounds and
+and run on the CPU by `tests/gpu_emulator`, which checks every access of memory for bounds and
 data races and every barrier for threads that do not reach it. What it needs is built once, under
 `build/`.
 """
@@ -22,6 +22,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EMULATOR = ROOT / "tests" / "metal_emulator" / "msl"
+SHARED = ROOT / "tests" / "gpu_emulator"
 BUILD = Path(os.environ.get("RUNE_TEST_BUILD", ROOT / "build")) / "metal_emulator"
 _ERROR_BYTES = 1 << 16
 # Between buffers, so that an access behind one of them does not meet another.
@@ -43,10 +44,11 @@ def compiler() -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    sources = sorted(EMULATOR.glob("*.cpp"))
+    sources = sorted([*EMULATOR.glob("*.cpp"), *SHARED.glob("*.cpp")])
     command = [compiler(), "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command += ["-I", str(SHARED.parent), f'-DRUNE_GPU_INCLUDE="{SHARED / "include"}"']
     key = hashlib.sha256(" ".join(command).encode())
-    for path in sorted(EMULATOR.glob("*.*")):
+    for path in sorted([*EMULATOR.glob("*.*"), *SHARED.glob("**/*.*")]):
         key.update(path.read_bytes())
     target = BUILD / f"libmsl_emulator-{key.hexdigest()[:16]}.so"
     if not target.exists():

@@ -2,9 +2,10 @@
 #include <cstring>
 #include <exception>
 
-#include "runner.h"
+#include "gpu_emulator/runner.h"
+#include "msl.h"
 
-using namespace rune::msl_emulator;
+using namespace rune::gpu_emulator;
 
 extern "C" {
 
@@ -16,7 +17,8 @@ struct rune_msl_library {
 __attribute__((visibility("default"))) rune_msl_library* rune_msl_compile(
     const char* text, const char* include, const char* cache, char* error, size_t error_bytes) {
   try {
-    return new rune_msl_library{Library::compile(text, include, cache)};
+    return new rune_msl_library{
+        Library::compile(rune::msl_emulator::language(include), text, cache)};
   } catch (const std::exception& e) {
     std::strncpy(error, e.what(), error_bytes - 1);
     return nullptr;

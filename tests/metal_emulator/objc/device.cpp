@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../msl/msl.h"
 #include "metal.h"
 
 namespace rune::metal_emulator {
@@ -31,10 +32,10 @@ unsigned long device_working_set(Object*, Selector*) {
   return static_cast<unsigned long>(injection().working_set);
 }
 unsigned long device_threadgroup_bytes(Object*, Selector*) {
-  return msl_emulator::kMaxThreadgroupBytes;
+  return gpu_emulator::kMaxThreadgroupBytes;
 }
 Size device_max_threads(Object*, Selector*) {
-  return {msl_emulator::kMaxThreads, msl_emulator::kMaxThreads, msl_emulator::kMaxThreads};
+  return {gpu_emulator::kMaxThreads, gpu_emulator::kMaxThreads, gpu_emulator::kMaxThreads};
 }
 signed char device_family(Object*, Selector*, long) {
   return !injection().old_gpu && !injection().paravirtual;
@@ -91,9 +92,10 @@ Object* device_new_library(Object*, Selector*, Object* source, CompileOptions* o
   try {
     // 0x30002 is version 3.2, which __METAL_VERSION__ calls 320.
     const unsigned long version = options->language_version;
-    auto code = msl_emulator::Library::compile(
-        text, RUNE_MSL_INCLUDE, RUNE_MSL_CACHE,
-        static_cast<int>((version >> 16) * 100 + (version & 0xffff) * 10));
+    auto code = gpu_emulator::Library::compile(
+        msl_emulator::language(RUNE_MSL_INCLUDE,
+                               static_cast<int>((version >> 16) * 100 + (version & 0xffff) * 10)),
+        text, RUNE_MSL_CACHE);
     auto* library = make<Library>(library_class);
     library->code = std::move(code);
     library->text = text;
@@ -111,10 +113,10 @@ Object* device_new_pipeline(Object*, Selector*, Function* function, Object** err
     if (injection().made_at_once.compare_exchange_weak(most, at_once)) break;
   std::this_thread::sleep_for(std::chrono::microseconds(injection().pipeline_us));
   --injection().being_made;
-  if (function->kernel->threadgroup_bytes() > msl_emulator::kMaxThreadgroupBytes) {
+  if (function->kernel->threadgroup_bytes() > gpu_emulator::kMaxThreadgroupBytes) {
     fail(error,
          "Threadgroup memory size (" + std::to_string(function->kernel->threadgroup_bytes()) +
-             ") exceeds the maximum (" + std::to_string(msl_emulator::kMaxThreadgroupBytes) + ")");
+             ") exceeds the maximum (" + std::to_string(gpu_emulator::kMaxThreadgroupBytes) + ")");
     return nullptr;
   }
   auto* pipeline = make<Pipeline>(pipeline_class);

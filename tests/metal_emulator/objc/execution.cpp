@@ -64,7 +64,7 @@ std::string execute(const std::vector<Dispatch>& dispatches) {
   for (const Dispatch* next : in_order(dispatches)) {
     const Dispatch& dispatch = *next;
     if (!is_living(dispatch.pipeline)) return "a pipeline was released before it ran";
-    msl_emulator::Launch launch = dispatch.launch;
+    gpu_emulator::Launch launch = dispatch.launch;
     std::vector<std::vector<char>> inlined;
     for (const auto& [index, argument] : dispatch.arguments) {
       if (launch.buffers.size() <= index) launch.buffers.resize(index + 1);
@@ -83,7 +83,7 @@ std::string execute(const std::vector<Dispatch>& dispatches) {
       launch.resources.push_back({buffer->memory, buffer->length});
     }
     ++injection().launched;
-    const std::string error = msl_emulator::run(*dispatch.pipeline->kernel, launch);
+    const std::string error = gpu_emulator::run(*dispatch.pipeline->kernel, launch);
     if (!error.empty()) return error;
   }
   return "";

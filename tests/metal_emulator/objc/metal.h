@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "../msl/runner.h"
+#include "gpu_emulator/runner.h"
 #include "runtime.h"
 
 namespace rune::metal_emulator {
@@ -39,13 +39,13 @@ struct CompileOptions : Object {
 
 struct Library : Object {
   std::string text;
-  std::shared_ptr<msl_emulator::Library> code;
+  std::shared_ptr<gpu_emulator::Library> code;
 };
 
 struct Function : Object {
   std::string key;  // of its name and its library's text
-  std::shared_ptr<msl_emulator::Library> code;
-  const msl_emulator::Kernel* kernel = nullptr;
+  std::shared_ptr<gpu_emulator::Library> code;
+  const gpu_emulator::Kernel* kernel = nullptr;
 };
 
 struct ArchiveDescriptor : Object {
@@ -63,8 +63,8 @@ struct PipelineDescriptor : Object {
 
 struct Pipeline : Object {
   ~Pipeline();
-  std::shared_ptr<msl_emulator::Library> code;
-  const msl_emulator::Kernel* kernel = nullptr;
+  std::shared_ptr<gpu_emulator::Library> code;
+  const gpu_emulator::Kernel* kernel = nullptr;
   unsigned long max_threads = 0;
 };
 
@@ -79,7 +79,7 @@ struct Dispatch {
   Pipeline* pipeline = nullptr;  // not retained
   std::map<size_t, Argument> arguments;
   std::vector<Buffer*> resources;  // not retained
-  msl_emulator::Launch launch;
+  gpu_emulator::Launch launch;
   int interval = 0;  // number of the barriers before it; those of one interval have no order
 };
 
@@ -162,8 +162,8 @@ struct Injection {
   std::atomic<long> time_outs{0};                            // this many, after a while
   std::atomic<long> lost{0};                                 // nothing runs any more
   std::atomic<long> latency_us{0};                           // before each command buffer runs
-  std::atomic<long> max_threads{msl_emulator::kMaxThreads};  // of new pipelines
-  std::atomic<long> simd_width{msl_emulator::kSimdWidth};    // that pipelines report
+  std::atomic<long> max_threads{gpu_emulator::kMaxThreads};  // of new pipelines
+  std::atomic<long> simd_width{gpu_emulator::kSimdWidth};    // that pipelines report
   std::atomic<long> working_set{long{8} << 30};              // that the device recommends
   std::atomic<long> committed{0}, launched{0}, barriers{0}, adopted{0}, violations{0};
   std::atomic<long> archived{0}, from_archives{0};   // pipelines

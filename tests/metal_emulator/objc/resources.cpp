@@ -24,7 +24,7 @@ uint64_t buffer_address(Buffer* self, Selector*) {
 }
 
 Object* library_new_function(Library* self, Selector*, Object* name) {
-  const msl_emulator::Kernel* kernel = self->code->find(text_of(name));
+  const gpu_emulator::Kernel* kernel = self->code->find(text_of(name));
   if (!kernel) return nullptr;
   auto* function = make<Function>(function_class);
   function->code = self->code;

@@ -1,9 +1,10 @@
-#include "library.h"
+#include "gpu_emulator/library.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,24 +12,23 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "runner.h"
+#include "gpu_emulator/runner.h"
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-// No excess precision: the float contract of the text, which a pragma completes. Instrumentation
-// for data races calls back at each access of memory that other threads may see; its own runtime is
-// not linked.
+// No excess precision: the float contract of the text. Instrumentation for data races calls back at
+// each access of memory that other threads may see; its own runtime is not linked.
 constexpr const char* kFlags =
     "-x c++ -std=c++17 -nostdinc -nostdinc++ -fno-exceptions -fno-rtti -fPIC -O1 "
     "-fvisibility=hidden "
-    "-fsigned-char -ffp-contract=fast-honor-pragmas -fno-fast-math -fno-math-errno "
+    "-fsigned-char -fno-fast-math -fno-math-errno "
     "-fno-trapping-math "
     "-Xclang -ffloat16-excess-precision=none -Xclang -fbfloat16-excess-precision=none "
-    "-Xclang -cl-single-precision-constant -fno-strict-aliasing -fwrapv -Wno-unknown-attributes "
+    "-fno-strict-aliasing -fwrapv "
     "-Wno-unused-command-line-argument -Wno-psabi -fsanitize=thread "
     "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-memintrinsics=1 "
     "-mllvm -tsan-instrument-atomics=0 -shared -fno-sanitize-link-runtime -Wl,--no-undefined";
@@ -38,7 +38,7 @@ const char* compiler() {
     for (const char* folder : {"/usr/bin/", "/usr/local/bin/"})
       if (fs::exists(std::string(folder) + name)) return name;
   throw std::runtime_error(
-      "the Metal emulator cannot compile without clang 17 or later (apt-get install clang-19)");
+      "the emulator of GPUs cannot compile without clang 17 or later (apt-get install clang-19)");
 }
 
 std::string read_file(const fs::path& path) {
@@ -62,27 +62,37 @@ std::string quote(const std::string& s) {
   return "'" + s + "'";
 }
 
-std::string flags_of(int version) {
+std::string flags_of(const Language& language) {
   std::string flags = kFlags;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("fma")) flags += " -mfma";
 #endif
-  return flags + " -D__METAL_VERSION__=" + std::to_string(version);
+  return flags + " " + language.flags + " -isystem " + quote(language.include) + " -isystem " +
+         quote(RUNE_GPU_INCLUDE);
+}
+
+// The headers of a folder.
+std::string read_headers(const std::string& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const fs::path& file : files) all += read_file(file);
+  return all;
 }
 
 // Writes the shared object for a text, under a name of this process until it is whole.
-void build(const std::string& text, const std::string& flags, const std::string& include,
+void build(const std::string& text, const std::string& flags, const std::string& file,
            const fs::path& object) {
   fs::create_directories(object.parent_path());
   const fs::path folder =
       object.string() + "." + std::to_string(getpid()) + "." + std::to_string(random());
   fs::create_directories(folder);
-  const fs::path source = folder / "kernel.metal", messages = folder / "messages",
+  const fs::path source = folder / file, messages = folder / "messages",
                  result = folder / "kernel.so";
   std::ofstream(source, std::ios::binary) << text;
-  const std::string command = std::string(compiler()) + " " + flags + " -isystem " +
-                              quote(include) + " " + quote(source) + " -o " + quote(result) +
-                              " -lm 2> " + quote(messages);
+  const std::string command = std::string(compiler()) + " " + flags + " " + quote(source) + " -o " +
+                              quote(result) + " -lm 2> " + quote(messages);
   const int status = std::system(command.c_str());
   std::string text_of_messages = read_file(messages);
   if (status == 0) fs::rename(result, object);
@@ -95,18 +105,18 @@ void build(const std::string& text, const std::string& flags, const std::string&
 
 }  // namespace
 
-std::shared_ptr<Library> Library::compile(const std::string& msl, const std::string& include,
-                                          const std::string& cache, int version) {
-  Translation translation = translate(msl);
-  const std::string flags = flags_of(version);
-  const std::string key =
-      hash_of(translation.text + flags + read_file(fs::path(include) / "metal_stdlib"));
+std::shared_ptr<Library> Library::compile(const Language& language, const std::string& text,
+                                          const std::string& cache) {
+  Translation translation = language.translate(text);
+  const std::string flags = flags_of(language);
+  const std::string key = hash_of(translation.text + flags + read_headers(language.include) +
+                                  read_headers(RUNE_GPU_INCLUDE));
   const fs::path object = fs::path(cache) / (key + ".so");
-  if (!fs::exists(object)) build(translation.text, flags, include, object);
+  if (!fs::exists(object)) build(translation.text, flags, language.file, object);
   const std::shared_ptr<Library> library(new Library);
   library->handle_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library->handle_) throw std::runtime_error(dlerror());
-  if (void* host = dlsym(library->handle_, "rune_msl_host"))
+  if (void* host = dlsym(library->handle_, "rune_gpu_host"))
     *static_cast<const Host**>(host) = host_functions();
   for (KernelSignature& signature : translation.kernels) {
     Kernel kernel;
@@ -136,4 +146,4 @@ const Kernel* Library::find(const std::string& name) const {
   return nullptr;
 }
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

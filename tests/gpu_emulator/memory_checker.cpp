@@ -1,8 +1,8 @@
-#include "memory_checker.h"
+#include "gpu_emulator/memory_checker.h"
 
 #include <algorithm>
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::string MemoryChecker::outside(const Access& access) const {
          " bytes (out of bounds)";
 }
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 // One access of one thread.
 struct Access {
@@ -62,4 +62,4 @@ class MemoryChecker {
   uint32_t device_epoch_ = 1, threadgroup_epoch_ = 1;
 };
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

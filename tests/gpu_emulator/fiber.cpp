@@ -1,4 +1,4 @@
-#include "fiber.h"
+#include "gpu_emulator/fiber.h"
 
 #include <cstdint>
 
@@ -31,7 +31,7 @@ rune_fiber_switch:
 extern "C" void rune_fiber_switch(void** from, void* to);
 #endif
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 #if defined(__x86_64__)
 
@@ -65,4 +65,4 @@ void Fiber::switch_to(Fiber& from, Fiber& to) {
 
 #endif
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #endif
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 class Fiber {
  public:
@@ -28,4 +28,4 @@ class Fiber {
 #endif
 };
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

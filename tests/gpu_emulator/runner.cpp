@@ -1,4 +1,4 @@
-#include "runner.h"
+#include "gpu_emulator/runner.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,10 +12,10 @@
 #include <xmmintrin.h>
 #endif
 
-#include "fiber.h"
-#include "memory_checker.h"
+#include "gpu_emulator/fiber.h"
+#include "gpu_emulator/memory_checker.h"
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
 namespace {
 
@@ -197,6 +197,8 @@ class Run {
   }
 
   void wait(State state, int line) {
+    if (!kernel_.signature.blocks)
+      fail("line " + std::to_string(line) + " waits, which the translator did not see");
     Thread& thread = threads_[current_];
     thread.state = state;
     thread.line = line;
@@ -279,7 +281,7 @@ constexpr int kSignals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
 
 class FaultGuard {
  public:
-  FaultGuard() {
+  explicit FaultGuard(bool keeps_denormals) {
     static char stack[64 << 10];
     stack_t alternative = {};
     alternative.ss_sp = stack;
@@ -292,7 +294,8 @@ class FaultGuard {
     thread_ = true;
 #if defined(__x86_64__)
     mode_ = _mm_getcsr();
-    _mm_setcsr(mode_ | 0x8040);  // denormals are zero, going in and coming out
+    // Denormals are zero, going in and coming out.
+    _mm_setcsr(keeps_denormals ? mode_ & ~0x8040u : mode_ | 0x8040u);
 #endif
   }
   ~FaultGuard() {
@@ -346,10 +349,10 @@ std::string run(const Kernel& kernel, const Launch& launch) {
   if (threads == 0 || threads > kernel.signature.max_threads)
     return name + std::to_string(threads) + " threads per threadgroup (1 to " +
            std::to_string(kernel.signature.max_threads) + " are possible)";
-  if (kernel.threadgroup_bytes() > kMaxThreadgroupBytes)
+  if (kernel.threadgroup_bytes() > launch.max_threadgroup_bytes)
     return name + std::to_string(kernel.threadgroup_bytes()) +
-           " bytes of threadgroup memory (the limit is " + std::to_string(kMaxThreadgroupBytes) +
-           ")";
+           " bytes of threadgroup memory (the limit is " +
+           std::to_string(launch.max_threadgroup_bytes) + ")";
   for (const int index : kernel.signature.buffers)
     if (static_cast<size_t>(index) >= launch.buffers.size() ||
         !launch.buffers[static_cast<size_t>(index)].memory)
@@ -359,8 +362,8 @@ std::string run(const Kernel& kernel, const Launch& launch) {
       return name + "threads that wait for one another are not in whole threadgroups";
   Run run(kernel, launch);
   Run::active = &run;
-  const FaultGuard guard;
+  const FaultGuard guard(launch.keeps_denormals);
   return run.run();
 }
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator

@@ -6,22 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "library.h"
+#include "gpu_emulator/library.h"
 
-namespace rune::msl_emulator {
+namespace rune::gpu_emulator {
 
-constexpr size_t kMaxThreadgroupBytes = 32 << 10;
+constexpr size_t kMaxThreadgroupBytes = 32 << 10;  // unless the launch says otherwise
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kSimdWidth = 32;
 
-// The layout of rune_msl::Host in include/metal_stdlib.
-struct Host {
-  void (*access)(const void* address, unsigned bytes, int kind);  // 0 reads, 1 writes, 2 is atomic
-  void (*declare)(const void* address, unsigned long bytes, const char* name);
-  void (*barrier)(int flags, int line);
-  const char* (*exchange)(const void* value, unsigned bytes, int line, unsigned* lanes,
-                          unsigned* lane);
-};
 const Host* host_functions();
 
 struct BoundBuffer {
@@ -37,14 +29,16 @@ struct Launch {
   std::vector<BoundBuffer> buffers;    // by index
   std::vector<BoundBuffer> resources;  // memory that the kernel has addresses of
   bool reversed = false;               // last threads and threadgroups first
+  size_t max_threadgroup_bytes = kMaxThreadgroupBytes;
+  bool keeps_denormals = false;  // instead of flushing them to zero
 };
 
 // Runs to the end. Returns "" or what went wrong first, after which the launch was given up: an
 // access outside of what is bound, a read of threadgroup memory that nothing has written, a data
-// race, a barrier or SIMD-group operation that not all threads reach, more than 1024 threads or 32
-// KiB of threadgroup memory, a fault of the machine. An access behind a buffer is found if no other
-// bound buffer lies there. Denormal floats are flushed to zero. Safe to call from several threads;
-// one launch runs at a time.
+// race, a barrier or SIMD-group operation that not all threads reach, more threads or
+// threadgroup memory than there may be, a fault of the machine. An access behind a buffer is found
+// if no other bound buffer lies there. Safe to call from several threads; one launch runs at a
+// time.
 std::string run(const Kernel& kernel, const Launch& launch);
 
-}  // namespace rune::msl_emulator
+}  // namespace rune::gpu_emulator
