@@ -351,3 +351,17 @@ def test_integers_from_arrays(dtype: str) -> None:
         with pytest.raises(OverflowError) as actual:
             jitted(x)
         assert str(actual.value) == str(expected.value)
+
+
+def test_numbers_that_give_shapes_after_a_loop() -> None:
+    def f(x: Any, rows: int, columns: int) -> Any:
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):  # too many to run one by one
+            y[i] = x[i] * x[i] + 1
+        return np.reshape(y, (rows, columns))
+
+    x = np.random.default_rng(0).random(40000)
+    compiled = rune_jit.jit(f, fallback="error")
+    np.testing.assert_array_equal(compiled(x, 100, 400), f(x, 100, 400))
+    np.testing.assert_array_equal(compiled(x, 400, 100), f(x, 400, 100))
+    assert "is a loop of the program" in compiled.explain()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.storage import Step, Storage
 
 if TYPE_CHECKING:
@@ -329,6 +330,8 @@ class Loops:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)
+        elif isinstance(error, ValuesNeeded):
+            return False  # of arguments, which no loop has changed
         elif self.rolled:
             plans.refuse_all(f"what follows needs to know it: {error}")
         else:
