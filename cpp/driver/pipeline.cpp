@@ -85,6 +85,8 @@ constexpr Pass kPipeline[] = {
     {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"hoist_contractions", kSource, kSource,
      [](State& s) { s.graph = graph::hoist_contractions(std::move(s.graph)); }},
+    {"batch_iterations", kSource, kSource,
+     [](State& s) { s.graph = graph::batch_iterations(std::move(s.graph), *s.capabilities); }},
     {"form_loops", kSource, kSource,
      [](State& s) { s.graph = graph::form_loops(s.graph, *s.capabilities); }},
     {"functionalize", kSource, kSource,

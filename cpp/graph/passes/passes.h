@@ -27,6 +27,14 @@ Graph split_complex(const Graph& graph);
 // after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
+// On a grid, makes the iterations of a loop elements of a further axis, if none depends on another:
+// each writes boxes of its own of the arrays that the loop carries, side by side along an axis, and
+// reads of these only what it writes later. What a body computes for an iteration is then computed
+// for all of them by threads side by side: a convolution written as loops over its results is one
+// reduction of windows. Loops of which a node cannot be told for all iterations together stay. It
+// runs before form_loops, after which there are no loops.
+Graph batch_iterations(Graph graph, const Capabilities& caps);
+
 // Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
 // are loops in it, or an iteration is short. Other loops become their iterations, one after the
 // other, and Updates outside of Loop_Nests selections by masks. It runs first, since the ranges of

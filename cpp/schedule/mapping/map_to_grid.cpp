@@ -45,7 +45,8 @@ class GridMapper {
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
     const bool by_group = s_.has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
-                          (!s_.contracts || !fills_device()) && !reduces_columns();
+                          (!s_.contracts || !fills_device()) && !reduces_columns() &&
+                          !reduces_short_lines();
     if (updates_atomically()) {
       deal_to_threads(all_axes());
     } else if (scans_by_simd_group()) {
@@ -92,6 +93,17 @@ class GridMapper {
   // Whether a thread a result keeps the device busy.
   bool fills_device() const {
     return outer_points() >= kBusyWarps * s_.caps.simd_width * s_.caps.num_cores;
+  }
+
+  // Whether most threads of a SIMD-group would have no element of the innermost axis of what they
+  // reduce together, and a thread a result keeps the device busy: windows of a few neighbours.
+  bool reduces_short_lines() const {
+    const auto is_short = [&](const Stage& stage) {
+      return stage.axes.empty() || (stage.kind == StageKind::Reduce &&
+                                    2 * s_.extent(stage.axes.back()) <= s_.caps.simd_width);
+    };
+    const std::vector<Stage>& stages = s_.kernel.stages();
+    return fills_device() && std::all_of(stages.begin(), stages.end(), is_short);
   }
 
   // Whether the threads of a SIMD-group scan a line together: they can read one another's sums, and
