@@ -14,4 +14,9 @@ namespace rune::graph {
 Metadata infer(const Payload& payload, std::span<const Metadata* const> operands,
                const Metadata& declared);
 
+// The axes of a contraction's operand (0 or 1) of this rank that it neither sums over nor pairs as
+// a batch, ascending. Axes of the result are the batch's, then those of operand 0, then those of
+// operand 1.
+Ints free_axes(const Contract& contract, size_t operand, size_t rank);
+
 }  // namespace rune::graph

@@ -26,6 +26,14 @@ inline Metadata result(DType dtype, Shape shape) {
   return {dtype, std::move(shape), std::nullopt};
 }
 
+// What has no value is an array of no elements.
+inline Metadata no_value() {
+  return result(DType::Bool, {0});
+}
+inline Metadata same_as_operand(const Operands& in) {
+  return result(in.dtype(0), in.shape(0));
+}
+
 // Throws `message (dimension 1: 4 and 5)` or `message (number of dimensions: 1 and 2)`, of where
 // two shapes differ first.
 [[noreturn]] void refuse_difference(const Shape& a, const Shape& b, const std::string& message);
@@ -63,5 +71,10 @@ Metadata infer_node(const Vectorize& node, const Operands& in);
 Metadata infer_node(const Cat& node, const Operands& in);
 Metadata infer_node(const Gather& node, const Operands& in);
 Metadata infer_node(const Scatter& node, const Operands& in);
+Metadata infer_node(const Carry& node, const Operands& in);
+Metadata infer_node(const End_Loop& node, const Operands& in);
+Metadata infer_node(const Loop_Result& node, const Operands& in);
+Metadata infer_node(const Update& node, const Operands& in);
+Metadata infer_node(const Loop_Nest& node, const Operands& in);
 
 }  // namespace rune::graph::detail

@@ -22,13 +22,6 @@ Operand take(TracedGraph& t, const Operand& x, const Operand& indices, std::opti
 Operand index(TracedGraph& t, const Operand& x, const IndexItems& items);
 // x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.
 Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Operand& value);
-// The position of element x[at] along an axis of this size, as a size in the body of the innermost
-// loop; `at` is checked. Errors call the axis `axis`.
-Dim bind_position(TracedGraph& t, const Operand& at, int64_t axis, int64_t size);
-// The first position and the number of the elements x[start:stop] along an axis of this size, as
-// sizes in the body of the innermost loop. Their sum is at most `size`, which no bounds tell.
-Shape bind_slice(TracedGraph& t, const std::optional<Operand>& start,
-                 const std::optional<Operand>& stop, int64_t size);
 // The shape of x[items].
 Shape indexed_shape(TracedGraph& t, const Operand& x, const IndexItems& items);
 // x with `updates`, of the shape of x[items] and x's dtype, written to or combined with x[items],

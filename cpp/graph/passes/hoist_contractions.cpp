@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/attribute_dims.h"
+#include "graph/infer.h"
 #include "graph/loops.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -47,12 +48,11 @@ bool has_windows(const Lifted& lifted) {
 
 class Hoister {
  public:
-  Hoister(const Graph& graph, const LoopTree::Loop& loop, Builder& builder,
-          const std::vector<Value>& map)
+  // `map` says what each node that was rebuilt has become.
+  Hoister(const Graph& graph, const LoopTree::Loop& loop, const std::vector<Value>& map)
       : graph_(graph),
         counter_(loop.counter),
         members_(loop.members.begin(), loop.members.end()),
-        builder_(builder),
         map_(map) {
     const auto& range = *graph[loop.end].as<End_Loop>();
     const bool is_known = !range.goes_on && range.start.is_constant() && range.stop.is_constant();
@@ -67,7 +67,8 @@ class Hoister {
 
   // The contraction's result in an iteration as elements of one contraction before the loop; no
   // value if the contraction stays.
-  Value hoist(uint32_t id) {
+  Value hoist(Builder& builder, uint32_t id) {
+    builder_ = &builder;
     const Node& node = graph_.nodes[id];
     const auto* contract = node.as<Contract>();
     if (!contract || trip_ < kLeastIterations || !members_.contains(id)) return {};
@@ -119,19 +120,19 @@ class Hoister {
       order.push_back(axis + shift);
       windows.push_back(lifted.windows[axis]);
     }
-    return Lifted{builder_.permute(lifted.value, std::move(order)), lifted.by_iteration,
+    return Lifted{builder_->permute(lifted.value, std::move(order)), lifted.by_iteration,
                   std::move(windows)};
   }
 
   // Axes of size 1 come and go. Other reshapes are those of axes without a window.
   std::optional<Lifted> lift_reshape(const Shape& from, const Shape& to, Lifted lifted) {
-    const Shape all = builder_.shape(lifted.value);
+    const Shape all = builder_->shape(lifted.value);
     const size_t shift = lifted.by_iteration ? 1 : 0;
     Shape shape;
     if (lifted.by_iteration) shape.push_back(all[0]);
     if (!has_windows(lifted)) {
       shape.insert(shape.end(), to.begin(), to.end());
-      return Lifted{builder_.reshape(lifted.value, std::move(shape)), lifted.by_iteration,
+      return Lifted{builder_->reshape(lifted.value, std::move(shape)), lifted.by_iteration,
                     std::vector<Window>(to.size())};
     }
     std::vector<Window> windows;
@@ -150,12 +151,12 @@ class Hoister {
     }
     skip();
     if (axis != from.size()) return std::nullopt;
-    return Lifted{builder_.reshape(lifted.value, std::move(shape)), lifted.by_iteration,
+    return Lifted{builder_->reshape(lifted.value, std::move(shape)), lifted.by_iteration,
                   std::move(windows)};
   }
 
   std::optional<Lifted> lift_shrink(const Shrink& shrink, Lifted lifted) {
-    const Shape all = builder_.shape(lifted.value);
+    const Shape all = builder_->shape(lifted.value);
     const int64_t shift = lifted.by_iteration ? 1 : 0;
     DimPairs limits;
     if (lifted.by_iteration) limits.push_back({0, all[0]});
@@ -184,7 +185,7 @@ class Hoister {
       walked = static_cast<int64_t>(d);
       is_backwards = slope == Dim(-1);
     }
-    lifted.value = builder_.shrink(lifted.value, std::move(limits));
+    lifted.value = builder_->shrink(lifted.value, std::move(limits));
     if (walked) walk(lifted, *walked, is_backwards);
     return lifted;
   }
@@ -202,39 +203,35 @@ class Hoister {
 
   // Makes this axis, which has an element for each iteration, the first one.
   void walk(Lifted& lifted, int64_t axis, bool is_backwards) {
-    if (is_backwards) lifted.value = builder_.flip(lifted.value, {axis});
-    Shape shape = builder_.shape(lifted.value);
+    if (is_backwards) lifted.value = builder_->flip(lifted.value, {axis});
+    Shape shape = builder_->shape(lifted.value);
     shape.insert(shape.begin() + axis + 1, Dim(1));
     Ints order{axis};
     for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
       if (d != axis) order.push_back(d);
-    lifted.value = builder_.permute(builder_.reshape(lifted.value, std::move(shape)), order);
+    lifted.value = builder_->permute(builder_->reshape(lifted.value, std::move(shape)), order);
     lifted.by_iteration = true;
   }
 
   // Whether one contraction is faster than those of the iterations, and its result not too large.
   bool pays(const Node& node, const Lifted& a, const Lifted& b) const {
     const Lifted &own = a.by_iteration ? a : b, &shared = a.by_iteration ? b : a;
-    const double own_elements = static_cast<double>(max_elements(builder_.shape(own.value)));
-    const double shared_elements = static_cast<double>(max_elements(builder_.shape(shared.value)));
+    const double own_elements = static_cast<double>(max_elements(builder_->shape(own.value)));
+    const double shared_elements = static_cast<double>(max_elements(builder_->shape(shared.value)));
+    const auto size_in = [&](const Lifted& lifted, int64_t axis) {
+      return builder_->shape(lifted.value)[axis + (lifted.by_iteration ? 1 : 0)];
+    };
     const auto& contract = *node.as<Contract>();
-    double rows = own_elements / static_cast<double>(trip_), summed = 1;
-    for (const Pairs& pairs : {contract.contract, contract.batch})
-      for (const auto& [of_a, of_b] : pairs)
-        rows /= static_cast<double>(
-            builder_.shape(own.value)[1 + (a.by_iteration ? of_a : of_b)].bound());
-    for (const auto& [of_a, of_b] : contract.contract)
-      summed *= static_cast<double>(
-          builder_.shape(own.value)[1 + (a.by_iteration ? of_a : of_b)].bound());
-    double columns = 1, used = 1;
-    for (size_t d = 0; d < shared.windows.size(); ++d) {
-      const Dim& size = builder_.shape(shared.value)[d];
-      columns *= static_cast<double>(size.bound());
-      used *= used_part(shared.windows[d], size);
-    }
-    columns /= summed;
-    for (size_t d = 0; d < own.windows.size(); ++d)
-      used *= used_part(own.windows[d], builder_.shape(own.value)[1 + d]);
+    double rows = 1, columns = 1, used = 1;
+    for (const int64_t d : free_axes(contract, a.by_iteration ? 0 : 1, own.windows.size()))
+      rows *= static_cast<double>(size_in(own, d).bound());
+    for (const auto& [of_a, of_b] : contract.batch)
+      columns *= static_cast<double>(size_in(a, of_a).bound());
+    for (const int64_t d : free_axes(contract, a.by_iteration ? 1 : 0, shared.windows.size()))
+      columns *= static_cast<double>(size_in(shared, d).bound());
+    for (const Lifted& lifted : {own, shared})
+      for (size_t d = 0; d < lifted.windows.size(); ++d)
+        used *= used_part(lifted.windows[d], size_in(lifted, static_cast<int64_t>(d)));
     const double results = static_cast<double>(trip_) * rows * columns;
     return shared_elements >= kLeastShared && rows <= kMostRows && used >= kLeastUsed &&
            results <= kMostResults * (own_elements + shared_elements);
@@ -257,49 +254,42 @@ class Hoister {
       return pairs;
     };
     const Value all =
-        builder_.contract(a.value, b.value, shifted(contract.contract), shifted(contract.batch));
-    // The axis of iterations is the first one of its operand that is not paired.
-    const int64_t paired = static_cast<int64_t>(contract.batch.size() + contract.contract.size());
-    const int64_t before = static_cast<int64_t>(contract.batch.size()) +
-                           (b.by_iteration ? static_cast<int64_t>(a.windows.size()) - paired : 0);
-    Ints order{before};
-    for (int64_t d = 0; d < static_cast<int64_t>(builder_.shape(all).size()); ++d)
-      if (d != before) order.push_back(d);
-    return builder_.permute(all, std::move(order));
+        builder_->contract(a.value, b.value, shifted(contract.contract), shifted(contract.batch));
+    // The axis of iterations is the first free one of its operand.
+    size_t before = contract.batch.size();
+    if (b.by_iteration) before += free_axes(contract, 0, a.windows.size()).size();
+    Ints order{static_cast<int64_t>(before)};
+    for (size_t d = 0; d < builder_->shape(all).size(); ++d)
+      if (d != before) order.push_back(static_cast<int64_t>(d));
+    return builder_->permute(all, std::move(order));
   }
 
   static std::vector<Window> windows_of_result(const Contract& contract, const Lifted& a,
                                                const Lifted& b) {
     std::vector<Window> windows(contract.batch.size());
-    const auto add_rest = [&](const Lifted& operand, auto of) {
-      for (int64_t d = 0; d < static_cast<int64_t>(operand.windows.size()); ++d) {
-        const auto names = [&](const auto& pair) { return of(pair) == d; };
-        if (std::none_of(contract.contract.begin(), contract.contract.end(), names) &&
-            std::none_of(contract.batch.begin(), contract.batch.end(), names))
-          windows.push_back(operand.windows[d]);
-      }
-    };
-    add_rest(a, [](const auto& pair) { return pair.first; });
-    add_rest(b, [](const auto& pair) { return pair.second; });
+    for (const int64_t d : free_axes(contract, 0, a.windows.size()))
+      windows.push_back(a.windows[d]);
+    for (const int64_t d : free_axes(contract, 1, b.windows.size()))
+      windows.push_back(b.windows[d]);
     return windows;
   }
 
   // What is `node` in an iteration.
   Value take_part(const Node& node, Value all, const std::vector<Window>& windows) {
-    const Shape shape = builder_.shape(all);
+    const Shape shape = builder_->shape(all);
     const Dim number = (Dim(counter_) - Dim(first_)) * step_;
     DimPairs limits{{number, number + 1}};
     for (size_t d = 0; d < windows.size(); ++d)
       limits.push_back(windows[d].value_or(std::pair<Dim, Dim>{0, shape[1 + d]}));
-    return builder_.reshape(builder_.shrink(all, std::move(limits)), node.shape());
+    return builder_->reshape(builder_->shrink(all, std::move(limits)), node.shape());
   }
 
   const Graph& graph_;
   const SymVar counter_;
   const std::set<uint32_t> members_;
-  Builder& builder_;
-  const std::vector<Value>& map_;  // by old node: what it has become
-  std::set<std::string> inner_;    // the other variables that the body declares
+  const std::vector<Value>& map_;
+  Builder* builder_ = nullptr;   // of the new graph
+  std::set<std::string> inner_;  // the other variables that the body declares
   int64_t first_ = 0, step_ = 1, trip_ = 0;
 };
 
@@ -316,22 +306,17 @@ Graph hoist_contractions(Graph graph) {
     graph = eliminate_dead_code(graph);
     const LoopTree tree(graph);
     if (number >= tree.loops().size()) return graph;
-    Builder builder;
+    const LoopTree::Loop& loop = tree.loops()[number];
+    const auto contracts = [&](uint32_t id) { return graph.nodes[id].as<Contract>() != nullptr; };
+    if (std::none_of(loop.members.begin(), loop.members.end(), contracts)) continue;
     std::vector<Value> map(graph.size());
-    Hoister hoister(graph, tree.loops()[number], builder, map);
-    for (uint32_t id = 0; id < graph.size(); ++id) {
-      const Node& node = graph.nodes[id];
-      builder.set_location(node.location);
-      map[id] = hoister.hoist(id);
-      if (map[id].valid()) continue;
-      std::vector<Value> inputs;
-      for (const Value v : node.inputs) inputs.push_back(map[v.id]);
-      map[id] = builder.copy(node, std::move(inputs));
-    }
-    std::vector<Value> outputs;
-    for (const Value v : graph.outputs) outputs.push_back(map[v.id]);
-    builder.set_outputs(std::move(outputs));
-    graph = builder.take();
+    Hoister hoister(graph, loop, map);
+    graph = rewrite(
+        graph, [&](Builder& builder, uint32_t id, const Node& node, std::vector<Value> inputs) {
+          map[id] = hoister.hoist(builder, id);
+          if (!map[id].valid()) map[id] = builder.copy(node, std::move(inputs));
+          return map[id];
+        });
   }
 }
 

@@ -1,9 +1,9 @@
 // Complex values as pairs of real ones.
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "graph/infer.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -168,10 +168,9 @@ class Splitter {
     const auto [real, imag] = parts(node.inputs[1]);
     const Value of_real = stack(real, b_.alu(AluOp::Neg, {imag}), rows);
     Value b = stack(of_real, stack(imag, real, rows), rank_b + 1);
-    const auto is_last = [&](const auto& pair) { return pair.second == rank_b - 1; };
-    const bool joins_columns = rank_b > 0 && rows <= rank_b - 1 &&
-                               std::none_of(contract.begin(), contract.end(), is_last) &&
-                               std::none_of(batch.begin(), batch.end(), is_last);
+    const Ints columns = free_axes(*node.as<Contract>(), 1, static_cast<size_t>(rank_b));
+    const bool joins_columns =
+        rows <= rank_b - 1 && !columns.empty() && columns.back() == rank_b - 1;
     if (joins_columns) b = join(b, rank_b);
     Value a = stored(node.inputs[0]);
     Pairs pairs = contract;

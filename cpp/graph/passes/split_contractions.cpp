@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/math.h"
+#include "graph/infer.h"
 #include "graph/parallel_work.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -20,15 +21,11 @@ constexpr int64_t kPartsOfBlock = 4;
 // Parts of a dot product for each core.
 constexpr int64_t kPartsPerCore = 4;
 
-int64_t product_of(const Shape& shape, const Pairs& contract, const Pairs& batch, bool first) {
-  int64_t product = 1;
-  for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
-    const auto names = [&](const auto& pair) { return (first ? pair.first : pair.second) == axis; };
-    if (std::none_of(contract.begin(), contract.end(), names) &&
-        std::none_of(batch.begin(), batch.end(), names))
-      product *= shape[axis].bound();
-  }
-  return product;
+// How many elements an operand has for each term of a sum.
+int64_t free_elements(const Contract& node, size_t operand, const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t axis : free_axes(node, operand, shape.size())) count *= shape[axis].bound();
+  return count;
 }
 
 // Parts of a long dot product, for each core some.
@@ -48,8 +45,8 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   const auto multiplies = [&](const MatrixOp& op) { return op.operands == dtype; };
   if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), multiplies)) return std::nullopt;
   const int64_t terms = a[node.contract[0].first].constant();
-  const int64_t rows = product_of(a, node.contract, node.batch, true);
-  const int64_t columns = product_of(b, node.contract, node.batch, false);
+  const int64_t rows = free_elements(node, 0, a);
+  const int64_t columns = free_elements(node, 1, b);
   if (std::min(rows, columns) < kLeastSide) return std::nullopt;
   // A library that is much faster divides the sums itself.
   const double operations =

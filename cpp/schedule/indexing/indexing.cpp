@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/infer.h"
 
 namespace rune::schedule {
 
@@ -173,23 +174,20 @@ std::vector<Access> reduction_accesses(const Graph& graph, Value v, const Index&
   const auto& contract = *node.as<graph::Contract>();
   std::vector<Access> result;
   size_t free = contract.batch.size();
-  for (int operand = 0; operand < 2; ++operand) {
+  for (size_t operand = 0; operand < 2; ++operand) {
     const auto axis_of = [operand](const std::pair<int64_t, int64_t>& pair) {
       return static_cast<size_t>(operand == 0 ? pair.first : pair.second);
     };
     const size_t rank = graph[node.inputs[operand]].shape().size();
     Access access{node.inputs[operand], Index(rank), {}};
-    std::vector<bool> bound(rank, false);
     for (size_t i = 0; i < contract.batch.size(); ++i) {
       access.index[axis_of(contract.batch[i])] = index[i];
-      bound[axis_of(contract.batch[i])] = true;
     }
     for (size_t i = 0; i < contract.contract.size(); ++i) {
       access.index[axis_of(contract.contract[i])] = inner[i];
-      bound[axis_of(contract.contract[i])] = true;
     }
-    for (size_t i = 0; i < rank; ++i)
-      if (!bound[i]) access.index[i] = index[free++];
+    for (const int64_t axis : graph::free_axes(contract, operand, rank))
+      access.index[axis] = index[free++];
     result.push_back(std::move(access));
   }
   return result;

@@ -1,0 +1,106 @@
+#include "graph/numpy/index_bounds.h"
+
+#include <numeric>
+#include <optional>
+
+#include "graph/numpy/integer_ranges.h"
+#include "graph/numpy/loops.h"
+
+namespace rune::graph::numpy {
+
+namespace {
+
+// A 0-d integer as int64, at least `low` and at most `high`.
+Value clipped(TracedGraph& t, Value at, int64_t low, int64_t high) {
+  const std::optional<IntegerRange> range = integer_range(t, at);
+  Value result = t.cast(at, DType::Int64);
+  if (!range || range->low < low)
+    result = t.alu(AluOp::Max, {result, t.constant(Scalar::of(DType::Int64, low))});
+  if (!range || range->high > high)
+    result = t.alu(AluOp::Min, {result, t.constant(Scalar::of(DType::Int64, high))});
+  return result;
+}
+
+void check_bindable(TracedGraph& t, Value at) {
+  if (t.dtype(at) == DType::Uint64)
+    user_error(ErrorKind::Unsupported, "index: cannot trace an index of uint64 in a loop");
+}
+
+}  // namespace
+
+void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
+  if (!t.checked.emplace(at, axis, size.text()).second) return;
+  const DType dtype = t.dtype(at);
+  const bool has_sign = kind(dtype) == Kind::Int;
+  std::optional<std::pair<Dim, Dim>> range;
+  if (const auto known = t.ranges.find(at); known != t.ranges.end())
+    range = known->second;
+  else if (const auto found = integer_range(t, at);
+           found && found->low >= INT64_MIN && found->high <= INT64_MAX)
+    range = {static_cast<int64_t>(found->low), static_cast<int64_t>(found->high)};
+  else if (bits_of(dtype) < 64)  // a range of 64 bits is no size, and within none
+    range = {static_cast<int64_t>(lowest_integer(dtype)),
+             static_cast<int64_t>(highest_integer(dtype))};
+  const bool is_within =
+      range && always_at_most(0, range->first + size) && always_at_most(range->second, size - 1);
+  if (is_within || max_elements(t.shape(at)) == 0) return;
+  if (!t.open_loops.empty() && !size.is_constant())
+    refuse_sizes({size},
+                 concat("index: cannot check indices along an axis of size ", size, " in a loop"));
+  // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
+  // tells. It is of an index out of range if there is one.
+  const bool narrow = size.is_constant() && bits_of(dtype) <= 32;
+  const DType wide = narrow ? DType::Uint32 : DType::Uint64;
+  const auto number = [&](int64_t n) { return t.constant(Scalar::of(DType::Int64, n)); };
+  const Value end = t.cast(value_of(t, size_value(t, size)), wide);
+  Value position = t.cast(at, wide);
+  if (has_sign) position = elementwise(t, AluOp::Add, {position, end});
+  Ints axes(t.shape(position).size());
+  std::iota(axes.begin(), axes.end(), 0);
+  Value most = t.reshape(t.reduce(ReduceOp::Max, position, axes), {});  // 0 of no indices
+  const Value limit = has_sign ? t.alu(AluOp::Add, {end, end}) : end;
+  const Value bad = t.alu(AluOp::Cmple, {limit, most});
+  if (has_sign) {
+    most = t.alu(AluOp::Sub, {most, end});
+    if (narrow) most = t.cast(most, DType::Int32);
+  }
+  const Value i = t.cast(most, DType::Int64);
+  const Value odd = t.alu(AluOp::Add, {t.alu(AluOp::Mul, {i, number(2)}), number(1)});
+  const Value found = t.alu(AluOp::Where, {bad, odd, number(0)});
+  t.checks.push_back({t.cast(found, DType::Uint64), axis, size});
+}
+
+Value counted_from_end(TracedGraph& t, Value at, const Dim& size) {
+  const std::optional<IntegerRange> range = integer_range(t, at);
+  const Value number = t.cast(at, DType::Int64);
+  if (range && range->low >= 0) return number;
+  const Value end = value_of(t, size_value(t, size));
+  const Value is_negative = elementwise(t, AluOp::Cmplt, {number, scalar(t, DType::Int64, 0)});
+  return elementwise(t, AluOp::Where,
+                     {is_negative, elementwise(t, AluOp::Add, {number, end}), number});
+}
+
+Dim bind_position(TracedGraph& t, const Operand& at, int64_t axis, int64_t size) {
+  const Value given = value_of(t, at);
+  check_bindable(t, given);
+  if (size == 0)
+    user_error(ErrorKind::Unsupported, "index: cannot trace an element of no elements in a loop");
+  check_indices(t, given, axis, size);
+  return bind_size(t, clipped(t, counted_from_end(t, given, size), 0, size - 1), 0, size - 1);
+}
+
+Shape bind_slice(TracedGraph& t, const std::optional<Operand>& start,
+                 const std::optional<Operand>& stop, int64_t size) {
+  const auto bound = [&](const std::optional<Operand>& given, int64_t otherwise) {
+    if (!given) return t.constant(Scalar::of(DType::Int64, otherwise));
+    const Value at = value_of(t, *given);
+    check_bindable(t, at);
+    return clipped(t, counted_from_end(t, at, size), 0, size);
+  };
+  const Value first = bound(start, 0), last = bound(stop, size);
+  const Value none = t.constant(Scalar::of(DType::Int64, int64_t{0}));
+  const Value count = t.alu(AluOp::Max, {t.alu(AluOp::Sub, {last, first}), none});
+  return {bind_size(t, first, 0, size), bind_size(t, count, 0, size)};
+}
+
+}  // namespace rune::graph::numpy
