@@ -120,6 +120,11 @@ class ArrayMethods:
         known only when a program runs."""
         raise NotImplementedError
 
+    def _element(self, what: str) -> Any:
+        """What `_values` gives, of NumPy's scalars a scalar: it converts in another way than a 0-d
+        array, a complex one to a float with a warning."""
+        return self._values(what)
+
     def item(self, *args: Any) -> Any:
         return self._values("item").item(*args)
 
@@ -133,13 +138,13 @@ class ArrayMethods:
         return bool(self._values("bool"))
 
     def __int__(self) -> int:
-        return int(self._values("int"))
+        return int(self._element("int"))
 
     def __float__(self) -> float:
-        return float(self._values("float"))
+        return float(self._element("float"))
 
     def __complex__(self) -> complex:
-        return complex(self._values("complex"))
+        return complex(self._element("complex"))
 
     def __index__(self) -> int:
         return op.index(self._values("index"))

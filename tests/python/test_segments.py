@@ -118,7 +118,7 @@ def test_a_loop_compiles_one_program_for_all_iterations():
         x = np.zeros_like(b)
         r = b - a @ x
         p, rs, k = r.copy(), r @ r, 0
-        while float(np.sqrt(rs)) > tolerance:
+        while np.sqrt(rs).item() > tolerance:
             ap = a @ p
             alpha = rs / (p @ ap)
             x += alpha * p
@@ -502,7 +502,7 @@ def test_a_long_loop_without_reads_is_cut():
     def f(x, n):
         for _ in range(n):
             x = np.sin(x) * 1.01 + 0.1
-        return x, float(x[0])
+        return x, x[0].item()
 
     assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
 
@@ -555,7 +555,7 @@ def test_positions_are_no_part_of_a_segment():
             x = x * 0.5
             x[i] = i + total
             x[-1 - i] += 1
-            total += float(x.sum())
+            total += x.sum().item()
         return x, total
 
     def rows(a, b):
@@ -565,7 +565,7 @@ def test_positions_are_no_part_of_a_segment():
                 new = (b[i] - a[i] @ x + a[i, i] * x[i]) / a[i, i]
                 a[i] += 0.001 * i
                 a[:, i] *= 1.0
-                if abs(float(new - x[i])) < 1e-12:
+                if abs((new - x[i]).item()) < 1e-12:
                     return x, i
                 x[i] = new
         return x, a
@@ -575,7 +575,7 @@ def test_positions_are_no_part_of_a_segment():
         for i in [*range(3)]:
             row = table[i]
             row += i
-            kept.append(float((x * row).sum()))
+            kept.append((x * row).sum().item())
         return table, kept
 
     rng = np.random.default_rng(0)

@@ -224,7 +224,6 @@ class Tracer(ArrayMethods, _core.BufferBase):
         return np.round(self, ndigits)
 
     def _element(self, what: str) -> Any:
-        """The array, or what is no array: NumPy's scalar."""
         array = self._values(what)
         return array[()] if self._storage.scalar else array
 

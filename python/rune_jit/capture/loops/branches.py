@@ -169,28 +169,33 @@ class _Both:
 
 
 def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
-    """One of two numbers, arrays or tuples of the same type. Of a Python number and an equal kind
-    of NumPy's, it is not known which one it is."""
+    """One of two numbers, arrays or tuples of the same type."""
     if type(a) is type(b) is tuple and len(a) == len(b):
         return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
+    made = _selected(trace, holds, a, b)
+    if made is None:
+        loops.fail(f"{name} is of another type under a condition")
+    elif is_array(a):
+        made._storage.order_known = made.ndim < 2
+        loops.share(made._storage, a._storage, b._storage)
+    return made
+
+
+def _selected(trace: Trace, holds: Any, a: Any, b: Any) -> Tracer | None:
+    """One of two numbers or arrays; None if they are of other types. Of a Python number and an
+    equal kind of NumPy's, it is not known which one it is."""
     builder = trace.builder
     kind, other = kind_of(trace, a), kind_of(trace, b)
     unsure = unsure_sum(kind, other)
     if kind is None or (kind != other and unsure is None):
-        loops.fail(f"{name} is of another type under a condition")
+        return None
     x, y = trace.operand(a), trace.operand(b)
-    is_python = None
-    if unsure is not None:
-        is_python = builder.select(holds, builder.is_python(x), builder.is_python(y))
-        x, y = (builder.astype(builder.value(v), unsure[1]) for v in (x, y))
-    value = builder.select(holds, x, y)
-    if unsure is not None and is_python is not None:
-        builder.mark_unsure(value, unsure[0], is_python)
-    made = Tracer(trace, value, scalar=not is_array(a))
-    if is_array(a):
-        made._storage.order_known = made.ndim < 2
-        loops.share(made._storage, a._storage, b._storage)
-    return made
+    if unsure is None:
+        return Tracer(trace, builder.select(holds, x, y), scalar=not is_array(a))
+    is_python = builder.select(holds, builder.is_python(x), builder.is_python(y))
+    value = builder.select(holds, *(builder.astype(builder.value(v), unsure[1]) for v in (x, y)))
+    builder.mark_unsure(value, unsure[0], is_python)
+    return Tracer(trace, value, scalar=True)
 
 
 _choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops
@@ -233,22 +238,45 @@ def _chosen(
     )
 
 
+# How often a place outside of the program's loops takes what is known only when the program runs. A
+# place that runs more often is in a loop that is unrolled: segments are small programs for that.
+_MOST_OF_A_PLACE = 4
+
+
+def _may_choose(trace: Trace) -> bool:
+    """Whether the caller's caller goes on without the value of a traced number."""
+    if trace.is_segmented:
+        return False
+    if _loops() is not None:
+        return True
+    frame = sys._getframe(2)
+    place = frame.f_code, frame.f_lasti
+    trace.choices[place] = trace.choices.get(place, 0) + 1
+    return trace.choices[place] <= _MOST_OF_A_PLACE
+
+
 def _extreme(real: Any, is_better: Any) -> Any:
-    """What stands for Python's max or min: of traced numbers in a loop, one is selected."""
+    """What stands for Python's max or min: of numbers that are known only when the program runs,
+    one is selected."""
 
     @functools.wraps(real)
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
         items = args[0] if len(args) == 1 and type(args[0]) in (list, tuple) else args
-        is_traced = any(type(x) is Tracer or type(x) is Size for x in items)
-        if trace is None or loops is None or kwargs or not is_traced:
+        is_known = all(type(x) is not Tracer and type(x) is not Size for x in items)
+        if trace is None or kwargs or is_known or not _may_choose(trace):
             return real(*args, **kwargs)
         best = items[0]
         for x in items[1:]:
             better = is_better(x, best)
             if type(better) is Tracer and better.ndim == 0:
-                holds = better._value_in(trace)
-                best = _select(trace, loops, real.__name__, trace.builder.value(holds), x, best)
+                holds = trace.builder.value(better._value_in(trace))
+                if loops is not None:
+                    best = _select(trace, loops, real.__name__, holds, x, best)
+                elif (selected := _selected(trace, holds, x, best)) is not None:
+                    best = selected
+                elif better:
+                    best = x
             elif better:
                 best = x
         return best
@@ -258,16 +286,19 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
 
 def _convert(kind: Any, x: Any) -> Any:
-    """Python's int(x) or float(x): in a loop, of what is known when the program runs."""
+    """Python's int(x) or float(x), also of what is known only when the program runs."""
     trace, loops = current_trace(), _loops()
-    if trace is None or loops is None or kind not in (int, float):
+    if trace is None or not _may_choose(trace) or kind not in (int, float):
         return kind(x)
-    if type(x) is Size and kind is int:
+    if type(x) is Size and kind is int and loops is not None:
         return x
-    is_number = type(x) is Tracer and x.ndim == 0 and x._storage.array is None
-    if not is_number and type(x) is not Size:
+    if not is_traced(x) and (type(x) is not Size or loops is None):
         return kind(x)
+    if type(x) is Tracer and x.dtype.kind == "c":
+        return kind(x)  # which raises
     if kind is int and type(x) is Tracer and (x.dtype.kind == "f" or x.dtype.itemsize == 8):
+        if loops is None and not trace.may_guess:
+            return kind(x)
         trace.guess()
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
 

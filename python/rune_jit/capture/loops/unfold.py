@@ -7,6 +7,9 @@ import ast
 import copy
 from typing import Any
 
+# The functions of numbers whose calls are replaced.
+CONVERSIONS = frozenset(("int", "float"))
+
 
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
@@ -38,9 +41,9 @@ class Unfolder(ast.NodeTransformer):
     visit_Assign = visit_AugAssign = visit_Return = visit_Expr = _visit_statement
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x) and float(x) are traced in loops."""
+        """int(x) and float(x) are traced."""
         self.generic_visit(node)
-        is_number = isinstance(node.func, ast.Name) and node.func.id in ("int", "float")
+        is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
         if not is_number or not is_plain or node.keywords:
             return node

@@ -1,0 +1,125 @@
+"""float, int, max and min of numbers that are known only when the program runs, outside of loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+
+
+def norm(x):
+    return float(np.sqrt((x * x).sum())), int(x.argmax())
+
+
+def halves(x):
+    return int(x[0]) // 2, int(x[1]) % 3, float(x[0]) ** 2, int(x[0]) + x[1]
+
+
+def scaled(x):
+    largest = max(1.0, np.max(x)) + 1e-9
+    x = x / largest
+    return x, largest
+
+
+def extremes(x, y):
+    return max(x.min(), y.max(), 0.5), min([x.sum(), y.sum()]), max(2, x.argmax(), y.argmin())
+
+
+def both(function: Any, *args: Any) -> Any:
+    """What the jitted function returns at its third call, which is what NumPy returns."""
+    jitted = rune_jit.jit(function)
+    for _ in range(3):
+        got, expected = jitted(*args), function(*args)
+        for a, b in zip(got, expected, strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+    assert "as one program" in jitted.explain()
+    return jitted
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool"])
+def test_conversions_are_part_of_the_program(dtype: str) -> None:
+    both(norm, np.array([3, 0, 7, 1]).astype(dtype))
+    if dtype != "bool":
+        both(halves, np.array([7, 3]).astype(dtype))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_int_of_what_is_no_small_integer(bad: float) -> None:
+    def f(x):
+        return int(x[0]) // 2 + x[1:]
+
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(np.arange(9.0, 12)), [14.0, 15.0])
+    x = np.array([bad, 1.0])
+    if np.isfinite(bad):
+        np.testing.assert_array_equal(jitted(x), f(x))
+        return
+    with pytest.raises((ValueError, OverflowError)) as expected:
+        f(x)
+    with pytest.raises(type(expected.value)) as actual:
+        jitted(x)
+    assert str(actual.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("factor", [1.0, 9.0, -9.0, np.nan])
+def test_extremes_are_pythons(factor: float) -> None:
+    """max(1.0, x) is Python's float or NumPy's, as the data decide."""
+    jitted = both(scaled, np.linspace(0, 1, 7))
+    x = np.linspace(0, 1, 7) * factor
+    for a, b in zip(jitted(x), scaled(x), strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 0.25, -1.0, -0.0])
+def test_extremes_keep_the_first_of_what_cannot_be_compared(bad: float) -> None:
+    x, y = np.array([0.5, 0.75]), np.array([0.0, bad])
+    for a, b in ((x, y), (y, x)):
+        jitted = rune_jit.jit(extremes)
+        for _ in range(2):
+            for got, expected in zip(jitted(a, b), extremes(a, b), strict=True):
+                assert type(got) is type(expected)
+                np.testing.assert_array_equal(got, expected)
+                assert np.signbit(got) == np.signbit(expected)
+
+
+def test_of_other_types_the_value_is_read() -> None:
+    def f(x):
+        return max(1.0, x.max())  # Python's float, or NumPy's float32
+
+    for factor in (0.5, 2):
+        x = np.ones(3, np.float32) * np.float32(factor)
+        got, expected = rune_jit.jit(f)(x), f(x)
+        assert type(got) is type(expected) and got == expected
+
+
+def test_complex_numbers_are_no_floats() -> None:
+    def f(x):
+        return float(x[0])
+
+    x = np.array([1 + 2j])
+    with pytest.warns(np.exceptions.ComplexWarning):
+        expected = f(x)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert rune_jit.jit(f)(x) == expected
+
+
+def test_an_unrolled_loop_runs_in_segments() -> None:
+    """A program of its iterations would be large."""
+
+    def f(x):
+        total = 0.0
+        for _ in [*range(40)]:
+            x = np.sin(x) + 0.25
+            total += float(x.sum()) + max(x[0], x[1])
+        return x, total
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        for got, expected in zip(jitted(np.arange(5.0)), f(np.arange(5.0)), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-13)
+    assert "as one program" not in jitted.explain()
