@@ -73,6 +73,10 @@ class UnsupportedOpError(_Refusal, NotImplementedError):
     function runs on NumPy instead."""
 
 
+class UnkeyedError(UnsupportedOpError):
+    """No program can be kept for such arguments: the function runs in segments."""
+
+
 class StateChangedError(UnsupportedOpError):
     """A traced function changed a global, an attribute or an item of a container. (At another call
     it may find nothing to change.) `slots` are these places (capture/state.py); None if they

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -440,3 +441,29 @@ def test_this_file_is_the_users_line(tmp_path: Path) -> None:
     with pytest.warns(JitFallbackWarning, match="Thread") as record:
         rune_jit.jit(namespace["f"])(X)
     assert (record[0].filename, record[0].lineno) == (str(module), 5)
+
+
+def test_lists_of_many_numbers_are_no_arguments_of_a_program():
+    """A program would take each number; what the function makes arrays of runs in segments."""
+
+    def mean(numbers):
+        return sum(numbers) / len(numbers)
+
+    def distances(points, factor):
+        x = np.asarray(points)
+        d = np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1))
+        points[0][0] = 7.0
+        return d * factor
+
+    numbers = [0.5 * i for i in range(5000)]
+    points = [[float(i), 1.0, i % 3] for i in range(200)]
+    for function, args in ((mean, (numbers,)), (mean, (tuple(numbers),)), (distances, (points, 2.0))):
+        jitted = rune_jit.jit(function)
+        for _ in range(6):
+            ours, theirs = copy.deepcopy(args), copy.deepcopy(args)
+            got, expected = jitted(*ours), function(*theirs)
+            assert type(got) is type(expected)
+            np.testing.assert_allclose(got, expected, rtol=1e-13)
+            assert ours == theirs
+        with pytest.raises(rune_jit.UnsupportedOpError, match="numbers as arguments"):
+            rune_jit.jit(function, fallback="error").lower(*args)

@@ -13,7 +13,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.capture.guards import is_foreign_array
 from rune_jit.capture.state import Slot
-from rune_jit.errors import StateChangedError, UnsupportedOpError
+from rune_jit.errors import UnkeyedError, UnsupportedOpError
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import AxisSize
 from rune_jit.tracing.tracer import Tracer
@@ -94,7 +94,8 @@ def take_apart(
 ) -> Call:
     """The call of the function `name`; `make_key` makes the key of arguments.
 
-    Raises UnsupportedOpError for an argument that cannot be traced, TypeError for a static one that
+    Raises UnsupportedOpError for an argument that cannot be traced, UnkeyedError for lists of many
+    numbers and what can be used once only, TypeError for a static one that
     has no hash, what DynamicAxes.of raises.
     """
     bound = None
@@ -105,6 +106,7 @@ def take_apart(
         # Defaults that are not given stay constants of the function.
         arguments = dict(bound.arguments)
     statics = {name: arguments.pop(name) for name in static_names if name in arguments}
+    _check_count(name, arguments)
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
     leaves, treedef = trees.flatten(list(arguments.values()), receiver)
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
@@ -119,6 +121,23 @@ def take_apart(
     names = tuple(arguments)
     key = (signature_key, sizes)
     return Call(key, leaves, treedef, names, statics, static_leaves, bound, receiver, sizes)
+
+
+def _check_count(name: str, arguments: dict[str, Any]) -> None:
+    """Raises UnkeyedError for a list or tuple of many numbers: a program would take each of them as
+    an argument of its own."""
+    for argument, value in arguments.items():
+        count, items = 1, value
+        while type(items) in (list, tuple) and items:
+            count, items = count * len(items), items[0]
+        if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
+            raise UnkeyedError(
+                f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument}, at"
+                f" most {_MOST_NUMBERS})\nhint: pass numpy.array(...) of them"
+            )
+
+
+_MOST_NUMBERS = 256
 
 
 def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) -> None:
@@ -156,7 +175,7 @@ def _check_leaf(
             f" ({_owner(arguments, position, receiver)})\nhint: pass numpy.asarray(...) of it"
         )
     if isinstance(leaf, USED_ONCE):
-        raise StateChangedError(
+        raise UnkeyedError(
             f"{name}: cannot trace an argument of {type(leaf).__name__}"
             f" ({_owner(arguments, position, receiver)}; it can be used once only)\n"
             "hint: pass a list"

@@ -37,6 +37,7 @@ from rune_jit.errors import (
     SlowCompilationWarning,
     StateChangedError,
     ThreadStartedError,
+    UnkeyedError,
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site, user_site_of
@@ -228,7 +229,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         try:
             call = self._take_apart(args, kwargs, with_state=True)
         except UnsupportedOpError as error:
-            if self._fallback == "error" or not isinstance(error, StateChangedError):
+            if self._fallback == "error" or not isinstance(
+                error, (StateChangedError, UnkeyedError)
+            ):
                 self._fall_back(error)
                 return self._eager_call(args, kwargs)
             if self._unkeyed is None:
