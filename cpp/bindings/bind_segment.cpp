@@ -1,4 +1,6 @@
 // Segments of graphs under construction (graph/segment.h), as Python has them.
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -6,7 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/graph_builder.h"
 #include "bindings/value.h"
-#include "graph/segment.h"
+#include "graph/segment_sizes.h"
 
 namespace rune::bindings {
 
@@ -59,14 +61,42 @@ PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wan
 }  // namespace
 
 void bind_segments(py::module_& m) {
+  py::class_<graph::SegmentSizes>(m, "SegmentSizes",
+                                  "The sizes of segments of one pattern, some of them symbolic.")
+      .def(
+          "values_for",
+          [](const graph::SegmentSizes& sizes, const Ints& of_segment) {
+            std::optional<std::map<std::string, int64_t>> result;
+            if (const std::optional<Ints> values = sizes.values_for(of_segment)) {
+              result.emplace();
+              for (size_t i = 0; i < values->size(); ++i)
+                result->emplace(sizes.vars[i].name, (*values)[i]);
+            }
+            return result;
+          },
+          py::arg("of_segment"),
+          "By name, what the symbolic sizes are in a segment of these sizes; None if it is none "
+          "that they describe.");
   py::class_<PySegment>(m, "Segment",
                         "A part of a graph under construction that runs before the rest.")
       .def_property_readonly("inputs", [](const PySegment& s) { return ids(s.segment.inputs); })
       .def_property_readonly("outputs", [](const PySegment& s) { return ids(s.segment.outputs); })
       .def_property_readonly("held", [](const PySegment& s) { return ids(s.segment.held); })
       .def_property_readonly(
-          "structure", [](const PySegment& s) { return s.segment.structure; },
-          "Segments of one structure differ in constants only.")
+          "pattern", [](const PySegment& s) { return s.segment.pattern; },
+          "Segments of one pattern differ in sizes and constants only.")
+      .def_property_readonly(
+          "sizes", [](const PySegment& s) { return py::tuple(py::cast(s.segment.sizes)); },
+          "All sizes in the segment.")
+      .def(
+          "symbolic_sizes",
+          [](const PySegment& s, const std::vector<Ints>& seen) {
+            return graph::symbolic_sizes(s.graph->graph(), s.segment, seen);
+          },
+          py::arg("seen"),
+          "The SegmentSizes for segments of this pattern, given the sizes of those that have been "
+          "seen, of which this is the last. Raises an error that names a size which cannot be "
+          "symbolic.")
       .def_property_readonly(
           "numpy_ns", [](const PySegment& s) { return s.segment.numpy_ns; },
           "An estimate of NumPy's time for it.")
@@ -75,11 +105,14 @@ void bind_segments(py::module_& m) {
       .def("__len__", [](const PySegment& s) { return s.segment.nodes.size(); })
       .def(
           "graph",
-          [](const PySegment& s, const std::vector<int64_t>& arguments) {
+          [](const PySegment& s, const std::vector<int64_t>& arguments,
+             const graph::SegmentSizes* sizes) {
+            const graph::Graph& g = s.graph->graph();
             return std::make_shared<graph::Graph>(
-                graph::program_of(s.graph->graph(), s.segment, arguments));
+                sizes ? graph::program_of(g, s.segment, arguments, *sizes)
+                      : graph::program_of(g, s.segment, arguments));
           },
-          py::arg("arguments"),
+          py::arg("arguments"), py::arg("sizes") = nullptr,
           "The program, whose arguments are the inputs, then the constants at these positions.");
   m.def("mark_stored", &mark_stored, py::arg("builder"), py::arg("segment"),
         "Makes the outputs of a segment, which has run, arguments of later ones.");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/attribute_dims.h"
 
 namespace rune::graph {
 
@@ -45,7 +46,21 @@ double numpy_ns(const Graph& graph, const Node& node) {
   return 700 + bytes / 8 + operations / 10;
 }
 
-// Where a value is in the structure's text: an argument or a node of the segment.
+// Whether there are sizes among the node's attributes.
+bool has_sizes(const Node& node) {
+  switch (node.kind()) {
+    case NodeKind::Reshape:
+    case NodeKind::Expand:
+    case NodeKind::Pad:
+    case NodeKind::Shrink:
+    case NodeKind::Assign:
+    case NodeKind::End_Loop:
+    case NodeKind::Update: return true;
+    default: return false;
+  }
+}
+
+// Where a value is in the pattern's text: an argument or a node of the segment.
 class Numbering {
  public:
   void number(Value v) { numbers_.emplace(v.id, static_cast<uint32_t>(numbers_.size())); }
@@ -60,30 +75,45 @@ class Numbering {
   std::unordered_map<uint32_t, uint32_t> numbers_;
 };
 
-std::string structure_of(const Graph& graph, const Segment& segment) {
-  std::string out;
+// Sets the pattern and the sizes.
+void describe(const Graph& graph, Segment& segment) {
+  std::string& out = segment.pattern;
   Numbering number;
-  const auto print_type = [&](const Node& node) {
+  const auto add_type = [&](const Node& node) {
     text::Codec<DType>::print(out, node.dtype());
-    text::Codec<Shape>::print(out, node.shape());
+    out += '[';
+    for (const Dim& size : node.shape()) {
+      segment.sizes.push_back(size.constant());
+      out += ',';
+    }
+  };
+  const auto print = [&](const Payload& payload) {
+    std::visit([&](const auto& node) { text::print_fields(out, node); }, payload);
   };
   for (const Value v : segment.inputs) {
     number.number(v);
-    print_type(graph[v]);
+    add_type(graph[v]);
     out += ';';
   }
   for (const Value v : segment.nodes) {
     const Node& node = graph[v];
     number.number(v);
     out += name_of(node.kind());
-    if (!node.as<Const_Scalar>())
-      std::visit([&](const auto& payload) { text::print_fields(out, payload); }, node.payload);
+    if (has_sizes(node)) {
+      Payload payload = node.payload;
+      change_dims(payload, [&](Dim& size) {
+        segment.sizes.push_back(size.constant());
+        size = 0;
+      });
+      print(payload);
+    } else if (!node.as<Const_Scalar>()) {
+      print(node.payload);
+    }
     for (const Value operand : number.of(node.inputs)) text::Codec<Value>::print(out, operand);
-    print_type(node);
+    add_type(node);
     out += ';';
   }
   for (const Value v : number.of(segment.outputs)) text::Codec<Value>::print(out, v);
-  return out;
 }
 
 }  // namespace
@@ -104,6 +134,8 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   }
   std::sort(segment.held.begin(), segment.held.end());
   for (const Value v : segment.held) store(v);
+  // Segments that want other values of the same ones are alike.
+  std::sort(segment.outputs.begin(), segment.outputs.end());
   ValueSet seen;
   std::vector<Value> open = segment.outputs;
   while (!open.empty()) {
@@ -128,7 +160,7 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
     if (graph[v].as<Const_Scalar>()) segment.constants.push_back(v);
     segment.numpy_ns += numpy_ns(graph, graph[v]);
   }
-  segment.structure = structure_of(graph, segment);
+  describe(graph, segment);
   return segment;
 }
 

@@ -15,12 +15,13 @@ using ValueSet = std::unordered_set<uint32_t>;  // by id
 struct Segment {
   std::vector<Value> inputs;     // values in memory that it reads, in the order of their uses
   std::vector<Value> nodes;      // that it computes, in topological order
-  std::vector<Value> outputs;    // that it stores: what is wanted, then `held` values
+  std::vector<Value> outputs;    // that it stores: what is wanted and `held`, in order
   std::vector<Value> constants;  // the Const_Scalars among its nodes
   // The values that later segments may read. All are in memory once the segment has run.
   std::vector<Value> held;
-  // Segments of one structure differ in the values of their constants only.
-  std::string structure;
+  // Segments of one pattern differ in sizes and in the values of their constants only.
+  std::string pattern;
+  Ints sizes;  // of the shapes of inputs, and among the attributes and of the shapes of nodes
   // An estimate of the time that NumPy takes for the nodes one by one.
   double numpy_ns = 0;
 };

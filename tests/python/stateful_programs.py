@@ -25,7 +25,7 @@ def equalize_histogram(image):
     return table[image]
 
 
-@program(lambda r: (np.r_[r.normal(60, 10, 300), r.normal(180, 15, 200)].clip(0, 255),))
+@program(lambda r: (np.r_[r.normal(80, 30, 3000), r.normal(170, 25, 2000)].clip(0, 255),))
 def otsu(x):
     counts, edges = np.histogram(x, bins=64, range=(0, 255))
     p = counts / counts.sum()

@@ -171,6 +171,8 @@ def _in_order(x: Any, order: Any) -> Any:
 
 def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
     """numpy.array of a nested sequence that holds traced arrays."""
+    if isinstance(trace, SegmentedTrace) and len(items) > host.MOST_PARTS:
+        return host.run_now(trace, np.array, (items, dtype), {})  # type: ignore[no-any-return]
     result = np.array(_stand_ins(trace, items), dtype)  # NumPy's dtype, shape and errors
     value = _stack(trace, items, result.dtype)
     return Tracer(trace, value, scalar=False)

@@ -22,7 +22,7 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.rules.coercions import traced
-from rune_jit.rules.known import WRITERS, known, plain, run_known
+from rune_jit.rules.known import WRITERS, of_data, plain, run_known
 from rune_jit.rules.table import ON_HOST, implements, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
@@ -192,15 +192,20 @@ def _refuse_other_arrays(name: str, x: Any) -> None:
         raise UnsupportedOpError(f"{name}: cannot trace a {type(x).__name__}")
 
 
+# Lists of more traced arrays than this are NumPy's business in traces that know values: a list that
+# grows would make a program for each length.
+MOST_PARTS = 8
+
+
 def run_now(
     trace: SegmentedTrace,
     function: Callable[..., Any],
     args: Any,
     kwargs: Any,
-    is_known: bool = False,
+    depends_on_data: bool = False,
 ) -> Any:
-    """NumPy's result of a call, for the values that traced arrays have now. `is_known`: arrays of
-    the result stay NumPy's business, for their shapes may differ from call to call."""
+    """NumPy's result of a call, for the values that traced arrays have now. `depends_on_data`: so
+    do the shapes of the result's arrays."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
@@ -229,7 +234,7 @@ def run_now(
         for x in views:
             trace.expose(x)
         args, kwargs = optree.tree_unflatten(tree, leaves)
-        return run_now(trace, function, args, kwargs, is_known)
+        return run_now(trace, function, args, kwargs, depends_on_data)
 
     def inside(array: Any) -> Any:
         if isinstance(array, np.ndarray):
@@ -239,7 +244,7 @@ def run_now(
                 return array
         elif not isinstance(array, np.generic):
             return array
-        return known(array) if is_known else trace.result(array)
+        return of_data(trace, array) if depends_on_data else trace.result(array)
 
     return optree.tree_map(inside, result, none_is_leaf=True)
 
@@ -269,10 +274,10 @@ def or_numpy(
         except Exception as error:
             if error is trace.error or isinstance(error, InternalError):
                 raise
-            is_known = isinstance(error, DataDependentShapeError)
+            depends_on_data = isinstance(error, DataDependentShapeError)
             function, given, options = numpy(*args, **kwargs)
             given, options = (_settled(x) for x in (given, options))
-            result = run_now(trace, function, given, options, is_known)
+            result = run_now(trace, function, given, options, depends_on_data)
         trace.after_operation()
         return result
 

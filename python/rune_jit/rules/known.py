@@ -12,6 +12,7 @@ from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer
 
 _NOTHING_INSIDE = frozenset(
@@ -47,6 +48,17 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
     if trace.gave_up or not _core.is_supported_dtype(array.dtype):
         return array
     return Tracer.known(trace, array, fill)
+
+
+# How many elements an array has at least whose operations take longer than tracing them.
+WORTH_TRACING = 200_000
+
+
+def of_data(trace: SegmentedTrace, array: Any) -> Any:
+    """An array whose shape depends on data, in a trace that knows values: NumPy computes of it what
+    can be computed of such arrays alone, unless it is large."""
+    is_large = type(array) is np.ndarray and array.size >= WORTH_TRACING
+    return trace.result(array) if is_large else known(array)
 
 
 def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:

@@ -44,6 +44,7 @@ from rune_jit.rules.memory import layout_of
 from rune_jit.rules.python_errors import assume_defined, assume_nonzero
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
@@ -191,6 +192,11 @@ def _array_function(
 ) -> Any:
     """numpy functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
+    is_long = args and type(args[0]) in (list, tuple) and len(args[0]) > host.MOST_PARTS
+    if is_long and contains_traced(args[0]):
+        trace = current_trace()
+        if isinstance(trace, SegmentedTrace) and not trace.gave_up:
+            return host.run_now(trace, func, args, kwargs)
     is_known = not contains_traced(args) and not contains_traced(kwargs)
     if is_known and (func not in VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)

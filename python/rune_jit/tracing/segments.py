@@ -1,7 +1,7 @@
 """Traces that run in segments: where the function asks for a value, the graph so far is compiled
 and run, and the trace goes on with what it stored.
 
-A segment is found again by the structure of its graph, so that the iterations of a loop share one
+A segment is found again by the pattern of its graph, so that the iterations of a loop share one
 program. Python runs at each call; what it sees are values."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gc
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -27,32 +27,44 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class _Program:
-    """The program of the segments of one structure. Constants that have had two values are its
-    arguments."""
+    """The program of segments of one pattern: of the sizes of the segment that it was made for or,
+    with `sizes`, of all that these describe. Constants that have had two values are its arguments.
+    """
 
-    def __init__(self, segment: Any, device: str) -> None:
+    def __init__(self, segment: Any, device: str, sizes: Any = None) -> None:
         self._device = device
         self._constants = segment.constants
+        self._sizes = sizes
         # Which constants are arguments, and the program: of one time, for other threads.
         self._compiled: tuple[list[int], Any] = [], None
+
+    def varying(self, constants: bytes) -> list[int]:
+        """Which constants are arguments, or would be if these were the present ones."""
+        return [*self._compiled[0], *self._changed(constants)]
 
     def takes(self, constants: bytes) -> bool:
         """Whether the program is right for these constants."""
         return constants == self._constants or not self._changed(constants)
 
-    def compile(self, segment: Any) -> None:
-        """Compiles the program such that it takes this segment, too."""
-        arguments = sorted({*self._compiled[0], *self._changed(segment.constants)})
+    def compile(self, segment: Any, constants: Iterable[int] = ()) -> None:
+        """Compiles the program such that it takes this segment, too; `constants` are further ones
+        that become arguments."""
+        changed = self._changed(segment.constants)
+        arguments = sorted({*self._compiled[0], *changed, *constants})
         calibration.ensure()
         names = [f"value {i}" for i in range(len(segment.inputs) + len(arguments))]
-        lowered = _core.lower(segment.graph(arguments), self._device, names, [])
+        lowered = _core.lower(segment.graph(arguments, self._sizes), self._device, names, [])
         self._compiled = arguments, lowered.compile()
 
-    def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
+    def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
+        """What the symbolic sizes are for a segment of these sizes; None if it is no such one."""
+        return self._sizes.values_for(sizes)  # type: ignore[no-any-return]
+
+    def run(self, segment: Any, memory: dict[int, Any], values: dict[str, int]) -> list[Any]:
         """The values of the segment's outputs."""
         constants, executable = self._compiled
         arguments = [memory[i] for i in segment.inputs]
-        return executable.run(arguments + [segment.constant(i) for i in constants])  # type: ignore[no-any-return]
+        return executable.run(arguments + [segment.constant(i) for i in constants], values)  # type: ignore[no-any-return]
 
     def _changed(self, constants: bytes) -> list[int]:
         """Which constants are not what they were, and are no arguments yet."""
@@ -64,33 +76,81 @@ class _Program:
         ]
 
 
+class _Pattern:
+    """The programs of the segments of one pattern."""
+
+    def __init__(self) -> None:
+        self.exact: dict[tuple[int, ...], _Program] = {}  # by sizes
+        self.symbolic: list[_Program] = []
+        # The sizes for which programs were made: what differs among them is symbolic.
+        self.seen: list[tuple[int, ...]] = []
+        self.refusals: list[str] = []  # why there was none with symbolic sizes
+
+    def find(self, sizes: tuple[int, ...]) -> tuple[_Program | None, dict[str, int]]:
+        """The program for a segment of these sizes, and what its symbolic sizes are."""
+        if program := self.exact.get(sizes):
+            return program, {}
+        for program in reversed(self.symbolic):
+            if (values := program.values_for(sizes)) is not None:
+                return program, values
+        return None, {}
+
+
 class Programs:
-    """The programs of a function's segments on one device, by structure."""
+    """The programs of a function's segments on one device, by pattern. From the second size on
+    that a part of a pattern has, the program takes it as a symbolic size."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.compiled = 0  # compilations so far
         self.compile_time = 0.0  # in seconds
-        self._programs: dict[str, _Program] = {}
+        self._patterns: dict[str, _Pattern] = {}
         # By place in the code, the integer that has stood in an index, or that it varies.
         self.positions: dict[Any, Any] = {}
 
     def __len__(self) -> int:
-        return len(self._programs)
+        return sum(len(p.exact) + len(p.symbolic) for p in self._patterns.values())
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why there are programs of one size each that differ in sizes only."""
+        return [p.refusals[-1] for p in self._patterns.values() if p.refusals and len(p.exact) > 2]
 
     def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
         """Computes the outputs of a segment from what is in memory, by id of the value."""
-        structure, constants = segment.structure, segment.constants
-        program = self._programs.get(structure)
-        if program is None or not program.takes(constants):
+        pattern = self._patterns.get(segment.pattern) or _Pattern()
+        program, values = pattern.find(segment.sizes)
+        if program is None or not program.takes(segment.constants):
             start = time.thread_time()
             if program is None:
-                program = _Program(segment, self.device)
-            program.compile(segment)
-            self._programs[structure] = program  # not one that Ctrl-C left without code
+                program, values = self._make(segment, pattern)
+            else:
+                program.compile(segment)
+            self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
             self.compiled += 1
             self.compile_time += time.thread_time() - start
-        return program.run(segment, memory)
+        return program.run(segment, memory, values)
+
+    def _make(self, segment: Any, pattern: _Pattern) -> tuple[_Program, dict[str, int]]:
+        """A program for a segment of new sizes."""
+        first = next(iter(pattern.exact.values()), None)
+        seen = [*pattern.seen, segment.sizes]
+        if first is not None and len(pattern.refusals) < _MOST_REFUSALS:
+            try:
+                sizes = segment.symbolic_sizes(seen)
+                program = _Program(segment, self.device, sizes)
+                program.compile(segment, first.varying(segment.constants))
+            except (UnsupportedOpError, ValueError) as error:
+                pattern.refusals.append(str(error))
+            else:
+                pattern.symbolic.append(program)
+                pattern.seen = seen
+                return program, program.values_for(segment.sizes) or {}
+        program = _Program(segment, self.device)
+        program.compile(segment)
+        pattern.exact[segment.sizes] = program
+        pattern.seen = pattern.seen or seen
+        return program, {}
 
 
 class SegmentedTrace(Trace):
@@ -176,12 +236,32 @@ class SegmentedTrace(Trace):
         return value
 
     def part_in_memory(self, step: Step, value: Any) -> Any:
-        """A small part of an array in memory, copied: segments that read another part are alike."""
-        array = self._memory.get(value.id)
+        """A part of an array in memory: segments that read another part are alike. It is copied if
+        it is small. Others become values if slices with other bounds have stood at the same place
+        in the code; the array is then computed first. None for other parts."""
+        varies = self._varies(step.argument)
+        array = self.values([value])[0] if varies else self._memory.get(value.id)
         if not isinstance(array, np.ndarray):
             return None
         part = step.of_array(array)
-        return self.in_memory(part.copy()) if part.size <= _SMALL_PART else None
+        if part.size <= _SMALL_PART:
+            return self.in_memory(part.copy())
+        return self.in_memory(part) if varies else None
+
+    def _varies(self, items: Iterable[Any]) -> bool:
+        """Whether the bounds of slices at this place in the code differ. (NumPy's integers tell
+        that data decide them.)"""
+        bounds = [x for s in items if type(s) is slice for x in (s.start, s.stop)]
+        if all(x is None for x in bounds):
+            return False
+        frame = _user_frame()
+        site = frame and (frame.f_code, frame.f_lasti, "slice")
+        known = self.programs.positions
+        if known.setdefault(site, bounds) != bounds or any(
+            isinstance(x, np.integer) for x in bounds
+        ):
+            known[site] = _VARIES
+        return known[site] is _VARIES
 
     def position(self, number: int, axis: int, size: int) -> Any:
         """The value of an integer in an index, for an axis of this size. None if it is part of the
@@ -314,11 +394,14 @@ class SegmentedTrace(Trace):
                 own = np.array(new)
                 of._memory = own if has_host_memory(device) else _core.DeviceMemory(own, device)
                 continue
-            # What was read from the array before must not change with it.
-            for i, held in self._memory.items():
-                if held is array:
-                    self._memory[i] = array.copy()
+            self._keep(array)
             array[...] = new
+
+    def _keep(self, array: np.ndarray) -> None:
+        """Copies what has been read from an array that is about to change."""
+        for i, held in self._memory.items():
+            if isinstance(held, np.ndarray) and np.may_share_memory(held, array):
+                self._memory[i] = held.copy()
 
     def expose(self, tracer: Tracer) -> None:
         """Gives a traced array memory that others may read and write from now on."""
@@ -331,6 +414,7 @@ class SegmentedTrace(Trace):
             owner = np.array(self.values([storage.current(self)])[0])
         else:
             self.flush()
+            self._keep(owner)
         storage.array, storage.is_exposed = owner, True
         storage.touched()
 
@@ -393,6 +477,8 @@ _SLOW, _SLOWER = 0.2, 3.0
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 4000
 _VARIES = object()
+# How often a program with symbolic sizes is tried in vain for a pattern.
+_MOST_REFUSALS = 3
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
 

@@ -1,5 +1,5 @@
 // Segments: what they read, compute and store, and their programs.
-#include "graph/segment.h"
+#include "graph/segment_sizes.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(SegmentTest, StoresWhatIsWantedAndWhatLiveMovementsRead) {
   Example e;
   const Segment segment = e.cut({e.root}, {e.row, e.x});
   EXPECT_EQ(segment.inputs, std::vector<Value>{e.x});
-  EXPECT_EQ(segment.outputs, (std::vector<Value>{e.root, e.sum}));
+  EXPECT_EQ(segment.outputs, (std::vector<Value>{e.sum, e.root}));
   EXPECT_EQ(segment.held, (std::vector<Value>{e.x, e.sum}));
   EXPECT_EQ(segment.constants.size(), 2);
   EXPECT_GT(segment.numpy_ns, 3 * 700);
@@ -53,12 +53,12 @@ TEST(SegmentTest, ComputesNothingThatIsInMemory) {
   EXPECT_TRUE(cut_segment(e.builder.graph(), {e.sum}, {}, {e.x.id, e.sum.id}).outputs.empty());
 }
 
-TEST(SegmentTest, ConstantsAreNotPartOfTheStructure) {
+TEST(SegmentTest, ConstantsAreNotPartOfThePattern) {
   Example a, b(3, 1), c;
-  EXPECT_EQ(a.cut({a.sum}, {}).structure, b.cut({b.sum}, {}).structure);
-  EXPECT_NE(a.cut({a.sum}, {}).structure, c.cut({c.root}, {}).structure);
-  EXPECT_NE(a.cut({a.sum}, {}).structure, a.cut({a.sum, a.root}, {}).structure);
-  EXPECT_NE(a.cut({a.row}, {}).structure, a.cut({a.sum}, {}).structure);
+  EXPECT_EQ(a.cut({a.sum}, {}).pattern, b.cut({b.sum}, {}).pattern);
+  EXPECT_NE(a.cut({a.sum}, {}).pattern, c.cut({c.root}, {}).pattern);
+  EXPECT_NE(a.cut({a.sum}, {}).pattern, a.cut({a.sum, a.root}, {}).pattern);
+  EXPECT_NE(a.cut({a.row}, {}).pattern, a.cut({a.sum}, {}).pattern);
 }
 
 TEST(SegmentTest, ConstantsMayBeArguments) {
@@ -81,6 +81,63 @@ TEST(SegmentTest, NothingLooksBehindAnArgument) {
   EXPECT_TRUE(e.builder[e.sum].inputs.empty());
   const Segment segment = cut_segment(e.builder.graph(), {e.root}, {}, {e.x.id, e.sum.id});
   expect_valid(program_of(e.builder.graph(), segment, {}));
+}
+
+// The differences of x[:n] without its first element, as a row, beside c[n] columns.
+struct Sized {
+  Builder builder;
+  Value x, part, result;
+
+  Sized(int64_t all, int64_t n, int64_t columns) {
+    x = builder.placeholder(DType::Float32, {all});
+    part = builder.shrink(x, {{0, n}});
+    const Value rest = builder.shrink(part, {{1, n}});
+    const Value row = builder.reshape(rest, {n - 1, 1});
+    result = builder.expand(row, {n - 1, columns});
+  }
+  Segment cut() { return cut_segment(builder.graph(), {result}, {}, {x.id}); }
+  SegmentSizes symbolic(const std::vector<Ints>& seen) {
+    return symbolic_sizes(builder.graph(), cut(), seen);
+  }
+};
+
+TEST(SegmentSizesTest, WhatDiffersIsSymbolic) {
+  Sized a(100, 60, 3), b(100, 40, 3);
+  EXPECT_EQ(a.cut().pattern, b.cut().pattern);
+  EXPECT_NE(a.cut().sizes, b.cut().sizes);
+  const SegmentSizes sizes = b.symbolic({a.cut().sizes, b.cut().sizes});
+  ASSERT_EQ(sizes.vars.size(), 1);
+  EXPECT_EQ(sizes.vars[0].max_val, 100);  // a part is not longer than the whole
+  EXPECT_EQ(sizes.values_for(a.cut().sizes), Ints{60});
+  EXPECT_EQ(sizes.values_for(b.cut().sizes), Ints{40});
+  EXPECT_EQ(sizes.values_for(Sized(100, 7, 3).cut().sizes), Ints{7});
+  EXPECT_EQ(sizes.values_for(Sized(100, 7, 4).cut().sizes), std::nullopt);
+  const Graph program = program_of(b.builder.graph(), b.cut(), {}, sizes);
+  expect_valid(program);
+  EXPECT_EQ(program.symbolic_vars(), sizes.vars);
+  EXPECT_EQ(shape_text(program[program.outputs[0]].shape()), "[n0-1,3]");
+}
+
+TEST(SegmentSizesTest, SizesThatWereEqualMayDifferLater) {
+  Sized a(100, 60, 60), b(100, 40, 40), c(100, 40, 30);
+  const SegmentSizes one = b.symbolic({a.cut().sizes, b.cut().sizes});
+  EXPECT_EQ(one.vars.size(), 1);
+  EXPECT_EQ(one.values_for(c.cut().sizes), std::nullopt);
+}
+
+TEST(SegmentSizesTest, SizesOfArgumentsGrow) {
+  const auto limit = [](int64_t first, int64_t second) {
+    Sized a(first, 5, 1), b(second, 5, 1);
+    return b.symbolic({a.cut().sizes, b.cut().sizes}).vars.at(0);
+  };
+  EXPECT_EQ(limit(7, 9), (SymVar{"n0", 7, 256}));  // 5 elements are read
+  EXPECT_EQ(limit(1000, 900), (SymVar{"n0", 8, 1024}));
+  EXPECT_EQ(limit(900, 1000), (SymVar{"n0", 8, 4096}));
+}
+
+TEST(SegmentSizesTest, RefusesWhatIsNoExpression) {
+  Sized a(100, 60, 1), b(90, 40, 1);  // a part of an array of which the length differs, too
+  EXPECT_THROW(b.symbolic({a.cut().sizes, b.cut().sizes}), UserError);
 }
 
 }  // namespace

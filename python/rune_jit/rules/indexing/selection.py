@@ -14,7 +14,7 @@ from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules import writes
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
-from rune_jit.rules.known import known
+from rune_jit.rules.known import of_data
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
@@ -45,10 +45,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def settled(self) -> Any:
         """x[mask] as an array, in a trace that knows values: from then on, that is what this is."""
         if self._array is None:
-            trace = require_trace()
+            trace: Any = require_trace()
             full, where = trace.values([trace.operand(self.full), self.where])
             mask = np.asarray(where).reshape(self.where.shape[: self.axes])
-            self._array = known(np.asarray(full)[mask])
+            self._array = of_data(trace, np.asarray(full)[mask])
         return self._array
 
     @property

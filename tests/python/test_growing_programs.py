@@ -1,0 +1,44 @@
+"""Programs whose arrays grow and shrink as data decide (growing_programs.py): under jit as without
+it, with few programs however many lengths there are."""
+
+import copy
+import math
+
+import pytest
+from growing_programs import PROGRAMS
+from test_segments import check, outcome
+
+import rune_jit
+from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.rules import known
+from rune_jit.tracing import segments
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_default_settings(name):
+    function, arguments, _ = PROGRAMS[name]
+    compare(rune_jit.jit(function), function, arguments)
+
+
+@pytest.mark.parametrize("least", [0, 40, 10_000])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compilations(name, least, monkeypatch):
+    """Segments run even where NumPy would be faster, on arrays of so many elements."""
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    monkeypatch.setattr(known, "WORTH_TRACING", least)
+    function, arguments, most = PROGRAMS[name]
+    jitted = rune_jit.jit(function)
+    compare(jitted, function, arguments)
+    for entry in jitted._cache.entries():
+        if isinstance(entry, Segmented):
+            assert entry.runs_on_numpy is None
+            assert entry.programs.compiled <= most
+            assert not entry.programs.refusals
+
+
+def compare(jitted, function, arguments):
+    for _ in range(3):
+        ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+        check(outcome(jitted, ours, {}), outcome(function, theirs, {}))
+        check(list(ours), list(theirs))
