@@ -43,8 +43,10 @@ struct Constant {
   }
 };
 
+using Ways = std::vector<std::shared_ptr<CompiledCall>>;
+
 struct Remembered {
-  std::shared_ptr<CompiledCall> compiled;
+  Ways ways;  // through the function's conditions: the one that ran last comes first
   CallKey key;
   std::vector<AxisRange> ranges;  // of what the key leaves out
   std::vector<Constant> constants;
@@ -69,12 +71,19 @@ struct Dispatcher {
   Parameters parameters;
   std::unordered_map<std::string, std::vector<Remembered>> calls;
 
-  std::shared_ptr<CompiledCall> find(const KeyedCall& call) const {
+  Ways* find(const KeyedCall& call) {
     const auto found = calls.find(call.key.text);
     if (found == calls.end()) return nullptr;
-    for (const Remembered& remembered : found->second)
-      if (remembered.key == call.key && remembered.takes(call.leaves)) return remembered.compiled;
+    for (Remembered& remembered : found->second)
+      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered.ways;
     return nullptr;
+  }
+  // The call has taken this way.
+  void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
+    Ways* const ways = find(call);
+    if (!ways) return;
+    const auto at = std::find(ways->begin(), ways->end(), way);
+    if (at != ways->end()) std::rotate(ways->begin(), at, at + 1);
   }
   void erase(const KeyedCall& call) {
     std::erase_if(calls[call.key.text],
@@ -142,19 +151,24 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   if (is_tracing()) return slow();
   if (must_report_errors()) return call_method(self, "_eager_call", args, values, names);
   KeyedCall call;
-  std::shared_ptr<CompiledCall> compiled;  // shared while it runs
+  Ways ways;  // shared while they run
   try {
-    if (dispatcher.parameters.key_of(args, values, names, call)) compiled = dispatcher.find(call);
+    if (dispatcher.parameters.key_of(args, values, names, call))
+      if (const Ways* const found = dispatcher.find(call)) ways = *found;
   } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
   }
-  if (!compiled) return slow();
+  if (ways.empty()) return slow();
   py::object result;
-  auto status = CompiledCall::Status::Unsuitable;
-  try {
-    status = compiled->call(call.leaves, result);
-  } catch (py::error_already_set& error) {
-    const py::object changed = py::module_::import("rune_jit.errors").attr("ResultsChangedError");
-    if (!error.matches(changed)) throw;
+  auto status = CompiledCall::Status::Stale;
+  for (size_t i = 0; i < ways.size() && status == CompiledCall::Status::Stale; ++i) {
+    status = CompiledCall::Status::Unsuitable;
+    try {
+      status = ways[i]->call(call.leaves, result);
+    } catch (py::error_already_set& error) {
+      const py::object changed = py::module_::import("rune_jit.errors").attr("ResultsChangedError");
+      if (!error.matches(changed)) throw;
+    }
+    if (i > 0 && status == CompiledCall::Status::Done) dispatcher.put_first(call, ways[i]);
   }
   switch (status) {
     case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
@@ -219,19 +233,20 @@ KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwarg
   return call;
 }
 
-// Registers the compiled call of such arguments. False, and nothing done, if the leaves are others
+// Registers the compiled calls of such arguments, of which each tells whether it is for the data at
+// hand. False, and nothing done, if the leaves are others
 // than those that trees.flatten found: it has been told of a container since a class was keyed by
 // identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call, `constants`
 // the positions of the numbers that the trace used as constants.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
-              const py::list& leaves, std::shared_ptr<CompiledCall> compiled,
-              const py::sequence& sizes, const std::vector<int64_t>& constants) {
+              const py::list& leaves, Ways ways, const py::sequence& sizes,
+              const std::vector<int64_t>& constants) {
   Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
   const KeyedCall call = key_call(self, args, kwargs);
   const auto same = [](py::handle a, py::handle b) { return a.is(b); };
   if (!std::equal(call.leaves.begin(), call.leaves.end(), leaves.begin(), leaves.end(), same))
     return false;
-  Remembered remembered{std::move(compiled), call.key, {}, {}};
+  Remembered remembered{std::move(ways), call.key, {}, {}};
   for (const int64_t leaf : constants)
     remembered.constants.push_back({leaf, py::reinterpret_borrow<py::object>(call.leaves[leaf])});
   for (const py::handle size : sizes)
@@ -281,7 +296,7 @@ py::object make_dispatcher() {
       },
       "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
   define("_remember", &remember,
-         "Registers the compiled call of such arguments; False if they cannot be keyed here.");
+         "Registers the compiled calls of such arguments; False if they cannot be keyed here.");
   define(
       "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");

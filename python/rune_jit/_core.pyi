@@ -21,6 +21,7 @@ __all__: list[str] = [
     "Lowered",
     "NodeBuilder",
     "Segment",
+    "SegmentSizes",
     "Size",
     "Value",
     "address_of",
@@ -370,6 +371,17 @@ class GraphBuilder:
     @property
     def has_checks(self) -> bool: ...
 
+class SegmentSizes:
+    """
+    The sizes of segments of one pattern, some of them symbolic.
+    """
+    def values_for(
+        self, of_segment: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+    ) -> dict[str, int] | None:
+        """
+        By name, what the symbolic sizes are in a segment of these sizes; None if it is none that they describe.
+        """
+
 class Segment:
     """
     A part of a graph under construction that runs before the rest.
@@ -382,10 +394,21 @@ class Segment:
         A constant as a 0-d array.
         """
     def graph(
-        self, arguments: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+        self,
+        arguments: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        sizes: SegmentSizes = None,
     ) -> Graph:
         """
         The program, whose arguments are the inputs, then the constants at these positions.
+        """
+    def symbolic_sizes(
+        self,
+        seen: collections.abc.Sequence[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+        ],
+    ) -> SegmentSizes:
+        """
+        The SegmentSizes for segments of this pattern, given the sizes of those that have been seen, of which this is the last. Raises an error that names a size which cannot be symbolic.
         """
     @property
     def constants(self) -> bytes:
@@ -404,9 +427,14 @@ class Segment:
     @property
     def outputs(self) -> list[int]: ...
     @property
-    def structure(self) -> str:
+    def pattern(self) -> str:
         """
-        Segments of one structure differ in constants only.
+        Segments of one pattern differ in sizes and constants only.
+        """
+    @property
+    def sizes(self) -> tuple:
+        """
+        All sizes in the segment.
         """
 
 class ArrayBase:
@@ -509,12 +537,12 @@ class Dispatcher:
         arg0: tuple,
         arg1: dict,
         arg2: list,
-        arg3: CompiledCall,
+        arg3: collections.abc.Sequence[CompiledCall],
         arg4: collections.abc.Sequence,
         arg5: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> bool:
         """
-        Registers the compiled call of such arguments; False if they cannot be keyed here.
+        Registers the compiled calls of such arguments; False if they cannot be keyed here.
         """
     def _set_parameters(
         self,

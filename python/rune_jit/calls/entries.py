@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rune_jit import _core
+from rune_jit.calls.paths import Paths
 from rune_jit.calls.segmented import Segmented
 
 
@@ -21,11 +22,19 @@ def way(entry: Any) -> tuple[str, str]:
     """How the calls of a signature run, in a word and in a line."""
     if isinstance(entry, Fallback):
         return "NumPy", f"on NumPy: {_first_line(entry.reason)}"
+    if isinstance(entry, Paths):
+        each = ", one for each way through its conditions" if len(entry) > 1 else ""
+        return (
+            "program",
+            f"as {'one program' if len(entry) == 1 else f'{len(entry)} programs'}{each}",
+        )
     if not isinstance(entry, Segmented):
         return "program", "as one program"
     if entry.runs_on_numpy:
         return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
     programs = f"{len(entry.programs)} programs"
+    if refusals := entry.programs.refusals:
+        programs += f", some for one length each: {_first_line(refusals[0])}"
     return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"
 
 

@@ -25,6 +25,7 @@ from rune_jit.calls.entries import Fallback, way
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo, Dynamic, JitOptions
 from rune_jit.calls.parameters import Parameters
+from rune_jit.calls.paths import Apart, Paths
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
@@ -178,11 +179,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         or would be, or why not. (`lower(...).explain()` says what a program does.)
 
         >>> import numpy as np, rune_jit
-        >>> f = rune_jit.jit(lambda x: x if x.sum() > 0 else -x)
+        >>> f = rune_jit.jit(lambda x: x * float(x.sum()))
         >>> f(np.ones(3))
-        array([1., 1., 1.])
+        array([3., 3., 3.])
         >>> print(f.explain())  # doctest: +ELLIPSIS
-        <lambda>: in segments (2 programs): bool: cannot take the value of a traced array ...
+        <lambda>: in segments (2 programs): float: cannot take the value of a traced array ...
         """
         lines = []
         for key, entry in self._cache.by_key().items():
@@ -265,23 +266,29 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ResultsChangedError:
                 break
             except Exception:
-                if not isinstance(entry, WithState):
+                if not isinstance(entry, (WithState, Paths)):
                     raise
                 break  # nothing has been written yet: NumPy writes what it does before it raises
+            ran = entry.last if isinstance(entry, Paths) else entry
             if status == "done":
                 self._hits += not fresh
-                if isinstance(entry, WithState):
-                    result = entry.write_back(call, args, kwargs, result)
+                if isinstance(ran, WithState):
+                    result = ran.write_back(call, args, kwargs, result)
                 if trial:
                     if not fresh:
                         trial.note(time.perf_counter() - start)
                     return result
-                if isinstance(entry, WithState) or call.slots:
+                if isinstance(ran, WithState) or call.slots:
                     return result
-                self._remember(args, kwargs, call.leaves, entry, call.sizes, call.constants)
+                ways = entry.without_python if isinstance(entry, Paths) else [entry]
+                self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
                 return result
-            if status == "unsuitable":
+            if status == "apart" and ran.segmented is not None:
+                return ran.segmented.call(args, kwargs)
+            if status in ("unsuitable", "apart"):
                 break
+            if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
+                continue
             self._cache.discard(call.key, entry)
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
@@ -352,7 +359,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._constants.count(self._name, call)
             self._states.count(call)
             watch = Stopwatch()
-            traced = self._trace(call)
+            traced = self._trace(call, decides=self._fallback != "error")
             watch.note("trace")
             self._notes[call.key] = traced.loops
             done()
@@ -383,9 +390,38 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._fall_back(error)
                 return Fallback(str(error))
             self._notes[call.key] = getattr(error, "loops", [])
-            return self._segmented(error, call.signature)
+            segmented = self._segmented(error, call.signature)
+            segmented.conditions = getattr(error, "conditions", None)
+            return segmented
         compiled = self._bind(call, traced, executable)
-        return compiled if traced.assigned is None else WithState(compiled, traced.assigned)
+        if traced.is_conditions:
+            compiled = Apart(compiled)
+        elif traced.assigned is not None:
+            compiled = WithState(compiled, traced.assigned)
+        return Paths(compiled) if traced.conditions else compiled
+
+    def _add_path(self, call: Call, paths: Paths) -> bool:
+        """Traces a call that takes none of the known ways, and adds its program to them, or puts
+        another entry in their place. False if that must begin anew."""
+        if paths.are_too_many:
+            reason = f"{self._name}: it takes {len(paths)} ways through its conditions"
+            self._cache.replace(
+                call.key, self._segmented(UnsupportedOpError(reason), call.signature)
+            )
+            return True
+        try:
+            other = self._make_entry(call, lambda: None)
+        except (ValuesNeeded, StateFound, Raised):
+            return False
+        if isinstance(other, Paths):
+            paths.add(other.last)
+        elif isinstance(other, Segmented) and other.conditions is not None:
+            lowered = self._lower(call, other.conditions)
+            compiled = self._bind(call, other.conditions, lowered.compile())
+            paths.add(Apart(compiled, other))
+        elif other is not None:
+            self._cache.replace(call.key, other)
+        return other is not None
 
     def _traced(self, call: Call) -> tuple[Call, Traced]:
         """The trace of a call, and the call with the constants that the trace needs."""
@@ -399,7 +435,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 break
         raise error
 
-    def _trace(self, call: Call) -> Traced:
+    def _trace(self, call: Call, decides: bool = False) -> Traced:
         def run(traced: Traced) -> Any:
             compiled = self._bind(call, traced, self._lower(call, traced).compile())
             status, result = compiled.call(call.leaves)
@@ -415,7 +451,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 f"{self._name}: cannot make a program for each size that data may have (another one"
                 f" at {times} calls)\nhint: give np.bincount a minlength that is large enough"
             )
-        return trace_call(self._fn, self._name, call, run, guesses=times == 0)
+        return trace_call(self._fn, self._name, call, run, times == 0, decides)
 
     def _lower(self, call: Call, traced: Traced) -> Any:
         device = self._device_for(call, traced)
@@ -540,8 +576,9 @@ def jit(
     Arrays that the function takes from globals and closures are read again at each call, and when a
     number or an object that it takes from there (or from attributes, containers, default arguments)
     is another one, it is traced again. Writes to these arrays and to arguments reach them when the
-    program has run. A function that asks for values of arrays, or changes anything else at each
-    call, is no one program: it runs in segments, with Python between them.
+    program has run. A function with conditions on values of arrays has a program for each way
+    through them. One that asks for values otherwise, or changes anything else at each call, runs in
+    segments, with Python between them.
 
     Args:
       fn: the function; without it, a decorator is returned.

@@ -67,6 +67,8 @@ class Segmented:
         self.programs = programs
         self.reason = reason  # why it is no program as a whole
         self.runs_on_numpy: str | None = None  # why
+        # The trace that tells whether calls are like the one that could not be a program.
+        self.conditions: Any = None
         self._function, self._name = function, name
         self._trial = Trial()
 

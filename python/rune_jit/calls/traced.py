@@ -47,6 +47,10 @@ class Traced(NamedTuple):
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
     loops: list[str]  # how they run
+    # How many conditions it has taken as they are at the call; whether the program only tells that
+    # they are so at another one.
+    conditions: int = 0
+    is_conditions: bool = False
     # What is written back after each run: slots by position, and what is done to lists and dicts.
     # The program's result then is a tuple of the function's, of the slots' values, and of what is
     # assigned to elements.
@@ -75,10 +79,11 @@ def trace_call(
     call: Call,
     run: Callable[[Traced], Any],
     guesses: bool = True,
+    decides: bool = False,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
-    know of the data; `guesses` is that of Trace.
+    know of the data; `guesses` and `decides` are those of Trace.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -91,6 +96,7 @@ def trace_call(
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn)
+            trace.decides = decides
             trace.rebind = Rebinder(trace, watch)
             held = Held(call.slots)
             try:
@@ -115,7 +121,7 @@ def trace_call(
                 if isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
                     raise
                 if trace.has_guessed:  # the error may be of the guess alone
-                    return trace_call(fn, name, call, run, guesses=False)
+                    return trace_call(fn, name, call, run, False, decides)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise
                 if not stood_in:
@@ -161,6 +167,13 @@ def _trace_once(
         as_number = ("computed", 0, True, False)
         return run(so_far._replace(outputs=[as_number], writes=[]))  # type: ignore[no-any-return]
 
+    def conditions() -> Traced:
+        """A program that only tells whether the conditions so far are the same."""
+        for _, storage in trace.inputs(input_leaves):
+            storage.value = storage.original
+        made = _finish(trace, call, None, input_leaves, watch.guards_now())
+        return made._replace(is_conditions=True)
+
     trace.evaluate = evaluate
     with trace.active(), noted_refusals() as refusals:
 
@@ -186,6 +199,11 @@ def _trace_once(
             if getattr(error, "user_site", None) is None:
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]
             raise
+        except ConcretizationError as error:
+            if _are_conditions_sure(trace, call):
+                watch.restore()
+                error.conditions = conditions()  # type: ignore[attr-defined]
+            raise
         except Exception as error:
             if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
@@ -193,7 +211,10 @@ def _trace_once(
             raise_what_was_caught()
             if watch.is_of_library(error):
                 raise UnsupportedOpError(f"{trace.name}: cannot trace this ({error})") from error
-            raise
+            if isinstance(error, RuneJitError) or not _are_conditions_sure(trace, call):
+                raise
+            watch.restore()
+            return conditions()  # NumPy raises this at calls for which they are the same
         finally:
             trace.rebind.finish()
         trace.check_captured()
@@ -227,6 +248,14 @@ def _trace_once(
     traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
     paths = tuple((c.path, c.removed, tuple(c.assigned)) for c in changes)
     return traced._replace(assigned=Assigned(tuple(slots), paths, returned))
+
+
+def _are_conditions_sure(trace: Trace, call: Call) -> bool:
+    """Whether the trace has taken conditions, and nothing that it has tried beside may be the cause
+    of an error."""
+    tried = trace.has_guessed or (trace.captured_are_traced and trace.stand_ins and not call.slots)
+    loops = trace.loops is not None and (trace.loops.within or trace.loops.rolled)
+    return bool(trace.conditions) and not (tried or loops)
 
 
 def _cannot_assign(trace: Trace) -> UnsupportedOpError:
@@ -287,6 +316,8 @@ def _finish(
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
+        # Guesses are tried one after the other: there is one program at a time.
+        0 if trace.has_guessed else trace.conditions,
     )
 
 

@@ -48,6 +48,8 @@ class Trace:
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
         self.has_guessed = False
+        self.decides = False  # whether it takes conditions for those of later calls: conditions.py
+        self.conditions = 0  # how many it has taken
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder(most=_MOST_NODES)
         self.line = _core.user_line()  # where the last operation stands: "file.py:12"

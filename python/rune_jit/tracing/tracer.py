@@ -12,6 +12,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
+from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, user_site
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
@@ -247,6 +248,18 @@ class Tracer(ArrayMethods, _core.BufferBase):
             hint = f"return the array, and call {what}() on the result"
             self._concretization(what, _HINTS.get(what, hint))
         return array
+
+    def __bool__(self) -> bool:
+        trace = self._trace
+        if self._storage.array is None and not trace.is_segmented and not trace.done:
+            value = self._value_in(trace)
+            trace.need_numbers([value])
+            outcome = None
+            if self.size == 1:
+                outcome = decide(trace, value, sys._getframe(1))
+            if outcome is not None:
+                return outcome
+        return super().__bool__()
 
     def _buffer(self) -> np.ndarray:
         """The array for code in C, which may write to it."""

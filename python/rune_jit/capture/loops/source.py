@@ -49,6 +49,7 @@ from rune_jit.capture.loops.syntax import (
     without_returns,
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, Unfolder, at, call
+from rune_jit.tracing.conditions import SIDE
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
@@ -415,7 +416,7 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
         if .side: ...
     if .branch0.rebinds: names = .branch0.results
     """
-    name, side = f"{BRANCH_ENTRY}{branch.number}", ".side"
+    name, side = f"{BRANCH_ENTRY}{branch.number}", SIDE
     begin = call(BRANCH_ENTRY, ast.Constant(branch.number), _condition(s.test))
     first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
     restored, results = branch.restored, branch.results

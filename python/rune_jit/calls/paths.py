@@ -1,0 +1,76 @@
+"""Signatures whose functions ask for conditions: a program for each way through the function that
+calls have taken. A program finds out itself whether the call at hand takes its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit import _core
+
+# How many ways a signature may have: beyond, it runs in segments.
+_MOST = 8
+
+
+class Paths:
+    """The programs of one signature: the one that ran last comes first."""
+
+    def __init__(self, program: Any) -> None:
+        self._programs = [program]
+
+    @property
+    def last(self) -> Any:
+        """The program that ran last."""
+        return self._programs[0]
+
+    @property
+    def last_used(self) -> int:
+        return max(program.last_used for program in self._programs)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    def is_current(self) -> bool:
+        return all(program.is_current() for program in self._programs)
+
+    @property
+    def without_python(self) -> list[Any]:
+        """The programs that need no Python, in this order."""
+        return [p for p in self._programs if isinstance(p, _core.CompiledCall)]
+
+    @property
+    def are_too_many(self) -> bool:
+        return len(self._programs) >= _MOST
+
+    def add(self, program: Any) -> None:
+        """Adds the program of another way."""
+        self._programs.insert(0, program)
+
+    def call(self, leaves: list[Any]) -> tuple[str, Any]:
+        """As CompiledCall.call: "stale" if the call takes none of the ways, "apart" if the last
+        program is an Apart."""
+        for i, program in enumerate(self._programs):
+            status, result = program.call(leaves)
+            if status != "stale":
+                self._programs.insert(0, self._programs.pop(i))
+                return status, result
+            if not program.is_current():
+                break
+        return "stale", None
+
+
+class Apart:
+    """A way that is no program. The program tells whether a call takes it, which then runs in
+    segments, or on NumPy if that is None."""
+
+    def __init__(self, compiled: Any, segmented: Any = None) -> None:
+        self._compiled = compiled
+        self.segmented = segmented
+        self.is_current = compiled.is_current
+
+    @property
+    def last_used(self) -> int:
+        return self._compiled.last_used  # type: ignore[no-any-return]
+
+    def call(self, leaves: list[Any]) -> tuple[str, Any]:
+        status, _ = self._compiled.call(leaves)
+        return ("apart" if status == "done" else status), None

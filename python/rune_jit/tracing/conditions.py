@@ -1,0 +1,91 @@
+"""Conditions on values of arrays that a trace takes as they are at its call: the program is right
+for calls at which they are the same, and checks that."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune_jit.tracing.context import is_own
+
+if TYPE_CHECKING:
+    from rune_jit.tracing.trace import Trace
+
+# How many conditions one program may take.
+MOST = 8
+
+# The name of what runs over the sides of an `if` in the code that is traced.
+SIDE = ".side"
+_CONTROL = os.path.join("rune_jit", "control.py")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+def decide(trace: Trace, value: Any, frame: types.FrameType | None) -> bool | None:
+    """What a condition of one element, which `frame` asks for, is at this call. None if the trace
+    must not take it for that of later calls, or cannot know it.
+
+    Raises what the program so far raises."""
+    is_within = trace.loops is not None and bool(trace.loops.within)
+    if not trace.decides or is_within or trace.conditions >= MOST or _is_in_loop(frame):
+        return None
+    builder = trace.builder
+    is_true = builder.ufunc("not_equal", [value, 0])[0]
+    number = builder.reshape(builder.astype(is_true, np.dtype(np.int64)), [])
+    outcome = trace.assume(number)
+    trace.conditions += 1
+    return bool(outcome)
+
+
+def _is_in_loop(frame: types.FrameType | None) -> bool:
+    """Whether a frame, or one of those that called it in this trace, runs a loop."""
+    while frame is not None and frame.f_code.co_name != "_trace_once":
+        filename = frame.f_code.co_filename
+        if not is_own(filename) or filename.endswith(_CONTROL):
+            if frame.f_code.co_flags & _GENERATOR:
+                return True
+            at = frame.f_lasti
+            loops, places = _loops(frame.f_code)
+            if any(first <= at <= last for first, last in loops):
+                return True
+            if places and _place(frame.f_code, at) in places:
+                return True
+        frame = frame.f_back
+    return False
+
+
+_GENERATOR = 0x20  # inspect.CO_GENERATOR
+
+
+@functools.cache
+def _loops(code: types.CodeType) -> tuple[list[tuple[int, int]], frozenset[Any]]:
+    """The loops of code: offsets, and places in the source. (The condition of a `while` is in the
+    code twice, once before the loop.)"""
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
+    loops = [
+        (i.argval, i.offset)
+        for i in instructions
+        if i.opcode in _JUMPS and i.argval <= i.offset and not _is_branch(instructions, i.argval)
+    ]
+    within = [i.offset for i in instructions if any(a <= i.offset <= b for a, b in loops)]
+    return loops, frozenset(_place(code, offset) for offset in within)
+
+
+_SKIPPED = ("EXTENDED_ARG", "CACHE")
+
+
+def _is_branch(instructions: list[dis.Instruction], target: int) -> bool:
+    """Whether a jump goes back to one of the loops over the sides of an `if` (capture/loops)."""
+    behind = [i for i in instructions if i.offset >= target][:2]
+    return behind[0].opname == "FOR_ITER" and behind[1].argval == SIDE
+
+
+def _place(code: types.CodeType, offset: int) -> Any:
+    """Where an instruction stands in the source: line and columns, or the line."""
+    if hasattr(code, "co_positions"):
+        return next(p for i, p in enumerate(code.co_positions()) if i == offset // 2)
+    return next(line for first, last, line in code.co_lines() if first <= offset < last)
