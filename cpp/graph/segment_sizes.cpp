@@ -149,9 +149,8 @@ class Expressions {
     } else {
       range.first = of_attribute();
       const bool data_decide = axis.is_constant() && range.first.is_constant() && is_free(high);
-      range.second = data_decide
-                         ? add_variable(high, range.first.constant() + 1, axis.constant())
-                         : of_attribute();
+      range.second = data_decide ? add_variable(high, range.first.constant() + 1, axis.constant())
+                                 : of_attribute();
     }
   }
 

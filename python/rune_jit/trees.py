@@ -116,7 +116,9 @@ def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
 
 
 def _unflatten_record(structure: _Structure, children: Any) -> Any:
-    fields = structure.fields | dict(zip(structure.children, children, strict=True))
+    # Lists and their kind are the record's own: writing to them must not reach the structure's.
+    fields = {name: _copied(x) for name, x in structure.fields.items()}
+    fields |= dict(zip(structure.children, children, strict=True))
     if issubclass(structure.kind, tuple):
         items = (value for name, value in fields.items() if isinstance(name, int))
         x: Any = tuple.__new__(structure.kind, items)
@@ -126,6 +128,15 @@ def _unflatten_record(structure: _Structure, children: Any) -> Any:
         if isinstance(name, str):
             object.__setattr__(x, name, value)
     return x
+
+
+def _copied(x: Any) -> Any:
+    """x with copies of the lists, dicts and sets in it."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_copied, x))
+    if type(x) is dict:
+        return {key: _copied(value) for key, value in x.items()}
+    return set(x) if type(x) is set else x
 
 
 def _holds_array(x: Any) -> bool:

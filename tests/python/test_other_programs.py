@@ -88,7 +88,7 @@ def _duck(x: Any) -> Any:
 
 
 def _particular(x: Any) -> Any:
-    if x.__class__.__module__ != "numpy":
+    if getattr(x, "__array_struct__", None) is None:
         raise TypeError("not NumPy's")
     return x + 1
 

@@ -95,7 +95,7 @@ def trace_call(
         plans = LoopPlans()
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
-            watch = Watch(fn)
+            watch = Watch(fn, may_grow=not decides)
             trace.decides = decides
             trace.rebind = Rebinder(trace, watch)
             held = Held(call.slots)

@@ -9,6 +9,7 @@ restored."""
 from __future__ import annotations
 
 import array
+import datetime
 import functools
 import inspect
 import re
@@ -16,7 +17,7 @@ import sys
 import sysconfig
 import types
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -124,18 +125,46 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
     )
 
 
+# Classes of objects that calls change in ways that nothing watches: module, name.
+_STATEFUL = (
+    *(("io", "IOBase"), ("logging", "Logger"), ("logging", "LoggerAdapter"), ("queue", "Queue")),
+    *(("queue", "SimpleQueue"), ("contextvars", "ContextVar"), ("os", "_Environ")),
+    *(("threading", name) for name in ("Event", "Condition", "Semaphore", "Barrier")),
+)
+
+
+def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
+    """Raises UnsupportedOpError for an iterator, for datetime if code with these names reads its
+    clock, and, unless it `may_change` when the function is traced only, for a file, a logger and
+    their kind: a call of the program would not use it."""
+    kind = type(x)
+    is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
+    known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
+    is_clock = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
+    is_clock = is_clock and any(name in names for name in ("now", "utcnow", "today"))
+    is_stateful = any(c is not None and issubclass(kind, c) for c in known)
+    if is_clock or is_iterator or (is_stateful and not may_change):
+        name = "datetime" if is_clock else kind.__name__
+        raise UnsupportedOpError(
+            f"{name}: cannot trace its use (it would change once, not at each call)\n"
+            "hint: use it outside, and pass what it gives as an argument"
+        )
+
+
 class Watch:
     """What one trace has met outside, as it was then.
 
     Attributes count if the code of any function that can run in the trace names them. The state of
-    other installed packages than the one of the traced `function` is taken for fixed.
+    other installed packages than the one of the traced `function` is taken for fixed. `may_grow`:
+    containers may, by what is not traced, though a later call would not make them longer.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, may_grow: bool = True) -> None:
+        self._may_grow = may_grow
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
-        # What the trace may change, as guards on all that it holds: arrays, containers (which may
-        # grow), and the attributes of objects (whose `name` is "attributes": there must be no new
+        # What the trace may change, as guards on all that it holds: arrays, containers, and the
+        # attributes of objects (whose `name` is "attributes": there must be no new
         # ones).
         self._kept: list[Guard] = []
         # Copies that must not change, with what they hold (of an object, its attributes), what that
@@ -196,6 +225,7 @@ class Watch:
         self.guard("attribute", function, "__code__", function.__code__)
         for name in ("__defaults__", "__kwdefaults__"):
             self.guard("attribute", function, name, getattr(function, name))
+        self._look_at_attributes(function)
         held: list[Any] = list(function.__defaults__ or ())
         for name, value in (function.__kwdefaults__ or {}).items():
             self.guard("item", function.__kwdefaults__, name, value)
@@ -256,6 +286,7 @@ class Watch:
                 f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
                 "hint: pass an array as an argument: numpy.asarray(...)"
             )
+        refuse_stateful(x, self._may_grow, self._names)
         if isinstance(x, np.ndarray):
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
@@ -302,6 +333,10 @@ class Watch:
         klass = type(x)
         if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
             return
+        self._look_at_attributes(x)
+        self.look_at_class(klass, x)
+
+    def _look_at_attributes(self, x: Any) -> None:
         live = getattr(x, "__dict__", None)
         if isinstance(live, dict):
             held = self.attributes(x)
@@ -311,7 +346,6 @@ class Watch:
                 self.look(held[name])
 
             self.on_names(held, read, is_object=True)
-        self.look_at_class(klass, x)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes which attributes of a class code can read through x, an instance or the class
@@ -344,6 +378,9 @@ class Watch:
         if function:
             is_special = name[:2] == "__"
             self._look_at_method(klass, name, raw, function, is_copied and not is_special)
+            for other in (getattr(raw, part, None) for part in ("fset", "fdel")):
+                if isinstance(other, types.FunctionType):
+                    self.look(other)
         elif isinstance(raw, types.MemberDescriptorType):  # of __slots__
             if x is not klass and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
                 self.guard("attribute", x, name, value)
@@ -369,11 +406,12 @@ class Watch:
     def refuse_changes(self, function: str) -> None:
         """Raises UnsupportedOpError if something has changed that a call of the program would leave
         as it is, or read as it was: a name or an element bound anew, the content of an array, a
-        random number taken. (Containers may grow: what was in them is what it was.)"""
+        random number taken."""
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
-        what = next((_change(*guard) for guard in changed if _change(*guard)), None)
-        slots = [_slot(*guard) for guard in changed if _change(*guard)]
+        names = [_change(self._may_grow, *guard) for guard in changed]
+        what = next(filter(None, names), None)
+        slots = [_slot(*guard) for guard, name in zip(changed, names, strict=True) if name]
         for kept in self._kept:
             _, held, name, before = kept
             if name == "attributes":
@@ -454,13 +492,15 @@ def _is_broken(*guard: Any) -> bool:
     return bool(_core.broken_guards([guard]))
 
 
-def _change(kind: str, holder: Any, name: Any, value: Any) -> str | None:
+def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
     """Names what has changed if a guard does not hold. None if a container has only grown, by
-    other things than traced values."""
+    other things than traced values, and may do so."""
+    if kind not in ("items", "equal"):
+        return "a variable of an outer function" if kind == "cell" else name
+    if not may_grow:
+        return f"a {type(holder).__name__}"
     if kind == "equal":
         return None
-    if kind != "items":
-        return "a variable of an outer function" if kind == "cell" else name
     if isinstance(value, dict):
         kept: Any = {key: holder[key] for key in value if key in holder}
     else:

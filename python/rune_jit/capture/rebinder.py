@@ -14,7 +14,14 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
-from rune_jit.capture.guards import Watch, is_copied, is_library, is_replaceable, names_in
+from rune_jit.capture.guards import (
+    Watch,
+    is_copied,
+    is_library,
+    is_replaceable,
+    names_in,
+    refuse_stateful,
+)
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
@@ -148,7 +155,7 @@ class Rebinder:
             (*cells,),
         )
         copy.__qualname__ = function.__qualname__
-        copy.__dict__.update(function.__dict__)
+        copy.__dict__ = function.__dict__  # what is assigned to attributes reaches the function
         self._copies[id(function)] = (function, copy)
         if not self._watch.is_foreign(function.__module__):
             self._watch.learn(function.__code__)
@@ -199,6 +206,8 @@ class Rebinder:
         if (key := ("item", id(names), name)) in self._state:
             return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
+            if not self._trace.is_segmented:
+                refuse_stateful(value, may_change=not self._trace.decides)
             return self._stand_in(value)
         self._watch.guard_item(names, name, value)
         return self.inside(value)
@@ -310,7 +319,7 @@ class Rebinder:
         return _outside(value)
 
     def _view_of(self, module: types.ModuleType) -> Any:
-        impure = ("numpy.random", "os", "threading", "time")
+        impure = ("numpy.random", "os", "threading", "time", "warnings", "logging", "sys", "uuid")
         if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:

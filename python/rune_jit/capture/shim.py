@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import math
 import os
 import threading
 import time
 import types
+import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -400,13 +403,17 @@ def _scalar_classes() -> Iterator[tuple[Any, Any]]:
             yield dtype.type, Scalar(dtype.type, _array)
 
 
-def _refusing(function: Any, name: str) -> Callable[..., Any]:
-    """Stands for a function whose result differs from call to call, or that other threads run."""
+def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[..., Any]:
+    """Stands for a function whose result differs from call to call, or that other threads run; or
+    for one without a result, which a program may call when it is traced only unless it stands for
+    all calls with default settings."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         seeded = any(seed is not None for seed in (*args, *kwargs.values()))
         trace = current_trace()
         if trace is None or trace.is_segmented or (seeded and name.startswith("numpy")):
+            return function(*args, **kwargs)
+        if not has_result and not trace.decides:
             return function(*args, **kwargs)
         kind = ThreadStartedError if function is threading.Thread else UnsupportedOpError
         raise kind(
@@ -417,6 +424,7 @@ def _refusing(function: Any, name: str) -> Callable[..., Any]:
     return refuse
 
 
+_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -427,11 +435,20 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         *((f"time.{name}", getattr(time, name)) for name in names),
         ("threading.Thread", threading.Thread),
         ("os.urandom", os.urandom),
-        ("input", input),
-        ("open", open),
+        ("uuid.uuid1", uuid.uuid1),
+        ("uuid.uuid4", uuid.uuid4),
         ("numpy.random.default_rng", np.random.default_rng),
     ]
-    return ((function, _refusing(function, name)) for name, function in functions)
+    effects = [
+        ("time.sleep", time.sleep),
+        ("warnings.warn", warnings.warn),
+        ("warnings.warn_explicit", warnings.warn_explicit),
+        *((f"logging.{name}", getattr(logging, name)) for name in _LEVELS),
+    ]
+    for name, function in functions:
+        yield function, _refusing(function, name)
+    for name, function in effects:
+        yield function, _refusing(function, name, has_result=False)
 
 
 class ModuleView(types.ModuleType):
@@ -472,7 +489,8 @@ def _stand_in_of(x: Any) -> Any:
 
 
 # By name, what stands for Python's own functions.
-BUILTINS = {"type": Type(_stand_in_of), "print": _refusing(print, "print"), **OF_CLASSES}
+BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
+BUILTINS |= {f.__name__: _refusing(f, f.__name__) for f in (print, open, input)}
 
 
 @functools.cache
@@ -489,7 +507,7 @@ def _pairs() -> list[tuple[Any, Any]]:
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),
-        (print, BUILTINS["print"]),
+        *((f, BUILTINS[f.__name__]) for f in (print, open, input)),
     ]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
+import math
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +15,7 @@ from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
-from rune_jit.tracing.context import current_trace, user_site
+from rune_jit.tracing.context import current_trace, is_own, user_site
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
@@ -153,7 +155,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
         """The class of what this stands for, which isinstance asks for: of a number, Python's or
         NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
         if not self._storage.scalar:
-            return Tracer
+            return np.ndarray if _is_named(sys._getframe(1)) else Tracer
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
 
@@ -223,6 +225,15 @@ class Tracer(ArrayMethods, _core.BufferBase):
         if ndigits is None or self._value_in(self._trace).weak is not None:
             return round(self._element("round"), ndigits)  # a Python number
         return np.round(self, ndigits)
+
+    def __trunc__(self) -> Any:
+        return math.trunc(self._element("int"))
+
+    def __floor__(self) -> Any:
+        return math.floor(self._element("int"))
+
+    def __ceil__(self) -> Any:
+        return math.ceil(self._element("int"))
 
     def _element(self, what: str) -> Any:
         array = self._values(what)
@@ -303,7 +314,21 @@ class Tracer(ArrayMethods, _core.BufferBase):
             if self._trace.is_segmented:
                 return getattr(self.__array__(), name)
             raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
-        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
+        kind = self.__class__
+        of_numpy = "numpy." if issubclass(kind, (Tracer, np.generic)) else ""
+        kind_name = "ndarray" if kind is Tracer else kind.__name__
+        raise AttributeError(f"'{of_numpy}{kind_name}' object has no attribute {name!r}")
+
+
+_LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
+
+
+def _is_named(frame: types.FrameType) -> bool:
+    """Whether a frame of the user's reads x.__class__, and does not call isinstance."""
+    code = frame.f_code
+    if "__class__" not in code.co_names or is_own(code.co_filename):
+        return False
+    return code.co_code[frame.f_lasti] in _LOAD
 
 
 # By weak type.
