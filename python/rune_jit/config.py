@@ -15,7 +15,24 @@ def show_config(mode: Literal["print"] = ...) -> None: ...
 @overload
 def show_config(mode: Literal["dicts"]) -> dict[str, Any]: ...
 def show_config(mode: str = "print") -> dict[str, Any] | None:
-    """Prints versions, targets and options, or returns them (mode="dicts")."""
+    """Prints versions, targets and options, or returns them.
+
+    Args:
+        mode: "print", or "dicts".
+
+    Returns:
+        With mode="dicts" a dict from names to values, else None.
+
+    Raises:
+        ValueError: for another mode.
+
+    Source: numpy.show_config.
+
+    Examples:
+        >>> import rune_jit
+        >>> rune_jit.show_config("dicts")["default device"]
+        'cpu'
+    """
     import llvmlite  # type: ignore[import-untyped]
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
@@ -49,12 +66,29 @@ def clear_cache() -> None:
     """Removes the compiled programs that are kept on disk.
 
     They are in RUNE_JIT_CACHE_DIR or the user's cache folder. Programs of this process stay as they
-    are."""
+    are; `f.clear_cache()` forgets those of a function.
+
+    Raises:
+        OSError: if a file cannot be removed.
+
+    Examples:
+        >>> import rune_jit
+        >>> rune_jit.clear_cache()  # doctest: +SKIP
+    """
     from rune_jit.backends import object_cache
 
     object_cache.clear(_core.calibration_options()[1])
 
 
 def options() -> str:
-    """One line an environment variable: its name, value and meaning."""
+    """The environment variables.
+
+    Returns:
+        One line a variable: its name, value and meaning.
+
+    Examples:
+        >>> import rune_jit
+        >>> print(rune_jit.options())  # doctest: +ELLIPSIS
+        RUNE_JIT_DUMP=...
+    """
     return _core.describe_options()

@@ -35,15 +35,25 @@ __all__ = [
 def fori_loop(low: int, high: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """The value after `value = body(i, value)` for i = low, low + 1 ... high - 1.
 
-    `init` is a pytree of arrays and numbers: the first value. `body` must return a pytree of the
-    same structure; its arrays must keep shape and dtype from the second iteration on, to be a loop
-    of a program. Returns `init` if high <= low. Source: the counted loop of jax.lax.
+    Args:
+        low: the first i.
+        high: i stays below it. The value is `init` if high <= low.
+        body: called with i and the value. It returns a pytree of the same structure, whose arrays
+            keep shape and dtype from the second iteration on, to be a loop of a program.
+        init: the first value: a pytree of arrays and numbers.
 
-    Raises TypeError if `body` returns another structure.
+    Returns:
+        The last value.
 
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.fori_loop(0, 5, lambda i, x: x * 0.5 + i, np.ones(2))
-    array([6.15625, 6.15625])
+    Raises:
+        TypeError: if `body` returns another structure.
+
+    Source: the counted loop of jax.lax.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.fori_loop(0, 5, lambda i, x: x * 0.5 + i, np.ones(2))
+        array([6.15625, 6.15625])
     """
     return _run(_fori_loop, low, high, body, init)
 
@@ -59,14 +69,24 @@ def _fori_loop(low: int, high: int, body: Any, init: Any) -> Any:
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
     """The value after `value = body(value)` as long as `test(value)` is true.
 
-    `init` is a pytree of arrays and numbers: the first value. `body` returns a pytree of the same
-    structure, `test` a bool, a number or a 0-d array. Source: the loop of this name of jax.lax.
+    Args:
+        test: called with the value. It returns a bool, a number or a 0-d array.
+        body: called with the value. It returns a pytree of the same structure.
+        init: the first value: a pytree of arrays and numbers.
 
-    Raises TypeError if `body` returns another structure, ValueError if `test` gives an array.
+    Returns:
+        The first value for which `test` is false.
 
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, np.ones(4))
-    array([0.25, 0.25, 0.25, 0.25])
+    Raises:
+        TypeError: if `body` returns another structure.
+        ValueError: if `test` returns an array of several elements.
+
+    Source: the loop of this name of jax.lax.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, np.ones(4))
+        array([0.25, 0.25, 0.25, 0.25])
     """
     return _run(_while_loop, test, body, init)
 
@@ -84,18 +104,27 @@ def iterate(
 ) -> tuple[Any, int]:
     """Iterates `new = f(old)` from `init` on, until `until(old, new)` is true: `max` times at most.
 
-    `init` is a pytree of arrays and numbers, and `f` returns one of the same structure. Returns the
-    last value and how often `f` has been called: `max` if the iteration has not ended before.
+    Args:
+        f: returns a pytree of the structure of its argument.
+        init: the first value: a pytree of arrays and numbers.
+        until: called with the last two values. It returns a bool, a number or a 0-d array.
+        max: how often `f` is called at most.
+
+    Returns:
+        The last value, and how often `f` was called: `max` if the iteration has not ended before.
+
+    Raises:
+        TypeError: if `f` returns another structure.
+
     Source: fixed-point iteration.
 
-    Raises TypeError if `f` returns another structure.
-
-    >>> import numpy as np, rune_jit
-    >>> root, steps = rune_jit.iterate(
-    ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9, max=50
-    ... )
-    >>> root.round(6), steps
-    (array([1.414214]), 5)
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> root, steps = rune_jit.iterate(
+        ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9, max=50
+        ... )
+        >>> root.round(6), steps
+        (array([1.414214]), 5)
     """
     return _run(_iterate, f, init, until, max)  # type: ignore[no-any-return]
 
@@ -124,17 +153,29 @@ def scan(
 ) -> tuple[Any, Any]:
     """Carries a value along arrays: `carry, y = f(carry, x)` for each x of `xs`.
 
-    `xs` is a pytree of arrays with equal first axes, n elements long, along which they are taken
-    apart; without `xs`, f gets None, `length` times. `init` is a pytree, and so are carry, which
-    keeps its structure, and y. Returns the last carry, and the ys stacked along a new first axis:
-    arrays of shape (n, *y.shape), of the dtype of the first y. From the last x to the first one if
-    `reverse`; each y stands at the place of its x. Source: the function of this name of jax.lax.
+    Args:
+        f: called with the carried value and an x. It returns the next value, of the same structure,
+            and a y.
+        init: the first carried value: a pytree of arrays and numbers.
+        xs: a pytree of arrays with equal first axes, n elements long, along which they are taken
+            apart. Without `xs`, `f` gets None.
+        length: n; needed without `xs`.
+        reverse: whether to go from the last x to the first one. Each y stands at the place of its x.
 
-    Raises ValueError if there is no x, or if lengths differ, TypeError if a structure changes.
+    Returns:
+        The last carried value, and the ys stacked along a new first axis: arrays of shape
+        (n, *y.shape), of the dtype of the first y.
 
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.scan(lambda total, x: (total + x, total * x), np.zeros(()), np.arange(4.0))
-    (np.float64(6.0), array([0., 0., 2., 9.]))
+    Raises:
+        ValueError: if there is no x, or if lengths differ.
+        TypeError: if a structure changes.
+
+    Source: the function of this name of jax.lax.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.scan(lambda total, x: (total + x, total * x), np.zeros(()), np.arange(4.0))
+        (np.float64(6.0), array([0., 0., 2., 9.]))
     """
     return _run(_scan, f, init, xs, length, reverse)  # type: ignore[no-any-return]
 
@@ -160,16 +201,25 @@ def _scan(f: Any, init: Any, xs: Any, length: int | None, reverse: bool) -> tupl
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """f(x) of each x of `xs`, stacked.
 
-    `xs` is a pytree of arrays with equal first axes, n elements long, along which they are taken
-    apart; f returns a pytree. Returns arrays of shape (n, *y.shape), of the dtype of the first y.
+    Args:
+        f: returns a pytree of arrays and numbers.
+        xs: a pytree of arrays with equal first axes, n elements long, along which they are taken
+            apart.
+
+    Returns:
+        Arrays of shape (n, *y.shape), of the dtype of the first y.
+
+    Raises:
+        ValueError: if there is no x, or if lengths differ.
+        TypeError: if a structure changes.
+
     Source: the function of this name of jax.lax.
 
-    Raises ValueError if there is no x, or if lengths differ, TypeError if a structure changes.
-
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [2.0, 2.0]]))
-    array([[0.25, 0.75],
-           [0.5 , 0.5 ]])
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [2.0, 2.0]]))
+        array([[0.25, 0.75],
+               [0.5 , 0.5 ]])
     """
     return _run(_map, f, xs)
 
@@ -187,35 +237,53 @@ def _map(f: Any, xs: Any) -> Any:
 
 
 def cond(test: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Any:
-    """then(*operands) if `test` is true, and other(*operands) otherwise.
+    """`then(*operands)` if `test` is true, and `other(*operands)` otherwise.
 
-    `test` is a bool, a number or a 0-d array. In a program, if `test` is not known while it is
-    traced, both are computed: what a side writes to arrays is written if it is the one, and of the
-    results, pytrees of one structure whose arrays have equal shapes and dtypes, one is selected.
-    Where types differ, `jit` asks for the value of `test`. Source: the function of this name of
-    jax.lax.
+    In a program, if `test` is not known while it is traced, both are computed. What a side writes to
+    arrays is written if it is the one. Of the results one is selected. Where types differ, `jit` asks
+    for the value of `test`.
 
-    Raises what the functions raise.
+    Args:
+        test: a bool, a number or a 0-d array.
+        then: returns a pytree.
+        other: returns a pytree of the same structure, whose arrays have equal shapes and dtypes.
+        *operands: pytrees of arrays and numbers, the arguments of both.
 
-    >>> import numpy as np, rune_jit
-    >>> f = rune_jit.jit(lambda x: rune_jit.cond(x.sum() > 3, np.sqrt, np.negative, x))
-    >>> f(np.ones(2)), f(np.full(2, 4.0))
-    (array([-1., -1.]), array([2., 2.]))
+    Returns:
+        What the function returns that was chosen. It raises what the functions raise.
+
+    Source: the function of this name of jax.lax.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> f = rune_jit.jit(lambda x: rune_jit.cond(x.sum() > 3, np.sqrt, np.negative, x))
+        >>> f(np.ones(2)), f(np.full(2, 4.0))
+        (array([-1., -1.]), array([2., 2.]))
     """
     return choose(test, then, other, operands)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """branches[index](*operands), where an index below 0 means 0 and one beyond the end the last.
+    """`branches[index](*operands)`.
 
-    `index` is an integer or a 0-d array of integers. In a program it is what `cond` is for two
-    functions. Source: the function of this name of jax.lax.
+    Args:
+        index: an integer or a 0-d array of integers. Below 0 it means 0, beyond the end the last
+            branch. In a program it is what `cond` is for two functions.
+        branches: functions that return pytrees of one structure, shapes and dtypes.
+        *operands: pytrees of arrays and numbers, the arguments of all.
 
-    Raises ValueError if there are no branches, and what the functions raise.
+    Returns:
+        What the chosen function returns. It raises what the functions raise.
 
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.switch(1, [np.sqrt, np.negative, np.square], np.ones(2))
-    array([-1., -1.])
+    Raises:
+        ValueError: if there are no branches.
+
+    Source: the function of this name of jax.lax.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.switch(1, [np.sqrt, np.negative, np.square], np.ones(2))
+        array([-1., -1.])
     """
     if not branches:
         raise ValueError("switch: cannot choose from no branches\nhint: give one function at least")
@@ -230,16 +298,28 @@ def associative_scan(
 ) -> Any:
     """The results of combining the first element, the first two, the first three ... by `f`.
 
-    `xs` is a pytree of arrays with equal sizes n along `axis`. `f` takes two such pytrees, of any
-    size along the axis, and combines them element by element; it must be associative. Returns a
-    pytree of arrays of the same shapes, combined from the other end if `reverse`. It calls `f`
-    about log2(n) times, on large parts. Source: Hillis and Steele, Data parallel algorithms, 1986.
+    It calls `f` about log2(n) times, on large parts.
 
-    Raises ValueError if sizes differ, TypeError if `f` returns another structure.
+    Args:
+        f: combines two pytrees of arrays, of any size along the axis, element by element. It must be
+            associative.
+        xs: a pytree of arrays with equal sizes n along `axis`.
+        axis: along which elements are combined.
+        reverse: whether to combine from the other end.
 
-    >>> import numpy as np, rune_jit
-    >>> rune_jit.associative_scan(np.add, np.arange(1, 6))
-    array([ 1,  3,  6, 10, 15])
+    Returns:
+        A pytree of arrays of the shapes of `xs`.
+
+    Raises:
+        ValueError: if sizes differ.
+        TypeError: if `f` returns another structure.
+
+    Source: Hillis and Steele, Data parallel algorithms, 1986.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.associative_scan(np.add, np.arange(1, 6))
+        array([ 1,  3,  6, 10, 15])
     """
     leaves, tree = trees.flatten(xs)
     arrays = [np.flip(x, axis) if reverse else x for x in leaves]

@@ -30,8 +30,9 @@ def release_memory() -> None:
     Freed arrays keep up to RUNE_JIT_ALLOCATOR_CACHE_MIB, on the CPU for at most
     RUNE_JIT_ALLOCATOR_CACHE_SECONDS. Arrays in use stay as they are.
 
-    >>> import rune_jit
-    >>> rune_jit.release_memory()
+    Examples:
+        >>> import rune_jit
+        >>> rune_jit.release_memory()
     """
     _core.release_memory()
 
@@ -41,7 +42,16 @@ _NOT_FOR_USE = re.compile(r"null|interpreter.*|.*-interpreted|test-.*")
 
 
 def devices() -> list[str]:
-    """The devices of this machine that programs can run on."""
+    """The devices of this machine that programs can run on.
+
+    Returns:
+        Their names, "cpu" among them. A name is what `jit(device=...)` takes.
+
+    Examples:
+        >>> import rune_jit
+        >>> "cpu" in rune_jit.devices()
+        True
+    """
     found = []
     for name in _core.targets():
         if _NOT_FOR_USE.fullmatch(name):
@@ -56,22 +66,30 @@ def devices() -> list[str]:
 
 @contextmanager
 def use_stream(stream: Any, device: str = "cuda") -> Iterator[None]:
-    """Calls inside run between what another library put into `stream` before and what it puts there
-    afterwards. The host waits for nothing.
+    """Orders programs with what another library puts into a stream.
 
-    Programs run in a stream of the device's own, which waits for `stream` where the context begins,
-    and for which `stream` waits where it ends. `stream` is a stream of torch, CuPy or cuda.core, or
-    a number as DLPack has it: 1 is the legacy default stream, with which all is ordered anyway, 2
-    the thread's default stream, others are handles (cudaStream_t). Raises TypeError for what is no
-    stream, ValueError for a device that has no streams.
+    Calls inside of the context run between what the library put into `stream` before and what it puts
+    there afterwards. The host waits for nothing. Programs run in a stream of the device's own, which
+    waits for `stream` where the context begins, and for which `stream` waits where it ends.
 
-    >>> import rune_jit, torch  # doctest: +SKIP
-    >>> s = torch.cuda.Stream()
-    >>> with torch.cuda.stream(s):
-    ...     x = torch.rand(1000, device="cuda") * 2
-    ...     with rune_jit.use_stream(s):
-    ...         y = torch.from_dlpack(f(rune_jit.from_dlpack(x)))
-    ...     z = y + 1
+    Args:
+        stream: a stream of torch, CuPy or cuda.core, or a number as DLPack has it: 1 is the legacy
+            default stream, with which all is ordered anyway, 2 the thread's default stream, others
+            are handles (cudaStream_t).
+        device: a device that has streams.
+
+    Raises:
+        TypeError: for what is no stream.
+        ValueError: for a device that has no streams.
+
+    Examples:
+        >>> import rune_jit, torch  # doctest: +SKIP
+        >>> s = torch.cuda.Stream()  # doctest: +SKIP
+        >>> with torch.cuda.stream(s):  # doctest: +SKIP
+        ...     x = torch.rand(1000, device="cuda") * 2
+        ...     with rune_jit.use_stream(s):
+        ...         y = torch.from_dlpack(f(rune_jit.from_dlpack(x)))
+        ...     z = y + 1
     """
     check_name(device)
     number = _number_of(stream)

@@ -40,8 +40,20 @@ __all__ = [
 
 
 def parse(text: str) -> Any:
-    """The graph that a text describes; str() of it is a text again. Raises ParseError with line and
-    column, ValueError that lists all violations for a graph that is not valid."""
+    """The graph that a text describes; str() of it is a text again.
+
+    Raises:
+        ParseError: for text that does not parse, with line and column.
+        ValueError: for a graph that is not valid; it lists all violations.
+
+    Examples:
+        >>> from rune_jit import ir
+        >>> print(ir.parse("graph { %0 = placeholder index=0 : f32[2] return %0 }"), end="")
+        graph {
+          %0 = placeholder index=0 : f32[2]
+          return %0
+        }
+    """
     graph = _core.parse_graph(text)
     violations = graph.verify()
     if violations:
@@ -60,7 +72,14 @@ def _dtype_text(dtype: Any) -> str:
 
 
 def scalar(value: Any, dtype: Any) -> str:
-    """A constant as attributes hold it: `f32(1.5)`."""
+    """A constant as attributes hold it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from rune_jit import ir
+        >>> ir.scalar(1.5, np.float32)
+        'f32(1.5)'
+    """
     dtype = np.dtype(dtype)
     name = _dtype_text(dtype)
     if name == "bool":
@@ -207,10 +226,23 @@ class Builder:
 
 
 class Program:
-    """A graph, or its text, compiled for a device (by default the first that this machine has).
+    """A graph, or its text, compiled for a device.
 
-    `functions`: a (name, callable) for each call of a host_callback or of a custom's reference, in
-    order; the callable takes read-only arrays and returns a sequence of all results of the call.
+    Args:
+        graph: from `parse` or `Builder.finish`, or a text.
+        device: default: the first that this machine has.
+        functions: a (name, callable) for each call of a host_callback or of a custom's reference, in
+            order. The callable takes read-only arrays and returns a sequence of all results.
+
+    Examples:
+        >>> import numpy as np
+        >>> from rune_jit import ir
+        >>> b = ir.Builder()
+        >>> x = b.placeholder(np.float32, (2, 3))
+        >>> graph = b.finish(b.node("reduce_axis", "add", x, axes=[1]))
+        >>> ir.Program(graph).run(np.ones((2, 3), np.float32))
+        [array([[3.],
+               [3.]], dtype=float32)]
     """
 
     def __init__(
@@ -227,10 +259,20 @@ class Program:
         self._executable: Any = None
 
     def run(self, *arrays: Any, **values: int) -> list[Any]:
-        """The outputs, as NumPy arrays, for one array an argument of exactly its dtype and shape
-        (but any size within bounds where that is symbolic), and values of the symbolic variables
-        that are no argument's size. Arguments are not written to. Raises TypeError for another
-        argument, ValueError for a variable without a value, with two, or out of bounds."""
+        """Runs the program.
+
+        Args:
+            *arrays: one for each argument, of exactly its dtype and shape (but any size within bounds
+                where that is symbolic). They are not written to.
+            **values: of the symbolic variables that are no argument's size.
+
+        Returns:
+            The outputs, as NumPy arrays.
+
+        Raises:
+            TypeError: for another argument.
+            ValueError: for a variable without a value, with two, or out of bounds.
+        """
         if self._executable is None:
             self._executable = self.lowered.compile()
         return self._executable.run(arrays, values)  # type: ignore[no-any-return]
@@ -240,16 +282,23 @@ class Program:
 
 
 class Kernel:
-    """One kernel of the Lowered IR, from its text, compiled for a device. Raises ParseError with
-    line and column, ValueError for a kernel that is not valid, UnsupportedOpError for an
-    instruction that the device lacks."""
+    """One kernel of the Lowered IR, from its text, compiled for a device.
+
+    Raises:
+        ParseError: for text that does not parse, with line and column.
+        ValueError: for a kernel that is not valid.
+        UnsupportedOpError: for an instruction that the device lacks.
+    """
 
     def __init__(self, text: str, device: str | None = None) -> None:
         self.device = _core.default_device() if device is None else device
         self._executable = _core.compile_kernel(text, self.device)
 
     def run(self, *memories: Any, **values: int) -> list[Any]:
-        """Runs on one 1-d array for each of its memories (`define_global`), and values of its
-        variables; what the writable ones hold
-        afterwards, as new arrays. Raises what `Program.run` raises."""
+        """Runs the kernel on one 1-d array for each of its memories (`define_global`), and values of its
+        variables.
+
+        Returns:
+            What the writable memories hold afterwards, as new arrays. It raises what `Program.run` raises.
+        """
         return self._executable.run(memories, values)

@@ -157,18 +157,70 @@ def _float(dtype: Any) -> str:
 
 
 def key(seed: int, device: str | None = None) -> Any:
-    """A key, from an integer of at most 64 bits; with a device, an Array on it."""
+    """A key: the seed of random numbers.
+
+    Args:
+        seed: an integer of at most 64 bits.
+        device: where the key is; default: it is a NumPy array, and so are the numbers.
+
+    Returns:
+        uint32[2]; with a device an Array.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> random.key(7)
+        array([0, 7], dtype=uint32)
+    """
     words = np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
     return words if device is None else asarray(words, device=device)
 
 
 def split(key: ArrayLike, n: int = 2) -> Any:
-    """n new keys, uint32[n,2]; the old one must not be used any more."""
+    """New keys from a key, which must not be used any more.
+
+    Args:
+        key: uint32[2].
+        n: how many.
+
+    Returns:
+        uint32[n, 2].
+
+    Raises:
+        TypeError: if `key` is no key.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> first, second = random.split(random.key(0))
+        >>> first.shape, bool((first == second).all())
+        ((2,), False)
+    """
     return _call(_pairs, (key,), int(n), _KEYS)
 
 
 def fold_in(key: ArrayLike, number: ArrayLike) -> Any:
-    """A new key for each number below 2^32, such as a loop's: the same as often as one likes."""
+    """A new key for each number, such as a loop's counter. It is the same as often as one likes.
+
+    Args:
+        key: uint32[2].
+        number: an integer from 0 to 2**32 - 1, or a 0-d array of integers.
+
+    Returns:
+        uint32[2].
+
+    Raises:
+        TypeError: if `key` is no key.
+        ValueError: if the number is out of bounds.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> keys = [random.fold_in(random.key(0), day) for day in range(3)]
+        >>> len({tuple(key.tolist()) for key in keys})
+        3
+    """
     if not isinstance(number, (Tracer, Array)):
         number = np.asarray(number)
         if number.dtype.kind not in "iu" or not 0 <= number < _MOST_PAIRS:
@@ -177,7 +229,26 @@ def fold_in(key: ArrayLike, number: ArrayLike) -> Any:
 
 
 def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.uint32) -> Any:
-    """Random bits: uint32 or uint64."""
+    """Random bits.
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        shape: of the result.
+        dtype: uint32 or uint64.
+
+    Returns:
+        Integers of all values with equal probability.
+
+    Raises:
+        TypeError: if `key` is no key, or for another dtype.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> random.bits(random.key(0), (2, 3)).shape
+        (2, 3)
+    """
     name = np.dtype(dtype).name
     if name not in ("uint32", "uint64"):
         raise TypeError(f"random.bits: cannot draw {name} (expected uint32 or uint64)")
@@ -191,7 +262,29 @@ def uniform(
     low: float = 0.0,
     high: float = 1.0,
 ) -> Any:
-    """Uniform in [low, high), of 24 random bits (float32) or 53 (float64)."""
+    """Numbers that are uniform in [low, high).
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        shape: of the result.
+        dtype: float32 or float64.
+        low: the lowest number.
+        high: numbers stay below it.
+
+    Returns:
+        Multiples of 2**-24 (float32) or 2**-53 (float64) of the interval.
+
+    Raises:
+        TypeError: if `key` is no key, or for another dtype.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> x = random.uniform(random.key(0), (1000,), low=-1.0)
+        >>> bool(((-1 <= x) & (x < 1)).all()), x.dtype.name
+        (True, 'float32')
+    """
     number = _call(_uniform, (key,), _shape(shape), _float(dtype))
     if low == 0 and high == 1:
         return number
@@ -200,14 +293,57 @@ def uniform(
 
 
 def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
-    """Normally distributed, of mean 0 and variance 1."""
+    """Numbers with the normal distribution, of mean 0 and variance 1.
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        shape: of the result.
+        dtype: float32 or float64.
+
+    Returns:
+        Numbers by the method of Box and Muller.
+
+    Raises:
+        TypeError: if `key` is no key, or for another dtype.
+
+    Source: Box and Muller, 1958.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> x = random.normal(random.key(0), (10_000,))
+        >>> bool(abs(x.mean()) < 0.05), bool(abs(x.std() - 1) < 0.05)
+        (True, True)
+    """
     return _call(_normal, (key,), _shape(shape), _float(dtype))
 
 
 def randint(
     key: ArrayLike, low: int, high: int, shape: Shape = (), dtype: DTypeLike = np.int64
 ) -> Any:
-    """Integers in [low, high)."""
+    """Integers that are uniform in [low, high).
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        low: the lowest integer.
+        high: integers stay below it.
+        shape: of the result.
+        dtype: an integer dtype.
+
+    Returns:
+        Integers; the bias is below (high - low) / 2**64.
+
+    Raises:
+        TypeError: if `key` is no key.
+        ValueError: if the dtype cannot hold the bounds, or there is no integer between them.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> x = random.randint(random.key(0), 1, 7, (1000,))
+        >>> int(x.min()), int(x.max())
+        (1, 6)
+    """
     limits = np.iinfo(dtype)
     if not limits.min <= low < high <= limits.max + 1 or high - low >= 2**64:
         raise ValueError(f"random.randint: cannot draw {limits.dtype} from [{low}, {high})")
@@ -215,12 +351,52 @@ def randint(
 
 
 def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
-    """Exponentially distributed, of mean 1."""
+    """Numbers with the exponential distribution, of mean 1.
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        shape: of the result.
+        dtype: float32 or float64.
+
+    Returns:
+        Numbers that are not negative.
+
+    Raises:
+        TypeError: if `key` is no key, or for another dtype.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> x = random.exponential(random.key(0), (10_000,))
+        >>> bool(abs(x.mean() - 1) < 0.05)
+        True
+    """
     return _call(_exponential, (key,), _shape(shape), _float(dtype))
 
 
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) -> Any:
-    """True with probability p, a number or an array; shape: p's, or what p broadcasts to."""
+    """True with probability p.
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        p: a number or an array, from 0 to 1; it broadcasts to `shape`.
+        shape: of the result; default: the shape of `p`.
+
+    Returns:
+        bool, of `shape`.
+
+    Raises:
+        TypeError: if `key` is no key.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> x = random.bernoulli(random.key(0), 0.9, (1000,))
+        >>> bool(850 < x.sum() < 950)
+        True
+    """
     wanted = np.shape(p) if shape is None else _shape(shape)
     if not isinstance(p, (Tracer, Array)):
         p = np.asarray(p, np.float32)
@@ -228,7 +404,25 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) ->
 
 
 def permutation(key: ArrayLike, x: Any) -> Any:
-    """The integers below x, or the rows of an array, in random order. Sorting is NumPy's."""
+    """The integers below x, or the rows of an array, in random order. NumPy sorts them, on the host.
+
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        x: a number, or an array whose first axis is shuffled.
+
+    Returns:
+        int64[x], or an array like `x`.
+
+    Raises:
+        TypeError: if `key` is no key.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> from rune_jit import random
+        >>> sorted(random.permutation(random.key(0), 4).tolist())
+        [0, 1, 2, 3]
+    """
     if np.ndim(x) == 0:
         return _call(_order, (key,), int(x))
     return _call(_permuted, (key, x if isinstance(x, (Tracer, Array)) else np.asarray(x)))
@@ -242,10 +436,29 @@ def choice(
     replace: bool = True,
     p: ArrayLike | None = None,
 ) -> Any:
-    """Elements of the integers below x, or rows of an array, each as likely as the others, or with
-    the weights p (not negative, not all 0); without `replace` each at most once.
+    """Elements of the integers below x, or rows of an array, chosen at random.
 
-    Raises ValueError for more rows than there are without `replace`, and for weights then.
+    Args:
+        key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
+        x: a number, or an array.
+        shape: of the result.
+        replace: whether an element may be chosen more than once.
+        p: weights, not negative and not all 0; default: equal ones.
+
+    Returns:
+        An array of `shape`, or of `shape` and the shape of a row.
+
+    Raises:
+        TypeError: if `key` is no key.
+        ValueError: without `replace`, for more elements than there are, and for weights.
+
+    Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
+
+    Examples:
+        >>> import numpy as np
+        >>> from rune_jit import random
+        >>> random.choice(random.key(0), np.array([2.5, 3.5]), (3,), p=[0.0, 1.0])
+        array([3.5, 3.5, 3.5])
     """
     rows = int(x) if np.ndim(x) == 0 else x.shape[0] if hasattr(x, "shape") else len(x)
     wanted = _shape(shape)

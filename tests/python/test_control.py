@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from compare import assert_same
 
 import rune_jit
-from rune_jit import control
 
 X = np.arange(1.0, 9.0)
 
@@ -198,7 +196,3 @@ def test_errors() -> None:
         rune_jit.switch(0, [], X)
     with pytest.raises(ValueError, match="associative_scan: cannot combine"):
         rune_jit.associative_scan(lambda a, b: a, (X, X[:4]))
-
-
-def test_examples() -> None:
-    assert doctest.testmod(control).failed == 0

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -117,21 +116,3 @@ def test_readme_names_the_targets_and_commands() -> None:
             assert f"`{target}`" in readme, target
     assert "pip install '.[examples]' && python examples/photo.py" in readme
     assert "scripts/test.sh" in readme
-
-
-def test_readme_tour_runs() -> None:
-    readme = (ROOT / "README.md").read_text()
-    tour = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert tour
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        exec(compile(tour.group(1), "README.md", "exec"), {"__name__": "readme"})
-
-
-def test_arrays_examples_run() -> None:
-    text = (ROOT / "docs/arrays.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 2
-    scope: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "arrays.md", "exec"), scope)

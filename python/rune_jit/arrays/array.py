@@ -22,7 +22,19 @@ class Array(ArrayMethods, _core.ArrayBase):
     """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
 
     NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return
-    Arrays. Sources: numpy.ndarray; the Python array API standard 2024.12.
+    Arrays. It has the attributes and methods of numpy.ndarray. Its memory never changes: a write
+    (`x[i] = v`, `x += 1`) gives the Array new memory.
+
+    Sources: numpy.ndarray; the Python array API standard 2024.12.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> x = rune_jit.asarray(np.arange(4.0))
+        >>> np.sqrt(x) + 1
+        Array([1.        , 2.        , 2.41421356, 2.73205081])
+        >>> x[0] = 9
+        >>> x.max(), x.shape, x.device
+        (Array(9.), (4,), 'cpu')
     """
 
     __slots__ = ("__weakref__",)
@@ -35,10 +47,12 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements: a numpy.dtype, or ml_dtypes' bfloat16."""
         return self._memory.dtype  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """How many elements there are along each axis."""
         return self._memory.shape  # type: ignore[no-any-return]
 
     @property
@@ -75,7 +89,15 @@ class Array(ArrayMethods, _core.ArrayBase):
         return to_host(self)
 
     def block_until_ready(self) -> Array:
-        """Waits until the elements are there; raises what the computation of them met."""
+        """Waits until the elements are there.
+
+        Returns:
+            The Array itself.
+
+        Raises:
+            IndexError: if the program that computed it met an index out of bounds.
+            RuntimeError: if the device failed.
+        """
         _core.synchronize(self.device)
         if isinstance(self._memory, _core.DeviceMemory):
             self._memory.verify()
@@ -98,6 +120,11 @@ class Array(ArrayMethods, _core.ArrayBase):
     # Copies and other devices.
 
     def copy(self, order: str = "C") -> Any:
+        """An Array of the same elements on the same device. Writes to one do not reach the other.
+
+        Args:
+            order: ignored; Arrays are in C order.
+        """
         trace = current_trace()
         if trace is not None:
             return trace.stand_in(self).copy()
@@ -107,7 +134,19 @@ class Array(ArrayMethods, _core.ArrayBase):
         return from_numpy, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
-        """The array on another device. Raises ValueError for a stream: devices have one each."""
+        """The array on another device.
+
+        Args:
+            device: its name.
+            stream: None; devices have one stream each.
+
+        Returns:
+            The Array itself if it is there, else a copy.
+
+        Raises:
+            ValueError: for a stream, and if there is no device of this name.
+            DTypeError: if the device lacks the dtype.
+        """
         if stream is not None:
             raise ValueError(f"to_device: cannot use stream={stream!r} (devices have one each)")
         return move(self, device)  # type: ignore[no-any-return]
@@ -122,14 +161,24 @@ class Array(ArrayMethods, _core.ArrayBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements, in the memory of a device that other libraries can
-        use, else in host memory; dl_device=(1, 0) asks for host memory.
+        """A DLPack capsule of the elements, in the memory of a device that other libraries can use, else
+        in host memory.
 
-        Consumers of DLPack 1 get them read-only. Older ones, who cannot be told, get a copy, or
-        with copy=False the memory itself, which they must not write to. What the consumer puts into
-        `stream` (None: the legacy default stream, -1: it waits itself) runs after the computation
-        of the elements. Raises BufferError for another device than these, and for dtypes that NumPy
-        does not export (bfloat16) in host memory.
+        Consumers of DLPack 1 get the elements read-only. Older ones, who cannot be told, get a copy, or
+        with copy=False the memory itself, which they must not write to.
+
+        Args:
+            stream: what the consumer puts into it runs after the computation of the elements; None is
+                the legacy default stream, -1 means that the consumer waits itself.
+            max_version: the newest version of DLPack that the consumer knows.
+            dl_device: (1, 0) asks for host memory.
+            copy: True asks for a copy, False forbids it.
+
+        Raises:
+            BufferError: for another device than these, and in host memory for dtypes that NumPy does
+                not export (bfloat16).
+
+        Source: array API standard 2024.12.
         """
         own = None if isinstance(self._memory, np.ndarray) else _core.dlpack_device(self._memory)
         if own is not None and dl_device in (None, own):
@@ -144,6 +193,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's numbers of the kind of device, and of the device. Source: array API standard 2024.12."""
         own = None if isinstance(self._memory, np.ndarray) else _core.dlpack_device(self._memory)
         if own is not None:
             return own

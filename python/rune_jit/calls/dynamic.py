@@ -19,14 +19,26 @@ _FIRST_MAX = 256
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """A size of arguments that may differ from call to call.
+    """A size of arguments that may differ from call to call, for `jit(dynamic=...)`.
 
     Args:
-      name: two axes with one name have one size at each call.
-      min: the smallest size, >= 0. (A call with size 0 is traced by itself.)
-      max: the largest size. Without it, a first program takes sizes up to 256, and each power of
-        two above is the largest size of a further program. What a function computes in between is
-        kept in memory for the largest size.
+        name: two axes with one name have one size at each call.
+        min: the smallest size, >= 0. (A call with size 0 is traced by itself.)
+        max: the largest size. Without it, a first program takes sizes up to 256, and each power of
+            two above is the largest size of a further program. What a function computes in between
+            is kept in memory for the largest size.
+
+    Raises:
+        ValueError: if `name` is no identifier, or the bounds are none.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rows = rune_jit.Dim("rows", max=100)
+        >>> f = rune_jit.jit(lambda x: x.sum(axis=0) / x.shape[0], dynamic={0: {0: rows}})
+        >>> f(np.ones((3, 2))), f(np.ones((70, 2)))  # one program
+        (array([1., 1.]), array([1., 1.]))
+        >>> f.cache_info().misses
+        1
     """
 
     name: str

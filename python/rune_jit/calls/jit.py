@@ -59,7 +59,12 @@ _MOST_REFUTED = 8
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
-    """A function that runs as compiled programs; what `jit` returns."""
+    """A function that runs as compiled programs: what `jit` returns.
+
+    It is called as the function, with the function's signature, name and docstring. `__wrapped__` is
+    the function itself, which runs on NumPy. As an attribute of a class it is a method. It can be
+    pickled, by name.
+    """
 
     _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
 
@@ -130,11 +135,21 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     # Inspection.
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Traces for these arguments and lowers for the device. Runs nothing, except for what
-        computes a size that depends on data (docs/numpy.md).
+        """Traces for these arguments and lowers for the device. Runs nothing, except for what computes a
+        size that depends on data.
 
-        Raises UnsupportedOpError for what cannot be traced, DTypeError for a dtype that the device
-        lacks, and what the function itself raises.
+        Returns:
+            The program, to be read or compiled.
+
+        Raises:
+            UnsupportedOpError: for what cannot be traced.
+            ConcretizationError: if the function needs the value of a traced array.
+            DTypeError: for a dtype that the device lacks. What the function itself raises is raised, too.
+
+        Examples:
+            >>> import numpy as np, rune_jit
+            >>> rune_jit.jit(lambda x: x * 2).lower(np.ones(3)).cost_analysis()["kernels"]
+            1.0
         """
         call, traced = self._traced(self._take_apart(args, kwargs))
         if traced.graph is None:
@@ -160,7 +175,16 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return Lowered(core, make_call)
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The graph for these arguments, before any pass; `str()` of it is its text."""
+        """The graph for these arguments, before any pass; `str()` of it is its text.
+
+        Raises:
+            UnsupportedOpError: for what cannot be traced. `lower` has the others.
+
+        Examples:
+            >>> import numpy as np, rune_jit
+            >>> "sin" in str(rune_jit.jit(np.sin).trace(np.ones(3)))
+            True
+        """
         return self._traced(self._take_apart(args, kwargs))[1].graph
 
     def cache_info(self) -> CacheInfo:
@@ -174,16 +198,17 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         )
 
     def explain(self) -> str:
-        """How calls run, one line a known signature: as a program, in segments or on NumPy, and
-        why; and one line for each loop that a trace has met: whether it is a loop of the program,
-        or would be, or why not. (`lower(...).explain()` says what a program does.)
+        """How calls run, one line a known signature: as a program, in segments or on NumPy, and why; and one
+        line for each loop that a trace has met: whether it is a loop of the program, or would be, or why
+        not. (`lower(...).explain()` says what a program does.)
 
-        >>> import numpy as np, rune_jit
-        >>> f = rune_jit.jit(lambda x: x * float(x.sum()))
-        >>> f(np.ones(3))
-        array([3., 3., 3.])
-        >>> print(f.explain())  # doctest: +ELLIPSIS
-        <lambda>: in segments (2 programs): float: cannot take the value of a traced array ...
+        Examples:
+            >>> import numpy as np, rune_jit
+            >>> f = rune_jit.jit(lambda x: x * x.sum().item())
+            >>> f(np.ones(3))
+            array([3., 3., 3.])
+            >>> print(f.explain())  # doctest: +ELLIPSIS
+            <lambda>: in segments (2 programs): item: cannot take the value of a traced array (...)
         """
         lines = []
         for key, entry in self._cache.by_key().items():
@@ -195,7 +220,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return "\n".join(lines)
 
     def clear_cache(self) -> None:
-        """Forgets every signature."""
+        """Forgets every signature: the next call traces again."""
         self._cache.clear()
         self._forget()
         self._changed_state.clear()
@@ -558,51 +583,56 @@ def jit(
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
-        @rune_jit.jit
-        def softmax(x):
-            e = np.exp(x - x.max(axis=-1, keepdims=True))
-            return e / e.sum(axis=-1, keepdims=True)
+    The function is traced at its first call with arguments of new types: arrays and NumPy scalars by
+    dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy) unless
+    the function needs their values (as range(n) does), and all else (str, bool, None, any hashable
+    object) by value. Arguments and results may be nested in lists, tuples, dicts, namedtuples,
+    dataclasses (what is no array in them is static) and what optree knows. Results are NumPy's arrays
+    and scalars; if any array that comes in is a rune_jit.Array, they are Arrays on its device.
 
-        softmax(np.ones((2, 3), np.float32))  # float32[2,3]
-
-    The function is traced at its first call with arguments of new types: arrays and NumPy scalars
-    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy)
-    unless the function needs their values (as range(n) does), and all else (str, bool, None, any
-    hashable object) by value. Arguments and results may be
-    nested in lists, tuples, dicts, namedtuples, dataclasses (what is no array in them is static)
-    and what optree knows. Results are NumPy's arrays and scalars; if any array that comes in is a
-    rune_jit.Array, they are Arrays on its device.
-
-    Arrays that the function takes from globals and closures are read again at each call, and when a
-    number or an object that it takes from there (or from attributes, containers, default arguments)
-    is another one, it is traced again. Writes to these arrays and to arguments reach them when the
-    program has run. A function with conditions on values of arrays has a program for each way
-    through them. One that asks for values otherwise, or changes anything else at each call, runs in
-    segments, with Python between them.
+    Arrays that the function takes from globals and closures are read again at each call. When a number
+    or an object that it takes from there (or from attributes, containers, default arguments) is another
+    one, it is traced again. Writes to these arrays and to arguments reach them when the program has
+    run. A function with conditions on values of arrays has a program for each way through them. One
+    that asks for values otherwise, or changes anything else at each call, runs in segments, with Python
+    between them.
 
     Args:
-      fn: the function; without it, a decorator is returned.
-      device: "cpu", "metal", "interpreter" ...; default: where the Arrays among the arguments are,
-        or RUNE_JIT_DEVICE.
-      static_argnums, static_argnames: parameters with hashable values that the trace may use; each
-        value is traced on its own.
-      donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
-        the CPU does not make use of.
-      fallback: what happens when the function cannot be one program. With "warn" and "silent" it
-        runs in segments (docs/control_flow.md), or on NumPy where that is faster; where it can run
-        on NumPy only, "warn" warns once. "error" raises UnsupportedOpError or ConcretizationError.
-      cache_size: how many signatures are kept; the one used longest ago goes first.
-      dynamic: sizes that may differ from call to call of one program: by parameter (name or
-        position), a dict of axes and names, {"x": {0: "n"}}, or Dims (docs/dynamic_sizes.md).
-        Axes of one name have one size at each call.
+        fn: the function; without it, a decorator is returned.
+        device: "cpu", "metal", "cuda" ...; default: where the Arrays among the arguments are, or
+            RUNE_JIT_DEVICE.
+        static_argnums: positions of parameters with hashable values that the trace may use; each value
+            is traced on its own.
+        static_argnames: names of such parameters.
+        donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
+            the CPU does not make use of.
+        fallback: what happens when the function cannot be one program. With "warn" and "silent" it
+            runs in segments, or on NumPy where that is faster; where it can run on NumPy only, "warn"
+            warns once. "error" raises UnsupportedOpError or ConcretizationError.
+        dynamic: sizes that may differ from call to call of one program: by parameter (name or
+            position), a dict of axes and names, {"x": {0: "n"}}, or Dims. Axes of one name have one
+            size at each call.
+        cache_size: how many signatures are kept; the one used longest ago goes first.
+
+    Returns:
+        A function of the same signature.
 
     Raises:
-      ValueError: if there is no device of this name, or another option is none of those above.
-      ConcretizationError: at a call with fallback="error", if the function needs the value of a
-        traced array or of a dynamic size.
-      DTypeError: at a call, if the device lacks a dtype.
-      ValueError: at a call, if its Arrays are on several devices, or a dynamic size is out of
-        bounds or not the same in all places.
+        ValueError: if there is no device of this name, or another option is none of those above. At a
+            call, if its Arrays are on several devices, or a dynamic size is out of bounds or not the
+            same in all places.
+        ConcretizationError: at a call with fallback="error", if the function needs the value of a
+            traced array or of a dynamic size.
+        DTypeError: at a call, if the device lacks a dtype.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> @rune_jit.jit
+        ... def softmax(x):
+        ...     e = np.exp(x - x.max(axis=-1, keepdims=True))
+        ...     return e / e.sum(axis=-1, keepdims=True)
+        >>> softmax(np.zeros((1, 4), np.float32))
+        array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
     if fallback not in ("warn", "error", "silent"):
         raise ValueError(f'jit: cannot use fallback={fallback!r} ("warn", "error" or "silent")')

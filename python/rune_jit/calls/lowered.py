@@ -7,7 +7,18 @@ from typing import Any
 
 
 class Lowered:
-    """A function traced and lowered for one signature and device; nothing is compiled or run."""
+    """A function traced and lowered for one signature and device; nothing is compiled or run.
+
+    `rune_jit.jit(f).lower(*args)` makes it.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> program = rune_jit.jit(lambda x: np.sin(x) + 1).lower(np.ones(1000))
+        >>> program
+        <Lowered for cpu: 1 kernels>
+        >>> program.cost_analysis()["bytes_read"]
+        8000.0
+    """
 
     def __init__(self, core: Any, make_call: Callable[[Any], Callable[..., Any]]) -> None:
         self._core = core
@@ -25,30 +36,52 @@ class Lowered:
 
     @property
     def kernels(self) -> list[str]:
-        """Text of the Lowered IR, one string a launch."""
+        """Text of the Lowered IR, one string for each launch."""
         return self._core.kernels  # type: ignore[no-any-return]
 
     @property
     def device(self) -> str:
+        """The name of the device that it is lowered for."""
         return self._core.device  # type: ignore[no-any-return]
 
     def source(self, target: str | None = None) -> str:
-        """The kernels' source for a target (`rune_jit.targets()`), whether or not this machine has
-        it; by default for the target that was lowered for."""
+        """The kernels' source.
+
+        Args:
+            target: one of `rune_jit.targets()`, whether or not this machine has it; default: the one
+                that was lowered for.
+
+        Raises:
+            ValueError: if there is no target of this name.
+        """
         return self._core.source(target)  # type: ignore[no-any-return]
 
     def cost_analysis(self) -> dict[str, float]:
-        """kernels, programs (kernels that differ in nothing but constants are one), flops,
-        bytes_read, bytes_written, peak_bytes, estimated_ns ..."""
+        """What the program costs, by estimate of the compiler.
+
+        Returns:
+            Figures by name: kernels (launches), programs (kernels that differ in nothing but
+                constants are one), flops, bytes_read and bytes_written by the kernels, peak_bytes of
+                memory beside arguments and results, estimated_ns of a call in nanoseconds, and more.
+        """
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
     def explain(self) -> str:
-        """Each kernel with its loops, where they run, buffers and estimated cost; the critical path
-        and peak memory; and which values were fused, which not, what that saves, and why."""
+        """What the program does, and why.
+
+        Returns:
+            A text: each kernel with its loops, where they run, buffers and estimated cost; the critical
+                path and peak memory; which values were fused, which not, what that saves, and why.
+        """
         return self._core.explain()  # type: ignore[no-any-return]
 
     def compile(self) -> Callable[..., Any]:
-        """The compiled function, for arguments of the lowered signature only."""
+        """Compiles the program.
+
+        Returns:
+            A function that takes arguments of the lowered signature only. It raises TypeError for
+                others.
+        """
         return self._make_call(self._core.compile())
 
     def __repr__(self) -> str:

@@ -24,7 +24,16 @@ class JitOptions(TypedDict, total=False):
 
 
 class CacheInfo(NamedTuple):
-    """Counts of a jitted function."""
+    """Counts of a jitted function, from its `cache_info()`.
+
+    Attributes:
+        hits: calls that ran a program that was compiled before.
+        misses: traces.
+        fallbacks: signatures that run on NumPy.
+        size: signatures known.
+        evictions: signatures forgotten because there were too many.
+        segmented: signatures that run in segments.
+    """
 
     hits: int  # calls that ran a program compiled before
     misses: int  # traces

@@ -27,14 +27,30 @@ def asarray(
 ) -> Array:
     """An Array of anything that numpy.asarray takes, an Array, or what has `__dlpack__`.
 
-    With copy=None memory is shared where it can be (of C-contiguous aligned NumPy arrays, as
-    numpy.asarray does), with copy=True never; copy=False raises ValueError if sharing is not
-    possible. Python's floats are float64, or float32 on a device without it. Inside a traced
-    function it is a traced array. Raises DTypeError for dtypes without numbers and those that the
-    device lacks. Source: array API standard 2024.12.
+    Inside a traced function it is a traced array.
 
-        x = rune_jit.asarray(np.arange(3.0))
-        (x + 1).sum()  # computed by compiled programs
+    Args:
+        obj: an array, a number, a nested sequence of numbers, an array of another library.
+        dtype: of the result; default: as numpy.asarray, but Python's floats are float32 on a device
+            without float64.
+        device: where the elements are; default: where `obj` has them, for others the default device.
+        copy: None shares memory where it can (of C-contiguous aligned NumPy arrays, as
+            numpy.asarray does), True never does, False must.
+
+    Returns:
+        An Array of the same shape. One that shares memory sees later changes to it.
+
+    Raises:
+        ValueError: if copy=False and memory cannot be shared.
+        DTypeError: for dtypes without numbers and those that the device lacks.
+
+    Source: array API standard 2024.12.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> x = rune_jit.asarray(np.arange(3.0))
+        >>> (x + 1).sum()  # computed by compiled programs
+        Array(6.)
     """
     trace = current_trace()
     if trace is not None:
@@ -59,12 +75,53 @@ def asarray(
 
 
 def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
-    """As asarray, with memory of its own."""
+    """As `asarray`, with memory of its own.
+
+    Args:
+        obj: what `asarray` takes.
+        dtype: of the result.
+        device: where the elements are.
+
+    Returns:
+        An Array that shares no memory with `obj`.
+
+    Raises:
+        DTypeError: for dtypes without numbers and those that the device lacks.
+
+    Source: numpy.array.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> original = np.zeros(2)
+        >>> copied, shared = rune_jit.array(original), rune_jit.asarray(original)
+        >>> original[0] = 7
+        >>> copied, shared
+        (Array([0., 0.]), Array([7., 0.]))
+    """
     return asarray(obj, dtype, device=device, copy=True)
 
 
 def device_put(x: Any, device: str | None = None) -> Array:
-    """x (anything that asarray takes) on a device; default: the first one."""
+    """An array on a device.
+
+    Args:
+        x: anything that `asarray` takes.
+        device: its name; default: the default device of this machine.
+
+    Returns:
+        An Array of the same shape and dtype. It may share memory with `x` if it is there already.
+
+    Raises:
+        ValueError: if there is no device of this name.
+        DTypeError: if the device lacks the dtype.
+
+    Source: the function of this name of JAX.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.device_put(np.ones(2, np.float32), "cpu").device
+        'cpu'
+    """
     device = device or _core.default_device()
     return move(x, device) if isinstance(x, Array) else asarray(x, device=device)
 
@@ -72,10 +129,27 @@ def device_put(x: Any, device: str | None = None) -> Array:
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """An Array of what has `__dlpack__`, sharing its memory where it can.
 
-    copy=True never shares; copy=False raises ValueError or BufferError if sharing is not possible.
     Memory of an NVIDIA card stays there: the Array's device is "cuda" or "cuda:<number>", unless
-    another one is given. Elements that are not in C order are copied. Raises BufferError for other
-    memory that NumPy cannot address. Source: array API standard 2024.12.
+    another one is given. Elements that are not in C order are copied.
+
+    Args:
+        x: an array of NumPy, torch, JAX, CuPy or another library.
+        device: where the elements are; default: where `x` has them.
+        copy: None shares memory where it can, True never does, False must.
+
+    Returns:
+        An Array of the same shape and dtype.
+
+    Raises:
+        ValueError: if copy=False and memory cannot be shared (or BufferError, by the other library).
+        BufferError: for memory that NumPy cannot address, beside that of NVIDIA cards.
+
+    Source: array API standard 2024.12.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> rune_jit.from_dlpack(np.arange(3))
+        Array([0, 1, 2])
     """
     if isinstance(x, Array):
         return asarray(x, device=device, copy=copy)
