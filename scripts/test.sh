@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, then runs all checks: C++ unit tests, IR text tests, lint, Python
-# tests.
+# tests, and builds the documentation's site (build/site).
 #
 #   scripts/test.sh [--full] [--no-metal]
 #
@@ -138,7 +138,7 @@ install_package() {
   "$venv/bin/pip" install -q --disable-pip-version-check \
     'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
     PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \
-      --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples,lint]'
+      --disable-pip-version-check --no-build-isolation "${options[@]}" '.[test,examples,lint,docs]'
 }
 
 # Shows what failed, and how many passed.
@@ -164,6 +164,12 @@ run_pytest() {
   local options=(-n "$jobs" -r s)
   ((full)) && options+=(--full)
   RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
+}
+
+# Runs the programs of the gallery, so a minute of one core. A warning is an error.
+build_site() {
+  env -u RUNE_JIT_VERIFY NO_MKDOCS_2_WARNING=1 PATH="$venv/bin:$PATH" \
+    "$venv/bin/mkdocs" build --strict --quiet
 }
 
 # A sample of the tests that run on other devices, with --full all of them (tests/conftest.py). Linux
@@ -226,6 +232,11 @@ step "IR text tests (lit)" run_lit
 step "lint" run_lint
 has_clang || skip "checks of Metal source" "no clang++ was found or could be installed (apt-get install clang-19)"
 step "Python tests (pytest)" run_pytest
+if [[ -x $venv/bin/mkdocs ]]; then
+  step "documentation (mkdocs)" build_site
+else
+  skip "documentation" "mkdocs needs Python 3.11 or later"
+fi
 if ((!metal)); then
   skip "Metal" "--no-metal was given"
 elif [[ $emulator == ON || $(uname) == Darwin ]]; then

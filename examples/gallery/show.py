@@ -56,6 +56,7 @@ def show(
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--scale", type=int, default=1, help="how large the problem is")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "out")
+    parser.add_argument("--seconds", type=float, default=0.3, help="how long to measure each")
     options = parser.parse_args()
 
     args = arguments(options.scale)
@@ -67,7 +68,7 @@ def show(
     for _ in range(4):  # what takes turns with NumPy, to find the faster way, ends that
         again = function(*copy.deepcopy(args))
     worst = max(difference(found, wanted), difference(again, wanted))
-    in_numpy, compiled = (seconds(f, args, 0.3) for f in (plain, function))
+    in_numpy, compiled = (seconds(f, args, options.seconds) for f in (plain, function))
     print(f"NumPy       {in_numpy * 1e3:9.3f} ms")
     print(f"first call  {first * 1e3:9.3f} ms")
     print(f"rune_jit    {compiled * 1e3:9.3f} ms  ({in_numpy / compiled:.1f} times as fast)")

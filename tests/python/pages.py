@@ -24,7 +24,9 @@ from pathlib import Path
 import rune_jit
 
 ROOT = Path(__file__).resolve().parents[2]
-_BLOCK = re.compile(r"(?:<!-- test: (.*?) -->\n+)?^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"(?:<!-- test: (.*?) -->\n+)?^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _MARKS = {"", "raises", "needs", "library", "output"}
 
 

@@ -90,7 +90,9 @@ def text_of_all() -> str:
 
 def test_commands_name_what_exists() -> None:
     text = text_of_all()
-    files = re.findall(r"(?:python|bash) ((?:examples|benchmarks|scripts|tests)/\S+\.(?:py|sh))", text)
+    files = re.findall(
+        r"(?:python|bash) ((?:examples|benchmarks|scripts|tests)/\S+\.(?:py|sh))", text
+    )
     files += re.findall(r"(?<![\w/])scripts/\w+\.(?:sh|py)", text)
     assert len(files) > 10
     assert [name for name in files if not (ROOT / name).exists()] == []

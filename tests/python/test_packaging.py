@@ -63,7 +63,7 @@ def test_requirements() -> None:
     assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
     extras = set(installed().metadata.get_all("Provides-Extra") or [])
     of_users = {"cuda", "cuda12", "cublas", "cublas12", "bench", "examples"}
-    assert extras == of_users | {"test", "lint", "wheel", "dev"}
+    assert extras == of_users | {"test", "lint", "docs", "wheel", "dev"}
 
 
 def test_ci_runs_the_oldest_versions() -> None:
