@@ -1,8 +1,8 @@
 """When to exercise an American put.
 
-A binomial tree: from the last day backwards, the value of the option at each price is the mean of two
-later values, or what exercising pays at once. The loop over days carries a whole row of the tree.
-Source: Cox, Ross and Rubinstein, 1979.
+A binomial tree: from the last day backwards, the value of the option at each price is the mean of
+two later values, or what exercising pays at once. The loop over days carries a whole row of the
+tree. Source: Cox, Ross and Rubinstein, 1979.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STRIKE, RATE, VOLATILITY, YEARS = 100.0, 0.05, 0.3, 1.0
 
 @rune_jit.jit
 def american_put(price, days):
-    """The option's price, and for each day the highest price of the share at which one exercises."""
+    """The option's price, and each day's highest price of the share at which one exercises."""
     dt = YEARS / days
     up = np.exp(VOLATILITY * np.sqrt(dt))
     likely = (np.exp(RATE * dt) - 1 / up) / (up - 1 / up)

@@ -1,8 +1,8 @@
 """How certain is a correlation?
 
-The bootstrap draws the same number of pairs from the sample, with replacement, thousands of times, and
-looks at how the correlation varies. The compiled function gathers pairs and sums their products.
-Source: Efron, 1979.
+The bootstrap draws the same number of pairs from the sample, with replacement, thousands of times,
+and looks at how the correlation varies. The compiled function gathers pairs and sums their
+products. Source: Efron, 1979.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Removes noise from a photograph, and keeps its edges.
 
 Total variation: the result is close to the noisy picture, and the sum of its gradients is small.
-Chambolle's iteration finds it with a field of two components a pixel. Differences, norms and divisions
-of one iteration are fused. Source: Chambolle, 2004.
+Chambolle's iteration finds it with a field of two components a pixel. Differences, norms and
+divisions of one iteration are fused. Source: Chambolle, 2004.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A photograph in black and white dots.
 
-Each pixel becomes black or white, and its error goes to the neighbours that follow. Each pixel needs
-the ones before it, so there are no whole arrays to compute with: two loops over pixels, which run as
-compiled loops. Source: Floyd and Steinberg, 1976.
+Each pixel becomes black or white, and its error goes to the neighbours that follow. Each pixel
+needs the ones before it, so there are no whole arrays to compute with: two loops over pixels, which
+run as compiled loops. Source: Floyd and Steinberg, 1976.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An epidemic spreads over a map.
 
-Each cell has shares of people who are susceptible, infected and recovered. The infected infect their
-own cell and, by travel, the cells around it, more where more people live. Heun's method advances the
-three equations. Source: Kermack and McKendrick, 1927.
+Each cell has shares of people who are susceptible, infected and recovered. The infected infect
+their own cell and, by travel, the cells around it, more where more people live. Heun's method
+advances the three equations. Source: Kermack and McKendrick, 1927.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A recursive filter takes the hum out of a recording.
 
-An IIR filter computes each sample from the last two inputs and outputs. The loop over samples cannot
-be written as whole arrays; it is a compiled loop, with the sections of the filter inside of it. The
-notch's coefficients are those of Bristow-Johnson's cookbook.
+An IIR filter computes each sample from the last two inputs and outputs. The loop over samples
+cannot be written as whole arrays; it is a compiled loop, with the sections of the filter inside of
+it. The notch's coefficients are those of Bristow-Johnson's cookbook.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A magnet cools down.
 
 The Ising model: spins on a grid turn at random and like to agree with their neighbours. One sweep
-updates the squares of one colour of a chessboard, then the others, so that no two neighbours turn at
-once. The random numbers are an argument. Source: Metropolis and others, 1953.
+updates the squares of one colour of a chessboard, then the others, so that no two neighbours turn
+at once. The random numbers are an argument. Source: Metropolis and others, 1953.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The Mandelbrot set, pixel by pixel.
 
-Each pixel iterates until it leaves a circle: a while loop inside of two for loops. NumPy runs them in
-Python. Compiled, they run as machine code, and all cores share the rows. Source: Mandelbrot, 1980.
+Each pixel iterates until it leaves a circle: a while loop inside of two for loops. NumPy runs them
+in Python. Compiled, they run as machine code, and all cores share the rows. Source: Mandelbrot,
+1980.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fits a straight line to data with outliers.
 
-The Metropolis algorithm walks through slopes and intercepts. Many walkers start at random places and
-take their steps together, so each operation has an element for each walker and data point. Errors have
-Student's distribution, which forgives outliers. Source: Metropolis and others, 1953.
+The Metropolis algorithm walks through slopes and intercepts. Many walkers start at random places
+and take their steps together, so each operation has an element for each walker and data point.
+Errors have Student's distribution, which forgives outliers. Source: Metropolis and others, 1953.
 """
 
 from __future__ import annotations

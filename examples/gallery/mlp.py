@@ -1,7 +1,8 @@
 """Trains a neural network on two spirals, with gradients written by hand.
 
-Two hidden layers, the logistic loss and the Adam optimizer, in plain NumPy. The whole training is one
-function: the loop over steps is part of the compiled program. Source: Kingma and Ba, 2015, for Adam.
+Two hidden layers, the logistic loss and the Adam optimizer, in plain NumPy. The whole training is
+one function: the loop over steps is part of the compiled program. Source: Kingma and Ba, 2015, for
+Adam.
 """
 
 from __future__ import annotations

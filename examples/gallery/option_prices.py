@@ -1,8 +1,8 @@
 """Prices of Asian options by Monte Carlo.
 
-An Asian option pays by the mean price of a share over a year. Each path is a geometric Brownian motion;
-the control variate (the same option on the geometric mean, whose price is known) takes most of the
-error away. The normal numbers are an argument. Source: Kemna and Vorst, 1990.
+An Asian option pays by the mean price of a share over a year. Each path is a geometric Brownian
+motion; the control variate (the same option on the geometric mean, whose price is known) takes most
+of the error away. The normal numbers are an argument. Source: Kemna and Vorst, 1990.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Spots and stripes from two chemicals.
 
 Two chemicals spread over a surface and react. Some rates of feeding and decay give the patterns of
-animals' skins. The loop over time is part of the program. Source: the model of Gray and Scott, 1984;
-rates from Pearson, 1993.
+animals' skins. The loop over time is part of the program. Source: the model of Gray and Scott,
+1984; rates from Pearson, 1993.
 """
 
 from __future__ import annotations

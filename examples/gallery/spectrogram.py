@@ -1,7 +1,8 @@
 """The spectrogram of a bird's song.
 
-The song is made of chirps. Overlapping windows of the signal are gathered, weighted and transformed.
-`np.fft.rfft` runs inside the compiled program as a call to NumPy; what is before and after it is fused.
+The song is made of chirps. Overlapping windows of the signal are gathered, weighted and
+transformed. `np.fft.rfft` runs inside the compiled program as a call to NumPy; what is before and
+after it is fused.
 """
 
 from __future__ import annotations

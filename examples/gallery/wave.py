@@ -1,7 +1,7 @@
 """A wave passes two slits.
 
-The wave equation on a grid: each step computes the new height of each point from its neighbours. The
-loop over time is part of the compiled program, and the arrays are written in place. Source: the
+The wave equation on a grid: each step computes the new height of each point from its neighbours.
+The loop over time is part of the compiled program, and the arrays are written in place. Source: the
 leapfrog scheme of Courant, Friedrichs and Lewy, 1928.
 """
 

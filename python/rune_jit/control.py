@@ -121,10 +121,8 @@ def iterate(
     Examples:
         >>> import numpy as np, rune_jit
         >>> root, steps = rune_jit.iterate(
-        ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9, max=50
-        ... )
-        >>> root.round(6), steps
-        (array([1.414214]), 5)
+        ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9,
+        max=50 ... ) >>> root.round(6), steps (array([1.414214]), 5)
     """
     return _run(_iterate, f, init, until, max)  # type: ignore[no-any-return]
 
@@ -160,11 +158,12 @@ def scan(
         xs: a pytree of arrays with equal first axes, n elements long, along which they are taken
             apart. Without `xs`, `f` gets None.
         length: n; needed without `xs`.
-        reverse: whether to go from the last x to the first one. Each y stands at the place of its x.
+        reverse: whether to go from the last x to the first one. Each y stands at the place of its
+            x.
 
     Returns:
-        The last carried value, and the ys stacked along a new first axis: arrays of shape
-        (n, *y.shape), of the dtype of the first y.
+        The last carried value, and the ys stacked along a new first axis: arrays of shape (n,
+        *y.shape), of the dtype of the first y.
 
     Raises:
         ValueError: if there is no x, or if lengths differ.
@@ -239,9 +238,9 @@ def _map(f: Any, xs: Any) -> Any:
 def cond(test: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Any:
     """`then(*operands)` if `test` is true, and `other(*operands)` otherwise.
 
-    In a program, if `test` is not known while it is traced, both are computed. What a side writes to
-    arrays is written if it is the one. Of the results one is selected. Where types differ, `jit` asks
-    for the value of `test`.
+    In a program, if `test` is not known while it is traced, both are computed. What a side writes
+    to arrays is written if it is the one. Of the results one is selected. Where types differ, `jit`
+    asks for the value of `test`.
 
     Args:
         test: a bool, a number or a 0-d array.
@@ -301,8 +300,8 @@ def associative_scan(
     It calls `f` about log2(n) times, on large parts.
 
     Args:
-        f: combines two pytrees of arrays, of any size along the axis, element by element. It must be
-            associative.
+        f: combines two pytrees of arrays, of any size along the axis, element by element. It must
+            be associative.
         xs: a pytree of arrays with equal sizes n along `axis`.
         axis: along which elements are combined.
         reverse: whether to combine from the other end.

@@ -68,9 +68,9 @@ def devices() -> list[str]:
 def use_stream(stream: Any, device: str = "cuda") -> Iterator[None]:
     """Orders programs with what another library puts into a stream.
 
-    Calls inside of the context run between what the library put into `stream` before and what it puts
-    there afterwards. The host waits for nothing. Programs run in a stream of the device's own, which
-    waits for `stream` where the context begins, and for which `stream` waits where it ends.
+    Calls inside of the context run between what the library put into `stream` before and what it
+    puts there afterwards. The host waits for nothing. Programs run in a stream of the device's own,
+    which waits for `stream` where the context begins, and for which `stream` waits where it ends.
 
     Args:
         stream: a stream of torch, CuPy or cuda.core, or a number as DLPack has it: 1 is the legacy

@@ -231,8 +231,8 @@ class Program:
     Args:
         graph: from `parse` or `Builder.finish`, or a text.
         device: default: the first that this machine has.
-        functions: a (name, callable) for each call of a host_callback or of a custom's reference, in
-            order. The callable takes read-only arrays and returns a sequence of all results.
+        functions: a (name, callable) for each call of a host_callback or of a custom's reference,
+            in order. The callable takes read-only arrays and returns a sequence of all results.
 
     Examples:
         >>> import numpy as np
@@ -262,8 +262,8 @@ class Program:
         """Runs the program.
 
         Args:
-            *arrays: one for each argument, of exactly its dtype and shape (but any size within bounds
-                where that is symbolic). They are not written to.
+            *arrays: one for each argument, of exactly its dtype and shape (but any size within
+                bounds where that is symbolic). They are not written to.
             **values: of the symbolic variables that are no argument's size.
 
         Returns:
@@ -295,10 +295,11 @@ class Kernel:
         self._executable = _core.compile_kernel(text, self.device)
 
     def run(self, *memories: Any, **values: int) -> list[Any]:
-        """Runs the kernel on one 1-d array for each of its memories (`define_global`), and values of its
-        variables.
+        """Runs the kernel on one 1-d array for each of its memories (`define_global`), and values
+        of its variables.
 
         Returns:
-            What the writable memories hold afterwards, as new arrays. It raises what `Program.run` raises.
+            What the writable memories hold afterwards, as new arrays. It raises what `Program.run`
+            raises.
         """
         return self._executable.run(memories, values)

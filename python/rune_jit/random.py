@@ -404,7 +404,8 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) ->
 
 
 def permutation(key: ArrayLike, x: Any) -> Any:
-    """The integers below x, or the rows of an array, in random order. NumPy sorts them, on the host.
+    """The integers below x, or the rows of an array, in random order. NumPy sorts them, on the
+    host.
 
     Args:
         key: uint32[2], from `key` or `split`; an Array gives an Array on its device.

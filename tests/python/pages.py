@@ -5,7 +5,8 @@ A comment before a block says what is special about it (it is invisible on the p
     <!-- test: raises ValueError -->      the block raises this
     <!-- test: needs cuda -->             without the device, its name is replaced by "cpu"
     <!-- test: library torch -->          without the library, the block is compiled only
-    <!-- test: output -->                 the block is what the block before printed; ... is any text
+    <!-- test: output -->                 the block is what the block before printed; ... is any
+    text
 
 A page's blocks share their names, in order. They are run from a file with the page's lines, so that
 functions have their source and tracebacks name the page's lines."""

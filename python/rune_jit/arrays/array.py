@@ -161,22 +161,22 @@ class Array(ArrayMethods, _core.ArrayBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements, in the memory of a device that other libraries can use, else
-        in host memory.
+        """A DLPack capsule of the elements, in the memory of a device that other libraries can use,
+        else in host memory.
 
-        Consumers of DLPack 1 get the elements read-only. Older ones, who cannot be told, get a copy, or
-        with copy=False the memory itself, which they must not write to.
+        Consumers of DLPack 1 get the elements read-only. Older ones, who cannot be told, get a
+        copy, or with copy=False the memory itself, which they must not write to.
 
         Args:
-            stream: what the consumer puts into it runs after the computation of the elements; None is
-                the legacy default stream, -1 means that the consumer waits itself.
+            stream: what the consumer puts into it runs after the computation of the elements; None
+                is the legacy default stream, -1 means that the consumer waits itself.
             max_version: the newest version of DLPack that the consumer knows.
             dl_device: (1, 0) asks for host memory.
             copy: True asks for a copy, False forbids it.
 
         Raises:
-            BufferError: for another device than these, and in host memory for dtypes that NumPy does
-                not export (bfloat16).
+            BufferError: for another device than these, and in host memory for dtypes that NumPy
+                does not export (bfloat16).
 
         Source: array API standard 2024.12.
         """
@@ -193,7 +193,10 @@ class Array(ArrayMethods, _core.ArrayBase):
         return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's numbers of the kind of device, and of the device. Source: array API standard 2024.12."""
+        """DLPack's numbers of the kind of device, and of the device.
+
+        Source: array API standard 2024.12.
+        """
         own = None if isinstance(self._memory, np.ndarray) else _core.dlpack_device(self._memory)
         if own is not None:
             return own

@@ -43,15 +43,15 @@ def ensure() -> None:
 def calibrate() -> dict[str, float]:
     """Measures this machine for the cost model, in some 25 ms, and keeps what it found.
 
-    The first program of the first process on a machine does so by itself. Call it where that process
-    found the machine busy with other work. Programs that are compiled from now on, in this process
-    and in later ones, use the new figures; those that are compiled already stay as they are. The
-    figures are kept in the file that RUNE_JIT_CALIBRATION names, or in one in the cache folder
-    (RUNE_JIT_CACHE_DIR); with RUNE_JIT_CALIBRATION=off they hold for this process only.
+    The first program of the first process on a machine does so by itself. Call it where that
+    process found the machine busy with other work. Programs that are compiled from now on, in this
+    process and in later ones, use the new figures; those that are compiled already stay as they
+    are. The figures are kept in the file that RUNE_JIT_CALIBRATION names, or in one in the cache
+    folder (RUNE_JIT_CACHE_DIR); with RUNE_JIT_CALIBRATION=off they hold for this process only.
 
     Returns:
         The figures by name: rates of all cores together (`..._per_ns`), and how long a launch and
-            dealing work to the cores take (`..._ns`, nanoseconds).
+        dealing work to the cores take (`..._ns`, nanoseconds).
 
     Raises:
         OSError: if the file cannot be written.

@@ -61,9 +61,9 @@ _MOST_REFUTED = 8
 class JitFunction(_core.Dispatcher, Generic[P, R]):
     """A function that runs as compiled programs: what `jit` returns.
 
-    It is called as the function, with the function's signature, name and docstring. `__wrapped__` is
-    the function itself, which runs on NumPy. As an attribute of a class it is a method. It can be
-    pickled, by name.
+    It is called as the function, with the function's signature, name and docstring. `__wrapped__`
+    is the function itself, which runs on NumPy. As an attribute of a class it is a method. It can
+    be pickled, by name.
     """
 
     _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
@@ -135,8 +135,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     # Inspection.
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Traces for these arguments and lowers for the device. Runs nothing, except for what computes a
-        size that depends on data.
+        """Traces for these arguments and lowers for the device. Runs nothing, except for what
+        computes a size that depends on data.
 
         Returns:
             The program, to be read or compiled.
@@ -144,7 +144,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         Raises:
             UnsupportedOpError: for what cannot be traced.
             ConcretizationError: if the function needs the value of a traced array.
-            DTypeError: for a dtype that the device lacks. What the function itself raises is raised, too.
+            DTypeError: for a dtype that the device lacks. What the function itself raises is
+                raised, too.
 
         Examples:
             >>> import numpy as np, rune_jit
@@ -198,9 +199,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         )
 
     def explain(self) -> str:
-        """How calls run, one line a known signature: as a program, in segments or on NumPy, and why; and one
-        line for each loop that a trace has met: whether it is a loop of the program, or would be, or why
-        not. (`lower(...).explain()` says what a program does.)
+        """How calls run, one line a known signature: as a program, in segments or on NumPy, and
+        why; and one line for each loop that a trace has met: whether it is a loop of the program,
+        or would be, or why not. (`lower(...).explain()` says what a program does.)
 
         Examples:
             >>> import numpy as np, rune_jit
@@ -583,32 +584,33 @@ def jit(
 ) -> Any:
     """Compiles a function over NumPy arrays.
 
-    The function is traced at its first call with arguments of new types: arrays and NumPy scalars by
-    dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy) unless
-    the function needs their values (as range(n) does), and all else (str, bool, None, any hashable
-    object) by value. Arguments and results may be nested in lists, tuples, dicts, namedtuples,
-    dataclasses (what is no array in them is static) and what optree knows. Results are NumPy's arrays
-    and scalars; if any array that comes in is a rune_jit.Array, they are Arrays on its device.
+    The function is traced at its first call with arguments of new types: arrays and NumPy scalars
+    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy)
+    unless the function needs their values (as range(n) does), and all else (str, bool, None, any
+    hashable object) by value. Arguments and results may be nested in lists, tuples, dicts,
+    namedtuples, dataclasses (what is no array in them is static) and what optree knows. Results are
+    NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are Arrays on
+    its device.
 
-    Arrays that the function takes from globals and closures are read again at each call. When a number
-    or an object that it takes from there (or from attributes, containers, default arguments) is another
-    one, it is traced again. Writes to these arrays and to arguments reach them when the program has
-    run. A function with conditions on values of arrays has a program for each way through them. One
-    that asks for values otherwise, or changes anything else at each call, runs in segments, with Python
-    between them.
+    Arrays that the function takes from globals and closures are read again at each call. When a
+    number or an object that it takes from there (or from attributes, containers, default arguments)
+    is another one, it is traced again. Writes to these arrays and to arguments reach them when the
+    program has run. A function with conditions on values of arrays has a program for each way
+    through them. One that asks for values otherwise, or changes anything else at each call, runs in
+    segments, with Python between them.
 
     Args:
         fn: the function; without it, a decorator is returned.
         device: "cpu", "metal", "cuda" ...; default: where the Arrays among the arguments are, or
             RUNE_JIT_DEVICE.
-        static_argnums: positions of parameters with hashable values that the trace may use; each value
-            is traced on its own.
+        static_argnums: positions of parameters with hashable values that the trace may use; each
+            value is traced on its own.
         static_argnames: names of such parameters.
-        donate_argnums: parameters whose arrays the caller does not need afterwards: a permission that
-            the CPU does not make use of.
+        donate_argnums: parameters whose arrays the caller does not need afterwards: a permission
+            that the CPU does not make use of.
         fallback: what happens when the function cannot be one program. With "warn" and "silent" it
-            runs in segments, or on NumPy where that is faster; where it can run on NumPy only, "warn"
-            warns once. "error" raises UnsupportedOpError or ConcretizationError.
+            runs in segments, or on NumPy where that is faster; where it can run on NumPy only,
+            "warn" warns once. "error" raises UnsupportedOpError or ConcretizationError.
         dynamic: sizes that may differ from call to call of one program: by parameter (name or
             position), a dict of axes and names, {"x": {0: "n"}}, or Dims. Axes of one name have one
             size at each call.
@@ -618,9 +620,9 @@ def jit(
         A function of the same signature.
 
     Raises:
-        ValueError: if there is no device of this name, or another option is none of those above. At a
-            call, if its Arrays are on several devices, or a dynamic size is out of bounds or not the
-            same in all places.
+        ValueError: if there is no device of this name, or another option is none of those above. At
+            a call, if its Arrays are on several devices, or a dynamic size is out of bounds or not
+            the same in all places.
         ConcretizationError: at a call with fallback="error", if the function needs the value of a
             traced array or of a dynamic size.
         DTypeError: at a call, if the device lacks a dtype.

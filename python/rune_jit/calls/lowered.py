@@ -48,8 +48,8 @@ class Lowered:
         """The kernels' source.
 
         Args:
-            target: one of `rune_jit.targets()`, whether or not this machine has it; default: the one
-                that was lowered for.
+            target: one of `rune_jit.targets()`, whether or not this machine has it; default: the
+                one that was lowered for.
 
         Raises:
             ValueError: if there is no target of this name.
@@ -61,8 +61,8 @@ class Lowered:
 
         Returns:
             Figures by name: kernels (launches), programs (kernels that differ in nothing but
-                constants are one), flops, bytes_read and bytes_written by the kernels, peak_bytes of
-                memory beside arguments and results, estimated_ns of a call in nanoseconds, and more.
+            constants are one), flops, bytes_read and bytes_written by the kernels, peak_bytes of
+            memory beside arguments and results, estimated_ns of a call in nanoseconds, and more.
         """
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
@@ -70,8 +70,9 @@ class Lowered:
         """What the program does, and why.
 
         Returns:
-            A text: each kernel with its loops, where they run, buffers and estimated cost; the critical
-                path and peak memory; which values were fused, which not, what that saves, and why.
+            A text: each kernel with its loops, where they run, buffers and estimated cost; the
+            critical path and peak memory; which values were fused, which not, what that saves, and
+            why.
         """
         return self._core.explain()  # type: ignore[no-any-return]
 
@@ -80,7 +81,7 @@ class Lowered:
 
         Returns:
             A function that takes arguments of the lowered signature only. It raises TypeError for
-                others.
+            others.
         """
         return self._make_call(self._core.compile())
 

@@ -33,7 +33,8 @@ def asarray(
         obj: an array, a number, a nested sequence of numbers, an array of another library.
         dtype: of the result; default: as numpy.asarray, but Python's floats are float32 on a device
             without float64.
-        device: where the elements are; default: where `obj` has them, for others the default device.
+        device: where the elements are; default: where `obj` has them, for others the default
+            device.
         copy: None shares memory where it can (of C-contiguous aligned NumPy arrays, as
             numpy.asarray does), True never does, False must.
 
@@ -141,7 +142,8 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         An Array of the same shape and dtype.
 
     Raises:
-        ValueError: if copy=False and memory cannot be shared (or BufferError, by the other library).
+        ValueError: if copy=False and memory cannot be shared (or BufferError, by the other
+            library).
         BufferError: for memory that NumPy cannot address, beside that of NVIDIA cards.
 
     Source: array API standard 2024.12.
