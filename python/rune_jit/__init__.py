@@ -49,6 +49,7 @@ from rune_jit.errors import (
     TracerLeakError,
     UnsupportedOpError,
 )
+from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -125,5 +126,14 @@ def _cuda_module() -> Any:
     return cuda
 
 
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The array API standard's functions for this array: `rune_jit.numpy`. Raises ValueError for a
+    version of the standard that it has not."""
+    return importlib.import_module(f"{__name__}.numpy").array_namespace(
+        self, api_version=api_version
+    )
+
+
+ArrayMethods.__array_namespace__ = _array_namespace  # type: ignore[attr-defined]
 _core.set_compile_hook(_compile_module)
 _core.set_cuda_module(_cuda_module)

@@ -134,6 +134,9 @@ class ArrayMethods:
     def tobytes(self, order: Any = "C") -> bytes:
         return self._values("tobytes").tobytes(order)
 
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        self._values("tofile").tofile(fid, sep, format)
+
     def __bool__(self) -> bool:
         return bool(self._values("bool"))
 

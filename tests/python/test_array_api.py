@@ -141,7 +141,7 @@ def test_functions(name: str, function: Callable[..., Any]) -> None:
 
 def test_shapes_that_depend_on_data() -> None:
     b = xp.asarray(B)
-    check(xp.unique_values(b), np.unique_values(B))
+    check(xp.unique_values(b), np.unique(B))
     check(tuple(xp.unique_counts(b)), tuple(np.unique_counts(B)))
     check(xp.nonzero(b), np.nonzero(B))
     check(b[b > 0], B[B > 0])

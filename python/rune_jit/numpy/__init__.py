@@ -22,7 +22,6 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.eager.creation import asarray as asarray
 from rune_jit.eager.creation import from_dlpack as from_dlpack
-from rune_jit.methods import ArrayMethods
 from rune_jit.numpy import fft as fft
 from rune_jit.numpy import linalg as linalg
 from rune_jit.numpy.dtypes import DTYPES
@@ -37,6 +36,7 @@ from rune_jit.numpy.functions import broadcast_arrays as broadcast_arrays
 from rune_jit.numpy.functions import diff as diff
 from rune_jit.numpy.functions import meshgrid as meshgrid
 from rune_jit.numpy.functions import sort as sort
+from rune_jit.numpy.functions import unique_values as unique_values
 from rune_jit.numpy.info import __array_namespace_info__ as __array_namespace_info__
 from rune_jit.numpy.namespace import install as _install
 
@@ -77,7 +77,7 @@ def _like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Array: 
 abs = acos = acosh = asin = asinh = atan = atanh = bitwise_invert = ceil = conj = cos = _unary
 cosh = exp = expm1 = floor = imag = isfinite = isinf = isnan = log = log1p = log2 = log10 = _unary
 logical_not = negative = positive = real = reciprocal = round = sign = signbit = sin = _unary
-sinh = square = sqrt = tan = tanh = trunc = unique_values = matrix_transpose = _unary
+sinh = square = sqrt = tan = tanh = trunc = matrix_transpose = _unary
 nonzero = unique_all = unique_counts = unique_inverse = _several
 add = atan2 = bitwise_and = bitwise_left_shift = bitwise_or = bitwise_right_shift = _binary
 bitwise_xor = copysign = divide = equal = floor_divide = greater = greater_equal = hypot = _binary
@@ -145,16 +145,14 @@ def eye(
 _install(globals(), np)
 
 
-def _array_namespace(self: ArrayMethods, *, api_version: str | None = None) -> Any:
+def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """What `__array_namespace__` of Arrays and traced arrays gives: this module."""
     if api_version not in (None, *SUPPORTED_VERSIONS):
         raise ValueError(
             f"__array_namespace__: cannot give version {api_version!r} of the array API standard"
             f" (the versions are {', '.join(SUPPORTED_VERSIONS)})"
         )
     return sys.modules[__name__]
-
-
-ArrayMethods.__array_namespace__ = _array_namespace  # type: ignore[attr-defined]
 
 
 def __getattr__(name: str) -> Any:

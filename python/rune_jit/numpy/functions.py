@@ -44,3 +44,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     """x.astype(dtype), on another device if one is given."""
     result = x.astype(dtype, copy=copy)
     return result if device in (None, result.device) else result.to_device(device)
+
+
+def unique_values(x: Any, /) -> Any:
+    """numpy.unique, in ascending order, each NaN by itself. (The standard leaves the order open,
+    and so does numpy.unique_values, but libraries take it for granted.)"""
+    return _finish(np.unique(x, equal_nan=False))
