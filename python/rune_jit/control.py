@@ -6,12 +6,13 @@ Outside of `jit` they are Python loops. Inside, the same loops become loops of t
 has after the first iteration. Where a loop cannot be one of the program, `jit` runs it as any other
 loop."""
 
+# mypy: disable-error-code=no-any-return
 from __future__ import annotations
 
 import builtins
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from rune_jit import trees
 from rune_jit.capture.loops.branches import choose
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.tracing.context import current_trace
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 __all__ = [
     "associative_scan",
@@ -32,7 +36,7 @@ __all__ = [
 ]
 
 
-def fori_loop(low: int, high: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(low: int, high: int, body: Callable[[Any, T], T], init: T) -> T:
     """The value after `value = body(i, value)` for i = low, low + 1 ... high - 1.
 
     Args:
@@ -66,7 +70,7 @@ def _fori_loop(low: int, high: int, body: Any, init: Any) -> Any:
     return trees.unflatten(tree, state)
 
 
-def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+def while_loop(test: Callable[[T], Any], body: Callable[[T], T], init: T) -> T:
     """The value after `value = body(value)` as long as `test(value)` is true.
 
     Args:
@@ -100,8 +104,8 @@ def _while_loop(test: Any, body: Any, init: Any) -> Any:
 
 
 def iterate(
-    f: Callable[[Any], Any], init: Any, *, until: Callable[[Any, Any], Any], max: int
-) -> tuple[Any, int]:
+    f: Callable[[T], T], init: T, *, until: Callable[[T, T], Any], max: int
+) -> tuple[T, int]:
     """Iterates `new = f(old)` from `init` on, until `until(old, new)` is true: `max` times at most.
 
     Args:
@@ -124,7 +128,7 @@ def iterate(
         ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9,
         max=50 ... ) >>> root.round(6), steps (array([1.414214]), 5)
     """
-    return _run(_iterate, f, init, until, max)  # type: ignore[no-any-return]
+    return _run(_iterate, f, init, until, max)
 
 
 def _iterate(f: Any, init: Any, until: Any, most: int) -> tuple[Any, int]:
@@ -142,13 +146,13 @@ def _iterate(f: Any, init: Any, until: Any, most: int) -> tuple[Any, int]:
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
+    f: Callable[[T, Any], tuple[T, Any]],
+    init: T,
     xs: Any = None,
     length: int | None = None,
     *,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[T, Any]:
     """Carries a value along arrays: `carry, y = f(carry, x)` for each x of `xs`.
 
     Args:
@@ -176,7 +180,7 @@ def scan(
         >>> rune_jit.scan(lambda total, x: (total + x, total * x), np.zeros(()), np.arange(4.0))
         (np.float64(6.0), array([0., 0., 2., 9.]))
     """
-    return _run(_scan, f, init, xs, length, reverse)  # type: ignore[no-any-return]
+    return _run(_scan, f, init, xs, length, reverse)
 
 
 def _scan(f: Any, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
@@ -235,7 +239,7 @@ def _map(f: Any, xs: Any) -> Any:
     return trees.unflatten(ys_tree, stacked)
 
 
-def cond(test: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Any:
+def cond(test: Any, then: Callable[..., R], other: Callable[..., R], *operands: Any) -> R:
     """`then(*operands)` if `test` is true, and `other(*operands)` otherwise.
 
     In a program, if `test` is not known while it is traced, both are computed. What a side writes
@@ -262,7 +266,7 @@ def cond(test: Any, then: Callable[..., Any], other: Callable[..., Any], *operan
     return choose(test, then, other, operands)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """`branches[index](*operands)`.
 
     Args:
@@ -292,9 +296,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     return choose(index <= 0, branches[0], rest, operands)
 
 
-def associative_scan(
-    f: Callable[[Any, Any], Any], xs: Any, *, axis: int = 0, reverse: bool = False
-) -> Any:
+def associative_scan(f: Callable[[T, T], T], xs: T, *, axis: int = 0, reverse: bool = False) -> T:
     """The results of combining the first element, the first two, the first three ... by `f`.
 
     It calls `f` about log2(n) times, on large parts.

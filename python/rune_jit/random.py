@@ -13,12 +13,13 @@ of (i, 0) is pair i of a key's words, the cipher of (i, 1) is key i of a split, 
 rune_jit.Array, which makes the numbers Arrays on its device. Do not use a key twice. Outside of
 ``jit`` each function is compiled at its first use."""
 
+# mypy: disable-error-code=no-any-return
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
     "bernoulli",
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 Shape = int | Sequence[int]
+# A key, and the numbers that are drawn with it: both NumPy arrays, or both Arrays.
+K = TypeVar("K", "NDArray[Any]", Array)
 
 _NUMBERS, _KEYS, _FOLDS = np.uint32(0), np.uint32(1), np.uint32(2)  # the counter's second word
 _MOST_PAIRS = 2**32
@@ -156,6 +159,10 @@ def _float(dtype: Any) -> str:
     return name
 
 
+@overload
+def key(seed: int, device: None = ...) -> NDArray[Any]: ...
+@overload
+def key(seed: int, device: str) -> Array: ...
 def key(seed: int, device: str | None = None) -> Any:
     """A key: the seed of random numbers.
 
@@ -175,7 +182,7 @@ def key(seed: int, device: str | None = None) -> Any:
     return words if device is None else asarray(words, device=device)
 
 
-def split(key: ArrayLike, n: int = 2) -> Any:
+def split(key: K, n: int = 2) -> K:
     """New keys from a key, which must not be used any more.
 
     Args:
@@ -199,7 +206,7 @@ def split(key: ArrayLike, n: int = 2) -> Any:
     return _call(_pairs, (key,), int(n), _KEYS)
 
 
-def fold_in(key: ArrayLike, number: ArrayLike) -> Any:
+def fold_in(key: K, number: ArrayLike) -> K:
     """A new key for each number, such as a loop's counter. It is the same as often as one likes.
 
     Args:
@@ -228,7 +235,7 @@ def fold_in(key: ArrayLike, number: ArrayLike) -> Any:
     return _call(_fold_in, (key, number))
 
 
-def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.uint32) -> Any:
+def bits(key: K, shape: Shape = (), dtype: DTypeLike = np.uint32) -> K:
     """Random bits.
 
     Args:
@@ -256,12 +263,12 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.uint32) -> Any
 
 
 def uniform(
-    key: ArrayLike,
+    key: K,
     shape: Shape = (),
     dtype: DTypeLike = np.float32,
     low: float = 0.0,
     high: float = 1.0,
-) -> Any:
+) -> K:
     """Numbers that are uniform in [low, high).
 
     Args:
@@ -292,7 +299,7 @@ def uniform(
     return number * real(high - low) + real(low)
 
 
-def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
+def normal(key: K, shape: Shape = (), dtype: DTypeLike = np.float32) -> K:
     """Numbers with the normal distribution, of mean 0 and variance 1.
 
     Args:
@@ -317,9 +324,7 @@ def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> 
     return _call(_normal, (key,), _shape(shape), _float(dtype))
 
 
-def randint(
-    key: ArrayLike, low: int, high: int, shape: Shape = (), dtype: DTypeLike = np.int64
-) -> Any:
+def randint(key: K, low: int, high: int, shape: Shape = (), dtype: DTypeLike = np.int64) -> K:
     """Integers that are uniform in [low, high).
 
     Args:
@@ -350,7 +355,7 @@ def randint(
     return _call(_randint, (key,), int(low), int(high), _shape(shape), np.dtype(dtype).name)
 
 
-def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32) -> Any:
+def exponential(key: K, shape: Shape = (), dtype: DTypeLike = np.float32) -> K:
     """Numbers with the exponential distribution, of mean 1.
 
     Args:
@@ -375,7 +380,7 @@ def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike = np.float32
     return _call(_exponential, (key,), _shape(shape), _float(dtype))
 
 
-def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) -> Any:
+def bernoulli(key: K, p: ArrayLike = 0.5, shape: Shape | None = None) -> K:
     """True with probability p.
 
     Args:
@@ -400,10 +405,11 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None) ->
     wanted = np.shape(p) if shape is None else _shape(shape)
     if not isinstance(p, (Tracer, Array)):
         p = np.asarray(p, np.float32)
-    return np.less(uniform(key, wanted), p)
+    result: Any = np.less(uniform(key, wanted), p)
+    return result
 
 
-def permutation(key: ArrayLike, x: Any) -> Any:
+def permutation(key: K, x: Any) -> K:
     """The integers below x, or the rows of an array, in random order. NumPy sorts them, on the
     host.
 
@@ -430,13 +436,13 @@ def permutation(key: ArrayLike, x: Any) -> Any:
 
 
 def choice(
-    key: ArrayLike,
+    key: K,
     x: Any,
     shape: Shape = (),
     *,
     replace: bool = True,
     p: ArrayLike | None = None,
-) -> Any:
+) -> K:
     """Elements of the integers below x, or rows of an array, chosen at random.
 
     Args:
@@ -463,6 +469,7 @@ def choice(
     """
     rows = int(x) if np.ndim(x) == 0 else x.shape[0] if hasattr(x, "shape") else len(x)
     wanted = _shape(shape)
+    index: Any
     if not replace:
         count = math.prod(wanted)
         if count > rows or p is not None:
@@ -474,4 +481,5 @@ def choice(
     else:
         weights = p if isinstance(p, (Tracer, Array)) else np.asarray(p, np.float64)
         index = _call(_chosen, (key, weights), wanted)
-    return index if np.ndim(x) == 0 else np.take(x, index, axis=0)
+    result: Any = index if np.ndim(x) == 0 else np.take(x, index, axis=0)
+    return result

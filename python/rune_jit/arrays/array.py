@@ -8,7 +8,8 @@ of the trace."""
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +43,44 @@ class Array(ArrayMethods, _core.ArrayBase):
     _device: str
     __array_priority__ = 900
     __hash__ = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # methods.py and eager/methods.py make these
+
+        def _binary(self, other: Any, /) -> Array: ...
+        def _unary(self) -> Array: ...
+        def _method(self, *args: Any, **kwargs: Any) -> Array: ...
+        def __getitem__(self, index: Any) -> Array: ...
+        def __eq__(self, other: object) -> Array: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Array: ...  # type: ignore[override]
+        def __iter__(self) -> Iterator[Array]: ...
+        def __divmod__(self, other: Any, /) -> tuple[Array, Array]: ...
+        def __rdivmod__(self, other: Any, /) -> tuple[Array, Array]: ...
+        def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Array: ...
+        def nonzero(self) -> tuple[Array, ...]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
+        __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __matmul__ = _binary
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __rmatmul__ = _binary
+        __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = _binary
+        __ipow__ = __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _binary
+        __imatmul__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        all = any = argmax = argmin = argpartition = argsort = choose = clip = conj = _method
+        compress = conjugate = dot = _method
+        cumprod = cumsum = diagonal = flatten = max = mean = min = prod = _method
+        ptp = ravel = repeat = reshape = round = searchsorted = squeeze = std = sum = _method
+        swapaxes = take = trace = transpose = var = _method
+
+        @property
+        def T(self) -> Array: ...
+        @property
+        def mT(self) -> Array: ...
+        @property
+        def real(self) -> Array: ...
+        @property
+        def imag(self) -> Array: ...
 
     # What is known without the elements.
 
@@ -119,7 +158,7 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     # Copies and other devices.
 
-    def copy(self, order: str = "C") -> Any:
+    def copy(self, order: str = "C") -> Array:
         """An Array of the same elements on the same device. Writes to one do not reach the other.
 
         Args:
@@ -127,8 +166,8 @@ class Array(ArrayMethods, _core.ArrayBase):
         """
         trace = current_trace()
         if trace is not None:
-            return trace.stand_in(self).copy()
-        return _core.make_array(self._memory, self._device)
+            return trace.stand_in(self).copy()  # type: ignore[no-any-return]
+        return _core.make_array(self._memory, self._device)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         return from_numpy, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from rune_jit.calls.lowered import Lowered
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def found_by_name(module: str | None, qualname: str) -> Any:
@@ -24,7 +30,7 @@ def is_pickled_by_value() -> bool:
     return False
 
 
-class BoundJit:
+class BoundJit(Generic[P, R]):
     # A jitted function as a method of an instance.
     __slots__ = ("__self__", "_jit")
     # The method's own documentation; a docstring here would hide it.
@@ -34,13 +40,13 @@ class BoundJit:
         self._jit = function
         self.__self__ = instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._jit(self.__self__, *args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._jit(self.__self__, *args, **kwargs)  # type: ignore[no-any-return]
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        return self._jit.lower(self.__self__, *args, **kwargs)
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        return self._jit.lower(self.__self__, *args, **kwargs)  # type: ignore[no-any-return]
 
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         return self._jit.trace(self.__self__, *args, **kwargs)
 
     def __reduce__(self) -> Any:

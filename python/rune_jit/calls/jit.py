@@ -7,7 +7,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
@@ -45,9 +45,11 @@ from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site, use
 from rune_jit.tracing.segments import Programs
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
+I = TypeVar("I")  # noqa: E741
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
 
 
@@ -116,6 +118,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: JitFunction[Concatenate[I, Q], R], instance: I, owner: type | None = None
+    ) -> BoundJit[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundJit(self, instance)
 

@@ -15,7 +15,7 @@ extensions linalg and fft are included. Source: https://data-apis.org/array-api/
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -46,6 +46,20 @@ __array_api_version__ = "2024.12"
 e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
 
 globals().update(DTYPES)
+if TYPE_CHECKING:
+    from numpy import complex64 as complex64
+    from numpy import complex128 as complex128
+    from numpy import float16 as float16
+    from numpy import float32 as float32
+    from numpy import float64 as float64
+    from numpy import int8 as int8
+    from numpy import int16 as int16
+    from numpy import int32 as int32
+    from numpy import int64 as int64
+    from numpy import uint8 as uint8
+    from numpy import uint16 as uint16
+    from numpy import uint32 as uint32
+    from numpy import uint64 as uint64
 
 
 _Axis = int | tuple[int, ...] | None

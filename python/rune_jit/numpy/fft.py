@@ -28,12 +28,12 @@ fftshift = ifftshift = _shift
 _install(globals(), np.fft)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Any:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Array:
     """numpy.fft.fftfreq, as float64 or the given dtype."""
     return _asarray(np.fft.fftfreq(n, d), dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Any:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Array:
     """numpy.fft.rfftfreq, as float64 or the given dtype."""
     return _asarray(np.fft.rfftfreq(n, d), dtype, device=device)
 
