@@ -124,9 +124,13 @@ def iterate(
 
     Examples:
         >>> import numpy as np, rune_jit
+        >>> def newton(x):
+        ...     return (x + 2 / x) / 2
         >>> root, steps = rune_jit.iterate(
-        ...     lambda x: (x + 2 / x) / 2, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9,
-        max=50 ... ) >>> root.round(6), steps (array([1.414214]), 5)
+        ...     newton, np.ones(1), until=lambda a, b: abs(a - b)[0] < 1e-9, max=50
+        ... )
+        >>> root.round(6), steps
+        (array([1.414214]), 5)
     """
     return _run(_iterate, f, init, until, max)
 
