@@ -25,6 +25,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.state import Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
+from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer
 
 # (kind, holder, name, value), as cpp/bindings/guards.h says.
@@ -55,7 +56,15 @@ def is_library(module: str | None) -> bool:
     if module is None or module == EXPLICIT:
         return False
     top = module.split(".")[0]
-    return top in ("numpy", "rune_jit") or (top in sys.stdlib_module_names and top != "__main__")
+    return top in ("numpy", "rune_jit") or _is_pythons(top)
+
+
+def _is_pythons(name: str) -> bool:
+    """Whether a module is part of Python, and no file of the user's that is called so."""
+    if name not in sys.stdlib_module_names or name == "__main__":
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or is_library_file(file)
 
 
 def is_replaceable(array: Any) -> bool:
