@@ -160,7 +160,10 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     site_path = page.file.src_uri
     if site_path == "gallery/index.md":
+        page.meta["hide"] = ["toc"]  # the cards get its room
         markdown += cards(list(programs()))
+    if site_path.startswith("benchmarks/"):
+        page.meta["hide"] = ["toc"]  # wide tables
     if site_path == "api/numpy.md":
         markdown += "\n" + functions_of_numpy() + "\n"
     outside = {name: path for path, name in OUTSIDE.items() if name != "index.md"}
