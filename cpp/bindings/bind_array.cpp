@@ -158,7 +158,9 @@ bool fits(const ArrayHeader& header, const ArrayType& type) {
 
 DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type)
     : device_(std::move(device)), type_(std::move(type)), bytes_(bytes_of(type_)) {
-  if (bytes_) memory_ = device_->allocator().allocate(bytes_);
+  if (!bytes_) return;
+  memory_ = device_->allocator().allocate(bytes_);
+  runtime::note_device_memory(*device_, static_cast<int64_t>(bytes_));
 }
 
 DeviceMemory::DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type, void* memory,
@@ -177,7 +179,9 @@ DeviceMemory::~DeviceMemory() {
     }
     return;
   }
-  if (memory_) device_->allocator().deallocate(memory_, bytes_);
+  if (!memory_) return;
+  device_->allocator().deallocate(memory_, bytes_);
+  runtime::note_device_memory(*device_, -static_cast<int64_t>(bytes_));
 }
 
 void DeviceMemory::copy_in(const void* host) {

@@ -14,6 +14,7 @@
 #include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
 #include "bindings/context.h"
+#include "runtime/profile.h"
 
 namespace rune::bindings {
 
@@ -93,7 +94,8 @@ struct Dispatcher {
 
 // The base of jitted functions. A call whose compiled call was remembered runs without a Python
 // frame; all else goes to the subclass's methods `_slow_call(args, kwargs)` and, for arguments that
-// its program cannot take, `_eager_call(args, kwargs)`, which runs the user's function on NumPy.
+// its program cannot take, `_eager_call(args, kwargs, why)`, which runs the user's function on
+// NumPy.
 struct DispatcherObject {
   PyObject ob_base;  // as PyObject_HEAD has it
   vectorcallfunc vectorcall;
@@ -105,15 +107,16 @@ DispatcherObject& as_dispatcher(PyObject* self) {
   return *reinterpret_cast<DispatcherObject*>(self);
 }
 
-// Calls a method of the subclass with what a vectorcall was given.
+// Calls a method of the subclass with what a vectorcall was given, and what follows.
+template <class... More>
 py::object call_method(PyObject* self, const char* name, std::span<const py::handle> args,
-                       PyObject* const* values, PyObject* names) {
+                       PyObject* const* values, PyObject* names, const More&... more) {
   py::tuple positional(args.size());
   for (size_t i = 0; i < args.size(); ++i) positional[i] = args[i];
   py::dict named;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     named[PyTuple_GET_ITEM(names, i)] = py::handle(values[i]);
-  return py::handle(self).attr(name)(positional, named);
+  return py::handle(self).attr(name)(positional, named, more...);
 }
 
 // Whether NumPy, as it is set on this thread (numpy.errstate), reports floating-point errors in
@@ -144,12 +147,17 @@ bool must_report_errors() {
   return false;
 }
 
+constexpr const char* kUnsuitable = "its program does not take these arguments";
+
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
+  const auto eager = [&](const char* why) {
+    return call_method(self, "_eager_call", args, values, names, why);
+  };
   if (is_tracing()) return slow();
-  if (must_report_errors()) return call_method(self, "_eager_call", args, values, names);
+  if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
   KeyedCall call;
   Ways ways;  // shared while they run
   try {
@@ -172,8 +180,7 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   }
   switch (status) {
     case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
-    case CompiledCall::Status::Unsuitable:
-      return call_method(self, "_eager_call", args, values, names);
+    case CompiledCall::Status::Unsuitable: return eager(kUnsuitable);
     case CompiledCall::Status::Stale: dispatcher.erase(call); return slow();
   }
   RUNE_UNREACHABLE();
@@ -194,8 +201,31 @@ void shorten_traceback() {
                 traceback.is_none() ? nullptr : py::object(traceback).release().ptr());
 }
 
+// Notes how long a call takes, if a profile is taken.
+class CallTimer {
+ public:
+  explicit CallTimer(PyObject* self)
+      : self_(self),
+        begin_ns_(runtime::is_profiling() && !is_tracing() ? runtime::profile_clock_ns() : 0) {}
+  CallTimer(const CallTimer&) = delete;
+  ~CallTimer() {
+    if (begin_ns_ == 0) return;
+    const py::error_scope error;  // of the call
+    try {
+      runtime::note_call(py::handle(self_).attr("_name").cast<std::string>(), begin_ns_);
+    } catch (const std::exception&) {  // a name that is no text: the call has none in the profile
+      PyErr_Clear();
+    }
+  }
+
+ private:
+  PyObject* const self_;
+  const int64_t begin_ns_;
+};
+
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  const CallTimer timer(self);
   try {
     const std::vector<py::handle> positional(args, args + count);
     return dispatch(self, positional, args + count, names).release().ptr();
@@ -346,6 +376,9 @@ void bind_dispatch(py::module_& m) {
            py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"), py::arg("writes"),
            py::arg("contiguous"), py::arg("turned"), py::arg("checks"), py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
+      .def("broken", &CompiledCall::broken,
+           "(kind, holder, name, expected) of the guards that do not hold; for captured arrays of "
+           "another type than before (\"array\", array, number, None).")
       .def_static("tick", &CompiledCall::tick)
       .def_property_readonly("last_used", &CompiledCall::last_used)
       .def("call", [](CompiledCall& c, const py::list& leaves) {

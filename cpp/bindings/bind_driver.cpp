@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "bindings/lowered.h"
 #include "bindings/program.h"
 #include "driver/compile.h"
 #include "driver/explain.h"
@@ -13,14 +14,6 @@
 namespace rune::bindings {
 
 namespace {
-
-// What was lowered, with the types of the program's arguments and results.
-struct PyLowered {
-  driver::Lowered lowered;
-  std::string device;
-  std::vector<SizedType> inputs, outputs;
-  std::vector<driver::HostFunction> functions;  // of the host callbacks, by call
-};
 
 // A Python callable on read-only arrays that returns a sequence of arrays: all results of a call.
 class PythonFunction {
@@ -93,7 +86,8 @@ void check_dtypes(const graph::Graph& g, const std::string& device,
 }
 
 PyLowered lower(const graph::Graph& g, const std::string& device,
-                const std::vector<std::string>& names, const py::sequence& functions) {
+                const std::vector<std::string>& names, const py::sequence& functions,
+                const std::string& name) {
   check_dtypes(g, device, names);
   PyLowered result;
   result.functions = to_functions(functions);
@@ -102,6 +96,7 @@ PyLowered lower(const graph::Graph& g, const std::string& device,
   const py::gil_scoped_release release;
   result.device = device;
   result.lowered = driver::lower(g, device);
+  result.lowered.name = name;
   return result;
 }
 
@@ -151,7 +146,10 @@ std::vector<std::string> instruction_kinds() {
 }  // namespace
 
 void bind_driver(py::module_& m) {
-  py::class_<PyLowered, std::shared_ptr<PyLowered>>(m, "Lowered", "A program lowered for a device.")
+  py::class_<PyLowered, std::shared_ptr<PyLowered>> lowered(m, "Lowered",
+                                                            "A program lowered for a device.");
+  bind_description(lowered);
+  lowered
       .def_property_readonly(
           "graph", [](const PyLowered& l) { return graph::print(l.lowered.schedule.graph); },
           "Text of the graph after the graph passes.")
@@ -180,9 +178,11 @@ void bind_driver(py::module_& m) {
       .def("compile", &compile);
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
         py::arg("names") = std::vector<std::string>{}, py::arg("functions") = py::tuple(),
+        py::arg("name") = "",
         "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
         "names. `functions`: a (name, callable) for each call of a host callback, in order; it "
-        "takes read-only arrays and returns a sequence of arrays.");
+        "takes read-only arrays and returns a sequence of arrays. `name`: what profiles call the "
+        "program.");
   m.def("compile_kernel", &compile_kernel, py::arg("text"), py::arg("device"),
         "The program of one kernel of the Lowered IR.");
   m.def("instruction_kinds", &instruction_kinds, "Names of the instructions of the Lowered IR.");

@@ -148,6 +148,17 @@ bool CompiledCall::is_current() const {
   return true;
 }
 
+py::list CompiledCall::broken() const {
+  py::list found;
+  for (const Guard& guard : guards_)
+    if (!guard.holds())
+      found.append(py::make_tuple(name_of(guard.kind), guard.holder, guard.name, guard.expected));
+  for (size_t i = 0; i < captured_.size(); ++i)
+    if (!fits(header_of(captured_[i]), program_->inputs()[input_leaves_.size() + i]))
+      found.append(py::make_tuple("array", captured_[i], i, py::none()));
+  return found;
+}
+
 CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::object& result) {
   last_used_ = tick();
   if (!is_current()) return Status::Stale;

@@ -105,6 +105,10 @@ bool Guard::holds() const {
   RUNE_UNREACHABLE();
 }
 
+const char* name_of(Guard::Kind kind) {
+  return kKinds[static_cast<size_t>(kind)];
+}
+
 std::vector<Guard> to_guards(const py::sequence& tuples) {
   std::vector<Guard> guards;
   for (const py::handle item : tuples) {

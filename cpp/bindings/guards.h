@@ -26,6 +26,8 @@ struct Guard {
   bool holds() const;
 };
 
+const char* name_of(Guard::Kind kind);
+
 // Reads (kind, holder, name, expected) tuples.
 std::vector<Guard> to_guards(const py::sequence& tuples);
 

@@ -1,5 +1,6 @@
 // The extension module rune_jit._core.
 #include "bindings/bindings.h"
+#include "bindings/profile.h"
 
 // The GIL guards the caches of calls and what they read of Python's objects. Since the module does
 // not say that it does without (mod_gil_not_used), a free-threaded interpreter turns it on.
@@ -18,5 +19,6 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_hooks(m);
   rune::bindings::bind_ir(m);
   rune::bindings::bind_sizes(m);
+  rune::bindings::bind_profile(m);
   rune::bindings::bind_context(m);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "driver/loop_plan.h"
 #include "driver/pipeline.h"
+#include "driver/program_info.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
 #include "schedule/analysis/library_product.h"
@@ -120,13 +121,6 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
     source.buffer_written.push_back(code[v].as<lower::Define_Global>()->writable);
   }
   return source;
-}
-
-// The user's line of the last operation that has one.
-std::string location_of(const schedule::Schedule& schedule, const schedule::Kernel& kernel) {
-  for (auto v = kernel.ops.rbegin(); v != kernel.ops.rend(); ++v)
-    if (const std::string& line = schedule.graph[*v].location; !line.empty()) return line;
-  return "";
 }
 
 // The programs of the kernels, in order. Those of one device are compiled together.
@@ -299,20 +293,27 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
   executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
   const auto programs = compile_kernels(lowered, devices);
   const SlotTable slots(lowered.schedule, *executable);
+  auto info = std::make_shared<runtime::ProgramInfo>();
+  info->name = lowered.name;
+  info->is_dynamic = !lowered.schedule.graph.symbolic_vars().empty();
+  const auto add = [&](runtime::Step step, runtime::StepInfo step_info) {
+    executable->steps.push_back(std::move(step));
+    info->steps.push_back(std::move(step_info));
+  };
   size_t next_loops = lowered.schedule.kernels.size();
-  for (const schedule::ScheduleItem& item : lowered.schedule.items) {
+  for (size_t number = 0; number < lowered.schedule.items.size(); ++number) {
+    const schedule::ScheduleItem& item = lowered.schedule.items[number];
+    runtime::StepInfo about = step_info(lowered, number);
     if (const schedule::Host_Callback* callback = item.callback()) {
-      executable->steps.emplace_back(
-          make_callback(*callback, lowered, slots, functions, *executable->device));
+      add(make_callback(*callback, lowered, slots, functions, *executable->device), about);
       continue;
     }
     if (const schedule::Memory_Transfer* transfer = item.transfer()) {
-      executable->steps.emplace_back(
-          transfer_step(*transfer, lowered.schedule.graph, slots, devices));
+      add(transfer_step(*transfer, lowered.schedule.graph, slots, devices), about);
       continue;
     }
     if (const schedule::Synchronization* wait = item.synchronization()) {
-      executable->steps.emplace_back(synchronization_step(*wait, devices));
+      add(synchronization_step(*wait, devices), about);
       continue;
     }
     if (const schedule::Loop_Nest* loops = item.loops()) {
@@ -320,26 +321,31 @@ std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
       for (const auto& [result, operand] : plan_loops(*nest.graph.graph).copies)
         for (const schedule::Value v : loops->outputs)
           if (lowered.schedule.graph[v].as<graph::Loop_Nest>()->result ==
-              static_cast<int64_t>(result))
-            executable->steps.emplace_back(runtime::Memory_Transfer{
-                slots.at(v, 0), slots.at(loops->inputs[operand], 0),
-                static_cast<size_t>(schedule::bytes_of(lowered.schedule.graph, v))});
+              static_cast<int64_t>(result)) {
+            const int64_t bytes = schedule::bytes_of(lowered.schedule.graph, v);
+            runtime::StepInfo copy{"transfer", "copy for loops", about.location, about.device};
+            copy.bytes_read = copy.bytes_written = static_cast<double>(bytes);
+            add(runtime::Memory_Transfer{slots.at(v, 0), slots.at(loops->inputs[operand], 0),
+                                         static_cast<size_t>(bytes)},
+                copy);
+          }
       runtime::Launch launch;
       launch.program = programs[next_loops++];
       for (const auto* values : {&loops->inputs, &loops->outputs})
         for (const schedule::Value v : *values) launch.arguments.push_back(slots.at(v, 0));
-      executable->steps.emplace_back(std::move(launch));
+      add(std::move(launch), std::move(about));
       continue;
     }
     const schedule::Launch& launched = *item.launch();
     runtime::Launch launch;
     launch.vars = launched.arguments;
     launch.program = programs[launched.kernel];
-    const int number = devices.number_of(lowered.schedule.kernel_of(item)->device);
+    launch.device = devices.number_of(lowered.schedule.kernel_of(item)->device);
     for (const schedule::Value v : lower::kernel_arguments(launched.inputs, launched.outputs))
-      launch.arguments.push_back(slots.at(v, number));
-    executable->steps.emplace_back(std::move(launch));
+      launch.arguments.push_back(slots.at(v, launch.device));
+    add(std::move(launch), std::move(about));
   }
+  executable->info = std::move(info);
   executable->prepare();
   return executable;
 }
@@ -356,6 +362,16 @@ std::string source(const Lowered& lowered, const std::string& target) {
   std::string all;
   for (const std::string& text : wanted.render(lowered.kernels)) all += text;
   return all;
+}
+
+std::vector<std::pair<std::string, std::string>> kernel_texts(const Lowered& lowered,
+                                                              const std::string& target) {
+  const Target& wanted = find_target(target);
+  if (&wanted != lowered.target) return kernel_texts(lower(lowered.graph, target), target);
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const lower::Kernel& kernel : lowered.kernels)
+    texts.emplace_back(kernel.name, wanted.render({&kernel, 1})[0]);
+  return texts;
 }
 
 std::vector<lower::Kernel> launched_kernels(const Lowered& lowered) {
@@ -408,6 +424,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   const bool fits = &find_target(device) == lowered.target && actual == lowered.capabilities;
   Lowered again;
   if (!fits) again = lower_for(actual, lowered.graph, device);
+  again.name = lowered.name;
   for (const Lowered* current = fits ? &lowered : &again;; current = &again) {
     try {
       return assemble(*current, device, functions);
@@ -416,6 +433,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
       if (limit.allowed() < 1 || limit.allowed() >= fewer.max_threads_per_group) throw;
       fewer.max_threads_per_group = limit.allowed();
       again = lower_for(fewer, lowered.graph, device);
+      again.name = lowered.name;
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/targets.h"
@@ -18,6 +19,7 @@ namespace rune::driver {
 
 // A program on its way: each stage's result, none of it run.
 struct Lowered {
+  std::string name;  // of the user's function, for profiles
   const Target* target = nullptr;
   Capabilities capabilities;    // that it was lowered for
   graph::Graph graph;           // as it was traced
@@ -33,6 +35,10 @@ Lowered lower(const graph::Graph& graph, const std::string& device);
 // The kernels' source for a target. For another target than the one lowered for, the program is
 // lowered again for that target.
 std::string source(const Lowered& lowered, const std::string& target);
+
+// The name and the source for a target of each program, as `source` has them together.
+std::vector<std::pair<std::string, std::string>> kernel_texts(const Lowered& lowered,
+                                                              const std::string& target);
 
 // By launch, in order: its kernel, with its arguments.
 std::vector<lower::Kernel> launched_kernels(const Lowered& lowered);

@@ -40,6 +40,11 @@ class Explanation {
     return out_.str();
   }
 
+  std::string run(size_t item) {
+    add_item(item, schedule_.items.at(item));
+    return out_.str();
+  }
+
  private:
   int64_t count_launches() const {
     return std::count_if(schedule_.items.begin(), schedule_.items.end(),
@@ -194,6 +199,10 @@ class Explanation {
 
 std::string explain(const Lowered& lowered) {
   return Explanation(lowered).run();
+}
+
+std::string explain_item(const Lowered& lowered, size_t item) {
+  return Explanation(lowered).run(item);
 }
 
 }  // namespace rune::driver

@@ -11,5 +11,7 @@ namespace rune::driver {
 // its loops and where they run, hints, reduction plan, buffers, costs and nodes; and each fusion,
 // taken or refused, with its saving and the reason.
 std::string explain(const Lowered& lowered);
+// The same of one item: its loops, where they run, hints, buffers and nodes.
+std::string explain_item(const Lowered& lowered, size_t item);
 
 }  // namespace rune::driver

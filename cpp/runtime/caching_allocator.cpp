@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "runtime/profile.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -94,15 +95,20 @@ void* map_huge(size_t bytes) {
   return begin + before;
 }
 
+// Of the system's memory.
+std::atomic<int64_t> bytes_held{0};
+
 // `bytes` is the size of a class. Null if there is no memory.
 void* system_allocate(size_t bytes) {
-  if (bytes >= kHugePage) return map_huge(bytes);
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return std::aligned_alloc(bytes >= kPageAligned ? std::min(page, kPageAligned / 4) : kAlignment,
-                            bytes);
+  const size_t alignment = bytes >= kPageAligned ? std::min(page, kPageAligned / 4) : kAlignment;
+  void* const memory = bytes >= kHugePage ? map_huge(bytes) : std::aligned_alloc(alignment, bytes);
+  if (memory) bytes_held.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  return memory;
 }
 
 void system_free(void* memory, size_t bytes) {
+  bytes_held.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   unpoison(memory, bytes);
   if (bytes >= kHugePage) {
     munmap(memory, bytes);
@@ -369,12 +375,16 @@ void* CachingAllocator::allocate(size_t bytes) {
   if (!memory) memory = allocate_new(size, bytes);
   unpoison(memory, bytes);
   poison(static_cast<char*>(memory) + bytes, size.bytes - bytes);
+  if (is_profiling()) [[unlikely]]
+    note_memory("cpu", static_cast<int64_t>(size.bytes));
   return memory;
 }
 
 void CachingAllocator::deallocate(void* memory, size_t bytes) {
   if (!memory) return;
   const SizeClass size = class_of(bytes);
+  if (is_profiling()) [[unlikely]]
+    note_memory("cpu", -static_cast<int64_t>(size.bytes));
   ThreadCache* const cache = thread_cache();
   const int64_t limit = static_cast<int64_t>(options().allocator_cache_mib) << 20;
   if (static_cast<int64_t>(size.bytes) > limit) {
@@ -402,6 +412,10 @@ void CachingAllocator::trim() {
 
 int64_t CachingAllocator::bytes_cached() const {
   return central().bytes_cached();
+}
+
+int64_t CachingAllocator::bytes_in_use() const {
+  return bytes_held.load(std::memory_order_relaxed) - bytes_cached();
 }
 
 CachingAllocator& caching_allocator() {

@@ -28,6 +28,8 @@ class CachingAllocator : public Allocator {
   // The bytes of cached blocks, which are up to a quarter larger than the requested sizes. The
   // result is exact only while no other thread allocates or frees.
   int64_t bytes_cached() const;
+  // The bytes of blocks that have been allocated and not freed, exact as those above.
+  int64_t bytes_in_use() const;
 
  private:
   friend CachingAllocator& caching_allocator();

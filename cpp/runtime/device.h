@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/profile.h"
 #include "types/capabilities.h"
 #include "types/dtype.h"
 #include "types/matrix_product.h"
@@ -153,6 +154,13 @@ class Device {
   virtual Interchange* interchange() { return nullptr; }
   // Waits for all launches. Throws the first error of a launch.
   virtual void synchronize() = 0;
+  // Calls `launch` and waits for what it launches. Returns how long the device took, in ns; nothing
+  // if the device cannot tell. Throws what launch and synchronize throw.
+  virtual std::optional<double> time(const std::function<void()>& launch) {
+    launch();
+    synchronize();
+    return std::nullopt;
+  }
   // Copy between the host's and the device's memory, after the earlier launches that use it.
   // copy_out throws the error of a launch that should have written the memory.
   virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
@@ -165,5 +173,12 @@ class Device {
     return false;
   }
 };
+
+// For profiles: that more of a device's memory is in use, or less. The host's allocator notes its
+// memory itself.
+inline void note_device_memory(const Device& device, int64_t change) {
+  if (is_profiling() && !device.addresses_host_memory()) [[unlikely]]
+    note_memory(device.name(), change);
+}
 
 }  // namespace rune::runtime

@@ -14,16 +14,23 @@ namespace {
 class Arenas {
  public:
   Arenas(Device& device, const std::vector<std::shared_ptr<Device>>& peers, size_t bytes)
-      : first_(device.allocator(), bytes) {
+      : device_(device), bytes_(static_cast<int64_t>(bytes)), first_(device.allocator(), bytes) {
     for (const std::shared_ptr<Device>& peer : peers)
       others_.push_back(std::make_unique<ScopedMemory>(peer->allocator(), bytes));
+    if (bytes_) note_device_memory(device_, bytes_);
   }
+  ~Arenas() {
+    if (bytes_) note_device_memory(device_, -bytes_);
+  }
+  Arenas(const Arenas&) = delete;
   void* at(int device, int64_t offset) const {
     const ScopedMemory& arena = device == 0 ? first_ : *others_[device - 1];
     return static_cast<char*>(arena.get()) + offset;
   }
 
  private:
+  const Device& device_;
+  const int64_t bytes_;
   const ScopedMemory first_;
   std::vector<std::unique_ptr<ScopedMemory>> others_;
 };
@@ -159,6 +166,32 @@ void Executable::prepare() {
   }
 }
 
+// Launches of a sequence run one by one, since the device may tell no times of parts of it.
+void Executable::run_profiled(const Run& run) const {
+  synchronize();
+  const int64_t begin = profile_clock_ns();
+  size_t number = 0;
+  const auto timed = [&](const auto& step) {
+    const int64_t step_begin = profile_clock_ns();
+    std::optional<double> ns;
+    if constexpr (std::is_same_v<std::decay_t<decltype(step)>, Launch>) {
+      ns = at(step.device).time([&] { run(step); });
+    } else {
+      run(step);
+      synchronize();
+    }
+    const auto of_host = static_cast<double>(profile_clock_ns() - step_begin);
+    note_step(info, number++, step_begin, ns.value_or(of_host), ns.has_value());
+  };
+  for (const Step& step : steps) {
+    if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
+      for (const Launch& launch : sequence->launches) timed(launch);
+    else
+      std::visit(timed, step);
+  }
+  note_program(info, begin);
+}
+
 void Executable::synchronize() const {
   device->synchronize();
   for (const std::shared_ptr<Device>& peer : peers) peer->synchronize();
@@ -173,7 +206,10 @@ void Executable::run(std::span<void* const> inputs, std::span<void* const> outpu
   const Arenas arenas(*device, peers, arena_bytes);
   const Run run{*this, inputs, outputs, vars, arenas};
   try {
-    for (const Step& step : steps) std::visit(run, step);
+    if (is_profiling() && info) [[unlikely]]
+      run_profiled(run);
+    else
+      for (const Step& step : steps) std::visit(run, step);
   } catch (...) {
     // What was launched before still uses the arena. The first error is the one to report.
     try {

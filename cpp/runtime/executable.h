@@ -25,6 +25,7 @@ struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
   std::vector<int64_t> vars{};  // further variables, which follow those of the run
+  int device = 0;               // where it runs
 };
 
 // Launches that the device runs as one.
@@ -70,6 +71,7 @@ class Executable {
   size_t arena_bytes = 0;                       // on each device
   double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
+  std::shared_ptr<const ProgramInfo> info;      // for profiles; null: none have this program
 
   // Moves the constants to the devices' memory, which leaves `constants` empty, and makes sequences
   // of launches. Call it once, before the first run.
@@ -78,7 +80,8 @@ class Executable {
   // Runs all steps in order. `inputs` and `outputs` are memory of the device, aligned to their
   // dtype. Returns when the launches have been issued; if the program has temporaries that the
   // allocator cannot free earlier, returns when they have run. `device->synchronize()` waits for
-  // them. An exception of a step ends the run: later steps do not run.
+  // them. An exception of a step ends the run: later steps do not run. While a profile is taken,
+  // each step waits for the one before.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
 
@@ -88,6 +91,7 @@ class Executable {
   void join_launches();
 
   struct Run;
+  void run_profiled(const Run& run) const;
   std::vector<std::vector<std::shared_ptr<void>>> device_constants_;  // by device, by index
 };
 

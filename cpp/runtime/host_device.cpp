@@ -3,11 +3,18 @@
 #include <cstring>
 
 #include "runtime/caching_allocator.h"
+#include "runtime/profile.h"
 
 namespace rune::runtime {
 
 Allocator& HostDevice::allocator() {
   return caching_allocator();
+}
+
+std::optional<double> HostDevice::time(const std::function<void()>& launch) {
+  const int64_t begin = profile_clock_ns();
+  launch();
+  return static_cast<double>(profile_clock_ns() - begin);
 }
 
 // The addresses of empty copies may be null, which memcpy does not take.

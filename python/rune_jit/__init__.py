@@ -50,6 +50,7 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.methods import ArrayMethods
+from rune_jit.profiling.profile import Profile, profile
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ __all__ = [
     "JitFunction",
     "Lowered",
     "ParseError",
+    "Profile",
     "RuneJitError",
     "SlowCompilationWarning",
     "StateChangedError",
@@ -93,6 +95,7 @@ __all__ = [
     "map",
     "numpy",
     "options",
+    "profile",
     "random",
     "release_memory",
     "scan",

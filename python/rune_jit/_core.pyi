@@ -26,6 +26,7 @@ __all__: list[str] = [
     "Value",
     "address_of",
     "alu_ops",
+    "begin_profile",
     "broken_guards",
     "built_in_cpu_figures",
     "calibration_options",
@@ -40,6 +41,7 @@ __all__: list[str] = [
     "describe_options",
     "dlpack_device",
     "dtypes",
+    "end_profile",
     "export_dlpack",
     "has_dtype",
     "has_host_memory",
@@ -48,6 +50,7 @@ __all__: list[str] = [
     "instruction_kinds",
     "interpret",
     "is_disabled",
+    "is_profiling",
     "is_supported_dtype",
     "lower",
     "make_array",
@@ -56,6 +59,7 @@ __all__: list[str] = [
     "node_kinds",
     "order_streams",
     "parse_graph",
+    "profile_clock_ns",
     "release_memory",
     "render_llvm",
     "render_msl",
@@ -509,6 +513,10 @@ class CompiledCall:
         checks: collections.abc.Sequence[tuple],
         device: typing.Any,
     ) -> None: ...
+    def broken(self) -> list:
+        """
+        (kind, holder, name, expected) of the guards that do not hold; for captured arrays of another type than before ("array", array, number, None).
+        """
     def call(self, arg0: list) -> tuple[str, typing.Any]: ...
     def is_current(self) -> bool: ...
     @property
@@ -566,10 +574,18 @@ class Lowered:
     """
     def compile(self) -> Executable: ...
     def cost_analysis(self) -> dict[str, float]: ...
+    def describe(self) -> dict:
+        """
+        The facts of `explain` as data: `items` in order, each with its nodes, costs and limits; `values` in memory, by number; `fusions`, taken or not, with the reasons.
+        """
     def explain(self) -> str: ...
     def source(self, target: str | None = None) -> str:
         """
         The kernels' source for a target.
+        """
+    def texts(self, target: str) -> list[tuple[str, str]]:
+        """
+        (name, source) of each program for a target, as it is lowered for that target.
         """
     @property
     def device(self) -> str: ...
@@ -730,6 +746,11 @@ def alu_ops() -> list:
     The table of scalar operations, one dict each.
     """
 
+def begin_profile() -> None:
+    """
+    Begins to record what programs do. Raises RuntimeError while another profile is taken.
+    """
+
 def broken_guards(guards: collections.abc.Sequence) -> list:
     """
     Positions of those (kind, holder, name, value) that do not hold.
@@ -800,6 +821,11 @@ def dtypes() -> list:
     NumPy's names of the dtypes that can be traced.
     """
 
+def end_profile() -> dict:
+    """
+    What was recorded: `programs` with their `steps` and totals; `functions`; `memory` by device; `intervals`, rows of kind (0 call of a function, 1 run of a program, 2 step), number of the function or program, number of the step, begin and duration in ns, thread; `left_out`, how many intervals and points of memory were too many to keep. Times are since `begin_ns`.
+    """
+
 def export_dlpack(
     memory: DeviceMemory, stream: typing.SupportsInt | typing.SupportsIndex | None, versioned: bool
 ) -> typing_extensions.CapsuleType:
@@ -840,15 +866,21 @@ def interpret(
     reverse_order: bool = False,
 ) -> None: ...
 def is_disabled() -> bool: ...
+def is_profiling() -> bool:
+    """
+    Whether a profile is being taken.
+    """
+
 def is_supported_dtype(dtype: numpy.dtype[typing.Any]) -> bool: ...
 def lower(
     graph: Graph,
     device: str,
     names: collections.abc.Sequence[str] = [],
     functions: collections.abc.Sequence = (),
+    name: str = "",
 ) -> Lowered:
     """
-    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays.
+    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays. `name`: what profiles call the program.
     """
 
 def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...
@@ -877,6 +909,11 @@ def order_streams(
 def parse_graph(text: str) -> Graph:
     """
     Reads a graph's text. Raises ParseError with line and column.
+    """
+
+def profile_clock_ns() -> int:
+    """
+    The clock of profiles.
     """
 
 def release_memory() -> None:

@@ -45,10 +45,11 @@ def test_installed_files() -> None:
     sources = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
     assert sources <= {name.as_posix() for name in package}
     assert [name for name in package if name.name.startswith("_core") and name.suffix == ".so"]
-    assert PurePosixPath("rune_jit/py.typed") in package
+    for file in ("py.typed", "pages/page.css", "pages/page.js"):
+        assert PurePosixPath("rune_jit", file) in package
     others = {name.parts[0] for name in names} - {"rune_jit"}
     assert all(part.endswith(".dist-info") for part in others), others
-    assert {name.suffix for name in package} <= {".py", ".pyi", ".so", ".typed"}
+    assert {name.suffix for name in package} <= {".py", ".pyi", ".so", ".typed", ".css", ".js"}
 
 
 def test_licence_is_installed() -> None:
@@ -62,7 +63,7 @@ def test_requirements() -> None:
     runtime = {re.split(r"[<>=; ]", text)[0] for text in requirements if "extra ==" not in text}
     assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
     extras = set(installed().metadata.get_all("Provides-Extra") or [])
-    of_users = {"cuda", "cuda12", "cublas", "cublas12", "bench", "examples"}
+    of_users = {"cuda", "cuda12", "cublas", "cublas12", "profile", "bench", "examples"}
     assert extras == of_users | {"test", "lint", "docs", "wheel", "dev"}
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.backends import llvm
-from rune_jit.calls import compilation
+from rune_jit.backends import compilation, llvm
 
 
 def run(program: str, **environment: str) -> str:
@@ -147,6 +147,28 @@ def test_slow_compilations_say_what_is_large(monkeypatch: pytest.MonkeyPatch) ->
     silent = rune_jit.jit(large, fallback="silent")
     silent(np.ones(3))
     assert "compiled in" in silent.explain()
+
+
+def test_slow_segments_say_what_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reads(x: Any) -> Any:
+        x = np.sin(x) * 2
+        if float(x[0]) > 5:
+            return x
+        return x + 1
+
+    monkeypatch.setattr(compilation, "_SLOW", 0.0)
+    f = rune_jit.jit(reads, device="cpu")
+    x = np.ones(3)
+    with pytest.warns(rune_jit.SlowCompilationWarning, match="reads in a segment compiled") as seen:
+        np.testing.assert_allclose(f(x), reads(x))
+    line = reads.__code__.co_firstlineno + 1
+    assert f"test_tracebacks.py:{line}" in str(seen[0].message)
+    assert seen[0].filename == __file__
+    assert f.explain().count("\n  a segment compiled in ") == 2
+    monkeypatch.setattr(compilation, "_SLOW", 100.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(x)
 
 
 def test_fast_compilations_are_silent(recwarn: pytest.WarningsRecorder) -> None:

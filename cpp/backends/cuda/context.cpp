@@ -88,6 +88,26 @@ void Context::order(StreamHandle first, StreamHandle second) {
   driver_.destroy_event(event);  // when it has happened
 }
 
+double Context::time(const std::function<void()>& launch) {
+  struct Event {
+    EventHandle handle = nullptr;
+    ~Event() {
+      if (handle) driver().destroy_event(handle);
+    }
+  };
+  const Scope scope(*this);
+  std::array<Event, 2> events;
+  for (Event& event : events)
+    check(driver_.create_event(&event.handle, kEventWithTiming), "make an event");
+  check(driver_.record_event(events[0].handle, stream_), "record an event");
+  launch();
+  check(driver_.record_event(events[1].handle, stream_), "record an event");
+  synchronize();
+  float ms = 0;
+  check(driver_.elapsed_time(&ms, events[0].handle, events[1].handle), "time a kernel");
+  return 1e6 * ms;
+}
+
 void Context::synchronize() {
   const Scope scope(*this);
   size_t before = 0;

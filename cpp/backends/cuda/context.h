@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,6 +59,10 @@ class Context {
   // What `second` is given from now on runs after what `first`, a stream of the context, has been
   // given so far. `second` may be a stream of another context.
   void order(StreamHandle first, StreamHandle second);
+
+  // Calls `launch` and waits for all commands. Returns the ns that the device took for those that
+  // it gave. Throws what `launch` and `synchronize` throw.
+  double time(const std::function<void()>& launch);
 
   // Waits for all commands. Throws UserError(Runtime) with the kernels of which one failed.
   void synchronize();

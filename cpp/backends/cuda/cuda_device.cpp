@@ -65,6 +65,9 @@ class Device : public runtime::Device {
   size_t alignment() const override { return capabilities_.access_bytes; }
   runtime::Interchange* interchange() override { return &interchange_; }
   void synchronize() override { context_.synchronize(); }
+  std::optional<double> time(const std::function<void()>& launch) override {
+    return context_.time(launch);
+  }
   void copy_in(void* device, const void* host, size_t bytes) override {
     if (bytes) transfers_.copy_in(device, host, bytes);
   }

@@ -38,6 +38,8 @@ _SHORT = 10_000
 _lock = threading.RLock()
 _library_numbers = itertools.count()
 _state: _Compiler | None = None
+# Of the module that LLVM compiles: how many of its parts are done, and how many there are.
+progress = (0, 0)
 # What code that died while another thread had the lock leaves to be unloaded.
 _unused: collections.deque[Any] = collections.deque()
 
@@ -225,7 +227,7 @@ class _Job:
         self.waited = 0.0  # for other compilations, in seconds
 
     def run(self) -> tuple[list[int], CompiledCode]:
-        global _state
+        global _state, progress
         start = time.perf_counter()
         with _lock:
             self.waited = time.perf_counter() - start
@@ -233,9 +235,10 @@ class _Job:
                 _state = _Compiler()
             compiler = _state
             codes = []
-            for part in self._parts:
+            for i, part in enumerate(self._parts):
                 if self.is_stopped:
                     raise RuntimeError("llvm: the compilation was ended")
+                progress = i, len(self._parts)
                 codes.append(self._object_code(compiler, part))
             return compiler.link(codes, self._names)
 

@@ -9,16 +9,17 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
-from rune_jit import _core, trees
+from rune_jit import _core, recording, trees
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
+from rune_jit.backends.compilation import Stopwatch
 from rune_jit.calls import reloading
 from rune_jit.calls.arguments import Call, input_names, take_apart
 from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
 from rune_jit.calls.cache import Cache
-from rune_jit.calls.compilation import Stopwatch
+from rune_jit.calls.causes import Causes
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.entries import Fallback, way
@@ -41,7 +42,7 @@ from rune_jit.errors import (
     UnkeyedError,
     UnsupportedOpError,
 )
-from rune_jit.tracing.context import ValuesNeeded, current_trace, user_site, user_site_of
+from rune_jit.tracing.context import ValuesNeeded, current_trace, is_own, user_site, user_site_of
 from rune_jit.tracing.segments import Programs
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 
+
+_UNSUITABLE = "its program does not take these arguments"
 
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
@@ -106,6 +109,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._constants = Constants()
         self._states = States()
+        self._causes = Causes()
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
@@ -181,7 +185,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
             return run
 
-        return Lowered(core, make_call)
+        names = input_names(call, traced.input_leaves)
+        names += [f"captured array {i}" for i in range(len(traced.captured))]
+        return Lowered(core, make_call, self._fn, names)
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The graph for these arguments, before any pass; `str()` of it is its text.
@@ -224,6 +230,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             lines.append(f"{self._name}: {way(entry)[1]}")
             if not isinstance(entry, Fallback):
                 lines += [f"  {line}" for line in self._notes.get(key, [])]
+            if isinstance(entry, Segmented):
+                lines += [f"  a segment {report}" for report in entry.programs.reports]
         if self._unkeyed:
             lines.append(f"{self._name}: {way(self._unkeyed)[1]}")
         return "\n".join(lines)
@@ -237,14 +245,21 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._notes.clear()
         self._constants.clear()
         self._states.clear()
+        self._causes.clear()
         self._unkeyed = None
         self._trials.clear()
         self._warned.clear()
 
     # One call.
 
-    def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return call_numpy(self._fn, args, kwargs)
+    def _eager_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str = _UNSUITABLE
+    ) -> Any:
+        """The function's result by NumPy; `why` is for profiles."""
+        if (recorder := recording.active) is None:
+            return call_numpy(self._fn, args, kwargs)
+        run = functools.partial(call_numpy, self._fn, args, kwargs)
+        return recorder.timed("numpy", self._name, why.partition("\n")[0], run)
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.
@@ -252,7 +267,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if trace is not None:
             return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_disabled():
-            return self._eager_call(args, kwargs)
+            return self._eager_call(args, kwargs, "RUNE_JIT_DISABLE is set")
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
@@ -260,7 +275,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             try:
                 self._signature.bind(*args, **kwargs)
             except TypeError:
-                return self._eager_call(args, kwargs)  # Python's own message
+                # Python's own message
+                return self._eager_call(args, kwargs, "the arguments do not fit its signature")
         try:
             call = self._take_apart(args, kwargs, with_state=True)
         except UnsupportedOpError as error:
@@ -268,29 +284,29 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 error, (StateChangedError, UnkeyedError)
             ):
                 self._fall_back(error)
-                return self._eager_call(args, kwargs)
+                return self._eager_call(args, kwargs, str(error))
             if self._unkeyed is None:
                 self._unkeyed = self._segmented(error)
-            return self._unkeyed.call(args, kwargs)
+            return self._in_segments(self._unkeyed, args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             call, entry, fresh = self._entry(call)
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
-                return self._eager_call(args, kwargs)
+                return self._eager_call(args, kwargs, "it changed what only its first call may")
             if isinstance(entry, Segmented):
                 self._hits += not fresh
-                return entry.call(args, kwargs)
+                return self._in_segments(entry, args, kwargs)
             if isinstance(entry, Fallback):
                 entry.last_used = _core.CompiledCall.tick()
-                result = self._eager_call(args, kwargs)
+                result = self._eager_call(args, kwargs, entry.reason)
                 if entry.until_it_returns:
                     self._cache.discard(call.key, entry)
                 return result
             trial = self._trials.get(call.key)
             start = time.perf_counter()
             if trial and trial.is_numpys_turn:
-                result = self._eager_call(args, kwargs)
+                result = self._eager_call(args, kwargs, "to find out whether NumPy is faster")
                 trial.note(time.perf_counter() - start)
                 if trial.is_over:
                     self._end_trial(call.key)
@@ -318,15 +334,23 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
                 return result
             if status == "apart" and ran.segmented is not None:
-                return ran.segmented.call(args, kwargs)
+                return self._in_segments(ran.segmented, args, kwargs)
             if status in ("unsuitable", "apart"):
                 break
+            self._causes.stale(call.key, entry)
             if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
                 continue
             self._cache.discard(call.key, entry)
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
         return self._eager_call(args, kwargs)
+
+    def _in_segments(self, entry: Segmented, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return entry.call(args, kwargs)
+        finally:
+            for report in entry.programs.take_reports():
+                self._warn_once(f"in a segment {report}", SlowCompilationWarning, user_site())
 
     def _call_that_raised(
         self, error: Exception, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -336,7 +360,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if self._fallback == "error":
             raise error
         try:
-            result = self._eager_call(args, kwargs)
+            result = self._eager_call(args, kwargs, f"its trace raised {type(error).__name__}")
         except Exception as own:
             reason = f"it raised {type(own).__name__}: {own}"
             self._cache.replace(key, Fallback(reason, until_it_returns=True))
@@ -388,11 +412,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
+        with Stopwatch(self._name, is_own=is_own) as watch:
+            return self._compile(call, done, watch)
+
+    def _compile(self, call: Call, done: Callable[[], None], watch: Stopwatch) -> Any:
         self._misses += 1
         try:
             self._constants.count(self._name, call)
             self._states.count(call)
-            watch = Stopwatch()
             traced = self._trace(call, decides=self._fallback != "error")
             watch.note("trace")
             self._notes[call.key] = traced.loops
@@ -422,11 +449,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._states.refuse(call)
             if self._fallback == "error" or isinstance(error, ThreadStartedError):
                 self._fall_back(error)
+                self._causes.note(self._name, call, watch, f"NumPy: {error}")
                 return Fallback(str(error))
             self._notes[call.key] = getattr(error, "loops", [])
+            self._causes.note(self._name, call, watch, f"segments: {error}")
             segmented = self._segmented(error, call.signature)
             segmented.conditions = getattr(error, "conditions", None)
             return segmented
+        self._causes.note(self._name, call, watch, "program", len(traced.graph or ()))
         compiled = self._bind(call, traced, executable)
         if traced.is_conditions:
             compiled = Apart(compiled)
@@ -492,7 +522,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         names = input_names(call, traced.input_leaves)
         names += [f"captured array {i}" for i in range(len(traced.captured))]
         calibration.ensure()
-        return _core.lower(traced.graph, device, names, traced.functions)
+        return _core.lower(traced.graph, device, names, traced.functions, self._name)
 
     def _bind(self, call: Call, traced: Traced, executable: Any) -> Any:
         outputs, device = traced.outputs, None
@@ -521,7 +551,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """What runs calls of a signature for which there is no program."""
         programs = self._programs.get(signature)
         if programs is None:
-            programs = Programs(self._device or _core.default_device())
+            programs = Programs(self._device or _core.default_device(), self._name)
             self._programs[signature] = programs
         return Segmented(self._fn, self._name, programs, str(error))
 

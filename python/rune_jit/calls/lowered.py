@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -20,9 +21,16 @@ class Lowered:
         8000.0
     """
 
-    def __init__(self, core: Any, make_call: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        core: Any,
+        make_call: Callable[[Any], Callable[..., Any]],
+        function: Callable[..., Any] | None = None,
+        inputs: Sequence[str] = (),
+    ) -> None:
         self._core = core
         self._make_call = make_call
+        self._function, self._inputs = function, list(inputs)
 
     @property
     def graph(self) -> str:
@@ -75,6 +83,49 @@ class Lowered:
             why.
         """
         return self._core.explain()  # type: ignore[no-any-return]
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes one page, which needs no network: the function's source with each line in the
+        colour of the kernel that computes it, the kernels as a picture, and of each kernel its
+        loops, memory traffic, limits, source for every target, and why its neighbours were not
+        fused.
+
+        >>> import numpy as np, rune_jit
+        >>> program = rune_jit.jit(lambda x: np.sin(x) + 1).lower(np.ones(1000))
+        >>> program.to_html("program.html")  # doctest: +SKIP
+        """
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._page())
+
+    def _repr_html_(self) -> str:
+        from rune_jit.pages import document
+
+        return document.in_frame(self._page())
+
+    def _page(self) -> str:
+        from rune_jit.pages import program  # slow to import
+
+        return program.page(
+            program.Program(
+                about=self._core.describe(),
+                function=self._function,
+                inputs=self._inputs,
+                kernels=self.kernels,
+                graph=self.graph,
+                schedule=self.schedule,
+                texts=self._texts(),
+            )
+        )
+
+    def _texts(self) -> dict[str, list[tuple[str, str]] | str]:
+        own = self._core.describe()["target"]
+        texts: dict[str, list[tuple[str, str]] | str] = {}
+        for target in dict.fromkeys([own, "cpu", "cuda", "metal"]):
+            try:
+                texts[target] = self._core.texts(target)
+            except (TypeError, ValueError, NotImplementedError) as error:  # what it lacks
+                texts[target] = str(error).partition("\n")[0]
+        return texts
 
     def compile(self) -> Callable[..., Any]:
         """Compiles the program.

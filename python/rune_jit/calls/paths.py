@@ -32,6 +32,11 @@ class Paths:
     def is_current(self) -> bool:
         return all(program.is_current() for program in self._programs)
 
+    def broken(self) -> list[Any]:
+        """As CompiledCall.broken: of all programs."""
+        programs = [getattr(program, "compiled", program) for program in self._programs]
+        return [guard for program in programs for guard in program.broken()]
+
     @property
     def without_python(self) -> list[Any]:
         """The programs that need no Python, in this order."""
@@ -65,7 +70,7 @@ class Apart:
     def __init__(self, compiled: Any, segmented: Any = None) -> None:
         self._compiled = compiled
         self.segmented = segmented
-        self.is_current = compiled.is_current
+        self.is_current, self.broken = compiled.is_current, compiled.broken
 
     @property
     def last_used(self) -> int:

@@ -3,6 +3,7 @@ traced arrays whose values it gets wherever it asks for them."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.capture.guards import Unwatched, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
@@ -77,10 +78,10 @@ class Segmented:
         self.last_used = _core.CompiledCall.tick()
         start = time.perf_counter()
         if self.runs_on_numpy:
-            return call_numpy(self._function, args, kwargs)
+            return self._on_numpy(self.runs_on_numpy, args, kwargs)
         if self._trial.is_numpys_turn:
             try:
-                return call_numpy(self._function, args, kwargs)
+                return self._on_numpy("to find out whether NumPy is faster", args, kwargs)
             finally:
                 self._trial.note(time.perf_counter() - start)
                 if self._trial.is_over:
@@ -91,6 +92,12 @@ class Segmented:
         finally:  # also of calls that raise
             if self.programs.compiled == compiled:
                 self._trial.note(time.perf_counter() - start)
+
+    def _on_numpy(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if (recorder := recording.active) is None:
+            return call_numpy(self._function, args, kwargs)
+        run = functools.partial(call_numpy, self._function, args, kwargs)
+        return recorder.timed("numpy", self._name, why.partition("\n")[0], run)
 
     def _choose(self) -> None:
         self.runs_on_numpy = self._trial.verdict()

@@ -6,6 +6,7 @@ program. Python runs at each call; what it sees are values."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import time
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _core, recording
 from rune_jit.backends import calibration
+from rune_jit.backends.compilation import Stopwatch
 from rune_jit.device import has_host_memory
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import is_own, may_handle_errors
+from rune_jit.tracing.context import is_own, may_handle_errors, user_site
 from rune_jit.tracing.frames import callers, replace_locals
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.trace import Trace
@@ -31,8 +33,9 @@ class _Program:
     with `sizes`, of all that these describe. Constants that have had two values are its arguments.
     """
 
-    def __init__(self, segment: Any, device: str, sizes: Any = None) -> None:
+    def __init__(self, segment: Any, device: str, name: str, sizes: Any = None) -> None:
         self._device = device
+        self.name = name  # in profiles
         self._constants = segment.constants
         self._sizes = sizes
         # Which constants are arguments, and the program: of one time, for other threads.
@@ -46,15 +49,20 @@ class _Program:
         """Whether the program is right for these constants."""
         return constants == self._constants or not self._changed(constants)
 
-    def compile(self, segment: Any, constants: Iterable[int] = ()) -> None:
+    def compile(self, segment: Any, constants: Iterable[int] = ()) -> tuple[Stopwatch, Any]:
         """Compiles the program such that it takes this segment, too; `constants` are further ones
-        that become arguments."""
+        that become arguments. Returns the times and the graph."""
         changed = self._changed(segment.constants)
         arguments = sorted({*self._compiled[0], *changed, *constants})
         calibration.ensure()
         names = [f"value {i}" for i in range(len(segment.inputs) + len(arguments))]
-        lowered = _core.lower(segment.graph(arguments, self._sizes), self._device, names, [])
-        self._compiled = arguments, lowered.compile()
+        graph = segment.graph(arguments, self._sizes)
+        with Stopwatch(self.name, ("passes", "code")) as watch:
+            lowered = _core.lower(graph, self._device, names, [], self.name)
+            watch.note("passes")
+            self._compiled = arguments, lowered.compile()
+            watch.note("code")
+        return watch, graph
 
     def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
         """What the symbolic sizes are for a segment of these sizes; None if it is no such one."""
@@ -100,11 +108,13 @@ class Programs:
     """The programs of a function's segments on one device, by pattern. From the second size on
     that a part of a pattern has, the program takes it as a symbolic size."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self, device: str, name: str = "") -> None:
+        self.device, self.name = device, name
         self.compiled = 0  # compilations so far
         self.compile_time = 0.0  # in seconds
         self._patterns: dict[str, _Pattern] = {}
+        self.reports: list[str] = []  # of compilations that were slow
+        self._taken = 0  # of the reports
         # By place in the code, the integer that has stood in an index, or that it varies.
         self.positions: dict[Any, Any] = {}
 
@@ -116,6 +126,11 @@ class Programs:
         """Why there are programs of one size each that differ in sizes only."""
         return [p.refusals[-1] for p in self._patterns.values() if p.refusals and len(p.exact) > 2]
 
+    def take_reports(self) -> list[str]:
+        """The reports since the last call."""
+        taken, self._taken = self._taken, len(self.reports)
+        return self.reports[taken:]
+
     def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
         """Computes the outputs of a segment from what is in memory, by id of the value."""
         pattern = self._patterns.get(segment.pattern) or _Pattern()
@@ -125,9 +140,8 @@ class Programs:
             if program is None:
                 program, values = self._make(segment, pattern)
             else:
-                program.compile(segment)
+                self._compile(program, segment, "a segment with other constants")
             self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
-            self.compiled += 1
             self.compile_time += time.thread_time() - start
         return program.run(segment, memory, values)
 
@@ -135,22 +149,38 @@ class Programs:
         """A program for a segment of new sizes."""
         first = next(iter(pattern.exact.values()), None)
         seen = [*pattern.seen, segment.sizes]
+        name = f"{self.name}, segment {len(self) + 1}"
         if first is not None and len(pattern.refusals) < _MOST_REFUSALS:
             try:
                 sizes = segment.symbolic_sizes(seen)
-                program = _Program(segment, self.device, sizes)
-                program.compile(segment, first.varying(segment.constants))
+                program = _Program(segment, self.device, name, sizes)
+                constants = first.varying(segment.constants)
+                self._compile(program, segment, "a segment of other sizes", constants)
             except (UnsupportedOpError, ValueError) as error:
                 pattern.refusals.append(str(error))
             else:
                 pattern.symbolic.append(program)
                 pattern.seen = seen
                 return program, program.values_for(segment.sizes) or {}
-        program = _Program(segment, self.device)
-        program.compile(segment)
+        program = _Program(segment, self.device, name)
+        cause = "the first segment" if not self._patterns else "a new segment"
+        self._compile(program, segment, cause if first is None else "a segment of other sizes")
         pattern.exact[segment.sizes] = program
         pattern.seen = pattern.seen or seen
         return program, {}
+
+    def _compile(
+        self, program: _Program, segment: Any, cause: str, constants: Iterable[int] = ()
+    ) -> None:
+        watch, graph = program.compile(segment, constants)
+        self.compiled += 1
+        if report := watch.report(graph):
+            self.reports.append(report)
+        if (recorder := recording.active) is not None:
+            site = "{}:{}".format(*user_site())
+            recorder.compiled(
+                program.name, site, cause, "segment", watch.parts, len(graph), watch.begin_ns
+            )
 
 
 class SegmentedTrace(Trace):
@@ -368,14 +398,28 @@ class SegmentedTrace(Trace):
     def run_now(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """What a function returns for arrays that NumPy has made."""
         try:
-            return function(*args, **kwargs)
+            if (recorder := recording.active) is None:
+                return function(*args, **kwargs)
+            run = functools.partial(function, *args, **kwargs)
+            what = getattr(function, "__name__", type(function).__name__)
+            return recorder.timed("inside", self.name, f"{what} at {_user_line()}", run)
         except Exception as error:
             self.error = error
             raise
 
     def value_of(self, tracer: Tracer) -> np.ndarray:
         """The elements of a traced array, which must not be written to."""
-        return np.asarray(self.values([tracer._value_in(self)])[0])
+        return np.asarray(
+            self._read(tracer._value_in(self), f"{tracer.dtype.name}{list(tracer.shape)}")
+        )
+
+    def _read(self, value: Any, what: str) -> Any:
+        """The elements of a value that Python asks for."""
+        if (recorder := recording.active) is None:
+            return self.values([value])[0]
+        what = f"{what} at {_user_line()}"
+        run = functools.partial(self.values, [value])
+        return recorder.timed("read", self.name, what, run)[0]
 
     def flush(self) -> None:
         """Runs what waits, and writes to arguments and captured arrays what has been written."""
@@ -424,7 +468,7 @@ class SegmentedTrace(Trace):
         pass
 
     def assume(self, value: Any, guess: int | None = None) -> int:
-        return int(self.values([value])[0])
+        return int(self._read(value, "a size or position"))
 
     # The end.
 
@@ -481,6 +525,10 @@ _VARIES = object()
 _MOST_REFUSALS = 3
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
+
+
+def _user_line() -> str:
+    return "{}:{}".format(*user_site())
 
 
 def _user_frame() -> types.FrameType | None:

@@ -208,6 +208,17 @@ TEST_F(CudaDeviceTest, LaunchesCheckTheirArguments) {
   EXPECT_THROW(program->launch({std::span(buffers).first(1), {}}), InternalError);
 }
 
+TEST_F(CudaDeviceTest, EventsTimeLaunches) {
+  const auto device = make_device(0);
+  const auto kernel = source("k", 1);
+  const auto program = device->compiler().compile({&kernel, 1})[0];
+  const runtime::ScopedMemory a(device->allocator(), 32);
+  void* const buffers[] = {a.get()};
+  EXPECT_EQ(device->time([&] { program->launch({buffers, {}}); }), 250000);
+  EXPECT_EQ(get("cuLaunchKernel"), 1);
+  EXPECT_THROW(device->time([] { user_error(ErrorKind::Value, "mine"); }), UserError);
+}
+
 TEST_F(CudaDeviceTest, ManyBuffers) {
   const auto device = make_device(0);
   const auto kernel = source("k", 90);

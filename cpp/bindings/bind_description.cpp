@@ -1,0 +1,119 @@
+// What a lowered program consists of, for pages and profiles: the facts of driver::explain as data.
+#include <algorithm>
+
+#include "bindings/bindings.h"
+#include "bindings/lowered.h"
+#include "driver/explain.h"
+#include "driver/program_info.h"
+#include "graph/text.h"
+
+namespace rune::bindings {
+
+namespace {
+
+using namespace py::literals;
+using driver::Lowered;
+
+std::vector<uint32_t> ids_of(const std::vector<graph::Value>& values) {
+  std::vector<uint32_t> ids;
+  for (const graph::Value v : values) ids.push_back(v.id);
+  return ids;
+}
+
+// By number: dtype, shape, bytes, and what it is where it is no result of a kernel.
+py::dict values_of(const Lowered& lowered) {
+  const schedule::Schedule& schedule = lowered.schedule;
+  py::dict values;
+  for (const schedule::Allocation& place : schedule.allocations) {
+    const graph::Node& node = schedule.graph[place.value];
+    const auto* input = node.as<graph::Placeholder>();
+    values[py::int_(place.value.id)] =
+        py::dict("dtype"_a = name_of(node.dtype()), "shape"_a = shape_text(node.shape()),
+                 "bytes"_a = schedule::bytes_of(schedule.graph, place.value),
+                 "input"_a = input ? py::object(py::int_(input->index)) : py::object(py::none()),
+                 "is_constant"_a = node.as<graph::Vconst>() != nullptr);
+  }
+  return values;
+}
+
+std::vector<graph::Value> ops_of(const schedule::ScheduleItem& item) {
+  if (const auto* launch = item.launch()) return launch->ops;
+  if (const auto* loops = item.loops()) return loops->outputs;
+  if (const auto* callback = item.callback()) return callback->outputs;
+  return {};
+}
+
+py::dict describe_item(const Lowered& lowered, size_t number) {
+  const schedule::Schedule& schedule = lowered.schedule;
+  const schedule::ScheduleItem& item = schedule.items[number];
+  const runtime::StepInfo info = driver::step_info(lowered, number);
+  const schedule::ItemAnalysis& costs = schedule.analysis.at(number);
+  py::list nodes;
+  for (const graph::Value v : ops_of(item))
+    nodes.append(
+        py::make_tuple(v.id, graph::print_node(schedule.graph, v), schedule.graph[v].location));
+  std::vector<graph::Value> reads, writes;
+  if (const auto* transfer = item.transfer()) {
+    reads = {transfer->src};
+    writes = {transfer->dst};
+  } else if (!item.synchronization()) {
+    const auto accesses = schedule::accesses_of(item);
+    reads.assign(accesses.reads.begin(), accesses.reads.end());
+    writes.assign(accesses.writes.begin(), accesses.writes.end());
+  }
+  // Programs of loops follow those of kernels.
+  py::object program = py::none();
+  if (const auto* launch = item.launch()) program = py::int_(launch->kernel);
+  if (item.loops())
+    program = py::int_(schedule.kernels.size() +
+                       std::count_if(schedule.items.begin(), schedule.items.begin() + number,
+                                     [](const auto& i) { return i.loops() != nullptr; }));
+  std::vector<int64_t> after;
+  for (const schedule::Dependency& d : schedule.dependencies)
+    if (d.to == static_cast<int64_t>(number)) after.push_back(d.from);
+  return py::dict("kind"_a = info.kind, "name"_a = info.name, "location"_a = info.location,
+                  "device"_a = info.device, "flops"_a = info.flops,
+                  "bytes_read"_a = info.bytes_read, "bytes_written"_a = info.bytes_written,
+                  "estimated_ns"_a = info.estimated_ns,
+                  "peak_flops_per_ns"_a = info.peak_flops_per_ns,
+                  "peak_bytes_per_ns"_a = info.peak_bytes_per_ns, "program"_a = program,
+                  "occupancy"_a = costs.occupancy, "nodes"_a = nodes, "reads"_a = ids_of(reads),
+                  "writes"_a = ids_of(writes), "after"_a = after,
+                  "text"_a = driver::explain_item(lowered, number));
+}
+
+py::dict describe(const PyLowered& l) {
+  const Lowered& lowered = l.lowered;
+  const schedule::Schedule& schedule = lowered.schedule;
+  py::list items, fusions;
+  for (size_t i = 0; i < schedule.items.size(); ++i) items.append(describe_item(lowered, i));
+  for (const schedule::FusionOpportunity& f : schedule.fusion_opportunities)
+    fusions.append(py::dict("producer"_a = f.producer.id, "consumer"_a = f.consumer.id,
+                            "kind"_a = name_of(f.fusion_type), "taken"_a = f.taken,
+                            "ns"_a = f.benefit_score, "bytes"_a = f.memory_saved,
+                            "reason"_a = f.reason));
+  return py::dict(
+      "name"_a = lowered.name, "target"_a = lowered.target->name, "device"_a = l.device,
+      "items"_a = items, "values"_a = values_of(lowered), "outputs"_a = ids_of(schedule.outputs),
+      "fusions"_a = fusions, "critical_path"_a = schedule.critical_path,
+      "peak_bytes"_a = schedule.total_memory_usage, "arena_bytes"_a = schedule.arena_bytes,
+      "estimated_ns"_a = schedule.estimated_runtime_ns);
+}
+
+}  // namespace
+
+void bind_description(py::class_<PyLowered, std::shared_ptr<PyLowered>>& lowered) {
+  lowered.def("describe", &describe,
+              "The facts of `explain` as data: `items` in order, each with its nodes, costs and "
+              "limits; `values` in memory, by number; `fusions`, taken or not, with the reasons.");
+  lowered.def(
+      "texts",
+      [](const PyLowered& l, const std::string& target) {
+        const py::gil_scoped_release release;
+        return driver::kernel_texts(l.lowered, target);
+      },
+      py::arg("target"),
+      "(name, source) of each program for a target, as it is lowered for that target.");
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,24 @@
+// A lowered program as Python has it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/program.h"
+#include "driver/compile.h"
+
+namespace rune::bindings {
+
+// What was lowered, with the types of the program's arguments and results.
+struct PyLowered {
+  driver::Lowered lowered;
+  std::string device;
+  std::vector<SizedType> inputs, outputs;
+  std::vector<driver::HostFunction> functions;  // of the host callbacks, by call
+};
+
+// Adds the methods that describe it.
+void bind_description(py::class_<PyLowered, std::shared_ptr<PyLowered>>& lowered);
+
+}  // namespace rune::bindings

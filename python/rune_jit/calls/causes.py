@@ -1,0 +1,162 @@
+"""Why a function was traced: what was new about the arguments or the state of a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit import recording
+from rune_jit.arrays.array import Array
+from rune_jit.backends.compilation import Stopwatch
+from rune_jit.calls.arguments import Call
+from rune_jit.calls.paths import Paths
+from rune_jit.tracing.context import user_site
+
+# How many signatures new ones are compared with, and how many differences are told.
+_MOST_KNOWN = 64
+_MOST_TOLD = 3
+_LONGEST = 60  # characters of a value
+
+
+class Causes:
+    """What is known of the traces of one function, and what each new one was made for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, dict[str, str]] = {}  # by key, the newest last
+        self._stale: dict[Any, str] = {}  # by key, why its program was not right any more
+
+    def clear(self) -> None:
+        self._known.clear()
+        self._stale.clear()
+
+    def stale(self, key: Any, entry: Any) -> None:
+        """Notes why a program is not right any more for calls of this key."""
+        broken = getattr(entry, "compiled", entry).broken()
+        reasons = [_changed(*guard) for guard in broken[:_MOST_TOLD]]
+        of_data = "the data is not what the last trace assumed"
+        if isinstance(entry, Paths):
+            of_data = "another way through its conditions"
+        self._stale[key] = ", ".join(reasons) or of_data
+
+    def note(
+        self, name: str, call: Call, watch: Stopwatch, outcome: str, operations: int = 0
+    ) -> None:
+        """Notes what a call of the function `name` was traced for, and tells the profile that is
+        being taken what became of it."""
+        cause = self._of(call)
+        if (recorder := recording.active) is not None:
+            site = "{}:{}".format(*user_site())
+            outcome = outcome.partition("\n")[0]
+            parts, begin_ns = watch.finished(), watch.begin_ns
+            recorder.compiled(name, site, cause, outcome, parts, operations, begin_ns)
+
+    def _of(self, call: Call) -> str:
+        """The cause of a trace of this call, which is known from now on."""
+        key = call.key
+        described = _describe(call)
+        others = list(self._known.values())
+        was_known = key in self._known
+        self._known.pop(key, None)
+        self._known[key] = described
+        while len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        if key in self._stale:
+            return self._stale.pop(key)
+        if was_known:
+            return "the program of these arguments was forgotten, or its trace was not used"
+        if not others:
+            return "first call"
+        nearest = min(reversed(others), key=lambda other: _distance(other, described))
+        differences = _differences(nearest, described)
+        if not differences:
+            return "arguments of another structure"
+        more = len(differences) - _MOST_TOLD
+        return ", ".join(differences[:_MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
+
+
+def _describe(call: Call) -> dict[str, str]:
+    """What a trace depends on of each argument, by name."""
+    described = {name: f"value {_short(value)}" for name, value in call.statics.items()}
+    static = set(call.static_leaves)
+    dynamic = {(size.leaf, size.axis): size for size in call.sizes}
+    for position, (path, leaf) in enumerate(
+        zip(optree.treespec_paths(call.treedef), call.leaves, strict=True)
+    ):
+        owner, *inner = path
+        name = call.names[owner] + "".join(f"[{part!r}]" for part in inner)
+        if position in static:
+            described[name] = f"value {_short(leaf)}"
+        elif isinstance(leaf, (np.ndarray, Array)):
+            axes: list[Any] = list(leaf.shape)
+            for axis in range(len(axes)):
+                if size := dynamic.get((position, axis)):
+                    axes[axis] = f"{size.name} in {size.least}..{size.high}"
+            kind = "" if isinstance(leaf, np.ndarray) else f" on {leaf.device}"
+            order = ""
+            if isinstance(leaf, np.ndarray) and leaf.flags.fnc:
+                order = " in Fortran order"
+            described[name] = f"{leaf.dtype.name}[{','.join(map(str, axes))}]{order}{kind}"
+        elif isinstance(leaf, np.generic):
+            described[name] = f"{leaf.dtype.name} scalar"
+        else:
+            described[name] = type(leaf).__name__
+    return described
+
+
+def _distance(old: dict[str, str], new: dict[str, str]) -> int:
+    """How much differs: arguments, and of these dtypes and sizes."""
+    distance = 4 * len(old.keys() ^ new.keys())
+    for name in old.keys() & new.keys():
+        if old[name] != new[name]:
+            parts = zip(old[name].partition("["), new[name].partition("["), strict=True)
+            distance += 1 + sum(a != b for a, b in parts)
+    return distance
+
+
+def _differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    found = [
+        f"{name}: {text} (was {old[name]})" if name in old else f"{name}: {text} (was not given)"
+        for name, text in new.items()
+        if old.get(name) != text
+    ]
+    return found + [
+        f"{name} is not given (was {text})" for name, text in old.items() if name not in new
+    ]
+
+
+def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
+    """What a guard says when it does not hold."""
+    if kind == "attribute":
+        owner = getattr(holder, "__name__", None) or type(holder).__name__
+        return (
+            f"{owner}.{name}: {_short(getattr(holder, name, 'nothing'))} (was {_short(expected)})"
+        )
+    if kind == "item":
+        now = holder.get(name, "nothing") if isinstance(holder, dict) else "changed"
+        of = "global " if isinstance(holder, dict) and "__builtins__" in holder else "item "
+        return f"{of}{name}: {_short(now)} (was {_short(expected)})"
+    if kind == "cell":
+        try:
+            now = holder.cell_contents
+        except ValueError:
+            now = "nothing"
+        return f"a variable of an outer function: {_short(now)} (was {_short(expected)})"
+    if kind == "items":
+        return f"the items of a {type(holder).__name__} that the function reads"
+    if kind == "array":
+        return f"a captured array has another dtype or shape: {_short(holder)}"
+    return f"the value of a {type(holder).__name__} that the trace has used"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (np.ndarray, Array)):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of the user's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,1 @@
+"""What `python -m rune_jit` does."""

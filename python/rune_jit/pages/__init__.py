@@ -1,0 +1,1 @@
+"""Pages of HTML that need no network: one file with its style, its script and its pictures."""
