@@ -128,7 +128,9 @@ def _check_count(name: str, arguments: dict[str, Any]) -> None:
     an argument of its own."""
     for argument, value in arguments.items():
         count, items = 1, value
-        while type(items) in (list, tuple) and items:
+        for _ in range(_MOST_DIMENSIONS):
+            if type(items) not in (list, tuple) or not items:
+                break
             count, items = count * len(items), items[0]
         if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
             raise UnkeyedError(
@@ -137,7 +139,7 @@ def _check_count(name: str, arguments: dict[str, Any]) -> None:
             )
 
 
-_MOST_NUMBERS = 256
+_MOST_NUMBERS, _MOST_DIMENSIONS = 256, 64
 
 
 def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) -> None:
