@@ -1,4 +1,4 @@
-"""float, int, max and min of numbers that are known only when the program runs, outside of loops."""
+"""float, int, max and min, outside of loops, of numbers that are known only when the program runs."""
 
 from __future__ import annotations
 

@@ -457,7 +457,11 @@ def test_lists_of_many_numbers_are_no_arguments_of_a_program():
 
     numbers = [0.5 * i for i in range(5000)]
     points = [[float(i), 1.0, i % 3] for i in range(200)]
-    for function, args in ((mean, (numbers,)), (mean, (tuple(numbers),)), (distances, (points, 2.0))):
+    for function, args in (
+        (mean, (numbers,)),
+        (mean, (tuple(numbers),)),
+        (distances, (points, 2.0)),
+    ):
         jitted = rune_jit.jit(function)
         for _ in range(6):
             ours, theirs = copy.deepcopy(args), copy.deepcopy(args)

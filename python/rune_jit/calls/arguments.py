@@ -134,8 +134,8 @@ def _check_count(name: str, arguments: dict[str, Any]) -> None:
             count, items = count * len(items), items[0]
         if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
             raise UnkeyedError(
-                f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument}, at"
-                f" most {_MOST_NUMBERS})\nhint: pass numpy.array(...) of them"
+                f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument},"
+                f" at most {_MOST_NUMBERS})\nhint: pass numpy.array(...) of them"
             )
 
 
