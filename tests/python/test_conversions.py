@@ -1,4 +1,4 @@
-"""float, int, max and min, outside of loops, of numbers that are known only when the program runs."""
+"""float, int, max and min, outside of loops, of numbers that only the running program knows."""
 
 from __future__ import annotations
 
