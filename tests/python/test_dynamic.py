@@ -292,7 +292,9 @@ def test_what_needs_the_size(use: Callable[[Any], Any], error: type[Exception]) 
 
 def test_size_outside_of_its_trace() -> None:
     kept: list[Any] = []
-    f = rune_jit.jit(lambda x: kept.append(x.shape[0]) or x * 2, dynamic={0: {0: "n"}})
+    f = rune_jit.jit(
+        lambda x: kept.append(x.shape[0]) or x * 2, dynamic={0: {0: "n"}}, fallback="error"
+    )
     f(np.ones(3))
     with pytest.raises(rune_jit.TracerLeakError):
         kept[0] + 1

@@ -615,3 +615,22 @@ def test_code_that_is_not_its_source_is_left_alone() -> None:
     g = type(f)(changed, f.__globals__)
     assert with_loops(g) is g.__code__
     np.testing.assert_array_equal(rune_jit.jit(g)(x()), g(x()))
+
+
+step = width = 0
+
+
+def test_variables_of_comprehensions_in_loops_are_no_globals() -> None:
+    def smoothed(x: Any, n: int) -> Any:
+        for _ in range(n):
+            total = sum(np.roll(x, step) for step in (-1, 1) if step)
+            x = total * 0.5 + (lambda width: width * 0.1)(x)
+        return x
+
+    global step, width
+    f = rune_jit.jit(smoothed)
+    x = np.linspace(-1, 1, 20)
+    for k in range(3):
+        step = width = k
+        np.testing.assert_allclose(f(x, 3), smoothed(x, 3), rtol=1e-14)
+    assert f.cache_info().misses == 1

@@ -54,7 +54,7 @@ def test_operands_that_are_read_often_are_widened_once() -> None:
     schedule = rune_jit.jit(widened, device="cpu").lower(
         np.ones((8, 512), "float16"), np.ones((512, 640), "float16")
     )
-    assert "scratch %2 shape=[8,512]" in str(schedule.schedule)
+    assert re.search(r"scratch %2 shape=\[\d,512\]", str(schedule.schedule))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

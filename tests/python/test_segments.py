@@ -522,7 +522,7 @@ def test_the_faster_way_is_kept(monkeypatch):
     monkeypatch.undo()
 
     def slow(x):
-        return x if float(x[0]) < 0 else -x
+        return x if x[0].item() < 0 else -x
 
     def unrolled(x):
         for _ in [0] * 1200:  # which is no range, and therefore no loop of the program

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import logging
 import math
 import os
 import threading
@@ -430,6 +429,8 @@ _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 def _impure() -> Iterator[tuple[Any, Any]]:
     """Functions whose results differ from call to call, each with what stands for it."""
+    import logging  # not before: it registers an exit handler
+
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
     functions = [
         *((f"time.{name}", getattr(time, name)) for name in names),

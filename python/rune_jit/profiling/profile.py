@@ -16,7 +16,16 @@ _CALL, _PROGRAM, _STEP = range(3)  # kinds of intervals, as _core.end_profile sa
 
 class Profile:
     """What `rune_jit.profile()` returns. Its attributes and methods are there when the context has
-    ended; RuntimeError says so before."""
+    ended; RuntimeError says so before.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> f = rune_jit.jit(lambda x: x * 2 + 1)
+        >>> with rune_jit.profile() as p:
+        ...     y = f(np.ones(1000))
+        >>> [c.cause for c in p.compilations]
+        ['first call']
+    """
 
     def __init__(self) -> None:
         self._raw: dict[str, Any] | None = None
@@ -203,19 +212,22 @@ def profile() -> Profile:
     calls that ran on NumPy (docs/profiling.md).
 
     While a profile is taken each kernel waits for the one before, so that its time is its own; at
-    other times profiles cost nothing. There is one profile at a time, of all threads; RuntimeError
-    is raised where another one is being taken.
+    other times profiles cost nothing. There is one profile at a time, of all threads.
 
-    >>> import numpy as np, rune_jit
-    >>> @rune_jit.jit
-    ... def f(x):
-    ...     return np.sqrt(x) + 1
-    >>> with rune_jit.profile() as p:
-    ...     y = f(np.ones(100))
-    ...     y = f(np.ones(200))
-    >>> [c.cause for c in p.compilations]
-    ['first call', 'x: float64[200] (was float64[100])']
-    >>> [(k.name, k.calls) for k in p.kernels]  # doctest: +SKIP
-    [('sqrt_add', 1), ('sqrt_add', 1)]
+    Raises:
+        RuntimeError: when the block begins, if another profile is being taken.
+
+    Examples:
+        >>> import numpy as np, rune_jit
+        >>> @rune_jit.jit
+        ... def f(x):
+        ...     return np.sqrt(x) + 1
+        >>> with rune_jit.profile() as p:
+        ...     y = f(np.ones(100))
+        ...     y = f(np.ones(200))
+        >>> [c.cause for c in p.compilations]
+        ['first call', 'x: float64[200] (was float64[100])']
+        >>> [(k.name, k.calls) for k in p.kernels]  # doctest: +SKIP
+        [('sqrt_add', 1), ('sqrt_add', 1)]
     """
     return Profile()

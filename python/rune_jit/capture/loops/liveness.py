@@ -40,16 +40,29 @@ def live_names(function: ast.FunctionDef) -> Liveness:
     return Liveness(found.loops, found.ifs)
 
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def loaded(nodes: Iterable[ast.AST]) -> Names:
-    """The names that stand anywhere in the nodes and are not only assigned."""
+    """The names that stand anywhere in the nodes and are not only assigned; not the variables of
+    comprehensions and the parameters of lambdas."""
     found: set[str] = set()
     for node in nodes:
-        for x in ast.walk(node):
-            name = x.target if isinstance(x, ast.AugAssign) else x
-            if isinstance(name, ast.Name) and (
-                name is not x or not isinstance(name.ctx, ast.Store)
-            ):
-                found.add(name.id)
+        if isinstance(node, ast.Name):
+            found |= set() if isinstance(node.ctx, ast.Store) else {node.id}
+        elif isinstance(node, _COMPREHENSIONS):
+            # The first iterable is evaluated outside.
+            generators = node.generators
+            own = frozenset[str]().union(*(stored([g.target]) for g in generators))
+            found |= loaded(ast.iter_child_nodes(node)) - own
+            found |= loaded([generators[0].iter])
+        elif isinstance(node, ast.Lambda):
+            own = frozenset(x.arg for x in ast.walk(node.args) if isinstance(x, ast.arg))
+            found |= (loaded([node.body]) - own) | loaded([node.args])
+        else:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+            found |= loaded(ast.iter_child_nodes(node))
     return frozenset(found)
 
 
