@@ -385,3 +385,20 @@ def test_a_program_is_faster_than_segments() -> None:
     for _ in range(50):
         jitted(x)
     assert time.perf_counter() - start < 0.5
+
+
+def test_a_list_that_is_returned_as_it_was_is_the_same_list() -> None:
+    def clip(gradients: list[np.ndarray], limit: float) -> list[np.ndarray]:
+        total = np.sqrt(sum((g**2).sum() for g in gradients))
+        if total > limit:
+            return [g * (limit / total) for g in gradients]
+        return gradients
+
+    jitted = rune_jit.jit(clip)
+    for scale in (1.0, 0.1, 2.0, 0.01, 0.5):
+        gradients = [np.full(3, scale), np.full((2, 2), -scale)]
+        expected = clip(gradients, 1.0)
+        result = jitted(gradients, 1.0)
+        assert (result is gradients) == (expected is gradients)
+        for ours, theirs in zip(result, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-14)

@@ -233,12 +233,12 @@ def _trace_once(
     ):
         raise _cannot_assign(trace)
     assigned = trace.rebind.assigned()
-    if not changes and not assigned:
+    returned = contents.path_of(result)
+    if not changes and not assigned and returned is None:
         return _finish(trace, call, result, input_leaves, watch.guards_now())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     new = [assigned[call.slots[i].key] for i in slots]
     elements = [list(change.assigned.values()) for change in changes]
-    returned = contents.path_of(result)
     if returned is not None:
         result = None
     outside = (result, new, elements)
