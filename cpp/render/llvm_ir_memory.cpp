@@ -65,11 +65,24 @@ Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, con
   return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
 }
 
+// The widest vector that every CPU with masked loads holds in one register, in bytes.
+constexpr int kRegister = 32;
+
+// A mask of which LLVM cannot tell that lanes are false. LLVM divides a masked load that is wider
+// than a register, and loads a part without its mask if that is known to be false (LLVM 22), which
+// reads beyond the memory.
+Value opaque_mask(Writer& w, const Value& mask) {
+  const std::string zero = w.emit_once("call i32 asm \"\", \"=r,0\"(i32 0)");
+  const Value never{w.emit_once("trunc i32 ", zero, " to i1"), DType::Bool, 1};
+  return w.binary("or", mask, w.splat(never, mask.lanes));
+}
+
 // Where no lane is valid the address is the memory's start: x86 takes hundreds of cycles for a
 // masked load from a page that is not mapped, though nothing is loaded.
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
-  const Value mask = w.splat(valid, lanes);
+  const bool may_divide = valid.lanes > 1 && lanes * size_of(dtype) > kRegister;
+  const Value mask = may_divide ? opaque_mask(w, valid) : w.splat(valid, lanes);
   const std::string name = "llvm.vector.reduce.or.v" + std::to_string(lanes) + "i1";
   const Value any = valid.lanes == 1 ? valid : w.call(name, DType::Bool, 1, {mask});
   const std::string here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
