@@ -402,3 +402,77 @@ def test_a_list_that_is_returned_as_it_was_is_the_same_list() -> None:
         assert (result is gradients) == (expected is gradients)
         for ours, theirs in zip(result, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+
+
+rate, count = 0.5, 1
+settings = {"rate": 0.5, "name": "a"}
+
+
+class Scheduled:
+    def __init__(self) -> None:
+        self.rate, self.weights = 0.5, np.zeros(3)
+
+    def step(this, gradient: np.ndarray) -> Any:  # noqa: N805 (an object among the arguments)
+        this.weights -= this.rate * gradient
+        return this.weights.sum()
+
+
+def _with_global(x: np.ndarray) -> Any:
+    return x * rate + count
+
+
+def _with_dict(x: np.ndarray) -> Any:
+    return x * settings["rate"] if settings["name"] == "a" else x
+
+
+def _with_condition(x: np.ndarray) -> Any:
+    return x if rate > 3 else -x * rate
+
+
+@pytest.mark.parametrize("function", [_with_global, _with_dict, _with_condition])
+def test_numbers_outside_that_differ_at_each_call(function: Callable[..., Any]) -> None:
+    global rate, count
+    jitted = rune_jit.jit(function)
+    x = np.arange(200.0)
+    for i in range(12):
+        rate, count = 0.5 * i, i
+        settings["rate"] = 0.25 * i
+        np.testing.assert_array_equal(jitted(x), function(x))
+    assert jitted.cache_info().misses <= (16 if function is _with_condition else 3)
+    rate = np.float32(2)  # type: ignore[assignment]
+    settings["name"] = "b"
+    result, expected = jitted(x), function(x)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_numbers_of_variables_and_objects_that_differ_at_each_call() -> None:
+    offset = 0.0
+
+    def shifted(x: np.ndarray) -> np.ndarray:
+        return x + offset
+
+    moved, stepped = rune_jit.jit(shifted), rune_jit.jit(Scheduled.step)
+    ours, theirs = Scheduled(), Scheduled()
+    x = np.arange(3.0)
+    for i in range(8):
+        offset = 0.5 * i
+        ours.rate = theirs.rate = 0.1 * i
+        np.testing.assert_array_equal(moved(x), shifted(x))
+        np.testing.assert_allclose(stepped(ours, x), theirs.step(x), rtol=1e-15)
+        np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-15)
+    assert moved.cache_info().misses == stepped.cache_info().misses == 3
+
+
+def test_programs_end_where_what_is_outside_always_differs() -> None:
+    global count
+
+    def repeated(x: np.ndarray) -> Any:
+        return sum(x * k for k in range(count))
+
+    jitted = rune_jit.jit(repeated)
+    for i in range(1, 30):
+        count = i
+        np.testing.assert_allclose(jitted(np.ones(3)), repeated(np.ones(3)))
+    assert jitted.cache_info().misses < 20
+    assert "what it reads outside differs" in jitted.explain() or "on NumPy" in jitted.explain()

@@ -194,3 +194,21 @@ def test_a_results_memory_outlives_the_function() -> None:
     others = [rune_jit.jit(lambda x: x * 3)(x) for _ in range(20)]
     np.testing.assert_array_equal(view, x[1:] + 1)
     assert len(others) == 20
+
+
+def test_programs_end_where_most_arguments_are_new():
+    def scaled(x, name, function):
+        return function(x - x.mean()) if name else x
+
+    f = jit(scaled)
+    for i in range(60):
+        x = np.arange(10.0 + i)
+        np.testing.assert_allclose(f(x, f"run {i}", lambda v: v * 2), (x - x.mean()) * 2)
+    assert f.cache_info().misses < 40
+    x = np.ones(10)
+    for _ in range(80):
+        f(x, "run 0", np.negative)
+    g = jit(scaled, fallback="error")
+    for i in range(40):
+        g(A, f"run {i}", np.negative)
+    assert g.cache_info().misses == 40

@@ -61,6 +61,9 @@ _LARGE = 2000
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
+# How many traces a function may have that are more than the calls without one. Beyond, calls of new
+# signatures run in segments, whose programs take arrays of any size.
+_MOST_MISSES = 32
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
@@ -285,9 +288,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             ):
                 self._fall_back(error)
                 return self._eager_call(args, kwargs, str(error))
-            if self._unkeyed is None:
-                self._unkeyed = self._segmented(error)
-            return self._in_segments(self._unkeyed, args, kwargs)
+            return self._call_without_key(error, args, kwargs)
+        if call.key not in self._cache and self._fallback != "error" and self._has_new_keys():
+            reason = f"{self._name}: most calls have arguments of types or values that are new"
+            return self._call_without_key(UnsupportedOpError(reason), args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             call, entry, fresh = self._entry(call)
             if isinstance(entry, Raised):
@@ -343,7 +347,26 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._cache.discard(call.key, entry)
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
+            else:
+                reason = self._states.note_changes(call, entry, self._hits + self._fast_hits)
+                if reason and self._fallback != "error":
+                    error = UnsupportedOpError(f"{self._name}: {reason}")
+                    self._cache.replace(call.key, self._segmented(error, call.signature))
+                    continue
+                call = self._constants.of(self._states.of(self._name, call.plain or call))
         return self._eager_call(args, kwargs)
+
+    def _has_new_keys(self) -> bool:
+        """Whether most calls need another program."""
+        return self._misses > max(_MOST_MISSES, self._hits + self._fast_hits)
+
+    def _call_without_key(
+        self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call for which there is no program of its own, because of this error."""
+        if self._unkeyed is None:
+            self._unkeyed = self._segmented(error)
+        return self._in_segments(self._unkeyed, args, kwargs)
 
     def _in_segments(self, entry: Segmented, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -433,7 +456,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 if report := watch.report(traced.graph, traced.loops):
                     self._notes[call.key] = [report, *traced.loops]
                     self._warn_once(report, SlowCompilationWarning, user_site())
-                is_slow = len(traced.graph) > _LARGE or traced.assigned is not None
+                is_slow = len(traced.graph) > _LARGE or traced.assigned is not None or call.slots
                 if is_slow and self._fallback != "error":
                     self._trials[call.key] = Trial()
         except (ValuesNeeded, StateFound):

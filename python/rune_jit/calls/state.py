@@ -3,7 +3,8 @@ argument, and what the program computes for them is written to them after each r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import collections
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rune_jit.calls.arguments import Call, with_state
@@ -20,15 +21,18 @@ class StateFound(BaseException):
 
 
 class States:
-    """By signature of the arguments: the places that its calls assign."""
+    """By signature of the arguments: the places that its calls assign, and those that hold another
+    number at each call."""
 
     def __init__(self) -> None:
         self._slots: dict[Any, tuple[Slot, ...] | None] = {}  # None: they cannot be arguments
         self._traced: dict[Any, int] = {}
+        self._changes: collections.Counter[Any] = collections.Counter()
 
     def clear(self) -> None:
         self._slots.clear()
         self._traced.clear()
+        self._changes.clear()
 
     def keep(self, keys: Iterable[Any]) -> None:
         """Forgets the signatures of which there is no key."""
@@ -68,11 +72,47 @@ class States:
             self._slots[signature] = tuple(new.values())
             raise StateFound
 
+    def note_changes(self, call: Call, entry: Any, hits: int) -> str | None:
+        """Notes what has made the program of a call stale. A number that has changed before is an
+        argument of the next one. A reason not to make further programs if there were many for few
+        `hits`: calls that needed none."""
+        signature = (call.plain or call).signature
+        known = self._slots.get(signature, ())
+        self._changes[signature] += 1
+        if self._changes[signature] > max(_MOST, hits):
+            return "what it reads outside differs from call to call"
+        new = {slot.key: slot for slot in known or ()}
+        for slot in {slot.key: slot for slot in _changed_numbers(entry)}.values():
+            self._changes[signature, slot.key] += 1
+            if self._changes[signature, slot.key] > 1:
+                new[slot.key] = slot
+        if known is not None and new:
+            self._slots[signature] = tuple(new.values())
+        return None
+
     def refuse(self, call: Call) -> None:
         """Notes that the slots of a call cannot be arguments. Raises StateFound."""
         assert call.plain is not None
         self._slots[call.plain.signature] = None
         raise StateFound
+
+
+def _changed_numbers(entry: Any) -> Iterator[Slot]:
+    """The places whose numbers are not those that an entry's trace has read."""
+    for kind, holder, name, before in getattr(entry, "compiled", entry).broken():
+        if kind == "attribute" and type(getattr(holder, "__dict__", None)) is dict:
+            kind, holder = "item", vars(holder)
+        slot = Slot("content", holder) if kind == "items" else Slot(kind, holder, name)
+        if kind in ("item", "cell") and _is_another_number(before, slot.read()):
+            yield slot
+        if kind == "items" and type(holder) is dict and before.keys() == holder.keys():
+            pairs = [(x, holder[key]) for key, x in before.items() if holder[key] is not x]
+            if all(_is_another_number(*pair) for pair in pairs):
+                yield slot
+
+
+def _is_another_number(before: Any, now: Any) -> bool:
+    return type(before) in (int, float) and type(now) is type(before)
 
 
 class WithState:

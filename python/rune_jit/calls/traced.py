@@ -140,13 +140,17 @@ def _trace_once(
     input_leaves: list[int] = []
     for position, leaf in enumerate(call.leaves):
         if position in statics:
-            traced_leaves.append(trace.rebind.inside(leaf))
+            traced_leaves.append(leaf)
             continue
         if not isinstance(leaf, (np.ndarray, Array)):
             trace.numbers[len(input_leaves)] = position
         input_leaves.append(position)
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
+    if call.slots:  # before objects among the arguments are looked at, whose attributes they may be
+        trace.rebind.hold(call.slots, trees.unflatten(call.treedef, traced_leaves)[-1])
+    for position in statics:
+        traced_leaves[position] = trace.rebind.inside(call.leaves[position])
     arguments = trees.unflatten(call.treedef, traced_leaves)
     contents = Contents(arguments)
     values = dict(zip(call.names, arguments, strict=True))
