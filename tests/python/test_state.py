@@ -412,7 +412,7 @@ class Scheduled:
     def __init__(self) -> None:
         self.rate, self.weights = 0.5, np.zeros(3)
 
-    def step(this, gradient: np.ndarray) -> Any:  # noqa: N805 (an object among the arguments)
+    def step(this, gradient: np.ndarray) -> Any:
         this.weights -= this.rate * gradient
         return this.weights.sum()
 

@@ -18,8 +18,9 @@ ABSENT = _Absent.ABSENT
 
 
 class Slot(NamedTuple):
-    """A place that a function assigns, or that holds another number at each call. kind: "item", a name in a dict of attributes or globals;
-    "cell", a variable of an outer function; "content", what a list or dict holds."""
+    """A place that a function assigns, or that holds another number at each call. kind: "item", a
+    name in a dict of attributes or globals; "cell", a variable of an outer function; "content",
+    what a list or dict holds."""
 
     kind: str
     holder: Any
