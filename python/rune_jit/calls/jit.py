@@ -350,8 +350,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             else:
                 reason = self._states.note_changes(call, entry, self._hits + self._fast_hits)
                 if reason and self._fallback != "error":
-                    error = UnsupportedOpError(f"{self._name}: {reason}")
-                    self._cache.replace(call.key, self._segmented(error, call.signature))
+                    segmented = self._segmented(
+                        UnsupportedOpError(f"{self._name}: {reason}"), call.signature
+                    )
+                    self._cache.replace(call.key, segmented)
                     continue
                 call = self._constants.of(self._states.of(self._name, call.plain or call))
         return self._eager_call(args, kwargs)
