@@ -476,3 +476,29 @@ def test_programs_end_where_what_is_outside_always_differs() -> None:
         np.testing.assert_allclose(jitted(np.ones(3)), repeated(np.ones(3)))
     assert jitted.cache_info().misses < 20
     assert "what it reads outside differs" in jitted.explain() or "on NumPy" in jitted.explain()
+
+
+class Logged:
+    def __init__(self) -> None:
+        self.mean, self.log = np.zeros(3), []  # type: ignore[var-annotated]
+
+    def update(this, x: np.ndarray) -> np.ndarray:
+        this.mean = this.mean * 0.5 + x
+        if this.mean.sum() > 3:
+            this.log.append(float(this.mean.sum()))
+        return this.mean.copy()
+
+    def note(this, x: np.ndarray) -> np.ndarray:
+        this.mean = this.mean * 0.5 + x
+        this.log.append(1)
+        return this.mean.copy()
+
+
+@pytest.mark.parametrize("method", [Logged.update, Logged.note])
+def test_lists_of_objects_that_grow(method: Callable[..., Any]) -> None:
+    jitted = rune_jit.jit(method)
+    ours, theirs = Logged(), Logged()
+    for i in range(8):
+        x = np.full(3, float(i % 4))
+        np.testing.assert_array_equal(jitted(ours, x), method(theirs, x))
+        assert ours.log == theirs.log

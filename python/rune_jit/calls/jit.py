@@ -348,10 +348,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
             else:
-                reason = self._states.note_changes(call, entry, self._hits + self._fast_hits)
-                if reason and self._fallback != "error":
+                why = self._states.note_changes(call, entry, self._hits + self._fast_hits)
+                if why and self._fallback != "error":
                     segmented = self._segmented(
-                        UnsupportedOpError(f"{self._name}: {reason}"), call.signature
+                        UnsupportedOpError(f"{self._name}: {why}"), call.signature
                     )
                     self._cache.replace(call.key, segmented)
                     continue

@@ -147,15 +147,21 @@ def _trace_once(
         input_leaves.append(position)
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
-    if call.slots:  # before objects among the arguments are looked at, whose attributes they may be
-        trace.rebind.hold(call.slots, trees.unflatten(call.treedef, traced_leaves)[-1])
-    for position in statics:
+    # What slots hold comes first: they may be attributes of objects among the other arguments.
+    count = len((call.plain or call).leaves)
+    state: list[Any] = []
+    if call.slots:
+        for position in filter(lambda position: position >= count, statics):
+            traced_leaves[position] = trace.rebind.inside(call.leaves[position])
+        state = trees.unflatten(call.treedef, traced_leaves)[-1:]
+        trace.rebind.hold(call.slots, state[0])
+    for position in filter(lambda position: position < count, statics):
         traced_leaves[position] = trace.rebind.inside(call.leaves[position])
     arguments = trees.unflatten(call.treedef, traced_leaves)
+    arguments[len(arguments) - len(state) :] = state
     contents = Contents(arguments)
     values = dict(zip(call.names, arguments, strict=True))
-    if call.slots:
-        trace.rebind.hold(call.slots, values.pop(STATE))
+    values.pop(STATE, None)
     values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
     if call.bound is None:
         args, kwargs = values["args"], values["kwargs"]
