@@ -269,9 +269,10 @@ def install_operators(
             if not takes(type(other)):
                 if name in ("eq", "ne") and (other is None or isinstance(other, str)):
                     differs = name == "ne"  # in all elements
-                    if self.shape:
+                    shape = getattr(self, "shape", None)  # a Size has none: it is Python's number
+                    if shape:
                         return np.full_like(self, differs, dtype=bool)
-                    return differs if other is None else np.bool_(differs)
+                    return differs if other is None or shape is None else np.bool_(differs)
                 return self._with_object(name, other, reflected)
             return apply((other, self) if reflected else (self, other))
 

@@ -339,3 +339,12 @@ def test_size_zero_between_others() -> None:
         doubled, total = f(np.ones(n))
         assert doubled.tolist() == [2.0] * n and total == n + 1
     assert f.cache_info().misses == 2
+
+
+def test_sizes_are_compared_with_other_objects_as_integers_are() -> None:
+    def f(x: Any) -> Any:
+        n = x.shape[0]
+        assert (n == None, n != None, n == "a", n in (None, "a")) == (False, True, False, False)  # noqa: E711
+        return x * 2
+
+    same(rune_jit.jit(f, dynamic={"x": {0: "n"}}, fallback="error")(np.ones(3)), np.full(3, 2.0))
