@@ -80,10 +80,18 @@ bool is_array(py::handle object);
 // Of an Array: a numpy.ndarray, or a DeviceMemory.
 py::object memory_of(py::handle array);
 void set_memory(py::handle array, py::object memory);
+// Gives an Array, and those that are views of the same array, the elements of `memory`, which
+// nobody else writes to.
+void write_array(py::handle array, const py::object& memory);
+// Null, or the same object for Arrays in a device's memory that are views of one array.
+py::handle views_of(py::handle array);
 // Of an Array: a str.
 py::handle device_of(py::handle array);
 // A new Array; `memory` as memory_of gives it.
 py::object make_array(py::object memory, py::handle device);
+
+// Writes to an ndarray the elements of another one of its dtype and shape, which do not overlap.
+void copy_elements(py::handle to, const py::array& from);
 
 // An Array's or DeviceMemory's elements as a numpy.ndarray: its own memory, or a copy of the
 // device's.

@@ -1,10 +1,12 @@
 // The base of rune_jit.Array, and memory of devices with memory of their own.
 #include "bindings/array.h"
 
+#include <pybind11/gil_safe_call_once.h>
 #include <structmember.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
@@ -19,6 +21,7 @@ struct ArrayObject {
   PyObject ob_base;  // as PyObject_HEAD has it
   PyObject* memory;
   PyObject* device;
+  PyObject* views;  // null, or what must be told of writes to a device's memory: arrays/views.py
 };
 
 // Python's class; its instances are what programs return. Lives as long as the process.
@@ -33,21 +36,26 @@ void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(as_array(self)->memory);
   Py_XDECREF(as_array(self)->device);
+  Py_XDECREF(as_array(self)->views);
   type->tp_free(self);
   Py_DECREF(type);  // of a heap type each instance holds a reference
 }
 
-// The buffer protocol: the elements, read-only, because an Array may share its memory.
+// The buffer protocol: that of the memory in the host's, or of a read-only copy of the device's.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
-  if (flags & PyBUF_WRITABLE) {
-    PyErr_SetString(PyExc_BufferError, "Array: cannot give a writeable buffer (it is read-only)");
-    return -1;
-  }
   try {
-    const py::array host = to_host(as_array(self)->memory);
+    const py::handle memory = as_array(self)->memory;
+    const bool is_copy = !is_ndarray(memory, false);
+    if (is_copy && (flags & PyBUF_WRITABLE)) {
+      PyErr_SetString(PyExc_BufferError,
+                      "Array: cannot give a writeable buffer (the elements are on a device)\n"
+                      "hint: numpy.array(x) copies them");
+      return -1;
+    }
+    const py::array host = to_host(memory);
     const int status = PyObject_GetBuffer(host.ptr(), view, flags);
-    if (status == 0) view->readonly = 1;
+    if (status == 0 && is_copy) view->readonly = 1;
     return status;
   } catch (...) {
     raise_current_exception();
@@ -65,6 +73,7 @@ PyTypeObject* make_base() {
   static PyMemberDef members[] = {
       {"_memory", T_OBJECT_EX, offsetof(ArrayObject, memory), 0, nullptr},
       {"_device", T_OBJECT_EX, offsetof(ArrayObject, device), READONLY, nullptr},
+      {"_views", T_OBJECT, offsetof(ArrayObject, views), 0, nullptr},
       {nullptr, 0, 0, 0, nullptr}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
                          {Py_tp_members, members},
@@ -123,6 +132,14 @@ PyTypeObject* make_block_type() {
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!type) throw py::error_already_set();
   return type;
+}
+
+// Whether nobody can see that other memory takes the place of an Array's: it is a program's result
+// that no view, buffer or running program refers to.
+bool is_sole_owner(py::handle memory) {
+  if (memory.ref_count() != 1) return false;
+  const auto* proxy = py::detail::array_proxy(memory.ptr());
+  return proxy->base && Py_TYPE(proxy->base) == block_type && Py_REFCNT(proxy->base) == 1;
 }
 
 // A copy on another device; nothing if that needs the host's memory.
@@ -249,6 +266,41 @@ void set_memory(py::handle array, py::object memory) {
   Py_XDECREF(old);
 }
 
+void copy_elements(py::handle to, const py::array& from) {
+  const ArrayHeader header = header_of(to);
+  const ArrayHeader source = header_of(from);
+  if (header.contiguous && source.contiguous) {
+    std::memcpy(header.data, source.data, source.bytes());
+    return;
+  }
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
+  copyto.call_once_and_store_result([] { return py::module_::import("numpy").attr("copyto"); });
+  copyto.get_stored()(to, from);
+}
+
+void write_array(py::handle array, const py::object& memory) {
+  const py::handle old = as_array(array)->memory;
+  const bool is_in_host = is_ndarray(memory, false);
+  if (is_ndarray(old, false)) {
+    if (is_in_host && is_sole_owner(old) && is_sole_owner(memory)) return set_memory(array, memory);
+    return copy_elements(old, to_host(memory));
+  }
+  const auto& device = old.cast<const DeviceMemory&>().device();
+  const bool is_there = !is_in_host && &memory.cast<const DeviceMemory&>().device() == &device;
+  const py::object there =
+      is_there ? memory
+               : py::cast(from_host(to_host(memory), device_of(array).cast<std::string>()));
+  if (const py::handle views = views_of(array))
+    views.attr("write")(array, there);
+  else
+    set_memory(array, there);
+}
+
+py::handle views_of(py::handle array) {
+  PyObject* const views = as_array(array)->views;
+  return views == Py_None ? nullptr : views;
+}
+
 py::handle device_of(py::handle array) {
   return as_array(array)->device;
 }
@@ -284,6 +336,8 @@ void bind_array(py::module_& m) {
       },
       py::arg("type"), "Sets the class of the arrays that programs return.");
   m.def("make_array", &make_array, py::arg("memory"), py::arg("device"));
+  m.def("write_array", &write_array, py::arg("array"), py::arg("memory"),
+        "Gives an Array, and those that are views of the same array, these elements.");
   m.def("to_host", &to_host, py::arg("memory"),
         "The elements as a numpy.ndarray: the memory itself, or a copy of the device's.");
   m.def(

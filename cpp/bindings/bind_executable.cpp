@@ -177,12 +177,7 @@ class Arguments {
   void* array_pointer(py::handle array, const ArrayType& type, size_t i) {
     const py::object memory = memory_of(array);
     kept_.push_back(memory);  // another thread may give the Array other memory
-    if (is_ndarray(memory, false)) {
-      void* pointer = host_pointer(memory, type, i);
-      // A copy was made because the memory is not contiguous: the next run finds it.
-      if (!header_of(memory).contiguous) set_memory(array, kept_.back());
-      return pointer;
-    }
+    if (is_ndarray(memory, false)) return host_pointer(memory, type, i);
     const auto& there = memory.cast<const DeviceMemory&>();
     if (there.type() != type) wrong_argument(i, type, memory);
     checks_.insert(checks_.end(), there.checks().begin(), there.checks().end());

@@ -1,9 +1,6 @@
 #include "bindings/compiled_call.h"
 
-#include <pybind11/gil_safe_call_once.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -33,8 +30,12 @@ struct Extent {
   bool folds() const { return bytes > high - low; }
 };
 
+bool is_any_array(py::handle x) {
+  return is_array(x) || is_ndarray(x, false);
+}
+
 bool is_in_host_memory(py::handle x) {
-  return is_array(x) ? header_of(x).data != nullptr : is_ndarray(x, false);
+  return is_any_array(x) && header_of(x).data;
 }
 
 }  // namespace
@@ -86,17 +87,10 @@ bool Check::passes(const py::object& computed) const {
 }
 
 void WriteBack::write(py::handle target, const py::object& value) const {
-  if (is_array(target)) return set_memory(target, value);
-  const ArrayHeader header = header_of(target);
-  const py::array array = to_host(value);
-  if (header.contiguous) {
-    const ArrayHeader from = header_of(array);
-    std::memcpy(header.data, from.data, from.bytes());
-    return;
-  }
-  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> copyto;
-  copyto.call_once_and_store_result([] { return py::module_::import("numpy").attr("copyto"); });
-  copyto.get_stored()(target, array);
+  if (is_array(target))
+    write_array(target, value);
+  else
+    copy_elements(target, to_host(value));
 }
 
 Output Output::of(const py::tuple& t) {
@@ -165,14 +159,14 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
   for (const LeafGuard& guard : leaf_guards_)
     if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
   std::vector<py::object> computed;
+  std::vector<py::handle> arguments;
+  arguments.reserve(input_leaves_.size() + captured_.size());
+  for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
+  for (const py::object& array : captured_) arguments.push_back(array);
+  for (const int64_t input : contiguous_)
+    if (is_any_array(arguments[input]) && !header_of(arguments[input]).contiguous)
+      return Status::Unsuitable;
   if (program_) {
-    std::vector<py::handle> arguments;
-    arguments.reserve(input_leaves_.size() + captured_.size());
-    for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
-    for (const py::object& array : captured_) arguments.push_back(array);
-    for (const int64_t input : contiguous_)
-      if (is_ndarray(arguments[input], false) && !header_of(arguments[input]).contiguous)
-        return Status::Unsuitable;
     if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
     try {
       computed = run(arguments);
@@ -193,7 +187,8 @@ std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& argumen
   std::vector<py::handle> taken = arguments;
   std::vector<py::object> transposes;
   for (const int64_t input : turned_) {
-    transposes.push_back(arguments[input].attr("T"));
+    const py::handle array = arguments[input];
+    transposes.push_back((is_array(array) ? memory_of(array) : array).attr("T"));
     taken[input] = transposes.back();
   }
   return program_->run(taken);
@@ -228,8 +223,11 @@ bool CompiledCall::passes_checks(std::span<const py::object> computed) const {
 // the trace knew.
 bool CompiledCall::may_write(std::span<const py::handle> arguments) const {
   for (const WriteBack& w : writes_) {
-    if (is_array(arguments[w.input])) {
-      const auto is_same = [&](py::handle x) { return x.is(arguments[w.input]); };
+    if (!is_in_host_memory(arguments[w.input])) {
+      const py::handle target = arguments[w.input];
+      const auto is_same = [&](py::handle x) {
+        return x.is(target) || (is_array(x) && views_of(x) && views_of(x).is(views_of(target)));
+      };
       if (std::count_if(arguments.begin(), arguments.end(), is_same) > 1) return false;
       continue;
     }

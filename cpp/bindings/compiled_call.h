@@ -41,8 +41,7 @@ struct WriteBack {
   int64_t input = 0;  // of the program
   int64_t computed = 0;
 
-  // `value` is memory. An Array gets it as its new memory; other Arrays that share the old memory
-  // keep their elements.
+  // `value` is memory.
   void write(py::handle target, const py::object& value) const;
 };
 

@@ -80,6 +80,7 @@ __all__: list[str] = [
     "trace_ended",
     "user_line",
     "user_site",
+    "write_array",
 ]
 
 class Value:
@@ -1012,6 +1013,11 @@ def user_line() -> str:
 def user_site() -> tuple[typing.Any, int]:
     """
     File and line of the innermost Python frame outside of the own folders.
+    """
+
+def write_array(array: typing.Any, memory: typing.Any) -> None:
+    """
+    Gives an Array, and those that are views of the same array, these elements.
     """
 
 __version__: str = "0.1.0"

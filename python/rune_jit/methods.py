@@ -172,7 +172,10 @@ class ArrayMethods:
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         wanted = shape[0] if len(shape) == 1 else shape
-        return np.reshape(self, wanted) if order == "C" else np.reshape(self, wanted, order=order)
+        options = {} if order == "C" else {"order": order}
+        if copy is not None:
+            options["copy"] = copy
+        return np.reshape(self, wanted, **options)
 
     def transpose(self, *axes: Any) -> Any:
         wanted = axes[0] if len(axes) == 1 else (axes or None)

@@ -25,6 +25,7 @@ def scipys() -> dict[str, Function]:
     from scipy.optimize import elementwise, rosen
     from scipy.spatial import distance
 
+    sections = signal.butter(4, 0.3, output="sos")
     return {
         "special.expit": lambda x, y: special.expit(x),
         "special.logsumexp": lambda x, y: special.logsumexp(x, axis=0),
@@ -39,6 +40,7 @@ def scipys() -> dict[str, Function]:
         "signal.convolve": lambda x, y: signal.convolve(x[:, 0], x[:5, 1]),
         "signal.hilbert": lambda x, y: signal.hilbert(x[:, 0]),
         "signal.lfilter": lambda x, y: signal.lfilter(x[:2, 0], x[:2, 1] + 1, x[:, 2]),
+        "signal.sosfilt": lambda x, y: signal.sosfilt(x[:1, :1] * 0 + sections, x[:, 0]),
         "fft.rfft": lambda x, y: fft.rfft(x, axis=0),
         "fft.dct": lambda x, y: fft.dct(x),
         "cluster.vq.vq": lambda x, y: vq.vq(x, x[:3]),
@@ -63,6 +65,7 @@ def scikit_learns() -> dict[str, Function]:
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.linear_model import Ridge
     from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+    from sklearn.mixture import GaussianMixture
     from sklearn.model_selection import cross_val_score, train_test_split
     from sklearn.pipeline import make_pipeline
 
@@ -80,6 +83,11 @@ def scikit_learns() -> dict[str, Function]:
     return cases | {
         "preprocessing.LabelEncoder": lambda x, y: preprocessing.LabelEncoder().fit_transform(y),
         "decomposition.PCA": lambda x, y: PCA(2, svd_solver="full").fit(x).explained_variance_,
+        "mixture.GaussianMixture": lambda x, y: (
+            GaussianMixture(2, init_params="random", reg_covar=0.1, random_state=0)
+            .fit(x)
+            .covariances_
+        ),
         "linear_model.Ridge": lambda x, y: Ridge(solver="svd").fit(x, y * 1.0).predict(x),
         "LinearDiscriminantAnalysis": lambda x, y: discriminant().fit(x, y).predict_proba(x),
         "pipeline": lambda x, y: (

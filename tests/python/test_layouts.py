@@ -262,3 +262,17 @@ def test_writes_to_arguments_in_fortran_order() -> None:
     given.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         jitted(given)
+
+
+def test_a_reshape_is_a_view_as_the_argument_lies() -> None:
+    """Also where the function computes nothing else, and there is no program."""
+
+    def run(x: Any) -> None:
+        x.T.reshape(-1)[0] = 50
+
+    jitted = rune_jit.jit(run, device="cpu", fallback="error")
+    for order in "CFCF":
+        given, wanted = (np.array(np.arange(12.0).reshape(4, 3), order=order) for _ in range(2))
+        run(wanted)
+        jitted(given)
+        np.testing.assert_array_equal(given, wanted)

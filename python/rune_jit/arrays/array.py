@@ -1,9 +1,9 @@
 """rune_jit.Array: an array in the memory of a device, with NumPy's semantics and the Array API's.
 
-The memory of an Array never changes: a write gives the Array new memory, and other Arrays that
-shared the old memory keep their elements. Operations come from NumPy through its protocols.
-Outside of a trace each operation runs as a program of its own (eager/); inside it becomes part
-of the trace."""
+In the host's memory an Array holds a numpy.ndarray: slices and reshapes are views of it, and writes
+are writes to it. Memory of a device never changes: a write gives the Array, and its views
+(views.py), other memory. Operations come from NumPy through its protocols. Outside of a trace each
+operation runs as a program of its own (eager/); inside it becomes part of the trace."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Array(ArrayMethods, _core.ArrayBase):
     """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
 
     NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return
-    Arrays. It has the attributes and methods of numpy.ndarray. Its memory never changes: a write
-    (`x[i] = v`, `x += 1`) gives the Array new memory.
+    Arrays. It has the attributes and methods of numpy.ndarray. Slices, transposes and reshapes are
+    views, as NumPy's are.
 
     Sources: numpy.ndarray; the Python array API standard 2024.12.
 
@@ -41,6 +41,7 @@ class Array(ArrayMethods, _core.ArrayBase):
     __slots__ = ("__weakref__",)
     _memory: Any  # of ArrayBase: a numpy.ndarray, or a _core.DeviceMemory
     _device: str
+    _views: Any  # of ArrayBase: None, or a views.Views of a device's memory
     __array_priority__ = 900
     __hash__ = None  # type: ignore[assignment]
 
@@ -106,11 +107,8 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def flags(self) -> Any:
-        """numpy.ndarray.flags of the elements in host memory, which is read-only: a write gives the
-        Array new memory."""
-        view = to_host(self)[...]
-        view.flags.writeable = False
-        return view.flags
+        """numpy.ndarray.flags of the elements in host memory."""
+        return to_host(self).flags
 
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())
@@ -143,9 +141,10 @@ class Array(ArrayMethods, _core.ArrayBase):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        view = self._values("numpy.asarray")[...]
-        view.flags.writeable = False
-        return np.array(view, dtype, copy=copy)
+        values = self._values("numpy.asarray")
+        if values is not self._memory:  # a device's: writes to it would be lost
+            values.flags.writeable = False
+        return np.array(values, dtype, copy=copy)
 
     def __repr__(self) -> str:
         return "Array" + np.array_repr(to_host(self)).removeprefix("array")
@@ -162,12 +161,15 @@ class Array(ArrayMethods, _core.ArrayBase):
         """An Array of the same elements on the same device. Writes to one do not reach the other.
 
         Args:
-            order: ignored; Arrays are in C order.
+            order: numpy.ndarray.copy's, in host memory.
         """
         trace = current_trace()
         if trace is not None:
             return trace.stand_in(self).copy()  # type: ignore[no-any-return]
-        return _core.make_array(self._memory, self._device)  # type: ignore[no-any-return]
+        memory = self._memory
+        if isinstance(memory, np.ndarray):
+            memory = memory.copy(order)  # type: ignore[arg-type]
+        return _core.make_array(memory, self._device)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         return from_numpy, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)
@@ -201,10 +203,11 @@ class Array(ArrayMethods, _core.ArrayBase):
         copy: bool | None = None,
     ) -> Any:
         """A DLPack capsule of the elements, in the memory of a device that other libraries can use,
-        else in host memory.
+        else in host memory, as NumPy gives it.
 
-        Consumers of DLPack 1 get the elements read-only. Older ones, who cannot be told, get a
-        copy, or with copy=False the memory itself, which they must not write to.
+        Of a device's memory, consumers of DLPack 1 get the elements read-only. Older ones, who
+        cannot be told, get a copy, or with copy=False the memory itself, which they must not write
+        to.
 
         Args:
             stream: what the consumer puts into it runs after the computation of the elements; None
@@ -226,10 +229,7 @@ class Array(ArrayMethods, _core.ArrayBase):
             memory = self._memory.copy() if is_copied else self._memory
             number = {None: 1, -1: None}.get(stream, stream)
             return _core.export_dlpack(memory, number, versioned)
-        if max_version is None or max_version < (1, 0):
-            host = to_host(self) if copy is False else np.array(to_host(self))
-            return host.__dlpack__(dl_device=dl_device)
-        return np.asarray(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        return to_host(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's numbers of the kind of device, and of the device.

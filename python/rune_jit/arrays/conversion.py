@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import optree
 
+from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy, to_host
 from rune_jit.device import is_dtype
 
 
 def to_numpy(x: Any) -> Any:
-    """x with NumPy arrays instead of the Arrays in it; they must not be written to."""
+    """x with NumPy arrays instead of the Arrays in it: their memory, or a copy of a device's."""
 
     def array(item: Any) -> Any:
         return to_host(item) if isinstance(item, Array) else item
@@ -34,23 +35,32 @@ def wrap(x: Any, device: str | None) -> Any:
 
 
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """function(*args, **kwargs) by NumPy: Arrays go as copies of their elements, which are the
-    Arrays' elements afterwards, as the function may write to them; NumPy's results are Arrays on
-    the first Array's device."""
+    """function(*args, **kwargs) by NumPy, which may write to the elements of the Arrays; NumPy's
+    results are Arrays on the first Array's device."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
     arrays = {id(x): x for x in leaves if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)
-    values = {key: np.array(to_host(x)) for key, x in arrays.items()}
+    wholes: dict[int, tuple[Any, np.ndarray]] = {}  # by id of the views of a device's array
+    values: dict[int, np.ndarray] = {}
+    for key, x in arrays.items():
+        array = to_host(x)
+        if x._views is not None:
+            array = wholes.setdefault(id(x._views), (x._views, to_host(x._views)))[1]
+            array = x._views.view_of(x)(array)
+        values[key] = array[...]  # an object of its own, which tells the Array that is returned
     both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
     device = next(iter(arrays.values())).device
     try:
         result = function(*both[0], **both[1])
     finally:
-        for key, array in arrays.items():
-            array._memory = from_numpy(values[key], array.device)._memory
+        for views, whole in wholes.values():
+            views.write_whole(whole)
+        for key, x in arrays.items():
+            if not isinstance(x._memory, np.ndarray) and x._views is None:
+                _core.write_array(x, values[key])
     by_value = {id(value): arrays[key] for key, value in values.items()}
 
     def own(value: Any) -> Any:

@@ -12,7 +12,7 @@ from rune_jit.errors import DTypeError
 
 
 def to_host(x: Any) -> np.ndarray:
-    """The elements: the memory itself, which must not be written to, or a copy of a device's."""
+    """The elements: the memory itself, or a copy of a device's."""
     return _core.to_host(x._memory)
 
 
@@ -46,9 +46,10 @@ def move(x: Any, device: str) -> Any:
     if x.device == device:
         return x
     memory = x._memory
-    if not (has_host_memory(x.device) and has_host_memory(device)):
-        direct = isinstance(memory, _core.DeviceMemory) and not has_host_memory(device)
-        memory = memory.copy_to(device) if direct else None
-        if memory is None:
-            memory = to_memory(to_host(x), device)
+    if has_host_memory(x.device) and has_host_memory(device):
+        return _core.make_array(memory.copy(), device)
+    direct = isinstance(memory, _core.DeviceMemory) and not has_host_memory(device)
+    memory = memory.copy_to(device) if direct else None
+    if memory is None:
+        memory = to_memory(to_host(x), device)
     return _core.make_array(memory, device)

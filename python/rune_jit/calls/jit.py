@@ -559,7 +559,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             ]
         return _core.CompiledCall(
             executable,
-            traced.input_leaves if executable else [],
+            traced.input_leaves,
             traced.captured if executable else [],
             outputs,
             traced.unflatten,

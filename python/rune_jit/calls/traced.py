@@ -349,7 +349,8 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
 
 def _is_turned(leaf: Any) -> bool:
     """Whether an array is read in Fortran order, as its key says."""
-    return isinstance(leaf, np.ndarray) and leaf.flags.fnc and leaf.flags.aligned
+    memory = leaf._memory if isinstance(leaf, Array) else leaf
+    return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
 
 
 def _plan_output(

@@ -35,11 +35,12 @@ def asarray(
             without float64.
         device: where the elements are; default: where `obj` has them, for others the default
             device.
-        copy: None shares memory where it can (of C-contiguous aligned NumPy arrays, as
-            numpy.asarray does), True never does, False must.
+        copy: None shares memory where it can (of NumPy arrays, as numpy.asarray does), True never
+            does, False must.
 
     Returns:
-        An Array of the same shape. One that shares memory sees later changes to it.
+        An Array of the same shape. Where it shares memory, writes to it change `obj`, too, and it
+        sees those to `obj`.
 
     Raises:
         ValueError: if copy=False and memory cannot be shared.
@@ -70,8 +71,6 @@ def asarray(
     array = np.array(obj, dtype, copy=copy)
     if dtype is None and device is not None and not hasattr(obj, "dtype"):
         array = array.astype(default_dtype(device, array.dtype), copy=False)
-    if copy is not False and not (array.flags.c_contiguous and array.flags.aligned):
-        array = np.ascontiguousarray(array).reshape(array.shape)
     return from_numpy(array, device)  # type: ignore[no-any-return]
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import to_numpy
-from rune_jit.arrays.memory import to_host, to_memory
+from rune_jit.arrays.memory import to_host
 from rune_jit.eager import operations
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules.writes import check_casting
@@ -35,24 +36,12 @@ def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
 
 
 def _apply_in_place(name: str, x: Array, other: Any) -> Any:
-    """x op= other: x gets new memory."""
+    """x op= other."""
     trace = current_trace()
     if trace is not None:
         getattr(op, f"__i{name}__")(trace.stand_in(x), other)
         return x
-    result = operations.call(_OPERATORS[name], (x, other), {})
-    if result.shape != x.shape:
-        raise ValueError(
-            f"__i{name}__: cannot broadcast the result from {list(x.shape)} to"
-            f" {list(result.shape)} (the shape of what is written to stays)"
-        )
-    if not np.can_cast(result.dtype, x.dtype, "same_kind"):
-        raise TypeError(
-            f"__i{name}__: cannot cast the result from {result.dtype} to {x.dtype} with casting"
-            " rule 'same_kind'"
-        )
-    x._memory = result.astype(x.dtype, copy=False)._memory
-    return x
+    return operations.call(getattr(op, f"__i{name}__"), (x, other), {})
 
 
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -78,7 +67,7 @@ def _astype(
     subok: bool = True,
     copy: bool = True,
 ) -> Any:
-    """numpy.ndarray.astype; Arrays are in C order always."""
+    """numpy.ndarray.astype; the result of a cast is in C order."""
     wanted = np.dtype(dtype)
     check_casting(self.dtype, wanted, casting)
     if wanted == self.dtype:
@@ -91,9 +80,33 @@ def _setitem(self: Array, index: Any, value: Any) -> None:
     if trace is not None:
         trace.stand_in(self)[index] = value
         return
-    array = np.array(to_host(self))
-    array[to_numpy(index)] = to_numpy(value)
-    self._memory = to_memory(array, self.device)
+    host = to_host(self)
+    host[to_numpy(index)] = to_numpy(value)
+    _store(self, host)
+
+
+def _store(x: Array, host: np.ndarray) -> None:
+    """Gives an Array what has been written to the elements that to_host gave."""
+    if host is not x._memory:  # a copy of a device's
+        _core.write_array(x, host)
+
+
+def _flat(self: Array) -> Any:
+    """numpy.ndarray.flat: of a device's memory, that of a read-only copy."""
+    trace = current_trace()
+    array: Any = self.__array__() if trace is None else trace.stand_in(self)
+    return array.flat
+
+
+def _set_flat(self: Array, value: Any) -> None:
+    trace = current_trace()
+    if trace is not None:
+        stand_in: Any = trace.stand_in(self)
+        stand_in.flat = value
+        return
+    host = to_host(self)
+    host.flat = to_numpy(value)  # type: ignore[misc]
+    _store(self, host)
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -106,6 +119,7 @@ for _name, _method in {
     "__getitem__": operations.getitem,
     "__setitem__": _setitem,
     "astype": _astype,
+    "flat": property(_flat, _set_flat),
 }.items():
     setattr(Array, _name, _method)
 install_operators(Array, _is_operand, _operation, _apply_in_place)

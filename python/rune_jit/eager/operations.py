@@ -17,7 +17,9 @@ import optree
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import call_numpy, to_numpy, wrap
 from rune_jit.arrays.memory import from_numpy, to_host
+from rune_jit.arrays.views import note_view
 from rune_jit.calls.jit import jit
+from rune_jit.eager.views import VIEWS_BY_LAYOUT, note_views
 from rune_jit.errors import ConcretizationError
 from rune_jit.rules.table import VIEWS
 from rune_jit.tracing.context import current_trace
@@ -31,6 +33,8 @@ _ELEMENTWISE = frozenset(
     for name in (
         *("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"),
         *("lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne"),
+        *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ior", "ixor"),
+        *("ilshift", "irshift"),
     )
 )
 
@@ -101,6 +105,15 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         both: Any = (tuple(args), kwargs)
         both = optree.tree_map(stand_in, both, none_is_leaf=True)
         return function(*both[0], **both[1])
+    is_view = function in VIEWS_BY_LAYOUT and any(_is_on_device(x) for x in args)
+    result = _call(function, args, kwargs)
+    if is_view:
+        note_views(function, args, kwargs, result)
+    return result
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs) outside of traces."""
     types = (function, *map(type, args))
     program = None if kwargs else _of_leaves.get(types)
     leaves: list[Any] = []
@@ -164,7 +177,12 @@ def getitem(x: Array, index: Any) -> Any:
     items = index if isinstance(index, tuple) else (index,)
     if current_trace() is not None or any(_is_integer_array(item) for item in items):
         return call(op.getitem, (x, index), {})
-    return from_numpy(np.asarray(to_host(x)[to_numpy(index)]), x.device)
+    host, plain = to_host(x), to_numpy(index)
+    part = host[plain]
+    result = from_numpy(np.asarray(part), x.device)
+    if _is_on_device(x) and isinstance(part, np.ndarray) and np.may_share_memory(part, host):
+        note_view(x, result, lambda array: array[plain])
+    return result
 
 
 def _is_integer_array(item: Any) -> bool:

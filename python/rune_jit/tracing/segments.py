@@ -19,7 +19,6 @@ import numpy as np
 from rune_jit import _core, recording
 from rune_jit.backends import calibration
 from rune_jit.backends.compilation import Stopwatch
-from rune_jit.device import has_host_memory
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors, user_site
 from rune_jit.tracing.frames import callers, replace_locals
@@ -433,10 +432,10 @@ class SegmentedTrace(Trace):
         ):
             storage.original = storage.value
             if isinstance(array, _core.ArrayBase):
-                of: Any = array
-                device = of.device
-                own = np.array(new)
-                of._memory = own if has_host_memory(device) else _core.DeviceMemory(own, device)
+                memory = array._memory  # type: ignore[attr-defined]
+                if isinstance(memory, np.ndarray):
+                    self._keep(memory)
+                _core.write_array(array, np.asarray(new))
                 continue
             self._keep(array)
             array[...] = new

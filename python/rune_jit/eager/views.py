@@ -1,0 +1,101 @@
+"""Which results of NumPy's functions are views of Arrays in a device's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.views import View, Views, note_view
+from rune_jit.rules.table import named
+from rune_jit.tracing.storage import layout, reshaped_view
+
+
+def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
+    """Makes the Arrays of a function's result views of those among its arguments, where NumPy's
+    arrays would be. `function` is one of VIEWS_BY_LAYOUT."""
+    both: Any = (args, kwargs)
+    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    by_layout = VIEWS_BY_LAYOUT[function]
+    laid_out = [_laid_out(x) if isinstance(x, Array) else x for x in leaves]
+
+    def found(position: int, array: np.ndarray) -> list[Any]:
+        given = [*laid_out[:position], array, *laid_out[position + 1 :]]
+        both: Any = optree.tree_unflatten(tree, given)
+        args, kwargs = both
+        return optree.tree_leaves(by_layout(*args, **kwargs), none_is_leaf=True)
+
+    def select(position: int, number: int) -> View:
+        return lambda array: found(position, array)[number]
+
+    for position, array in enumerate(laid_out):
+        if not isinstance(leaves[position], Array):
+            continue
+        try:
+            arrays = found(position, array)
+        except (ValueError, AttributeError):  # NumPy copies
+            return
+        for number, own in enumerate(optree.tree_leaves(result, none_is_leaf=True)):
+            if own is not leaves[position] and np.may_share_memory(arrays[number], array):
+                note_view(leaves[position], own, select(position, number))
+
+
+def _laid_out(array: Array) -> np.ndarray:
+    """An array that lies in memory as NumPy's would, and that must not be touched."""
+    views: Views | None = array._views
+    if views is None:
+        return layout(array.shape, array.dtype, ())
+    return views.view_of(array)(layout(views.shape, array.dtype, ()))
+
+
+def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> np.ndarray:
+    """numpy.reshape; raises ValueError or AttributeError if the result is a copy."""
+    if copy:
+        raise ValueError("a copy is asked for")
+    return reshaped_view(a, shape) if order == "C" else np.reshape(a, shape, order, copy=False)
+
+
+def _ravel(a: Any, order: Any = "C") -> np.ndarray:
+    return _reshape(a, -1, order)
+
+
+def _diag(v: Any, k: Any = 0) -> np.ndarray:
+    """numpy.diag; raises ValueError if the result is a copy."""
+    if v.ndim != 2:
+        raise ValueError("it is made")
+    return np.diag(v, k)
+
+
+def _einsum(subscripts: Any, *operands: Any, **options: Any) -> np.ndarray:
+    """numpy.einsum; raises ValueError if the result is a copy."""
+    one = np.zeros((1,) * operands[0].ndim)
+    if len(operands) > 1 or not np.may_share_memory(one, np.einsum(subscripts, one, **options)):
+        raise ValueError("it is computed")
+    return np.einsum(subscripts, *operands, **options)  # type: ignore[no-any-return]
+
+
+# Functions that return views whatever the elements are, with what gives them of an array that must
+# not be touched.
+VIEWS_BY_LAYOUT = {
+    np.reshape: _reshape,
+    np.ravel: _ravel,
+    np.diag: _diag,
+    np.einsum: _einsum,
+    np.lib.stride_tricks.sliding_window_view: np.lib.stride_tricks.sliding_window_view,
+    **{
+        function: function
+        for function in (
+            *named(
+                np,
+                "transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims"
+                " squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d"
+                " array_split split hsplit vsplit dsplit unstack flip fliplr flipud rot90"
+                " diagonal real imag",
+            ),
+            *named(np.linalg, "diagonal matrix_transpose"),
+        )
+    },
+}
