@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -102,6 +103,10 @@ def test_pandas_arguments(function: Any) -> None:
         jitted = rune_jit.jit(function)
         with pytest.warns(rune_jit.JitFallbackWarning, match="argument of (Series|DataFrame)"):
             results = jitted(x), jitted(x)
+        assert re.fullmatch(
+            r"<lambda>: on NumPy: .* argument of (Series|DataFrame) \(argument x\)",
+            jitted.explain(),
+        )
         for result in results:
             assert type(result) is type(wanted)
             np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))

@@ -510,6 +510,15 @@ def test_a_long_loop_without_reads_is_cut():
     assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
 
 
+def test_explain_says_how_many_programs():
+    jitted = rune_jit.jit(lambda x: [(x + 1).sum().item()])
+    jitted(x())
+    assert jitted.explain().startswith("<lambda>: in segments (1 program): item: cannot take")
+    other = rune_jit.jit(lambda x: x * x.sum().item())
+    other(x())
+    assert other.explain().startswith("<lambda>: in segments (2 programs): item: cannot take")
+
+
 def test_fallback_error_refuses():
     def f(x):
         return x if x[0] > 0 else -x

@@ -32,7 +32,8 @@ def way(entry: Any) -> tuple[str, str]:
         return "program", "as one program"
     if entry.runs_on_numpy:
         return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
-    programs = f"{len(entry.programs)} programs"
+    count = len(entry.programs)
+    programs = f"{count} program{'' if count == 1 else 's'}"
     if refusals := entry.programs.refusals:
         programs += f", some for one length each: {_first_line(refusals[0])}"
     return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"

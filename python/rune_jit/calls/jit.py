@@ -116,6 +116,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
+        self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
         self._hits = self._misses = 0
@@ -235,8 +236,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 lines += [f"  {line}" for line in self._notes.get(key, [])]
             if isinstance(entry, Segmented):
                 lines += [f"  a segment {report}" for report in entry.programs.reports]
-        if self._unkeyed:
-            lines.append(f"{self._name}: {way(self._unkeyed)[1]}")
+        for entry in ([self._unkeyed] if self._unkeyed else []) + [*self._refused.values()]:
+            lines.append(f"{self._name}: {way(entry)[1]}")
         return "\n".join(lines)
 
     def clear_cache(self) -> None:
@@ -250,6 +251,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._states.clear()
         self._causes.clear()
         self._unkeyed = None
+        self._refused.clear()
         self._trials.clear()
         self._warned.clear()
 
@@ -287,6 +289,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 error, (StateChangedError, UnkeyedError)
             ):
                 self._fall_back(error)
+                self._refused.setdefault(str(error), Fallback(str(error)))
                 return self._eager_call(args, kwargs, str(error))
             return self._call_without_key(error, args, kwargs)
         if call.key not in self._cache and self._fallback != "error" and self._has_new_keys():
