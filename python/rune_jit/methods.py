@@ -166,9 +166,19 @@ class ArrayMethods:
     def real(self) -> Any:
         return np.real(self)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        np.real(self)[...] = value
+
     @property
     def imag(self) -> Any:
         return np.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if not np.iscomplexobj(self):
+            raise TypeError("array does not have imaginary part to set")
+        np.imag(self)[...] = value
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         wanted = shape[0] if len(shape) == 1 else shape

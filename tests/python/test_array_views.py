@@ -142,6 +142,15 @@ def recurrence(a: Any) -> None:
         row[i] += row[i - 1]
 
 
+def real_part(a: Any) -> None:
+    a.real[0] = 3
+    a.real += 1
+
+
+def imaginary_part(a: Any) -> None:
+    a.imag = 1
+
+
 def cannot_cast(a: Any) -> None:
     a += 1j
 
@@ -207,6 +216,35 @@ def test_writes_reach_on_device(write: Write, layout: str, device: str) -> None:
             others, (wanted.T, a[1:], a.reshape(-1), before, a[:, 0]), strict=True
         ):
             np.testing.assert_array_equal(view, other)
+
+
+def test_complex_parts() -> None:
+    a = np.arange(4.0) * (1 + 1j)
+    x = rune_jit.array(a)
+    for y in (a, x):
+        y.imag = y.real * 2
+        y.real[1:] -= y.imag[0]
+        y.real *= 3
+    np.testing.assert_array_equal(x, a)
+
+
+def test_read_only_arrays() -> None:
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    x = asarray(a)
+
+    def held() -> Any:
+        x[0] = 5
+        return x.sum().item()
+
+    def given(x: Any) -> Any:
+        x[x.sum().item() > 0] = 5
+
+    for function, arguments in ((held, ()), (given, (x,))):
+        for run in (function, jit(function), jit(function)):
+            with pytest.raises(ValueError, match="read-only"):
+                run(*arguments)
+    np.testing.assert_array_equal(a, np.arange(3.0))
 
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
@@ -309,6 +347,25 @@ def test_segments(device: str) -> None:
         held[0] += x.sum()
         np.testing.assert_array_equal(a, x)
         np.testing.assert_array_equal(view, held[:2])
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+def test_segments_that_give_away_captured_arrays(device: str) -> None:
+    whole = rune_jit.array(np.arange(6.0), device=device)
+    view = whole[1:]
+
+    def f() -> Any:
+        np.asarray(whole)[0] += 1
+        whole[1] += whole.sum().item()
+        return np.asarray(whole)[0]
+
+    jitted, held = jit(f), np.arange(6.0)
+    for _ in range(3):
+        held[0] += 1
+        held[1] += held.sum()
+        assert jitted() == held[0]
+        np.testing.assert_array_equal(whole, held)
+        np.testing.assert_array_equal(view, held[1:])
 
 
 def test_results_share_no_memory() -> None:

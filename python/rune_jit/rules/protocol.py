@@ -372,16 +372,6 @@ def _conjugate(self: Tracer) -> Any:
     return operator("conjugate", (self,))
 
 
-def _set_real(self: Tracer, value: Any) -> None:
-    np.real(self)[...] = value
-
-
-def _set_imag(self: Tracer, value: Any) -> None:
-    if not np.iscomplexobj(self):
-        raise TypeError("array does not have imaginary part to set")
-    np.imag(self)[...] = value
-
-
 def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
     """NumPy computes with each element of an array, unless the object asks to decide itself."""
     if _asks_to_decide(other):
@@ -434,8 +424,6 @@ for _name, _method in {
     "flat": property(Flat, _set_flat),
     "conj": _conjugate,
     "conjugate": _conjugate,
-    "real": property(np.real, _set_real),
-    "imag": property(np.imag, _set_imag),
     "_with_object": _with_object,
 }.items():
     setattr(Tracer, _name, _method)

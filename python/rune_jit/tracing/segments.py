@@ -203,6 +203,7 @@ class SegmentedTrace(Trace):
         self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
         self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
         self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
+        self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, with what others may write to
 
     # What is in memory.
 
@@ -242,9 +243,9 @@ class SegmentedTrace(Trace):
     def stand_in(self, array: Any) -> Tracer:
         known = self.stand_ins.get(id(array))
         if known is None:
-            is_array = isinstance(array, _core.ArrayBase)
             known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
-            known._writeable |= is_array
+            # Of a device's memory NumPy has a copy that is not.
+            known._writeable |= isinstance(getattr(array, "_memory", None), _core.DeviceMemory)
         return known
 
     def capture(self, array: Any) -> Any:
@@ -440,6 +441,10 @@ class SegmentedTrace(Trace):
             self._keep(array)
             array[...] = new
 
+        for owner, memory in self._exposed:
+            if owner._memory is not memory:  # a copy of a device's
+                _core.write_array(owner, memory)
+
     def _keep(self, array: np.ndarray) -> None:
         """Copies what has been read from an array that is about to change."""
         for i, held in self._memory.items():
@@ -453,12 +458,15 @@ class SegmentedTrace(Trace):
             storage.is_exposed = True
             return
         owner = next((array for known, array in self._owners if known is storage), None)
-        if owner is None or not isinstance(owner, np.ndarray):
-            owner = np.array(self.values([storage.current(self)])[0])
-        else:
+        memory = getattr(owner, "_memory", owner)
+        if isinstance(memory, np.ndarray):
             self.flush()
-            self._keep(owner)
-        storage.array, storage.is_exposed = owner, True
+            self._keep(memory)
+        else:
+            memory = np.array(self.values([storage.current(self)])[0])
+        if owner is not None and isinstance(owner, _core.ArrayBase):
+            self._exposed.append((owner, memory))
+        storage.array, storage.is_exposed = memory, True
         storage.touched()
 
     # What a trace of a whole program does otherwise.
