@@ -34,6 +34,12 @@ bool is_any_array(py::handle x) {
   return is_array(x) || is_ndarray(x, false);
 }
 
+// Whether NumPy's array would lie in C order.
+bool is_contiguous(py::handle x) {
+  const py::handle views = is_array(x) ? views_of(x) : nullptr;
+  return views ? views.attr("is_contiguous")(x).cast<bool>() : header_of(x).contiguous;
+}
+
 bool is_in_host_memory(py::handle x) {
   return is_any_array(x) && header_of(x).data;
 }
@@ -164,7 +170,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
   for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
   for (const py::object& array : captured_) arguments.push_back(array);
   for (const int64_t input : contiguous_)
-    if (is_any_array(arguments[input]) && !header_of(arguments[input]).contiguous)
+    if (is_any_array(arguments[input]) && !is_contiguous(arguments[input]))
       return Status::Unsuitable;
   if (program_) {
     if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;

@@ -301,6 +301,31 @@ def test_arguments_that_overlap(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
+def test_reshapes_of_arguments_that_are_views(device: str) -> None:
+    """They are views or copies as the argument lies in NumPy's memory."""
+
+    def flat(x: Any) -> None:
+        x.reshape(-1)[0] = 7
+
+    def flat_transpose(x: Any) -> None:
+        x.T.ravel()[-1] = 3
+
+    for function in (flat, flat_transpose):
+        jitted = jit(function)
+        for view in (lambda a: a, lambda a: a.T, lambda a: a[:, :3], lambda a: a[1:]):
+            for is_captured in (False, True):
+                a = np.arange(16.0).reshape(4, 4)
+                x = rune_jit.array(a, device=device)
+                held = view(x)
+                function(view(a))
+                if is_captured:
+                    jit(lambda: function(held))()  # noqa: B023
+                else:
+                    jitted(held)
+                np.testing.assert_array_equal(x, a)
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_captured_views(device: str) -> None:
     whole = rune_jit.array(np.zeros(4), device=device)
     part = whole[1:3]

@@ -17,6 +17,7 @@ from rune_jit import _core
 from rune_jit.arrays.memory import from_numpy, move, to_host
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.storage import layout
 
 
 class Array(ArrayMethods, _core.ArrayBase):
@@ -78,6 +79,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         def T(self) -> Array: ...
         @property
         def mT(self) -> Array: ...
+
         real: Array
         imag: Array
 
@@ -100,13 +102,22 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from an element to the next along each axis, of the elements in host memory."""
-        return to_host(self).strides
+        """Bytes from an element to the next along each axis, in NumPy's memory."""
+        return self._laid_out().strides
 
     @property
     def flags(self) -> Any:
-        """numpy.ndarray.flags of the elements in host memory."""
-        return to_host(self).flags
+        """numpy.ndarray.flags, of a device's memory those of an array that lies as NumPy's."""
+        return self._laid_out().flags
+
+    def _laid_out(self) -> np.ndarray:
+        """The elements in the host's memory; of a device's memory an array that lies as NumPy's
+        would, and that must not be touched."""
+        if isinstance(self._memory, np.ndarray):
+            return self._memory
+        if self._views is not None:
+            return self._views.laid_out(self)  # type: ignore[no-any-return]
+        return layout(self.shape, self.dtype, ())
 
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())

@@ -11,6 +11,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import to_memory
+from rune_jit.tracing.storage import layout
 
 # Gives the view of an array.
 View = Callable[[np.ndarray], np.ndarray]
@@ -32,14 +33,17 @@ class Views:
         members[key] = weakref.ref(array, lambda _: members.pop(key, None)), view
         array._views = self
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The whole array's."""
-        return self._memory.shape  # type: ignore[no-any-return]
-
     def view_of(self, array: Array) -> View:
         """What gives this one of the Arrays of the whole array."""
         return self._members[id(array)][1]
+
+    def laid_out(self, array: Array) -> np.ndarray:
+        """An array that lies in memory as NumPy's view would, and that must not be touched."""
+        return self.view_of(array)(layout(self._memory.shape, self._memory.dtype, ()))
+
+    def is_contiguous(self, array: Array) -> bool:
+        """Whether NumPy's view would lie in C order."""
+        return self.laid_out(array).flags.c_contiguous
 
     def write(self, array: Array, memory: Any) -> None:
         """Gives one of the Arrays these elements, in the device's memory. Raises ValueError if

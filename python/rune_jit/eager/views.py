@@ -9,9 +9,9 @@ import numpy as np
 import optree
 
 from rune_jit.arrays.array import Array
-from rune_jit.arrays.views import View, Views, note_view
+from rune_jit.arrays.views import View, note_view
 from rune_jit.rules.table import named
-from rune_jit.tracing.storage import layout, reshaped_view
+from rune_jit.tracing.storage import reshaped_view
 
 
 def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
@@ -20,7 +20,7 @@ def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any
     both: Any = (args, kwargs)
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
     by_layout = VIEWS_BY_LAYOUT[function]
-    laid_out = [_laid_out(x) if isinstance(x, Array) else x for x in leaves]
+    laid_out = [x._laid_out() if isinstance(x, Array) else x for x in leaves]
 
     def found(position: int, array: np.ndarray) -> list[Any]:
         given = [*laid_out[:position], array, *laid_out[position + 1 :]]
@@ -41,14 +41,6 @@ def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any
         for number, own in enumerate(optree.tree_leaves(result, none_is_leaf=True)):
             if own is not leaves[position] and np.may_share_memory(arrays[number], array):
                 note_view(leaves[position], own, select(position, number))
-
-
-def _laid_out(array: Array) -> np.ndarray:
-    """An array that lies in memory as NumPy's would, and that must not be touched."""
-    views: Views | None = array._views
-    if views is None:
-        return layout(array.shape, array.dtype, ())
-    return views.view_of(array)(layout(views.shape, array.dtype, ()))
 
 
 def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> np.ndarray:

@@ -60,8 +60,10 @@ def _laid_out_now(a: Tracer) -> np.ndarray | None:
     """An array that lies in memory as this one does at the call that is traced in segments, and
     that must not be touched. None if it is not known to lie in the order of C."""
     storage = a._storage
-    if isinstance(storage.captured, np.ndarray):
-        return viewed(storage.captured, a._steps)
+    captured: Any = storage.captured
+    if captured is not None:
+        lies = captured if isinstance(captured, np.ndarray) else captured._laid_out()
+        return viewed(lies, a._steps)
     try:
         storage.require_c_order()
     except UnsupportedOpError:

@@ -254,7 +254,7 @@ class Storage:
             seen.add(id(storage))
             storage.layout_used = storage.leaf is not None
             captured = storage.captured
-            is_c = not isinstance(captured, np.ndarray) or captured.flags.c_contiguous
+            is_c = captured is None or captured.flags.c_contiguous
             is_c &= storage.order_known
             for tracer in storage.order_from:
                 base = tracer._storage
