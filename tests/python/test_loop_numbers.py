@@ -65,10 +65,7 @@ def test_a_number_that_only_inner_iterations_change() -> None:
 
 def test_a_call_returns_such_a_number_several_times() -> None:
     def f(x):
-        best = 0.0
-        for value in x:
-            if value > best:
-                best = value
+        best = largest(x)
         return {"best": best, "again": [best, best + 1]}
 
     for x in (numbers(), -np.abs(numbers())):

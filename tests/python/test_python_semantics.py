@@ -355,7 +355,8 @@ def test_arrays(name: str) -> None:
 
 
 def test_the_memory_of_arrays() -> None:
-    assert ARRAY.strides == X.strides and ARRAY.flags.c_contiguous and not ARRAY.flags.writeable
+    assert ARRAY.strides == X.strides and ARRAY.flags.c_contiguous and ARRAY.flags.writeable
+    assert ARRAY.T.strides == X.T.strides and ARRAY.T.flags.f_contiguous
     assert np.isfortran(ARRAY) is False
     assert_matches(
         np.asarray(ARRAY.astype(np.float32, order="C", casting="same_kind")), X.astype("f4")

@@ -36,6 +36,7 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
   if (integer_range(t, result)) return true;
   std::vector<Value> open{result};
   std::unordered_set<uint32_t> seen;
+  bool is_narrower = false;
   while (!open.empty()) {
     const Value v = open.back();
     open.pop_back();
@@ -47,9 +48,10 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, argument->index, DType::Int32};
     if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
       t.guards.push_back(guard);
-    t.ranges[v] = {INT32_MIN, INT32_MAX};
+    is_narrower |= t.ranges.try_emplace(v, INT32_MIN, INT32_MAX).second;
   }
-  t.integer_ranges.clear();
+  if (!is_narrower) return false;
+  t.integer_ranges.clear();  // any may be of values computed from these arguments
   return integer_range(t, result).has_value();
 }
 

@@ -67,19 +67,18 @@ class Conditions:
 
     def both(self, x: Any, y: Any) -> Any:
         """`x and y`, of which y is None if x is false."""
-        if not self._is_unknown(x):
-            return y if x else x
-        if not self._is_unknown(y):
-            return x if y else y
-        return np.logical_and(x, y)
+        return self._joined(np.logical_and, False, x, y)
 
     def either(self, x: Any, y: Any) -> Any:
         """`x or y`, of which y is None if x is true."""
-        if not self._is_unknown(x):
-            return x if x else y
-        if not self._is_unknown(y):
-            return y if y else x
-        return np.logical_or(x, y)
+        return self._joined(np.logical_or, True, x, y)
+
+    def _joined(self, function: np.ufunc, decides: bool, x: Any, y: Any) -> Any:
+        """x or y where one is known; if it `decides`, the other one does not matter."""
+        for known, other in ((x, y), (y, x)):
+            if not self._is_unknown(known):
+                return known if bool(known) == decides else other
+        return function(x, y)
 
     def negated(self, x: Any) -> Any:
         return np.logical_not(x) if self._is_unknown(x) else not x
