@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -46,8 +47,22 @@ struct Constant {
 
 using Ways = std::vector<std::shared_ptr<CompiledCall>>;
 
+// When the calls of a signature that NumPy runs were last made, by CompiledCall's clock.
+struct LastUse {
+  int64_t tick = CompiledCall::tick();
+};
+
+// Calls that run the user's function as it is.
+struct OnNumpy {
+  std::shared_ptr<LastUse> use;
+  py::object code;      // of the function; null if it has none
+  bool is_hit = false;  // in statistics
+  int64_t left = 0;     // how many calls until Python looks again at the state of the function
+};
+
 struct Remembered {
   Ways ways;  // through the function's conditions: the one that ran last comes first
+  std::optional<OnNumpy> on_numpy;  // and there are no ways
   CallKey key;
   std::vector<AxisRange> ranges;  // of what the key leaves out
   std::vector<Constant> constants;
@@ -72,19 +87,20 @@ struct Dispatcher {
   Parameters parameters;
   std::unordered_map<std::string, std::vector<Remembered>> calls;
 
-  Ways* find(const KeyedCall& call) {
+  Remembered* find(const KeyedCall& call) {
     const auto found = calls.find(call.key.text);
     if (found == calls.end()) return nullptr;
     for (Remembered& remembered : found->second)
-      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered.ways;
+      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered;
     return nullptr;
   }
   // The call has taken this way.
   void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
-    Ways* const ways = find(call);
-    if (!ways) return;
-    const auto at = std::find(ways->begin(), ways->end(), way);
-    if (at != ways->end()) std::rotate(ways->begin(), at, at + 1);
+    Remembered* const found = find(call);
+    if (!found) return;
+    Ways& ways = found->ways;
+    const auto at = std::find(ways.begin(), ways.end(), way);
+    if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
   }
   void erase(const KeyedCall& call) {
     std::erase_if(calls[call.key.text],
@@ -92,10 +108,10 @@ struct Dispatcher {
   }
 };
 
-// The base of jitted functions. A call whose compiled call was remembered runs without a Python
-// frame; all else goes to the subclass's methods `_slow_call(args, kwargs)` and, for arguments that
-// its program cannot take, `_eager_call(args, kwargs, why)`, which runs the user's function on
-// NumPy.
+// The base of jitted functions. A call whose compiled call was remembered, or that NumPy runs,
+// needs no Python frame of ours; all else goes to the subclass's methods `_slow_call(args, kwargs)`
+// and, for arguments that its program cannot take, `_eager_call(args, kwargs, why)`, which runs the
+// user's function on NumPy.
 struct DispatcherObject {
   PyObject ob_base;  // as PyObject_HEAD has it
   vectorcallfunc vectorcall;
@@ -149,6 +165,18 @@ bool must_report_errors() {
 
 constexpr const char* kUnsuitable = "its program does not take these arguments";
 
+// The user's function, if it has this code still; otherwise null.
+py::object function_with(PyObject* self, const py::object& code) {
+  static PyObject* const fn = PyUnicode_InternFromString("_fn");
+  static PyObject* const attribute = PyUnicode_InternFromString("__code__");
+  auto function = py::reinterpret_steal<py::object>(PyObject_GetAttr(self, fn));
+  if (!function) throw py::error_already_set();
+  if (!code) return function;
+  const auto now = py::reinterpret_steal<py::object>(PyObject_GetAttr(function.ptr(), attribute));
+  if (!now) PyErr_Clear();
+  return now.is(code) ? function : py::object();
+}
+
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
@@ -157,14 +185,28 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
     return call_method(self, "_eager_call", args, values, names, why);
   };
   if (is_tracing()) return slow();
-  if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
   KeyedCall call;
-  Ways ways;  // shared while they run
+  Ways ways;            // shared while they run
+  py::object function;  // for NumPy
   try {
-    if (dispatcher.parameters.key_of(args, values, names, call))
-      if (const Ways* const found = dispatcher.find(call)) ways = *found;
+    Remembered* found = nullptr;
+    if (dispatcher.parameters.key_of(args, values, names, call)) found = dispatcher.find(call);
+    if (found) ways = found->ways;
+    if (found && found->on_numpy && !runtime::is_profiling() && --found->on_numpy->left >= 0) {
+      const OnNumpy& on_numpy = *found->on_numpy;
+      on_numpy.use->tick = CompiledCall::tick();
+      as_dispatcher(self).hits += on_numpy.is_hit;
+      function = function_with(self, on_numpy.code);
+    }
   } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
   }
+  if (function) {
+    PyObject* const result =
+        PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names);
+    if (!result) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  }
+  if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
   if (ways.empty()) return slow();
   py::object result;
   auto status = CompiledCall::Status::Stale;
@@ -263,20 +305,19 @@ KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwarg
   return call;
 }
 
-// Registers the compiled calls of such arguments, of which each tells whether it is for the data at
-// hand. False, and nothing done, if the leaves are others
+// Registers what runs calls of such arguments. False, and nothing done, if the leaves are others
 // than those that trees.flatten found: it has been told of a container since a class was keyed by
 // identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call, `constants`
 // the positions of the numbers that the trace used as constants.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
-              const py::list& leaves, Ways ways, const py::sequence& sizes,
-              const std::vector<int64_t>& constants) {
+              const py::list& leaves, const py::sequence& sizes,
+              const std::vector<int64_t>& constants, Remembered remembered) {
   Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
   const KeyedCall call = key_call(self, args, kwargs);
   const auto same = [](py::handle a, py::handle b) { return a.is(b); };
   if (!std::equal(call.leaves.begin(), call.leaves.end(), leaves.begin(), leaves.end(), same))
     return false;
-  Remembered remembered{std::move(ways), call.key, {}, {}};
+  remembered.key = call.key;
   for (const int64_t leaf : constants)
     remembered.constants.push_back({leaf, py::reinterpret_borrow<py::object>(call.leaves[leaf])});
   for (const py::handle size : sizes)
@@ -325,8 +366,27 @@ py::object make_dispatcher() {
         return key_call(self, args, kwargs).key;
       },
       "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
-  define("_remember", &remember,
-         "Registers the compiled calls of such arguments; False if they cannot be keyed here.");
+  define(
+      "_remember",
+      [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
+         Ways ways, const py::sequence& sizes, const std::vector<int64_t>& constants) {
+        return remember(self, args, kwargs, leaves, sizes, constants,
+                        {std::move(ways), {}, {}, {}, {}});
+      },
+      "Registers the compiled calls of such arguments, of which each tells whether it is for the "
+      "data at hand; False if they cannot be keyed here.");
+  define(
+      "_remember_on_numpy",
+      [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
+         const py::sequence& sizes, const std::vector<int64_t>& constants,
+         std::shared_ptr<LastUse> use, bool is_hit, int64_t calls) {
+        const py::object code = py::getattr(self.attr("_fn"), "__code__", py::none());
+        OnNumpy on_numpy{std::move(use), code.is_none() ? py::object() : code, is_hit, calls};
+        return remember(self, args, kwargs, leaves, sizes, constants,
+                        {{}, std::move(on_numpy), {}, {}, {}});
+      },
+      "Registers that the function itself runs the next `calls` of such arguments, until its code "
+      "changes; they must hold no Array. False if they cannot be keyed here.");
   define(
       "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");
@@ -366,6 +426,10 @@ void bind_dispatch(py::module_& m) {
   py::class_<CallKey>(m, "CallKey")
       .def("__hash__", [](const CallKey& key) { return std::hash<std::string>()(key.text); })
       .def("__eq__", [](const CallKey& a, const CallKey& b) { return a == b; });
+  py::class_<LastUse, std::shared_ptr<LastUse>>(m, "LastUse")
+      .def(py::init())
+      .def("is_now", [](LastUse& use) { use.tick = CompiledCall::tick(); })
+      .def_readonly("tick", &LastUse::tick, "By the clock of CompiledCall.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, std::vector<py::object>,
                     const std::vector<py::tuple>&, py::object,
@@ -379,7 +443,6 @@ void bind_dispatch(py::module_& m) {
       .def("broken", &CompiledCall::broken,
            "(kind, holder, name, expected) of the guards that do not hold; for captured arrays of "
            "another type than before (\"array\", array, number, None).")
-      .def_static("tick", &CompiledCall::tick)
       .def_property_readonly("last_used", &CompiledCall::last_used)
       .def("call", [](CompiledCall& c, const py::list& leaves) {
         std::vector<py::handle> handles(leaves.begin(), leaves.end());

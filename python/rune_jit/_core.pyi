@@ -18,6 +18,7 @@ __all__: list[str] = [
     "Executable",
     "Graph",
     "GraphBuilder",
+    "LastUse",
     "Lowered",
     "NodeBuilder",
     "Segment",
@@ -490,9 +491,16 @@ class CallKey:
     def __eq__(self, arg0: CallKey) -> bool: ...
     def __hash__(self) -> int: ...
 
+class LastUse:
+    def __init__(self) -> None: ...
+    def is_now(self) -> None: ...
+    @property
+    def tick(self) -> int:
+        """
+        By the clock of CompiledCall.
+        """
+
 class CompiledCall:
-    @staticmethod
-    def tick() -> int: ...
     def __init__(
         self,
         program: Executable,
@@ -551,7 +559,21 @@ class Dispatcher:
         arg5: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> bool:
         """
-        Registers the compiled calls of such arguments; False if they cannot be keyed here.
+        Registers the compiled calls of such arguments, of which each tells whether it is for the data at hand; False if they cannot be keyed here.
+        """
+    def _remember_on_numpy(
+        self,
+        arg0: tuple,
+        arg1: dict,
+        arg2: list,
+        arg3: collections.abc.Sequence,
+        arg4: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        arg5: LastUse,
+        arg6: bool,
+        arg7: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bool:
+        """
+        Registers that the function itself runs the next `calls` of such arguments, until its code changes; they must hold no Array. False if they cannot be keyed here.
         """
     def _set_parameters(
         self,

@@ -34,6 +34,13 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
+def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether call_numpy has Arrays to convert."""
+    both: Any = (args, kwargs)
+    leaves: list[Any] = optree.tree_leaves(both, none_is_leaf=True)
+    return any(isinstance(x, Array) for x in leaves)
+
+
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs) by NumPy, which may write to the elements of the Arrays; NumPy's
     results are Arrays on the first Array's device."""

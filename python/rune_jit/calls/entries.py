@@ -13,9 +13,13 @@ class Fallback:
     """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing."""
 
     def __init__(self, reason: str, until_it_returns: bool = False) -> None:
-        self.last_used = _core.CompiledCall.tick()
+        self.use = _core.LastUse()
         self.reason = reason
         self.until_it_returns = until_it_returns
+
+    @property
+    def last_used(self) -> int:
+        return self.use.tick
 
 
 def way(entry: Any) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import warnings
 import weakref
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 
 from rune_jit import _core, recording, trees
 from rune_jit.arrays.array import Array
-from rune_jit.arrays.conversion import call_numpy
+from rune_jit.arrays.conversion import call_numpy, holds_array
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.backends.compilation import Stopwatch
@@ -64,6 +65,10 @@ _MOST_REFUTED = 8
 # How many traces a function may have that are more than the calls without one. Beyond, calls of new
 # signatures run in segments, whose programs take arrays of any size.
 _MOST_MISSES = 32
+
+# Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
+# and shapes that it was of.
+_LOOKS_AT_STATE = 32
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
@@ -303,9 +308,13 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return self._eager_call(args, kwargs, "it changed what only its first call may")
             if isinstance(entry, Segmented):
                 self._hits += not fresh
+                if entry.runs_on_numpy:
+                    self._remember_numpy(call, entry, args, kwargs)
                 return self._in_segments(entry, args, kwargs)
             if isinstance(entry, Fallback):
-                entry.last_used = _core.CompiledCall.tick()
+                entry.use.is_now()
+                if not entry.until_it_returns:
+                    self._remember_numpy(call, entry, args, kwargs)
                 result = self._eager_call(args, kwargs, entry.reason)
                 if entry.until_it_returns:
                     self._cache.discard(call.key, entry)
@@ -372,6 +381,23 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if self._unkeyed is None:
             self._unkeyed = self._segmented(error)
         return self._in_segments(self._unkeyed, args, kwargs)
+
+    def _remember_numpy(
+        self,
+        call: Call,
+        entry: Fallback | Segmented,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Lets calls like this one run the function itself, without a Python frame of ours."""
+        plain = call.plain or call
+        if holds_array(args, kwargs) or any(i >= len(plain.leaves) for i in call.constants):
+            return
+        is_hit = isinstance(entry, Segmented)
+        most = _LOOKS_AT_STATE if call.slots else sys.maxsize  # the key does not tell of slots
+        self._remember_on_numpy(
+            args, kwargs, plain.leaves, call.sizes, call.constants, entry.use, is_hit, most
+        )
 
     def _in_segments(self, entry: Segmented, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:

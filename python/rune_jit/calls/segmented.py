@@ -64,7 +64,7 @@ class Segmented:
     def __init__(
         self, function: Callable[..., Any], name: str, programs: Programs, reason: str
     ) -> None:
-        self.last_used = _core.CompiledCall.tick()
+        self.use = _core.LastUse()
         self.programs = programs
         self.reason = reason  # why it is no program as a whole
         self.runs_on_numpy: str | None = None  # why
@@ -73,9 +73,13 @@ class Segmented:
         self._function, self._name = function, name
         self._trial = Trial()
 
+    @property
+    def last_used(self) -> int:
+        return self.use.tick
+
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """function(*args, **kwargs). Raises what the function raises."""
-        self.last_used = _core.CompiledCall.tick()
+        self.use.is_now()
         start = time.perf_counter()
         if self.runs_on_numpy:
             return self._on_numpy(self.runs_on_numpy, args, kwargs)
