@@ -23,6 +23,7 @@ from rune_jit.capture.guards import (
     refuse_stateful,
 )
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
+from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
 from rune_jit.capture.shim import (
@@ -48,6 +49,7 @@ _CALLED_BY_LOOPS = {
     BRANCH_ENTRY: branch,
     **CONDITIONS,
     **EXTREMES,
+    **GRIDS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

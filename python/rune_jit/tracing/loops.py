@@ -74,8 +74,8 @@ class LoopPlans:
         return True
 
     def lines(self) -> list[str]:
-        """How the loops run, a line each."""
-        return [f"loop at {where} {how}" for where, how in self.report.values()]
+        """How the loops run, a line for each place."""
+        return list(dict.fromkeys(f"loop at {where} {how}" for where, how in self.report.values()))
 
     def next_attempt(self) -> None:
         self.report.clear()

@@ -6,6 +6,7 @@ The calls around a loop that source.py adds come here."""
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from rune_jit.capture.loops.bodies import Attempt, GivenUp, Unstable
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
@@ -28,11 +30,15 @@ from rune_jit.tracing.tracer import Tracer, is_data_integer
 _FEW = 3
 # How often a body is traced at most before the loop is refused.
 _MOST_PASSES = 8
+# What makes an iterable whose arguments tell what it is.
+_ITERABLES = (range, enumerate, zip, itertools.repeat)
 
 
 def begin(number: int, *given: Any) -> Any:
-    """What a `for` loop of a traced function iterates over: `given` is the iterable, or `range`,
-    `enumerate` or `zip` and its arguments."""
+    """What a `for` loop of a traced function iterates over: `given` is the iterable, or what makes
+    it, a function such as `range`, and its arguments."""
+    if len(given) > 1 and not any(given[0] is known for known in _ITERABLES):
+        given = (_iterable(given),)
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     found = _numbers_of(given, functools.partial(_bound, loops)) if loops is not None else None
@@ -96,10 +102,15 @@ def _numbers_of(
     if not rest:
         if type(first) is range:
             return Range(first.start, first.stop, first.step), _itself
+        if type(first) is Along:
+            return first.numbers, first.item
         return _rows((first,), lambda number: first[number])
     if first is range:
         numbers = range_of(rest, bind)
         return (numbers, _itself) if numbers else None
+    if first is itertools.repeat and len(rest) == 2:
+        numbers = range_of(rest[1:], bind)
+        return (numbers, lambda number: rest[0]) if numbers else None
     if first is enumerate and len(rest) == 1:
         return _rows(rest, lambda number: (number, rest[0][number]))
     if first is zip:

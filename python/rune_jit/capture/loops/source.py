@@ -33,6 +33,7 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
+from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.syntax import (
@@ -140,6 +141,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
     by_place: dict[tuple[str, int], Source] = {}
+    Grids().visit(tree)
     Unfolder().visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     ast.fix_missing_locations(tree)
@@ -457,9 +459,12 @@ def _condition(test: ast.expr, of: str = ".if") -> ast.expr:
 
 
 def _is_taken_apart(call: ast.Call) -> bool:
-    is_plain = not call.keywords and not any(isinstance(x, ast.Starred) for x in call.args)
-    names = ("range", "enumerate", "zip")
-    return is_plain and isinstance(call.func, ast.Name) and call.func.id in names
+    if call.keywords or any(isinstance(x, ast.Starred) for x in call.args):
+        return False
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr == "repeat"
+    names = ("range", "enumerate", "zip", "repeat")
+    return isinstance(call.func, ast.Name) and call.func.id in names
 
 
 def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:

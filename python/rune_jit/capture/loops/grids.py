@@ -1,0 +1,69 @@
+"""Loops over the positions of a grid as nested loops, which may be loops of the program.
+
+    for i, j in np.ndindex(m, n):       .grid7.4 = .grid(2, np.ndindex, m, n)
+        x[i, j] = i                     for .at7.4.0 in .along(.grid7.4, 0):
+                                            for i, j in .along(.grid7.4, 1, .at7.4.0):
+                                                x[i, j] = i
+
+So are those over `itertools.product` of ranges. What else has these names is iterated over by the
+innermost loop. (positions.py has what is called.)"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from rune_jit.capture.loops.unfold import at, call
+
+_NAMES = ("ndindex", "product")
+# How many nested loops stand for a loop whose source does not tell the number of axes.
+_MOST_AXES = 4
+
+
+class Grids(ast.NodeTransformer):
+    """Makes loops over grids nested loops. Those that are left by a jump stay as they are."""
+
+    def visit_For(self, loop: ast.For) -> Any:
+        self.generic_visit(loop)
+        if not _is_grid(loop.iter) or loop.orelse or _may_be_left(loop.body):
+            return loop
+        assert isinstance(loop.iter, ast.Call)
+        count = _count_of_axes(loop.iter, loop.target)
+        place = f"{loop.lineno}.{loop.col_offset}"
+        grid = f".grid{place}"
+        names = [f".at{place}.{axis}" for axis in range(count - 1)]
+        made = call(".grid", ast.Constant(count), loop.iter.func, *loop.iter.args)
+        assert isinstance(made, ast.Call)
+        made.keywords = loop.iter.keywords
+        first = ast.Assign([ast.Name(grid, ast.Store())], made)
+        body = loop.body
+        for axis in reversed(range(count)):
+            outer = [ast.Name(name, ast.Load()) for name in names] if axis == count - 1 else []
+            along = call(".along", ast.Name(grid, ast.Load()), ast.Constant(axis), *outer)
+            target = loop.target
+            if axis < count - 1:
+                target = ast.Name(names[axis], ast.Store())
+            body = [at(loop, ast.For(target, along, body, []))]
+        return [at(loop.iter, first), *body]
+
+
+def _is_grid(x: ast.expr) -> bool:
+    if not isinstance(x, ast.Call):
+        return False
+    if isinstance(x.func, ast.Name):
+        return x.func.id in _NAMES
+    return isinstance(x.func, ast.Attribute) and x.func.attr in _NAMES
+
+
+def _may_be_left(body: list[ast.stmt]) -> bool:
+    """Whether there is a `break` or `return`. (One of a loop or function in it counts, too.)"""
+    return any(isinstance(x, (ast.Break, ast.Return)) for s in body for x in ast.walk(s))
+
+
+def _count_of_axes(made: ast.Call, target: ast.expr) -> int:
+    """How many axes there are, as far as the source tells."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        starred = any(isinstance(x, ast.Starred) for x in target.elts)
+        return _MOST_AXES if starred else max(len(target.elts), 1)
+    is_listed = not made.keywords and not any(isinstance(x, ast.Starred) for x in made.args)
+    return len(made.args) if is_listed and len(made.args) > 1 else _MOST_AXES

@@ -1,0 +1,79 @@
+"""What nested loops iterate over that stand for a loop over the positions of a grid (grids.py)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.shim import original
+from rune_jit.tracing.sizes import Size
+
+
+class Along:
+    """What one of the nested loops iterates over: an item for each number."""
+
+    def __init__(self, numbers: Range, item: Callable[[Any], Any]) -> None:
+        self.numbers, self.item = numbers, item
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.item, self.numbers.known)
+
+
+class _Grid(NamedTuple):
+    loops: int  # how many are nested
+    axes: tuple[Range, ...] | None  # of the innermost ones
+    iterable: Any  # if there are no axes
+
+
+def grid(loops: int, function: Any, *args: Any, **kwargs: Any) -> _Grid:
+    """What `loops` nested loops iterate over that stand for one over function(*args, **kwargs)."""
+    axes = None
+    if original(function) is np.ndindex and not kwargs:
+        axes = _of_sizes(args)
+    elif original(function) is itertools.product:
+        axes = _of_ranges(args, **kwargs)
+    if axes and len(axes) <= loops:
+        return _Grid(loops, axes, None)
+    return _Grid(loops, None, function(*args, **kwargs))
+
+
+def along(grid: _Grid, axis: int, *outer: Any) -> Any:
+    """What the loop number `axis` iterates over; `outer` are the numbers of those around the
+    innermost one, if it is that."""
+    is_last = axis == grid.loops - 1
+    if grid.axes is None:
+        return grid.iterable if is_last else _ONCE
+    absent = grid.loops - len(grid.axes)
+    if axis < absent:
+        return _ONCE
+    numbers = grid.axes[axis - absent]
+    return Along(numbers, lambda number: (*outer[absent:], number) if is_last else number)
+
+
+_ONCE = (None,)
+
+
+def _of_sizes(shape: tuple[Any, ...]) -> tuple[Range, ...] | None:
+    if len(shape) == 1 and isinstance(shape[0], tuple):
+        shape = shape[0]
+    sizes = [int(n) if isinstance(n, np.integer) else n for n in shape]
+    if not all(type(n) is Size or (type(n) is int and n >= 0) for n in sizes):
+        return None
+    return tuple(Range(0, n, 1) for n in sizes)
+
+
+def _of_ranges(ranges: tuple[Any, ...], repeat: Any = 1) -> tuple[Range, ...] | None:
+    if type(repeat) is not int or not all(type(x) is range for x in ranges):
+        return None
+    return tuple(Range(x.start, x.stop, x.step) for x in ranges) * repeat
+
+
+ALLOWED += [grid, along, np.ndindex, itertools.product, itertools.repeat]
+
+# By the names under which loops find them.
+GRIDS = {".grid": grid, ".along": along}
