@@ -291,22 +291,22 @@ class Attempt:
         trace = self._trace
         if name not in after:
             raise GivenUp(f"{name} has no value after an iteration")
-        new = after[name]
+        new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
         if is_result(name) and (new is UNSET or kind is not None):
             return  # it is read only if an iteration has set it
         if not self._runs and (
             name not in self._before or kind_of(trace, self._before[name]) != kind
         ):
-            raise GivenUp(f"{name} is read after the loop, which may not run")
+            raise GivenUp(f"{shown} is read after the loop, which may not run")
         if is_array(new):
             if any(type(n) is Size for n in new.shape):
-                raise GivenUp(f"{name} is read after the loop, and its shape changes")
+                raise GivenUp(f"{shown} is read after the loop, and its shape changes")
             self._check_new(name, new, finals)
         elif kind is None and not isinstance(new, (str, type(None), np.dtype)):
-            raise GivenUp(f"{name} is read after the loop, and is a {type(new).__name__}")
+            raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
         elif kind is None and not self._runs and new is not self._before.get(name):
-            raise GivenUp(f"{name} is read after the loop, which may not run")
+            raise GivenUp(f"{shown} is read after the loop, which may not run")
 
     def _names_of_parts(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
         """The names, with parts in the place of tuples, whose values are added."""
