@@ -18,6 +18,7 @@ __all__ = [
     "RuneJitError",
     "SlowCompilationWarning",
     "StateChangedError",
+    "NumPyOnlyError",
     "ThreadStartedError",
     "TracerLeakError",
     "UnsupportedOpError",
@@ -85,7 +86,11 @@ class StateChangedError(UnsupportedOpError):
     slots: list[Any] | None = None
 
 
-class ThreadStartedError(UnsupportedOpError):
+class NumPyOnlyError(UnsupportedOpError):
+    """The function runs on NumPy as a whole: it would notice traced arrays."""
+
+
+class ThreadStartedError(NumPyOnlyError):
     """A traced function started a thread, in which there is no trace."""
 
 

@@ -502,3 +502,86 @@ def test_lists_of_objects_that_grow(method: Callable[..., Any]) -> None:
         x = np.full(3, float(i % 4))
         np.testing.assert_array_equal(jitted(ours, x), method(theirs, x))
         assert ours.log == theirs.log
+
+
+def test_objects_of_which_each_is_used_little_run_on_numpy() -> None:
+    size = rune_jit.jit(_Scaled.size)
+    for _ in range(200):
+        scaled = _Scaled()
+        assert_matches(size(scaled), _Scaled.size(scaled))
+    assert size.cache_info().misses <= 110
+    assert "its programs serve a few calls each" in size.explain()
+    for _ in range(600):  # this one is used much
+        assert_matches(size(scaled), _Scaled.size(scaled))
+    assert "one program" in size.explain().splitlines()[-1]
+
+
+class _Checked:
+    """An object without arrays, whose methods ask what they are given."""
+
+    def by_isinstance(self, x: Any) -> Any:
+        return self._doubled(x)
+
+    def _doubled(self, x: Any) -> Any:
+        return x * 2 if isinstance(x, np.ndarray) else x * 3
+
+    def by_pattern(self, x: Any) -> Any:
+        return self._matched(x)
+
+    def _matched(self, x: Any) -> Any:
+        match x:
+            case np.ndarray():
+                return x * 2
+        return x * 3
+
+    def by_type(self, x: Any) -> Any:
+        return self._compared(x)
+
+    def _compared(self, x: Any) -> Any:
+        return x * 2 if type(x) is np.ndarray else x * 3
+
+    def in_segments(self, x: Any) -> Any:
+        print(x.sum())
+        return self._doubled(x + 1)
+
+
+@pytest.mark.parametrize("name", ["by_isinstance", "by_pattern", "by_type", "in_segments"])
+def test_methods_of_objects_without_arrays_know_arrays(name: str) -> None:
+    method = getattr(_Checked, name)
+    jitted = rune_jit.jit(method, fallback="silent")
+    for i in range(4):
+        assert_matches(jitted(_Checked(), _random(i, 3)), method(_Checked(), _random(i, 3)))
+
+
+_scale = np.arange(3.0)
+
+
+def _scaled_sum(x: Any) -> Any:
+    return (_scale * x).sum()
+
+
+def _over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    def over_rows(rows: Any) -> Any:
+        return np.array([function(row) for row in rows])
+
+    return over_rows
+
+
+def _shifted(by: Any) -> Callable[..., Any]:
+    def shifted(x: Any) -> Any:
+        return _scaled_sum(x) + by.sum()
+
+    return shifted
+
+
+def test_functions_that_are_returned_read_globals_as_they_are() -> None:
+    global _scale
+    over_rows, shifted = rune_jit.jit(_over_rows), rune_jit.jit(_shifted)
+    for i in range(6):
+        rows, by = _random(i, 2, 3), _random(i + 9, 4)
+        pairs = [(over_rows(_scaled_sum), _over_rows(_scaled_sum), rows)]
+        pairs.append((shifted(by), _shifted(by), rows[0]))
+        for made, wanted, x in pairs:
+            assert_matches(made(x), wanted(x))
+            _scale = _scale + 1
+            assert_matches(made(x), wanted(x))

@@ -36,10 +36,10 @@ from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
     JitFallbackWarning,
+    NumPyOnlyError,
     ResultsChangedError,
     SlowCompilationWarning,
     StateChangedError,
-    ThreadStartedError,
     UnkeyedError,
     UnsupportedOpError,
 )
@@ -501,7 +501,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._states.add(call, error.slots)
             if call.slots:
                 self._states.refuse(call)
-            if self._fallback == "error" or isinstance(error, ThreadStartedError):
+            if self._fallback == "error" or isinstance(error, NumPyOnlyError):
                 self._fall_back(error)
                 self._causes.note(self._name, call, watch, f"NumPy: {error}")
                 return Fallback(str(error))

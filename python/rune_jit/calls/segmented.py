@@ -149,6 +149,7 @@ def _call_in_segments(
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
             result = inside(*traced_args, **traced_kwargs)
+            result = _replaced(result, rebinder.lasting, {})
         except KeyboardInterrupt:  # what waits is not computed any more
             interrupted = True
             raise

@@ -363,10 +363,11 @@ def _plan_output(
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray):
             return ("copy", leaf)
-        if isinstance(leaf, USED_ONCE) or _holds_tracer(leaf):
+        is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
+        if is_used_later or _holds_tracer(leaf):
             raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(leaf).__name__} that computes from traced"
-                " arrays later\nhint: return arrays, numbers and containers of these"
+                f"{trace.name}: cannot return a {type(leaf).__name__} that computes from what is"
+                " traced later\nhint: return arrays, numbers and containers of these"
             )
         return ("constant", trace.rebind.outside(leaf))
     leaf._check_trace(trace)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import datetime
+import dis
 import functools
 import inspect
 import re
@@ -24,7 +25,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.state import Slot
-from rune_jit.errors import StateChangedError, UnsupportedOpError
+from rune_jit.errors import NumPyOnlyError, StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer
 
@@ -157,6 +158,28 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
         raise UnsupportedOpError(
             f"{name}: cannot trace its use (it would change once, not at each call)\n"
             "hint: use it outside, and pass what it gives as an argument"
+        )
+
+
+@functools.cache
+def _tests_class(code: types.CodeType) -> bool:
+    if "type" not in code.co_names or "ndarray" not in code.co_names:
+        return False
+    last: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("IS_OP", "COMPARE_OP") and {"type", "ndarray"} <= {*last[-12:]}:
+            return True
+        last.append(str(instruction.argval))
+    return False
+
+
+def refuse_class_test(code: types.CodeType) -> None:
+    """Raises NumPyOnlyError for `type(x) is numpy.ndarray` in code that is not copied: it compares
+    the class of a traced array with NumPy's."""
+    if _tests_class(code):
+        raise NumPyOnlyError(
+            f"{code.co_name}: cannot trace a comparison of type(x) with numpy.ndarray in a method of"
+            " an object without arrays\nhint: write isinstance(x, numpy.ndarray)"
         )
 
 
@@ -327,6 +350,7 @@ class Watch:
     def _look_at_function(self, function: types.FunctionType) -> None:
         if self.is_foreign(function.__module__):
             return
+        refuse_class_test(function.__code__)
         self.learn(function.__code__)
         for value in self.guard_function(function):
             self.look(value)

@@ -320,6 +320,34 @@ class Rebinder:
                 return real
         return _outside(value)
 
+    def is_made_here(self, x: Any) -> bool:
+        """Whether x is a function that the trace has made: it reads the trace's globals."""
+        is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, _Globals)
+        return is_function and not self.is_copy(x)
+
+    def lasting(self, x: Any) -> Any:
+        """What stands outside of the trace for a function that it has made, or one of its copies:
+        it reads the globals of its module."""
+        if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, _Globals):
+            return x
+        if (known := self.outside(x)) is not x:
+            return known
+        new = types.FunctionType(
+            x.__code__, x.__globals__.real, x.__name__, x.__defaults__, x.__closure__
+        )
+        new.__kwdefaults__, new.__qualname__, new.__doc__ = (
+            x.__kwdefaults__,
+            x.__qualname__,
+            x.__doc__,
+        )
+        new.__dict__.update(x.__dict__)
+        self._copies[id(x)] = (new, x)  # a cell may hold it, too
+        for cell in x.__closure__ or ():
+            if cell != types.CellType():
+                held = cell.cell_contents
+                cell.cell_contents = self.lasting(self.outside(held))
+        return new
+
     def _view_of(self, module: types.ModuleType) -> Any:
         impure = ("numpy.random", "os", "threading", "time", "warnings", "logging", "sys", "uuid")
         if is_library(module.__name__) and module.__name__ not in impure:

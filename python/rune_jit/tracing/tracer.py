@@ -155,7 +155,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
         """The class of what this stands for, which isinstance asks for: of a number, Python's or
         NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
         if not self._storage.scalar:
-            return np.ndarray if _is_named(sys._getframe(1)) else Tracer
+            return np.ndarray if _is_asked(sys._getframe(1)) else Tracer
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
 
@@ -320,15 +320,19 @@ class Tracer(ArrayMethods, _core.BufferBase):
         raise AttributeError(f"'{of_numpy}{kind_name}' object has no attribute {name!r}")
 
 
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 
 
-def _is_named(frame: types.FrameType) -> bool:
-    """Whether a frame of the user's reads x.__class__, and does not call isinstance."""
+def _is_asked(frame: types.FrameType) -> bool:
+    """Whether a frame of the user's reads x.__class__, or may call isinstance or match a class.
+    (Methods that are not copied name numpy.ndarray itself.)"""
     code = frame.f_code
-    if "__class__" not in code.co_names or is_own(code.co_filename):
+    if is_own(code.co_filename) or "-packages" in code.co_filename:
         return False
-    return code.co_code[frame.f_lasti] in _LOAD
+    if "isinstance" in code.co_names or code.co_code[frame.f_lasti] == _MATCH_CLASS:
+        return True
+    return "__class__" in code.co_names and code.co_code[frame.f_lasti] in _LOAD
 
 
 # By weak type.
