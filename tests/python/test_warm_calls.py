@@ -8,6 +8,7 @@ import pytest
 
 import rune_jit
 from rune_jit import jit
+from rune_jit.calls.segmented import Trial
 
 A = np.arange(3, dtype=np.float32)
 B = A + 10
@@ -212,3 +213,21 @@ def test_programs_end_where_most_arguments_are_new():
     for i in range(40):
         g(A, f"run {i}", np.negative)
     assert g.cache_info().misses == 40
+
+
+def test_an_edited_function_leaves_numpy(monkeypatch):
+    monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
+
+    def f(x):
+        return x.sum().item() + 1
+
+    def g(x):
+        return x.sum() + 2
+
+    jitted = jit(f)
+    for _ in range(8):
+        jitted(A)
+    assert "on NumPy" in jitted.explain()
+    f.__code__ = g.__code__
+    assert jitted(A) == A.sum() + 2
+    assert "one program" in jitted.explain()

@@ -68,10 +68,6 @@ class Cache:
                     del self._making[key]
             mine.finished.set()
 
-    def __contains__(self, key: Any) -> bool:
-        with self._lock:
-            return key in self._entries
-
     def _add(self, key: Any, entry: Any) -> None:
         with self._lock:
             self._entries[key] = entry

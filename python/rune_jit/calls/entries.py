@@ -10,12 +10,14 @@ from rune_jit.calls.segmented import Segmented
 
 
 class Fallback:
-    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing."""
+    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing;
+    `untried`: for so many calls, after which it is traced."""
 
-    def __init__(self, reason: str, until_it_returns: bool = False) -> None:
+    def __init__(self, reason: str, until_it_returns: bool = False, untried: int = 0) -> None:
         self.use = _core.LastUse()
         self.reason = reason
         self.until_it_returns = until_it_returns
+        self.untried = untried
 
     @property
     def last_used(self) -> int:

@@ -62,9 +62,10 @@ _LARGE = 2000
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
-# How many traces a function may have that are more than the calls without one. Beyond, calls of new
-# signatures run in segments, whose programs take arrays of any size.
+# How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
+# the first calls of new signatures, so many of each.
 _MOST_MISSES = 32
+_CALLS_UNTRIED = 8
 
 # Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
 # and shapes that it was of.
@@ -121,6 +122,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
+        self._wanted: set[Any] = set()  # keys that are traced in any case
         self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
@@ -296,10 +298,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._fall_back(error)
                 self._refused.setdefault(str(error), Fallback(str(error)))
                 return self._eager_call(args, kwargs, str(error))
-            return self._call_without_key(error, args, kwargs)
-        if call.key not in self._cache and self._fallback != "error" and self._has_new_keys():
-            reason = f"{self._name}: most calls have arguments of types or values that are new"
-            return self._call_without_key(UnsupportedOpError(reason), args, kwargs)
+            if self._unkeyed is None:
+                self._unkeyed = self._segmented(error)
+            return self._in_segments(self._unkeyed, args, kwargs)
         for _ in range(2):  # once more if the entry is stale
             call, entry, fresh = self._entry(call)
             if isinstance(entry, Raised):
@@ -313,7 +314,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 return self._in_segments(entry, args, kwargs)
             if isinstance(entry, Fallback):
                 entry.use.is_now()
-                if not entry.until_it_returns:
+                if entry.untried:
+                    entry.untried -= 1
+                    if not entry.untried:
+                        self._wanted.add(call.key)
+                        self._cache.discard(call.key, entry)
+                elif not entry.until_it_returns:
                     self._remember_numpy(call, entry, args, kwargs)
                 result = self._eager_call(args, kwargs, entry.reason)
                 if entry.until_it_returns:
@@ -369,18 +375,6 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                     continue
                 call = self._constants.of(self._states.of(self._name, call.plain or call))
         return self._eager_call(args, kwargs)
-
-    def _has_new_keys(self) -> bool:
-        """Whether most calls need another program."""
-        return self._misses > max(_MOST_MISSES, self._hits + self._fast_hits)
-
-    def _call_without_key(
-        self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """A call for which there is no program of its own, because of this error."""
-        if self._unkeyed is None:
-            self._unkeyed = self._segmented(error)
-        return self._in_segments(self._unkeyed, args, kwargs)
 
     def _remember_numpy(
         self,
@@ -466,6 +460,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return call, entry, fresh
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
+        """What is kept for a call that is the first one of its key."""
+        few = self._misses > max(_MOST_MISSES, self._hits + self._fast_hits)
+        if few and self._fallback != "error" and call.key not in self._wanted:
+            reason = f"{self._name}: most of its programs serve one call"
+            return Fallback(reason, untried=_CALLS_UNTRIED)
+        self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
             return self._compile(call, done, watch)
 

@@ -7,6 +7,9 @@ import collections
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
+from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, with_state
 from rune_jit.calls.traced import Assigned
 from rune_jit.capture.state import Change, Slot, at
@@ -73,16 +76,16 @@ class States:
             raise StateFound
 
     def note_changes(self, call: Call, entry: Any, hits: int) -> str | None:
-        """Notes what has made the program of a call stale. A number that has changed before is an
-        argument of the next one. A reason not to make further programs if there were many for few
-        `hits`: calls that needed none."""
+        """Notes what has made the program of a call stale. A number or an array that was another
+        one before, too, is an argument of the next one. Returns a reason not to make further
+        programs if there were many for few `hits`, calls that needed none."""
         signature = (call.plain or call).signature
         known = self._slots.get(signature, ())
         self._changes[signature] += 1
         if self._changes[signature] > max(_MOST, hits):
             return "what it reads outside differs from call to call"
         new = {slot.key: slot for slot in known or ()}
-        for slot in {slot.key: slot for slot in _changed_numbers(entry)}.values():
+        for slot in {slot.key: slot for slot in _changed_places(entry)}.values():
             self._changes[signature, slot.key] += 1
             if self._changes[signature, slot.key] > 1:
                 new[slot.key] = slot
@@ -97,22 +100,26 @@ class States:
         raise StateFound
 
 
-def _changed_numbers(entry: Any) -> Iterator[Slot]:
-    """The places whose numbers are not those that an entry's trace has read."""
+def _changed_places(entry: Any) -> Iterator[Slot]:
+    """The places whose numbers and arrays are not those that an entry's trace has read."""
     for kind, holder, name, before in getattr(entry, "compiled", entry).broken():
         if kind == "attribute" and type(getattr(holder, "__dict__", None)) is dict:
             kind, holder = "item", vars(holder)
         slot = Slot("content", holder) if kind == "items" else Slot(kind, holder, name)
-        if kind in ("item", "cell") and _is_another_number(before, slot.read()):
+        if kind in ("item", "cell") and _may_be_argument(before, slot.read()):
             yield slot
         if kind == "items" and type(holder) is dict and before.keys() == holder.keys():
             pairs = [(x, holder[key]) for key, x in before.items() if holder[key] is not x]
-            if all(_is_another_number(*pair) for pair in pairs):
+            if all(_may_be_argument(*pair) for pair in pairs):
                 yield slot
 
 
-def _is_another_number(before: Any, now: Any) -> bool:
-    return type(before) in (int, float) and type(now) is type(before)
+# What may be an argument because it differs from call to call.
+_TYPES = (np.ndarray, np.generic, Array, int, float, complex)
+
+
+def _may_be_argument(before: Any, now: Any) -> bool:
+    return all(isinstance(x, _TYPES) and type(x) is not bool for x in (before, now))
 
 
 class WithState:
