@@ -11,7 +11,7 @@ import numpy as np
 from rune_jit import _core, trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.dynamic import DynamicAxes
-from rune_jit.capture.guards import is_foreign_array
+from rune_jit.capture.objects import is_foreign_array
 from rune_jit.capture.state import Slot
 from rune_jit.errors import UnkeyedError, UnsupportedOpError
 from rune_jit.tracing.context import require_trace

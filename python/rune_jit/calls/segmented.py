@@ -17,7 +17,8 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
-from rune_jit.capture.guards import Unwatched, is_replaceable
+from rune_jit.capture.guards import Unwatched
+from rune_jit.capture.objects import is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection

@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from rune_jit import _core
-from rune_jit.capture.guards import is_library
+from rune_jit.capture.objects import is_library
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
@@ -60,7 +60,7 @@ class OnHost(StandIn):
                     if isinstance(leaf, Tracer) and not leaf._storage.scalar:
                         trace.expose(leaf)
                 return host.run_now(trace, self._real, args, kwargs)
-        others = (host._ones, host._eye, host._various)
+        others = (host.ones, host.eye, host.various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
         if any(0 in np.shape(x) for x in optree.tree_leaves(results)):
             # Found in made-up values, and perhaps more in others: peaks, edges.

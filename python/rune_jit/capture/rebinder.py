@@ -13,31 +13,25 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
-from rune_jit.capture.guards import (
-    Watch,
-    is_copied,
-    is_library,
-    is_replaceable,
-    names_in,
-    refuse_stateful,
-)
+from rune_jit.capture.guards import Watch, names_in
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
+from rune_jit.capture.objects import is_copied, is_library, is_replaceable, refuse_stateful
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
     of_lists,
     original,
-    refuse_reports,
     replacements,
 )
 from rune_jit.capture.stand_ins import refuse_identity
 from rune_jit.capture.state import ABSENT, Slot
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules.host import Vectorized
+from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture import shim
+from rune_jit.capture.creation import writable
 from rune_jit.capture.guards import names_in
 from rune_jit.capture.stand_ins import Scalar
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
@@ -102,7 +103,7 @@ class _Indexed:
 
     def __getitem__(self, key: Any) -> Any:
         code = _inside(type(self._real).__getitem__)
-        return shim.writable(code(self._real, key))
+        return writable(code(self._real, key))
 
 
 shim.replace("require", _traced(np.require))

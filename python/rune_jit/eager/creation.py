@@ -9,7 +9,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy, move
-from rune_jit.capture import shim
+from rune_jit.capture.creation import REPLACED
 from rune_jit.device import default_dtype
 from rune_jit.tracing.context import current_trace
 
@@ -57,7 +57,7 @@ def asarray(
     trace = current_trace()
     if trace is not None:
         obj = trace.stand_in(obj) if isinstance(obj, Array) else obj
-        return shim.REPLACED["array" if copy else "asarray"](obj, dtype)  # type: ignore[no-any-return]
+        return REPLACED["array" if copy else "asarray"](obj, dtype)  # type: ignore[no-any-return]
     if isinstance(obj, Array):
         same = (dtype is None or np.dtype(dtype) == obj.dtype) and device in (None, obj.device)
         if not same and copy is False:

@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import to_numpy, wrap
 from rune_jit.arrays.memory import from_numpy
-from rune_jit.capture import shim
+from rune_jit.capture.creation import REPLACED
 from rune_jit.device import default_dtype
 from rune_jit.eager.creation import asarray
 from rune_jit.rules.known import known
@@ -48,7 +48,7 @@ def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
     def standard(*args: Any, device: str | None = None, **kwargs: Any) -> Any:
         if current_trace() is not None:
-            return finish(shim.REPLACED[name](*args, **kwargs))
+            return finish(REPLACED[name](*args, **kwargs))
         if device is None:
             device = next((x.device for x in args if isinstance(x, Array)), None)
         array = function(*to_numpy(args), **kwargs)

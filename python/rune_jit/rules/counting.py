@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.rules import host
+from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import refuse_unless, traced
 from rune_jit.rules.compositions import sorts_before
 from rune_jit.rules.host import shape_depends_on_data
@@ -202,7 +202,7 @@ def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any
         host.require_known(bins, "histogram_bin_edges", _BINS)
     if isinstance(bins, str):
         raise shape_depends_on_data("histogram_bin_edges", _BINS)
-    return host.call(np.histogram_bin_edges, (a, bins, range, weights), {})
+    return on_host.call(np.histogram_bin_edges, (a, bins, range, weights), {})
 
 
 _BINS = "write a number of bins, or their edges: histogram(x, edges)"

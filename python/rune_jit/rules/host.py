@@ -1,5 +1,5 @@
-"""NumPy's functions that no kernel computes, such as sorting and linear algebra. The compiled
-program calls NumPy on the host for them."""
+"""Calls on the host: by the compiled program when it runs or, in traces that know values, at once.
+on_host.py has the functions that are called so."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ import optree
 
 from rune_jit import _core
 from rune_jit.errors import (
-    ConcretizationError,
     DataDependentShapeError,
     InternalError,
     ResultsChangedError,
     RuneJitError,
     UnsupportedOpError,
 )
-from rune_jit.rules.coercions import traced
-from rune_jit.rules.known import WRITERS, of_data, plain, run_known
-from rune_jit.rules.table import ON_HOST, implements, named
+from rune_jit.rules.known import WRITERS, of_data, plain
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
@@ -33,36 +30,36 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 # results: they must not depend on the values, and NumPy must accept these.
 
 
-def _zeros(value: Any) -> np.ndarray:
+def zeros(value: Any) -> np.ndarray:
     """Positions that every array has, weights ..., and masks that leave nothing out."""
     return np.full(value.shape, value.dtype == bool, value.dtype)
 
 
-def _ones(value: Any) -> np.ndarray:
+def ones(value: Any) -> np.ndarray:
     return np.ones(value.shape, value.dtype)
 
 
-def _various(value: Any) -> np.ndarray:
-    """As _zeros, with other values: whether shapes depend on them."""
+def various(value: Any) -> np.ndarray:
+    """As zeros, with other values: whether shapes depend on them."""
     numbers = np.arange(1, math.prod(value.shape) + 1)
     if value.dtype == bool:
         numbers = numbers % 2
     return numbers.astype(value.dtype).reshape(value.shape)
 
 
-def _minus_ones(value: Any) -> np.ndarray:
+def minus_ones(value: Any) -> np.ndarray:
     return np.full(value.shape, -1 if value.dtype.kind in "if" else 1, value.dtype)
 
 
-def _eye(value: Any) -> np.ndarray:
+def eye(value: Any) -> np.ndarray:
     """Identity matrices: they can be inverted and decomposed."""
     if value.ndim < 2:
-        return _ones(value)
+        return ones(value)
     return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
 
 
 # In this order: the first that the function takes decides.
-_PROBES = (_zeros, _ones, _eye, _various)
+_PROBES = (zeros, ones, eye, various)
 
 
 class _Operand(NamedTuple):
@@ -82,7 +79,7 @@ def call_on_host(
     function: Callable[..., Any],
     args: Any,
     kwargs: Any,
-    probe: Callable[[Any], np.ndarray] = _zeros,
+    probe: Callable[[Any], np.ndarray] = zeros,
     name: str | None = None,
     may_raise: bool = True,
     others: Sequence[Callable[[Any], np.ndarray]] | None = None,
@@ -103,7 +100,7 @@ def call_on_host(
     if isinstance(trace, SegmentedTrace):
         return run_now(trace, function, args, kwargs)
     if others is None:
-        others = (_various,) if probe is _zeros else ()
+        others = (various,) if probe is zeros else ()
     name = name or f"{function.__module__}.{function.__name__}"
     leaves: list[Any]
     leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
@@ -347,195 +344,9 @@ def _traced_value(trace: Trace, leaf: Any) -> Any:
     return None
 
 
-def call(function: Any, args: Any, kwargs: Any) -> Any:
-    """A function of the table below."""
-    may_raise = function not in _NEVER_RAISE
-    is_quantile = function in QUANTILES
-    if is_quantile:  # whose axis is no data, whereas the quantile is
-        given = [kwargs.get("axis"), *args[QUANTILES[function] : QUANTILES[function] + 1]]
-        require_known([x for x in given if x is not None], function.__name__)
-    kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}  # which may, not must
-    probe = ON_HOST[function]
-    return call_on_host(
-        function, args, kwargs, probe, may_raise=may_raise, ints_are_data=is_quantile
-    )
-
-
-# Where their axis stands.
-QUANTILES = {
-    **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
-    **dict.fromkeys((np.median, np.nanmedian), 1),
-}
-
-
-# The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
-# for an array argument while tracing. Many have a traced form, too, for most calls.
-_FUNCTIONS = (
-    (
-        np,
-        _zeros,
-        "sort argsort partition argpartition lexsort searchsorted histogram histogram2d"
-        " histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile"
-        " nanquantile nanargmax nanargmin digitize interp convolve correlate i0 unwrap packbits"
-        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder"
-        " polyint polysub polyval cov corrcoef gradient trapezoid cross kron vander"
-        " choose select piecewise apply_along_axis apply_over_axes insert delete resize block"
-        " tril triu diagflat mean std var round around sum prod max min amax amin any"
-        " all ptp clip count_nonzero argmax argmin cumsum cumprod cumulative_sum cumulative_prod"
-        " nancumsum nancumprod pad take take_along_axis einsum tensordot dot vdot inner outer"
-        " concatenate concat stack diff ediff1d nan_to_num isclose allclose array_equal"
-        " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
-        " iscomplex isreal isneginf isposinf imag linspace logspace geomspace",
-    ),
-    (
-        np.fft,
-        _zeros,
-        "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift"
-        " ifftshift",
-    ),
-    (np, _ones, "average"),  # by weights whose sum is not zero
-    (
-        np.linalg,
-        _eye,
-        "inv solve cholesky det slogdet eigh eigvalsh svd svdvals qr pinv lstsq matrix_rank cond"
-        " tensorinv tensorsolve norm vector_norm matrix_norm matrix_power multi_dot cross outer"
-        " tensordot matmul vecdot trace",
-    ),
-)
-
-# Once the program runs, these raise nothing: shapes and dtypes decide about their errors.
-_NEVER_RAISE = (
-    *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
-    *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
-)
-
-# What to write instead of functions whose results' shapes depend on data: (alternative, names).
-_DATA_DEPENDENT = (
-    (
-        "np.sort(x), or np.unique outside of the jitted function",
-        "unique unique_all unique_counts unique_inverse unique_values",
-    ),
-    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
-    ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
-    ("a mask", "trim_zeros"),
-    ("np.convolve(a, b)", "polymul"),
-    ("it outside of the jitted function", "polydiv roots"),
-)
-
-
 def shape_depends_on_data(name: str, hint: str | None = None) -> DataDependentShapeError:
     if hint is None:
         hint = "pass what its shape depends on as static: jit(static_argnums=...)"
     return DataDependentShapeError(
         f"{name}: cannot trace this call (the result's shape depends on data)\nhint: {hint}"
     )
-
-
-def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
-    def handler(*args: Any, **kwargs: Any) -> Any:
-        raise shape_depends_on_data(name, f"write {alternative}")
-
-    return handler
-
-
-@implements(np.insert)
-def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    if contains_traced(obj) and traced(obj).dtype == bool:
-        raise shape_depends_on_data("insert", "write the indices themselves instead of a mask")
-    return call(np.insert, (arr, obj, values, axis), {})
-
-
-@implements(np.delete)
-def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
-        raise shape_depends_on_data(
-            "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
-        )
-    return call(np.delete, (arr, obj, axis), {})
-
-
-@implements(np.polyfit)
-def _polyfit(
-    x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
-) -> Any:
-    require_known(deg, "polyfit")
-    if full:
-        raise shape_depends_on_data("polyfit", "write full=False")
-    # Of points that are not one.
-    return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, _various)
-
-
-def _eigenvalues(function: Any) -> Callable[..., Any]:
-    """Of real matrices they may be real or complex."""
-
-    def handler(a: Any) -> Any:
-        if not np.iscomplexobj(a):
-            raise UnsupportedOpError(
-                f"{function.__name__}: cannot trace it on real numbers (the dtype of the result"
-                " depends on data)\nhint: convert them with astype(complex)"
-            )
-        return call_on_host(function, (a,), {}, _eye)
-
-    return handler
-
-
-for _function in (np.linalg.eig, np.linalg.eigvals):
-    implements(_function)(_eigenvalues(_function))
-
-
-@implements(np.linalg.lstsq)
-def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    rows, columns = np.shape(a)[-2:]
-    arguments = (np.linalg.lstsq, rows > columns, a, b, rcond)
-    solution, residuals, rank, values = call_on_host(
-        _least_squares, arguments, {}, _eye, "numpy.linalg.lstsq"
-    )
-    if rows > columns:  # there are none unless the matrix has full rank
-        residuals = residuals[np.broadcast_to(rank == columns, residuals.shape)]
-    return solution, residuals, rank, values
-
-
-def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) -> Any:
-    """numpy.linalg.lstsq, with NaN for the residuals of a matrix without full rank."""
-    solution, residuals, rank, values = lstsq(a, b, rcond)
-    if has_residuals and residuals.size == 0:
-        residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
-    return solution, residuals, rank, values
-
-
-class Vectorized:
-    """Stands for a numpy.vectorize in a trace: its function is called when the program runs, with
-    one number of each array at a time, as NumPy does."""
-
-    def __init__(self, vectorize: np.vectorize) -> None:
-        self._vectorize = vectorize
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not contains_traced(args) and not contains_traced(kwargs):
-            result = run_known(self._vectorize, args, kwargs)
-            return self if result is self._vectorize else result  # used as a decorator
-        others = (_ones, _minus_ones, _various)
-        try:
-            return call_on_host(
-                self._vectorize,
-                args,
-                kwargs,
-                name="numpy.vectorize",
-                others=others,
-                ints_are_data=True,
-            )
-        except ConcretizationError as error:
-            raise UnsupportedOpError(
-                f"numpy.vectorize: cannot trace a function that uses traced arrays ({error})\n"
-                "hint: pass them as arguments"
-            ) from error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._vectorize, name)
-
-
-for _module, _probe, _names in _FUNCTIONS:
-    ON_HOST.update(dict.fromkeys(named(_module, _names), _probe))
-for _alternative, _names in _DATA_DEPENDENT:
-    for _function in named(np, _names):
-        implements(_function)(_data_dependent(_function.__name__, _alternative))

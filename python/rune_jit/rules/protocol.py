@@ -28,6 +28,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     elementwise,
     host,
     memory,
+    on_host,
     products,
     reductions,
     shapes,
@@ -218,19 +219,19 @@ def _array_function(
         elif kwargs.get("dtype") is None:
             kwargs["dtype"] = out.dtype
     try:
-        result = handler(*given, **kwargs) if handler else host.call(func, args, kwargs)
+        result = handler(*given, **kwargs) if handler else on_host.call(func, args, kwargs)
     except UnsupportedOpError as error:
         depends_on_data = isinstance(error, DataDependentShapeError)
         if handler is None or func not in ON_HOST or depends_on_data:
             raise
         forgive(error)
-        result = host.call(func, args, kwargs)
+        result = on_host.call(func, args, kwargs)
     except TypeError as error:
         if "unexpected keyword argument" in str(error) or "positional argument" in str(error):
             if func not in ON_HOST:
                 name = _name_of(func)
                 raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
-            result = host.call(func, args, kwargs)
+            result = on_host.call(func, args, kwargs)
         else:
             raise
     if out is None:
@@ -252,7 +253,7 @@ _CASTING_OF_OUT = {
     **dict.fromkeys((np.mean, np.std, np.argmax, np.argmin), "unsafe"),
 }
 
-_BROADCAST_TO_OUT = tuple(host.QUANTILES)
+_BROADCAST_TO_OUT = tuple(on_host.QUANTILES)
 
 # NumPy adds and multiplies in the dtype of the array for the result.
 _IN_DTYPE_OF_OUT = named(

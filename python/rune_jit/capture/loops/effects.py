@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture.guards import is_library
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.syntax import Path, Uses
+from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer

@@ -1,0 +1,346 @@
+"""What stands in a trace for NumPy's functions that make arrays, or ask for their memory: they
+return traced arrays, which can be written to."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.stand_ins import Function, Ndarray, StandIn
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules import host, on_host
+from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
+from rune_jit.rules.known import known, plain
+from rune_jit.rules.table import FUNCTIONS
+from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import layout
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
+
+
+def _outside_trace() -> bool:
+    return current_trace() is None
+
+
+def _filled(name: str, fill: Any) -> Callable[..., Any]:
+    real = getattr(np, name)
+
+    def create(shape: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if _is_traced(shape):
+            return _broadcast_full(shape, fill, float if dtype is None else dtype)
+        # np.empty gives zeros: whatever is in fresh memory must not become a constant.
+        make = np.zeros if name == "empty" else real
+        array = make(shape, float if dtype is None else dtype, *args, **kwargs)
+        if _outside_trace() or not _core.is_supported_dtype(array.dtype):
+            return array
+        return known(array, array.dtype.type(fill))
+
+    return create
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape):
+        return _broadcast_full(shape, fill_value, dtype)
+    return _made(np.full)(shape, plain(fill_value), dtype, *args, **kwargs)
+
+
+def _is_traced(shape: Any) -> bool:
+    sizes = shape if isinstance(shape, (list, tuple)) else [shape]
+    return any(isinstance(n, (Size, Tracer)) for n in sizes)
+
+
+def _broadcast_full(shape: Any, fill_value: Any, dtype: Any) -> Tracer:
+    """numpy.full of a traced value or a dynamic size."""
+    trace = require_trace()
+    value = trace.builder.full(as_shape(shape), trace.operand(fill_value), dtype)
+    return Tracer(trace, value, scalar=False)
+
+
+def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    if _is_traced(shape) and not isinstance(array, Tracer):
+        return FUNCTIONS[np.broadcast_to](np.asarray(array), shape)
+    return np.broadcast_to(array, shape, subok)
+
+
+def _arange(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Size) and set(kwargs) <= {"dtype"}:
+        trace = require_trace()
+        numbers = Tracer(trace, trace.iota(args[0]))
+        dtype = kwargs.get("dtype")
+        return numbers if dtype is None else numbers.astype(dtype)
+    return _made(np.arange)(*args, **kwargs)
+
+
+def _made(real: Callable[..., Any]) -> Callable[..., Any]:
+    real = Function(real, lambda x: make_array(x))
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if contains_tracer(list(args)) or contains_traced(kwargs):
+            return real(*args, **kwargs)  # NumPy's protocols
+        return writable(real(*args, **kwargs))
+
+    return create
+
+
+def writable(result: Any) -> Any:
+    """Arrays that NumPy made, as traced arrays whose values are known."""
+    if type(result) in (list, tuple):
+        return type(result)(map(writable, result))
+    return known(result) if isinstance(result, np.ndarray) else result
+
+
+# Functions whose results are arrays of their own.
+_MADE = (
+    "linspace logspace geomspace eye identity tri copy frombuffer fromfunction indices meshgrid"
+    " diag diagflat vander hanning hamming blackman bartlett kaiser"
+)
+
+
+# What numpy.array's `copy` means.
+_COPY_MODES: dict[Any, bool | None] = {
+    np._CopyMode.ALWAYS: True,
+    np._CopyMode.IF_NEEDED: None,
+    np._CopyMode.NEVER: False,
+}
+
+
+def make_array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: Any = False,
+    ndmin: int = 0,
+    **kwargs: Any,
+) -> Any:
+    copy = _COPY_MODES.get(copy, copy)
+    if _outside_trace() or kwargs:
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
+    if isinstance(object, _core.ArrayBase):
+        object = require_trace().stand_in(object)
+    if not contains_tracer(object):
+        result = np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+        return result if result is object else known(result)
+    if isinstance(object, Tracer):
+        same = dtype is None or np.dtype(dtype) == object.dtype
+        if object._storage.scalar:  # what is no Python number any more, either
+            result = call_builder("astype", object, dtype or object.dtype, scalar=False)
+        else:
+            result = object.astype(dtype) if not same else object.copy("K") if copy else object
+    elif not contains_traced(object):
+        result = known(np.array(plain(object), dtype))
+    else:
+        result = _stacked(require_trace(), object, dtype)
+    while result.ndim < ndmin:
+        result = result[None]
+    return _in_order(result, order)
+
+
+def _in_order(x: Any, order: Any) -> Any:
+    """x, or a copy of it, that lies in memory in the order."""
+    if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
+        return x
+    # Of an array in C order a view is returned, of others a copy: what follows may depend on it.
+    x._storage.reshaped += (x._storage,)
+    array = x._array()
+    if array is None:
+        array = layout(x._storage.shape, x.dtype, x._steps)
+    if getattr(array.flags, f"{order.lower()}_contiguous"):
+        return x
+    copy = x.copy(order)
+    copy._storage.reshaped += (x._storage,)
+    return copy
+
+
+def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
+    """numpy.array of a nested sequence that holds traced arrays."""
+    if isinstance(trace, SegmentedTrace) and len(items) > host.MOST_PARTS:
+        return host.run_now(trace, np.array, (items, dtype), {})  # type: ignore[no-any-return]
+    result = np.array(_stand_ins(trace, items), dtype)  # NumPy's dtype, shape and errors
+    value = _stack(trace, items, result.dtype)
+    return Tracer(trace, value, scalar=False)
+
+
+def _stand_ins(trace: Trace, x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [_stand_ins(trace, item) for item in x]
+    if not isinstance(x, Tracer):
+        return x
+    weak = trace.array(x).weak
+    if weak is not None:
+        return SAMPLES[weak]
+    return np.ones((), x.dtype)[()] if x.ndim == 0 else np.broadcast_to(x.dtype.type(1), x.shape)
+
+
+def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
+    builder = trace.builder
+    if isinstance(x, (list, tuple)):
+        return builder.stack([_stack(trace, item, dtype) for item in x], 0)
+    operand = trace.operand(x)
+    if type(operand) in (int, float, bool, complex) or operand.weak is not None:
+        return builder.full([], operand, dtype)
+    return builder.astype(operand, dtype)
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    if isinstance(a, _core.ArrayBase) and not _outside_trace():
+        a = require_trace().stand_in(a)
+    if _COPY_MODES.get(copy := kwargs.pop("copy", None), copy):
+        return make_array(a, dtype, order=order or "K")
+    if isinstance(a, Tracer):
+        if a._storage.scalar:
+            return make_array(a, dtype)
+        return _in_order(a if dtype is None else a.astype(dtype, copy=False), order)
+    if isinstance(a, np.ndarray) or _outside_trace() or kwargs:
+        return np.asarray(a, dtype, order, **kwargs)
+    return make_array(a, dtype, order=order)
+
+
+def _in_this_order(order: str) -> Callable[..., Any]:
+    """numpy.ascontiguousarray or asfortranarray."""
+    real = np.ascontiguousarray if order == "C" else np.asfortranarray
+
+    def array(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if isinstance(a, np.ndarray):
+            return real(a, dtype, **kwargs)
+        result = _asarray(a, dtype, order, **kwargs)
+        return result if result.ndim else result[None]
+
+    return array
+
+
+def _isfortran(a: Any) -> bool:
+    return _asarray(a).flags.fnc  # type: ignore[no-any-return]
+
+
+class _Broadcast(StandIn):
+    """Stands for a numpy.broadcast of traced arrays: it has the shapes, but not the elements."""
+
+    def __iter__(self) -> Any:
+        raise UnsupportedOpError("numpy.broadcast: cannot trace an iteration over its elements")
+
+    __next__ = __iter__
+
+    @property
+    def iters(self) -> Any:
+        return self.__iter__()
+
+
+def _broadcast(*args: Any) -> Any:
+    trace = current_trace()
+    if isinstance(trace, SegmentedTrace):
+        return host.run_now(trace, np.broadcast, args, {})
+    if not contains_tracer(args):
+        return np.broadcast(*args)
+    of_shapes = (np.empty(np.shape(x), bool) if contains_tracer(x) else x for x in args)
+    return _Broadcast(np.broadcast(*of_shapes))
+
+
+def _ndenumerate(arr: Any) -> Any:
+    return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
+
+
+def _of_plain(name: str) -> Callable[..., Any]:
+    """Stands for a function that asks arrays for their memory."""
+
+    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if contains_tracer(a):
+            raise UnsupportedOpError(f"numpy.{name}: cannot trace this function")
+        return getattr(np, name)(a, *args, **kwargs)
+
+    return function
+
+
+_REPORTS = ("raise", "call", "print", "log")
+
+
+def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
+    """Raises UnsupportedOpError if NumPy reports floating-point errors other than by warnings, or
+    lets NumPy go on where that is possible."""
+    for name, how in settings.items():
+        if how in _REPORTS:
+            refusal = (
+                f"numpy.errstate: cannot trace {name}={how!r} (compiled code reports no"
+                " floating-point errors)"
+            )
+            if isinstance(trace, SegmentedTrace):
+                trace.give_up(refusal)
+            else:
+                raise UnsupportedOpError(refusal)
+
+
+def _errstate(**kwargs: Any) -> Any:
+    if not _outside_trace():
+        refuse_reports(require_trace(), kwargs)
+    return np.errstate(**kwargs)
+
+
+def _seterr(*args: Any, **kwargs: Any) -> Any:
+    if not _outside_trace():
+        names = ("all", "divide", "over", "under", "invalid")
+        refuse_reports(require_trace(), {**dict(zip(names, args, strict=False)), **kwargs})
+    return np.seterr(*args, **kwargs)
+
+
+def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    if _outside_trace():
+        return np.fromiter(iter, dtype, count, **kwargs)
+    items = list(iter if count < 0 else itertools.islice(iter, count))
+    if contains_traced(items):
+        return make_array(items, dtype)
+    return writable(np.fromiter(map(plain, items), dtype, count, **kwargs))
+
+
+def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    if not contains_traced(a):
+        return writable(np.asarray_chkfinite(plain(a), dtype, order))
+    array, trace = _asarray(a, dtype, order), require_trace()
+    if array.dtype.kind in "fc":
+        finite = trace.operand(np.all(np.isfinite(array)))
+        trace.must_be_equal(finite, True, "array must not contain infs or NaNs")
+    return array
+
+
+def _vectorize(*args: Any, **kwargs: Any) -> Any:
+    return on_host.Vectorized(np.vectorize(*args, **kwargs))
+
+
+REPLACED: dict[str, Any] = {
+    "fromiter": _fromiter,
+    "vectorize": _vectorize,
+    "ndenumerate": _ndenumerate,
+    "nditer": _of_plain("nditer"),
+    "errstate": _errstate,
+    "seterr": _seterr,
+    "isfortran": _isfortran,
+    "broadcast": _broadcast,
+    "ndarray": Ndarray(_filled("empty", 0)),
+    "zeros": _filled("zeros", 0),
+    "empty": _filled("empty", 0),
+    "ones": _filled("ones", 1),
+    "full": _full,
+    "array": make_array,
+    "asarray": _asarray,
+    "asanyarray": _asarray,
+    "asarray_chkfinite": _asarray_chkfinite,
+    "ascontiguousarray": _in_this_order("C"),
+    "asfortranarray": _in_this_order("F"),
+    "arange": _arange,
+    "broadcast_to": _broadcast_to,
+    **{name: _made(getattr(np, name)) for name in _MADE.split()},
+    "empty_like": _made(np.zeros_like),
+    **{name: _made(getattr(np, name)) for name in ("zeros_like", "ones_like", "full_like")},
+}
+
+
+for _name, _stand_in in REPLACED.items():
+    if isinstance(_stand_in, types.FunctionType):
+        REPLACED[_name] = host.or_numpy(_stand_in, host.given(getattr(np, _name)))

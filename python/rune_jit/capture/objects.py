@@ -1,0 +1,159 @@
+"""What the objects that a trace meets are to it: of a library, arrays for which traced ones can
+stand, containers of which it sees copies, and such as calls change in ways that nothing watches."""
+
+from __future__ import annotations
+
+import array
+import datetime
+import dis
+import functools
+import sys
+import sysconfig
+import types
+from collections.abc import Container, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
+from rune_jit.tracing.context import is_library_file
+
+_MOST_HELD = 1000  # objects looked through for arrays
+_PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+# Folders of installed packages.
+INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+# Functions that are traced like the user's: loops and choices.
+EXPLICIT = "rune_jit.control"
+
+
+def is_library(module: str | None) -> bool:
+    """Whether a module is NumPy's, ours or Python's: its functions are not traced."""
+    if module is None or module == EXPLICIT:
+        return False
+    top = module.split(".")[0]
+    return top in ("numpy", "rune_jit") or _is_pythons(top)
+
+
+def _is_pythons(name: str) -> bool:
+    """Whether a module is part of Python, and no file of the user's that is called so."""
+    if name not in sys.stdlib_module_names or name == "__main__":
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or is_library_file(file)
+
+
+def is_replaceable(array: Any) -> bool:
+    """Whether a traced array can stand for this one."""
+    plain = type(array) is np.ndarray or isinstance(array, _core.ArrayBase)
+    return plain and _core.is_supported_dtype(array.dtype)
+
+
+_INTERFACES = ("__array__", "__array_interface__", "__array_struct__", "__dataframe__")
+
+
+def is_foreign_array(x: Any) -> bool:
+    """Whether x holds elements of its own, in memory that no guard can watch: a pandas.Series, a
+    masked array, an array.array, a lazy array."""
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, (np.generic, np.matrix, np.memmap, _core.ArrayBase)):
+        return False
+    if isinstance(x, (np.ndarray, array.array, memoryview)):
+        return True
+    if is_library(kind.__module__) or not any(hasattr(kind, name) for name in _INTERFACES):
+        return False
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return not kind.__flags__ & _PYTHON_CLASS or path.startswith(INSTALLED)
+
+
+def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
+    """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
+    object of a Python class, that holds arrays which can be replaced, or something `assigned`, by
+    id."""
+    if not _can_be_copied(x):
+        return False
+    return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
+
+
+def _identity(x: Any) -> int:
+    """The id of the container that x is, or of its attributes."""
+    return id(x if type(x) in (list, tuple, dict) else vars(x))
+
+
+def _can_be_copied(x: Any) -> bool:
+    if type(x) in (list, tuple, dict):
+        return True
+    bases = type(x).__mro__[:-1]
+    return (
+        isinstance(getattr(x, "__dict__", None), dict)
+        and not isinstance(x, (type, types.ModuleType))
+        and all(base.__flags__ & _PYTHON_CLASS for base in bases)
+        and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
+        and not any(is_library(base.__module__) for base in bases)
+    )
+
+
+def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[int] = ()) -> bool:
+    if id(x) in seen or depth == 0 or len(seen) > _MOST_HELD:
+        return False
+    seen[id(x)] = x
+    if type(x) is dict and any(isinstance(key, types.FunctionType) for key in x):
+        return True  # the trace has copies of functions, which it looks up
+    held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
+    return any(
+        is_replaceable(item)
+        or (
+            _can_be_copied(item)
+            and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))
+        )
+        for item in held
+    )
+
+
+# Classes of objects that calls change in ways that nothing watches: module, name.
+_STATEFUL = (
+    *(("io", "IOBase"), ("logging", "Logger"), ("logging", "LoggerAdapter"), ("queue", "Queue")),
+    *(("queue", "SimpleQueue"), ("contextvars", "ContextVar"), ("os", "_Environ")),
+    *(("threading", name) for name in ("Event", "Condition", "Semaphore", "Barrier")),
+)
+
+
+def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
+    """Raises UnsupportedOpError for an iterator, for datetime if code with these names reads its
+    clock, and, unless it `may_change` when the function is traced only, for a file, a logger and
+    their kind: a call of the program would not use it."""
+    kind = type(x)
+    is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
+    known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
+    is_clock = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
+    is_clock = is_clock and any(name in names for name in ("now", "utcnow", "today"))
+    is_stateful = any(c is not None and issubclass(kind, c) for c in known)
+    if is_clock or is_iterator or (is_stateful and not may_change):
+        name = "datetime" if is_clock else kind.__name__
+        raise UnsupportedOpError(
+            f"{name}: cannot trace its use (it would change once, not at each call)\n"
+            "hint: use it outside, and pass what it gives as an argument"
+        )
+
+
+@functools.cache
+def _tests_class(code: types.CodeType) -> bool:
+    if "type" not in code.co_names or "ndarray" not in code.co_names:
+        return False
+    last: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("IS_OP", "COMPARE_OP") and {"type", "ndarray"} <= {*last[-12:]}:
+            return True
+        last.append(str(instruction.argval))
+    return False
+
+
+def refuse_class_test(code: types.CodeType) -> None:
+    """Raises NumPyOnlyError for `type(x) is numpy.ndarray` in code that is not copied: it compares
+    the class of a traced array with NumPy's."""
+    if _tests_class(code):
+        raise NumPyOnlyError(
+            f"{code.co_name}: cannot trace a comparison of type(x) with numpy.ndarray in a method of"
+            " an object without arrays\nhint: write isinstance(x, numpy.ndarray)"
+        )

@@ -1,0 +1,211 @@
+"""Which of NumPy's functions the compiled program calls on the host, and how: sorting, linear
+algebra, Fourier transforms and others that no kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.errors import ConcretizationError, UnsupportedOpError
+from rune_jit.rules.coercions import traced
+from rune_jit.rules.host import (
+    call_on_host,
+    eye,
+    minus_ones,
+    ones,
+    require_known,
+    shape_depends_on_data,
+    various,
+    zeros,
+)
+from rune_jit.rules.known import run_known
+from rune_jit.rules.table import ON_HOST, implements, named
+from rune_jit.tracing.tracer import contains_traced
+
+
+def call(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of the table below."""
+    may_raise = function not in _NEVER_RAISE
+    is_quantile = function in QUANTILES
+    if is_quantile:  # whose axis is no data, whereas the quantile is
+        given = [kwargs.get("axis"), *args[QUANTILES[function] : QUANTILES[function] + 1]]
+        require_known([x for x in given if x is not None], function.__name__)
+    kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}  # which may, not must
+    probe = ON_HOST[function]
+    return call_on_host(
+        function, args, kwargs, probe, may_raise=may_raise, ints_are_data=is_quantile
+    )
+
+
+# Where their axis stands.
+QUANTILES = {
+    **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
+    **dict.fromkeys((np.median, np.nanmedian), 1),
+}
+
+
+# The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
+# for an array argument while tracing. Many have a traced form, too, for most calls.
+_FUNCTIONS = (
+    (
+        np,
+        zeros,
+        "sort argsort partition argpartition lexsort searchsorted histogram histogram2d"
+        " histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile"
+        " nanquantile nanargmax nanargmin digitize interp convolve correlate i0 unwrap packbits"
+        " unpackbits isin ravel_multi_index unravel_index poly polyadd polyder"
+        " polyint polysub polyval cov corrcoef gradient trapezoid cross kron vander"
+        " choose select piecewise apply_along_axis apply_over_axes insert delete resize block"
+        " tril triu diagflat mean std var round around sum prod max min amax amin any"
+        " all ptp clip count_nonzero argmax argmin cumsum cumprod cumulative_sum cumulative_prod"
+        " nancumsum nancumprod pad take take_along_axis einsum tensordot dot vdot inner outer"
+        " concatenate concat stack diff ediff1d nan_to_num isclose allclose array_equal"
+        " array_equiv sinc fix roll tile nansum nanprod nanmax nanmin nanmean nanstd nanvar"
+        " iscomplex isreal isneginf isposinf imag linspace logspace geomspace",
+    ),
+    (
+        np.fft,
+        zeros,
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift"
+        " ifftshift",
+    ),
+    (np, ones, "average"),  # by weights whose sum is not zero
+    (
+        np.linalg,
+        eye,
+        "inv solve cholesky det slogdet eigh eigvalsh svd svdvals qr pinv lstsq matrix_rank cond"
+        " tensorinv tensorsolve norm vector_norm matrix_norm matrix_power multi_dot cross outer"
+        " tensordot matmul vecdot trace",
+    ),
+)
+
+# Once the program runs, these raise nothing: shapes and dtypes decide about their errors.
+_NEVER_RAISE = (
+    *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
+    *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
+)
+
+# What to write instead of functions whose results' shapes depend on data: (alternative, names).
+_DATA_DEPENDENT = (
+    (
+        "np.sort(x), or np.unique outside of the jitted function",
+        "unique unique_all unique_counts unique_inverse unique_values",
+    ),
+    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
+    ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
+    ("a mask", "trim_zeros"),
+    ("np.convolve(a, b)", "polymul"),
+    ("it outside of the jitted function", "polydiv roots"),
+)
+
+
+def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        raise shape_depends_on_data(name, f"write {alternative}")
+
+    return handler
+
+
+@implements(np.insert)
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and traced(obj).dtype == bool:
+        raise shape_depends_on_data("insert", "write the indices themselves instead of a mask")
+    return call(np.insert, (arr, obj, values, axis), {})
+
+
+@implements(np.delete)
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
+        raise shape_depends_on_data(
+            "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
+        )
+    return call(np.delete, (arr, obj, axis), {})
+
+
+@implements(np.polyfit)
+def _polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
+) -> Any:
+    require_known(deg, "polyfit")
+    if full:
+        raise shape_depends_on_data("polyfit", "write full=False")
+    # Of points that are not one.
+    return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, various)
+
+
+def _eigenvalues(function: Any) -> Callable[..., Any]:
+    """Of real matrices they may be real or complex."""
+
+    def handler(a: Any) -> Any:
+        if not np.iscomplexobj(a):
+            raise UnsupportedOpError(
+                f"{function.__name__}: cannot trace it on real numbers (the dtype of the result"
+                " depends on data)\nhint: convert them with astype(complex)"
+            )
+        return call_on_host(function, (a,), {}, eye)
+
+    return handler
+
+
+for _function in (np.linalg.eig, np.linalg.eigvals):
+    implements(_function)(_eigenvalues(_function))
+
+
+@implements(np.linalg.lstsq)
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    rows, columns = np.shape(a)[-2:]
+    arguments = (np.linalg.lstsq, rows > columns, a, b, rcond)
+    solution, residuals, rank, values = call_on_host(
+        _least_squares, arguments, {}, eye, "numpy.linalg.lstsq"
+    )
+    if rows > columns:  # there are none unless the matrix has full rank
+        residuals = residuals[np.broadcast_to(rank == columns, residuals.shape)]
+    return solution, residuals, rank, values
+
+
+def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) -> Any:
+    """numpy.linalg.lstsq, with NaN for the residuals of a matrix without full rank."""
+    solution, residuals, rank, values = lstsq(a, b, rcond)
+    if has_residuals and residuals.size == 0:
+        residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
+    return solution, residuals, rank, values
+
+
+class Vectorized:
+    """Stands for a numpy.vectorize in a trace: its function is called when the program runs, with
+    one number of each array at a time, as NumPy does."""
+
+    def __init__(self, vectorize: np.vectorize) -> None:
+        self._vectorize = vectorize
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not contains_traced(args) and not contains_traced(kwargs):
+            result = run_known(self._vectorize, args, kwargs)
+            return self if result is self._vectorize else result  # used as a decorator
+        others = (ones, minus_ones, various)
+        try:
+            return call_on_host(
+                self._vectorize,
+                args,
+                kwargs,
+                name="numpy.vectorize",
+                others=others,
+                ints_are_data=True,
+            )
+        except ConcretizationError as error:
+            raise UnsupportedOpError(
+                f"numpy.vectorize: cannot trace a function that uses traced arrays ({error})\n"
+                "hint: pass them as arguments"
+            ) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._vectorize, name)
+
+
+for _module, _probe, _names in _FUNCTIONS:
+    ON_HOST.update(dict.fromkeys(named(_module, _names), _probe))
+for _alternative, _names in _DATA_DEPENDENT:
+    for _function in named(np, _names):
+        implements(_function)(_data_dependent(_function.__name__, _alternative))
