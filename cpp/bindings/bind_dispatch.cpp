@@ -425,7 +425,7 @@ void bind_dispatch(py::module_& m) {
         "Positions of the leaves that are neither arrays nor numbers that a program takes.");
   py::class_<CallKey>(m, "CallKey")
       .def("__hash__", [](const CallKey& key) { return std::hash<std::string>()(key.text); })
-      .def("__eq__", [](const CallKey& a, const CallKey& b) { return a == b; });
+      .def("__eq__", [](const CallKey& a, const CallKey& b) { return a == b; }, py::is_operator());
   py::class_<LastUse, std::shared_ptr<LastUse>>(m, "LastUse")
       .def(py::init())
       .def("is_now", [](LastUse& use) { use.tick = CompiledCall::tick(); })

@@ -154,6 +154,6 @@ def refuse_class_test(code: types.CodeType) -> None:
     the class of a traced array with NumPy's."""
     if _tests_class(code):
         raise NumPyOnlyError(
-            f"{code.co_name}: cannot trace a comparison of type(x) with numpy.ndarray in a method of"
-            " an object without arrays\nhint: write isinstance(x, numpy.ndarray)"
+            f"{code.co_name}: cannot trace a comparison of type(x) with numpy.ndarray in a method"
+            " of an object without arrays\nhint: write isinstance(x, numpy.ndarray)"
         )
