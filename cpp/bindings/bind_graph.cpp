@@ -1,5 +1,6 @@
 // Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "bindings/bindings.h"
@@ -14,6 +15,7 @@
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
+#include "graph/segment.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 
@@ -41,11 +43,35 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
   return inputs;
 }
 
-// Results as Python has them.
-PyValue wrap(const PyGraph& g, const Operand& x) {
+// Throws UserError(Unsupported) if there are too many nodes.
+void check_size(const PyGraph& g) {
   if (g.size() > g.most)
     user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.most,
                " operations\nhint: loops that are unrolled make many");
+  if (!g.open_loops.empty()) return;  // how often NumPy would compute them is not known
+  g.allowed = g.most;
+  if (!g.must_pay) return;
+  for (; g.counted < g.size(); ++g.counted) {
+    const graph::Value v{g.counted};
+    if (g.graph()[v].as<graph::End_Loop>()) return;
+    g.numpy_ns += graph::numpy_ns(g.graph(), v);
+    g.compile_ns += graph::compile_ns(g.graph(), v);
+  }
+  constexpr double kShort = 1.5e9, kManyCalls = 100;
+  constexpr size_t kStep = 100;  // nodes until the next check
+  g.pays = g.compile_ns < kShort + kManyCalls * g.numpy_ns;
+  g.allowed = g.pays ? std::min(g.most, g.size() + kStep) : 0;
+  if (!g.pays)
+    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.size(),
+               " operations for which NumPy takes about ", std::lround(g.numpy_ns / 1000),
+               " us: compiling them takes longer than many calls\n"
+               "hint: loops that are unrolled make many");
+}
+
+// Results as Python has them.
+PyValue wrap(const PyGraph& g, const Operand& x) {
+  if (g.size() > g.allowed) [[unlikely]]
+    check_size(g);
   return {g, x, g.trace};
 }
 
@@ -373,6 +399,14 @@ void bind_graph(py::module_& m) {
         py::arg("counts_uses") = false, py::arg("most") = py::none(),
         "`most`: how many nodes it may have. `counts_uses`: for `cut_segment`.")
       .def("__len__", [](const PyGraph& g) { return g.size(); })
+      .def_property(
+          "must_pay", [](const PyGraph& g) { return g.must_pay; },
+          [](PyGraph& g, bool must_pay) {
+            g.must_pay = must_pay;
+            g.allowed = 0;
+          },
+          "Whether it may have nodes that take long to compile only if they take NumPy long.")
+      .def_readonly("pays", &PyGraph::pays, "Whether it has not had too many for that.")
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
       .def(
           "take_checks",

@@ -100,6 +100,9 @@ void bind_segments(py::module_& m) {
       .def_property_readonly(
           "numpy_ns", [](const PySegment& s) { return s.segment.numpy_ns; },
           "An estimate of NumPy's time for it.")
+      .def_property_readonly(
+          "compile_ns", [](const PySegment& s) { return s.segment.compile_ns; },
+          "A rough estimate of the time that compiling it takes.")
       .def_property_readonly("constants", &PySegment::constants, "The constants, 16 bytes each.")
       .def("constant", &PySegment::constant_array, py::arg("i"), "A constant as a 0-d array.")
       .def("__len__", [](const PySegment& s) { return s.segment.nodes.size(); })

@@ -32,20 +32,6 @@ double bytes_of(const Node& node) {
   return static_cast<double>(num_elements(bounds_of(node.shape()))) * size_of(node.dtype());
 }
 
-// NumPy's time for a node: the call, and memory at 8 bytes/ns or arithmetic at 10 operations/ns.
-double numpy_ns(const Graph& graph, const Node& node) {
-  if (is_view(node) || is_constant(node)) return 0;
-  double bytes = bytes_of(node);
-  for (const Value v : node.inputs) bytes += bytes_of(graph[v]);
-  double operations = 0;
-  if (const auto* contract = node.as<Contract>()) {
-    operations = 2 * bytes_of(node) / size_of(node.dtype());
-    const Ints sizes = bounds_of(graph[node.inputs[0]].shape());
-    for (const auto& [a, b] : contract->contract) operations *= static_cast<double>(sizes[a]);
-  }
-  return 700 + bytes / 8 + operations / 10;
-}
-
 // Whether there are sizes among the node's attributes.
 bool has_sizes(const Node& node) {
   switch (node.kind()) {
@@ -116,7 +102,58 @@ void describe(const Graph& graph, Segment& segment) {
   for (const Value v : number.of(segment.outputs)) text::Codec<Value>::print(out, v);
 }
 
+double elements_of(const Node& node) {
+  return static_cast<double>(num_elements(bounds_of(node.shape())));
+}
+
+// How many additions take as long as an element of the node's result.
+double additions_of(const Node& node) {
+  if (const auto* unary = node.as<Unary>()) return info(unary->op).cost;
+  if (const auto* binary = node.as<Binop>()) return info(binary->op).cost;
+  switch (node.kind()) {
+    case NodeKind::Gather:
+    case NodeKind::Index:
+    case NodeKind::Scatter:
+    case NodeKind::Scan: return 20;
+    default: return 1;
+  }
+}
+
 }  // namespace
+
+double numpy_ns(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  if (is_view(node) || is_constant(node) || node.as<Placeholder>()) return 0;
+  constexpr double kNumber = 150, kCall = 700, kReduction = 2000;
+  constexpr double kCache = 1 << 20;  // bytes
+  double bytes = bytes_of(node);
+  for (Value operand : node.inputs) {
+    if (graph[operand].as<Expand>()) operand = graph[operand].inputs[0];
+    bytes += bytes_of(graph[operand]);
+  }
+  double additions = elements_of(node) * additions_of(node);
+  if (const auto* contract = node.as<Contract>()) {
+    const Ints sizes = bounds_of(graph[node.inputs[0]].shape());
+    for (const auto& [a, b] : contract->contract) additions *= static_cast<double>(sizes[a]);
+  }
+  double call = node.shape().empty() ? kNumber : kCall;
+  if (node.as<Reduce_Axis>()) call += kReduction;
+  return call + bytes / (bytes < kCache ? 40 : 8) + additions / 5;
+}
+
+double compile_ns(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  if (is_constant(node) || node.as<Placeholder>()) return 0;
+  constexpr double kView = 0.1e6, kNode = 0.5e6, kFunction = 4e6, kPeriodic = 20e6;
+  if (is_view(node)) return kView;
+  if (const auto* binary = node.as<Binop>())
+    return binary->op == AluOp::Pow || binary->op == AluOp::Atan2 ? kFunction : kNode;
+  const auto* unary = node.as<Unary>();
+  if (!unary) return kNode;
+  const AluOp op = unary->op;
+  if (op == AluOp::Sin || op == AluOp::Cos || op == AluOp::Tan) return kPeriodic;
+  return info(op).cost < 10 ? kNode : kFunction;
+}
 
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory) {
@@ -158,7 +195,8 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   use(segment.outputs);
   for (const Value v : segment.nodes) {
     if (graph[v].as<Const_Scalar>()) segment.constants.push_back(v);
-    segment.numpy_ns += numpy_ns(graph, graph[v]);
+    segment.numpy_ns += numpy_ns(graph, v);
+    segment.compile_ns += compile_ns(graph, v);
   }
   describe(graph, segment);
   return segment;

@@ -22,9 +22,14 @@ struct Segment {
   // Segments of one pattern differ in sizes and in the values of their constants only.
   std::string pattern;
   Ints sizes;  // of the shapes of inputs, and among the attributes and of the shapes of nodes
-  // An estimate of the time that NumPy takes for the nodes one by one.
-  double numpy_ns = 0;
+  double numpy_ns = 0, compile_ns = 0;  // of the nodes one by one
 };
+
+// An estimate of NumPy's time for a node: that of the call, of memory in the cache or beyond it,
+// and of arithmetic.
+double numpy_ns(const Graph& graph, Value v);
+// A rough estimate of the time that it takes to compile a node that is like no other one.
+double compile_ns(const Graph& graph, Value v);
 
 // The segment that stores the `wanted` values, and what later nodes may read of the `live` ones: a
 // live movement of a value stays a movement unless it is wanted, and the value is stored.

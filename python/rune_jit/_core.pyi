@@ -376,6 +376,18 @@ class GraphBuilder:
         """
     @property
     def has_checks(self) -> bool: ...
+    @property
+    def must_pay(self) -> bool:
+        """
+        Whether it may have nodes that take long to compile only if they take NumPy long.
+        """
+    @must_pay.setter
+    def must_pay(self, arg1: bool) -> None: ...
+    @property
+    def pays(self) -> bool:
+        """
+        Whether it has not had too many for that.
+        """
 
 class SegmentSizes:
     """
@@ -415,6 +427,11 @@ class Segment:
     ) -> SegmentSizes:
         """
         The SegmentSizes for segments of this pattern, given the sizes of those that have been seen, of which this is the last. Raises an error that names a size which cannot be symbolic.
+        """
+    @property
+    def compile_ns(self) -> float:
+        """
+        A rough estimate of the time that compiling it takes.
         """
     @property
     def constants(self) -> bytes:

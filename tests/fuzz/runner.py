@@ -104,6 +104,7 @@ def _in_segments(program: Program) -> Any:
         with (
             mock.patch.object(segments.SegmentedTrace, "after_operation", cut),
             mock.patch.object(segments, "_SLOW", np.inf),
+            mock.patch.object(segments, "_SLOW_COMPILATION", np.inf),
             mock.patch.object(segments, "_MOST_COMPILED", np.inf),
         ):
             return segmented.call(arguments, {})

@@ -25,6 +25,7 @@ def test_default_settings(name):
 def test_compilations(name, least, monkeypatch):
     """Segments run even where NumPy would be faster, on arrays of so many elements."""
     monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
     monkeypatch.setattr(known, "WORTH_TRACING", least)
     function, arguments, most = PROGRAMS[name]

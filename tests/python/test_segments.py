@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rune_jit
+from rune_jit.calls import entries
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.tracing import conditions, segments
 
@@ -17,6 +18,7 @@ def never_numpy(monkeypatch):
     """Segments run even where NumPy would be faster, and for conditions outside of loops."""
     monkeypatch.setattr(conditions, "MOST", 0)
     monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
 
 
@@ -504,7 +506,7 @@ def test_writes_to_elements_after_numpy_took_over(monkeypatch):
 def test_a_long_loop_without_reads_is_cut():
     def f(x, n):
         for _ in range(n):
-            x = np.sin(x) * 1.01 + 0.1
+            x = np.abs(x) * 0.99 + 0.1
         return x, x[0].item()
 
     assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
@@ -534,7 +536,7 @@ def test_the_faster_way_is_kept(monkeypatch):
         return x if x[0].item() < 0 else -x
 
     def unrolled(x):
-        for _ in [0] * 1200:  # which is no range, and therefore no loop of the program
+        for _ in [0] * 600:  # which is no range, and therefore no loop of the program
             x = x[::-1] * 0.5 + 1
         return x
 
@@ -551,11 +553,100 @@ def test_the_faster_way_is_kept(monkeypatch):
 
 def test_a_program_is_of_limited_size():
     def f(x):
-        for i in list(range(4000)):
-            x = np.sin(x) * 0.5 + np.cos(x) * (0.001 * (i % 7))
+        for _ in [0] * 8000:
+            x = x[::-1] * 0.5 + 1
         return x
 
-    assert "more than 30000 operations" in segmented(f, x(), calls=1).reason
+    large = np.linspace(0, 1, 40_000)  # for which NumPy takes long
+    assert "more than 30000 operations" in segmented(f, large, calls=1).reason
+
+
+def small_steps(x, n):
+    """So many operations that compiling them takes longer than they take NumPy in many calls."""
+    for _ in [0] * n:
+        x = np.abs(x[::-1]) * 0.5 + 1
+    return x
+
+
+def test_small_operations_are_not_compiled_before_that_pays(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(entries, "_PATIENCE", 1000.0)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(3):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+        check(jitted(x(), 10), small_steps(x(), 10))
+    many, few = jitted.explain().splitlines()
+    assert many.startswith("small_steps: on NumPy: trace: cannot make one program of more than")
+    assert few == "small_steps: as one program"
+    assert jitted.cache_info().fallbacks == 1
+    # Who asks for one program gets it.
+    assert len(jitted.lower(x(), 2000).graph) > 3000
+    check(rune_jit.jit(small_steps, fallback="error")(x(), 2000), small_steps(x(), 2000))
+
+
+def test_small_operations_are_compiled_when_that_pays(monkeypatch):
+    monkeypatch.setattr(entries, "_PATIENCE", 0.05)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(1000):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+        if "as one program" in jitted.explain():
+            break
+    else:
+        raise AssertionError(jitted.explain())
+    assert jitted.cache_info().misses == 2
+    for _ in range(3):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+
+
+def test_too_many_small_operations_stay_with_numpy(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(entries, "_PATIENCE", 0.0)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(6):
+        check(jitted(x(), 9000), small_steps(x(), 9000))
+    assert jitted.cache_info().misses == 2
+    assert "on NumPy" in jitted.explain()
+
+
+def test_small_operations_in_segments_end_in_numpy(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+
+    def f(x):
+        sums = []
+        for n in range(1, 20):
+            y = x
+            for _ in [0] * (10 * n):
+                y = np.sin(y)
+            sums.append(float(y.sum()))
+            print(end="")
+        return sums
+
+    jitted = rune_jit.jit(f)
+    check(jitted(x(50)), f(x(50)))
+    (entry,) = jitted._cache.entries()
+    assert "longer to compile" in entry.runs_on_numpy
+
+
+def test_a_trial_ends_early_where_the_difference_is_clear(monkeypatch):
+    monkeypatch.undo()
+    trial = Trial()
+    for seconds in (1.0, 0.1):
+        assert not trial.is_over
+        trial.note(seconds)
+    assert trial.is_over
+    assert trial.verdict() == "it takes 100 ms there, 1e+03 ms compiled"
+    trial.note(0.01)  # of a call that another thread has made meanwhile
+    assert trial.is_over
+    assert not trial.is_numpys_turn
+
+
+def test_a_trial_takes_turns_where_it_is_not():
+    trial, turns = Trial(), []
+    while not trial.is_over:
+        turns.append(trial.is_numpys_turn)
+        trial.note(0.010 if trial.is_numpys_turn else 0.012)
+    assert turns == [False, True, False, True]
 
 
 def test_positions_are_no_part_of_a_segment():

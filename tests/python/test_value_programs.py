@@ -88,6 +88,7 @@ POSITIONS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_segments(name, monkeypatch):
     monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Segmented, "_choose", lambda self: None)
     for entry in compare(name):
         compiled = entry.programs.compiled

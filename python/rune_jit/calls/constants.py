@@ -11,6 +11,8 @@ from rune_jit.errors import UnsupportedOpError
 _MOST = 64
 # And if it assigns places outside: a counter has another value at each call.
 _MOST_OF_STATE = 4
+# In how many steps the numbers are found that a signature's traces need: a list has many.
+_MOST_STEPS = 12
 
 
 class Constants:
@@ -19,11 +21,13 @@ class Constants:
     def __init__(self) -> None:
         self._leaves: dict[Any, frozenset[int]] = {}
         self._traced: dict[Any, int] = {}
+        self._steps: dict[Any, int] = {}
 
     def clear(self) -> None:
         """Forgets every signature."""
         self._leaves.clear()
         self._traced.clear()
+        self._steps.clear()
 
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
@@ -33,18 +37,30 @@ class Constants:
     def add(self, call: Call, leaves: frozenset[int]) -> Call:
         """The call with these numbers as constants, as all later calls of its signature."""
         self._leaves[call.signature] = self._leaves.get(call.signature, frozenset()) | leaves
+        self._steps[call.signature] = self._steps.get(call.signature, 0) + 1
         return self.of(call)
 
     def count(self, name: str, call: Call) -> None:
         """Counts a trace for the values of this call of the function `name`. Raises
-        UnsupportedOpError if there were traces for many values already."""
+        UnsupportedOpError if there were traces for many values already, or if the trace needs one
+        number after the other."""
         if not call.constants:
             return
+        steps = self._steps.get(call.signature, 0)
+        if steps > _MOST_STEPS:
+            raise UnsupportedOpError(
+                f"{name}: cannot trace the values of many numbers one by one ({_owners(call)}:"
+                f" {len(call.constants)} numbers so far)\nhint: pass arrays"
+            )
         count = self._traced[call.signature] = self._traced.get(call.signature, 0) + 1
         most = _MOST_OF_STATE if call.slots else _MOST
         if count > most:
-            owners = ", ".join(dict.fromkeys(input_names(call, list(call.constants))))
             raise UnsupportedOpError(
-                f"{name}: cannot trace each value of {owners} ({most} values so far)\n"
+                f"{name}: cannot trace each value of {_owners(call)} ({most} values so far)\n"
                 "hint: pass arrays, or use np.where instead of if"
             )
+
+
+def _owners(call: Call) -> str:
+    """The arguments that hold the call's constants."""
+    return ", ".join(dict.fromkeys(input_names(call, list(call.constants))))

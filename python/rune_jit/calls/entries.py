@@ -24,6 +24,35 @@ class Fallback:
         return self.use.tick
 
 
+# How long NumPy runs the calls of a signature before a program is made after all, in seconds: about
+# what it takes to make it.
+_PATIENCE = 3.0
+_MOST_CALLS = 100_000
+
+
+class Postponed(Fallback):
+    """A signature whose program would take longer to make than it saves in many calls. NumPy runs
+    its calls until they have taken that long."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self._spent = 0.0  # seconds
+
+    @property
+    def is_due(self) -> bool:
+        return self._spent >= _PATIENCE
+
+    def note(self, seconds: float) -> int:
+        """Notes how long a call took; how many calls like it may follow before the next look."""
+        self._spent += seconds
+        left = (_PATIENCE - self._spent) / 2
+        return min(int(left / max(seconds, 1e-7)), _MOST_CALLS) if left > 0 else 0
+
+    def note_more(self, calls: int, seconds: float) -> None:
+        """Counts calls that follow, which nobody times."""
+        self._spent += calls * seconds
+
+
 def way(entry: Any) -> tuple[str, str]:
     """How the calls of a signature run, in a word and in a line."""
     if isinstance(entry, Fallback):

@@ -23,7 +23,7 @@ from rune_jit.calls.cache import Cache
 from rune_jit.calls.causes import Causes
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import DynamicAxes
-from rune_jit.calls.entries import Fallback, way
+from rune_jit.calls.entries import Fallback, Postponed, way
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo, Dynamic, JitOptions
 from rune_jit.calls.parameters import Parameters
@@ -121,6 +121,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._causes = Causes()
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
+        self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         self._wanted: set[Any] = set()  # keys that are traced in any case
         self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
@@ -252,6 +253,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._cache.clear()
         self._forget()
         self._changed_state.clear()
+        self._is_due.clear()
         self._refuted.clear()
         self._notes.clear()
         self._constants.clear()
@@ -312,6 +314,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 if entry.runs_on_numpy:
                     self._remember_numpy(call, entry, args, kwargs)
                 return self._in_segments(entry, args, kwargs)
+            if isinstance(entry, Postponed):
+                if not entry.is_due:
+                    return self._postponed_call(call, entry, args, kwargs)
+                self._is_due.add(call.key)
+                self._cache.discard(call.key, entry)
+                continue
             if isinstance(entry, Fallback):
                 entry.use.is_now()
                 if entry.untried:
@@ -376,22 +384,38 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 call = self._constants.of(self._states.of(self._name, call.plain or call))
         return self._eager_call(args, kwargs)
 
+    def _postponed_call(
+        self, call: Call, entry: Postponed, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        entry.use.is_now()
+        start = time.thread_time()
+        try:
+            return self._eager_call(args, kwargs, entry.reason)
+        finally:
+            seconds = time.thread_time() - start
+            if calls := entry.note(seconds):
+                entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
+
     def _remember_numpy(
         self,
         call: Call,
         entry: Fallback | Segmented,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> None:
-        """Lets calls like this one run the function itself, without a Python frame of ours."""
+        most: int = sys.maxsize,
+    ) -> int:
+        """Lets the next calls like this one, at most so many, run the function itself, without a
+        Python frame of ours. Returns how many."""
         plain = call.plain or call
         if holds_array(args, kwargs) or any(i >= len(plain.leaves) for i in call.constants):
-            return
+            return 0
         is_hit = isinstance(entry, Segmented)
-        most = _LOOKS_AT_STATE if call.slots else sys.maxsize  # the key does not tell of slots
-        self._remember_on_numpy(
+        if call.slots:  # of which the key does not tell
+            most = min(most, _LOOKS_AT_STATE)
+        is_remembered = self._remember_on_numpy(
             args, kwargs, plain.leaves, call.sizes, call.constants, entry.use, is_hit, most
         )
+        return most if is_remembered else 0
 
     def _in_segments(self, entry: Segmented, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -506,6 +530,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._causes.note(self._name, call, watch, f"NumPy: {error}")
                 return Fallback(str(error))
             self._notes[call.key] = getattr(error, "loops", [])
+            if not getattr(error, "pays", True):
+                self._causes.note(self._name, call, watch, f"NumPy: {error}")
+                return Postponed(str(error))
             self._causes.note(self._name, call, watch, f"segments: {error}")
             segmented = self._segmented(error, call.signature)
             segmented.conditions = getattr(error, "conditions", None)
@@ -569,7 +596,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 f"{self._name}: cannot make a program for each size that data may have (another one"
                 f" at {times} calls)\nhint: give np.bincount a minlength that is large enough"
             )
-        return trace_call(self._fn, self._name, call, run, times == 0, decides)
+        must_pay = decides and call.key not in self._is_due
+        return trace_call(self._fn, self._name, call, run, times == 0, decides, must_pay)
 
     def _lower(self, call: Call, traced: Traced) -> Any:
         device = self._device_for(call, traced)

@@ -25,12 +25,14 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.segments import Programs, SegmentedTrace
 from rune_jit.tracing.tracer import Tracer
 
-# How many calls that compile nothing are timed, and how many of NumPy's.
+# How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
+# one took so many seconds, and so many times the other's time.
 _TIMED = 2
+_LONG, _CLEARLY = 0.01, 3.0
 
 
 class Trial:
-    """Which way of two is faster, ours or NumPy's, by the first calls."""
+    """Which way of two is faster, ours or NumPy's, by the first calls, which take turns."""
 
     def __init__(self) -> None:
         self._ours: list[float] = []  # seconds
@@ -38,18 +40,20 @@ class Trial:
 
     @property
     def is_numpys_turn(self) -> bool:
-        return len(self._ours) == _TIMED and len(self._numpys) < _TIMED
+        return len(self._ours) > len(self._numpys) and not self.is_over
 
     @property
     def is_over(self) -> bool:
-        return len(self._numpys) == _TIMED
+        if not self._numpys:
+            return False
+        fast, slow = sorted((min(self._ours), min(self._numpys)))
+        return len(self._numpys) == _TIMED or (slow > _LONG and slow > _CLEARLY * fast)
 
     def note(self, seconds: float) -> None:
         """Notes how long a call took, in the way whose turn it was."""
-        if self.is_numpys_turn:
-            self._numpys.append(seconds)
-        elif len(self._ours) < _TIMED:
-            self._ours.append(seconds)
+        if self.is_over:
+            return
+        (self._numpys if self.is_numpys_turn else self._ours).append(seconds)
 
     def verdict(self) -> str | None:
         """Why NumPy is to be preferred, if it is."""
@@ -73,6 +77,7 @@ class Segmented:
         self.conditions: Any = None
         self._function, self._name = function, name
         self._trial = Trial()
+        self._is_new = True  # the first call reads sources and loads modules
 
     @property
     def last_used(self) -> int:
@@ -95,8 +100,9 @@ class Segmented:
         try:
             return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
         finally:  # also of calls that raise
-            if self.programs.compiled == compiled:
+            if self.programs.compiled == compiled and not self._is_new:
                 self._trial.note(time.perf_counter() - start)
+            self._is_new = False
 
     def _on_numpy(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (recorder := recording.active) is None:

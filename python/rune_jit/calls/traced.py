@@ -80,10 +80,12 @@ def trace_call(
     run: Callable[[Traced], Any],
     guesses: bool = True,
     decides: bool = False,
+    must_pay: bool = False,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
-    know of the data; `guesses` and `decides` are those of Trace.
+    know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
+    save NumPy much time.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -96,7 +98,7 @@ def trace_call(
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, may_grow=not decides)
-            trace.decides = decides
+            trace.decides, trace.builder.must_pay = decides, must_pay
             trace.rebind = Rebinder(trace, watch)
             held = Held(call.slots)
             try:
@@ -114,14 +116,17 @@ def trace_call(
                     watch.restore()
                     continue
                 error.loops = plans.lines()  # type: ignore[union-attr]
+                error.pays = trace.builder.pays  # type: ignore[union-attr]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 if stood_in or trace.has_guessed or refused:
                     watch.restore()
                 if isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
                     raise
+                if refused and not trace.builder.pays:
+                    raise
                 if trace.has_guessed:  # the error may be of the guess alone
-                    return trace_call(fn, name, call, run, False, decides)
+                    return trace_call(fn, name, call, run, False, decides, must_pay)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise
                 if not stood_in:

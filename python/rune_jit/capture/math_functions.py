@@ -36,6 +36,11 @@ def functions() -> Iterator[tuple[Any, Any]]:
     return ((f, _Function(f)) for f in (getattr(math, name, None) for name in names) if f)
 
 
+def is_of_math(x: Any) -> bool:
+    """Whether x is the module math, or a function of it."""
+    return x is math or getattr(x, "__module__", None) == "math"
+
+
 class _Function(StandIn):
     """Stands for a function of math."""
 

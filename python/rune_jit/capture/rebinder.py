@@ -20,6 +20,7 @@ from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
+from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.objects import is_copied, is_library, is_replaceable, refuse_stateful
 from rune_jit.capture.shim import (
     BUILTINS,
@@ -226,7 +227,8 @@ class Rebinder:
     def _stand_in(self, value: Any) -> Any:
         replacement = replacements().get(id(value))
         if replacement is not None:
-            return replacement
+            # In segments a number is known when it is asked for.
+            return value if self._trace.is_segmented and is_of_math(value) else replacement
         if name := public_name(value):
             return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
         if is_compiled(value):

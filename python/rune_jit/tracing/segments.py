@@ -111,6 +111,8 @@ class Programs:
         self.device, self.name = device, name
         self.compiled = 0  # compilations so far
         self.compile_time = 0.0  # in seconds
+        # Estimates in seconds: of that time, and of NumPy's for all segments that have run.
+        self.compile_cost = self.numpy_time = 0.0
         self._patterns: dict[str, _Pattern] = {}
         self.reports: list[str] = []  # of compilations that were slow
         self._taken = 0  # of the reports
@@ -124,6 +126,12 @@ class Programs:
     def refusals(self) -> list[str]:
         """Why there are programs of one size each that differ in sizes only."""
         return [p.refusals[-1] for p in self._patterns.values() if p.refusals and len(p.exact) > 2]
+
+    @property
+    def pay(self) -> bool:
+        """Whether the programs may save the time that it took to compile them. (The time itself
+        differs from run to run, and estimates do not.)"""
+        return self.compile_cost <= _SLOW_COMPILATION + _MANY_CALLS * self.numpy_time
 
     def take_reports(self) -> list[str]:
         """The reports since the last call."""
@@ -142,6 +150,7 @@ class Programs:
                 self._compile(program, segment, "a segment with other constants")
             self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
             self.compile_time += time.thread_time() - start
+        self.numpy_time += segment.numpy_ns * 1e-9
         return program.run(segment, memory, values)
 
     def _make(self, segment: Any, pattern: _Pattern) -> tuple[_Program, dict[str, int]]:
@@ -173,6 +182,7 @@ class Programs:
     ) -> None:
         watch, graph = program.compile(segment, constants)
         self.compiled += 1
+        self.compile_cost += _PROGRAM + segment.compile_ns * 1e-9
         if report := watch.report(graph):
             self.reports.append(report)
         if (recorder := recording.active) is not None:
@@ -194,8 +204,7 @@ class SegmentedTrace(Trace):
         self.until: types.CodeType | None = None  # of the frame that called the function
         self.error: BaseException | None = None  # the last one that NumPy raises, too
         self._began = time.thread_time()
-        self._compiled_before = programs.compiled, programs.compile_time
-        self._numpy_time = 0.0  # an estimate for the segments so far
+        self._before = programs.compiled, programs.compile_time, programs.numpy_time
         self._cut_at = 0  # how many nodes there were at the last cut
         self._first_site: Any = None  # where the first node after that was made
         # By integer in an index and size of the axis, its value in this segment.
@@ -329,7 +338,6 @@ class SegmentedTrace(Trace):
         segment = _core.cut_segment(self.builder, every, self._memory)
         if segment.outputs:
             results = self.programs.run(segment, self._memory)
-            self._numpy_time += segment.numpy_ns * 1e-9
             self._memory.update(zip(segment.outputs, results, strict=True))
             _core.mark_stored(self.builder, segment)
         found = [self._memory[value.id] for value in every]
@@ -362,11 +370,13 @@ class SegmentedTrace(Trace):
 
     def _give_up_if_slow(self) -> None:
         """Lets NumPy compute the rest of the call if segments do not pay."""
-        programs, (compiled, compile_time) = self.programs, self._compiled_before
+        programs, (compiled, compile_time, numpy_time) = self.programs, self._before
         elapsed = time.thread_time() - self._began - (programs.compile_time - compile_time)
         if programs.compiled - compiled > _MOST_COMPILED:
             self.give_up(f"it made more than {_MOST_COMPILED} programs in one call")
-        elif elapsed > _SLOW + _SLOWER * self._numpy_time:
+        elif programs.compiled > compiled and not programs.pay:
+            self.give_up("its programs take longer to compile than they save in many calls")
+        elif elapsed > _SLOW + _SLOWER * (programs.numpy_time - numpy_time):
             self.give_up("its operations take less time than tracing them")
 
     def give_up(self, why: str) -> None:
@@ -524,9 +534,12 @@ class SegmentedTrace(Trace):
 # When a call goes on with NumPy: after so many compilations, or after so many seconds and times
 # NumPy's estimated time.
 _MOST_COMPILED = 24
-_SLOW, _SLOWER = 0.2, 3.0
+_SLOW, _SLOWER = 0.2, 2.0
+# And when compilations have taken about so many seconds, and as long as NumPy takes for so many
+# calls; a program takes so many seconds beside those of its nodes.
+_SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
-_SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 4000
+_SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES = object()
 # How often a program with symbolic sizes is tried in vain for a pattern.
 _MOST_REFUSALS = 3

@@ -38,6 +38,22 @@ TEST(SegmentTest, StoresWhatIsWantedAndWhatLiveMovementsRead) {
   EXPECT_GT(segment.numpy_ns, 3 * 700);
 }
 
+TEST(SegmentTest, EstimatesGrowWithWhatIsComputed) {
+  Builder builder;
+  const auto argument = [&](Shape shape) { return builder.placeholder(DType::Float64, shape); };
+  const Value number = argument({}), few = argument({10}), many = argument({1'000'000});
+  const auto ns = [&](Value v) { return numpy_ns(builder.graph(), v); };
+  const auto of = [&](AluOp op, Value x) { return builder.alu(op, {x}); };
+  EXPECT_EQ(ns(few), 0);
+  EXPECT_LT(ns(of(AluOp::Neg, number)), ns(of(AluOp::Neg, few)));
+  EXPECT_LT(ns(of(AluOp::Neg, few)), 1000);
+  EXPECT_GT(ns(of(AluOp::Neg, many)), 1e6);
+  EXPECT_GT(ns(of(AluOp::Exp, many)), 1.5 * ns(of(AluOp::Neg, many)));
+  const auto compile = [&](AluOp op) { return compile_ns(builder.graph(), of(op, few)); };
+  EXPECT_LT(compile(AluOp::Neg), compile(AluOp::Exp));
+  EXPECT_LT(compile(AluOp::Exp), compile(AluOp::Sin));
+}
+
 TEST(SegmentTest, HoldsWantedMovementsThatLive) {
   Example e;
   const Segment segment = e.cut({e.row}, {e.row});

@@ -35,7 +35,7 @@ def grid(loops: int, function: Any, *args: Any, **kwargs: Any) -> _Grid:
     axes = None
     if original(function) is np.ndindex and not kwargs:
         axes = _of_sizes(args)
-    elif original(function) is itertools.product:
+    elif original(function) is itertools.product and kwargs.keys() <= {"repeat"}:
         axes = _of_ranges(args, **kwargs)
     if axes and len(axes) <= loops:
         return _Grid(loops, axes, None)
