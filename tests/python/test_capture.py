@@ -4,12 +4,15 @@ containers do not keep a function from being compiled."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
+
+import rune_jit
 
 TRACED, traced = collection()
 ON_NUMPY, on_numpy = collection()
@@ -117,3 +120,66 @@ def test_traced(scenario: Scenario) -> None:
 @pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
 def test_on_numpy(scenario: Scenario) -> None:
     check_on_numpy(scenario)
+
+
+def _clock(x: Any) -> Any:
+    import time
+
+    return x * 0 + time.perf_counter()
+
+
+def _clock_by_name(x: Any) -> Any:
+    from time import perf_counter as now
+
+    return x * 0 + now()
+
+
+def _random_number(x: Any) -> Any:
+    import random
+
+    return x * 0 + random.random()
+
+
+@pytest.mark.parametrize("function", [_clock, _clock_by_name, _random_number])
+def test_modules_that_a_function_imports_are_used_at_each_call(
+    function: Callable[..., Any],
+) -> None:
+    jitted = rune_jit.jit(function)
+    assert len({float(jitted(np.ones(3))[0]) for _ in range(5)}) == 5
+
+
+def test_imported_functions_are_traced() -> None:
+    def f(x: Any) -> Any:
+        import math
+        import os.path
+        from math import exp
+
+        import numpy
+        import numpy as other
+
+        assert os.path.sep
+        total = other.zeros(2)
+        total[1] = numpy.sum(x)
+        for value in x:
+            total[0] += exp(value) * math.sqrt(2)
+        return total
+
+    x = np.linspace(0, 1, 7)
+    np.testing.assert_allclose(rune_jit.jit(f, fallback="error")(x), f(x), rtol=1e-14)
+
+
+def test_imported_modules_are_guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings_of_a_test.py").write_text("rate = 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def f(x: Any) -> Any:
+        import settings_of_a_test
+
+        return x * settings_of_a_test.rate
+
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(np.ones(2)), [2, 2])
+    import settings_of_a_test  # type: ignore[import-not-found]
+
+    settings_of_a_test.rate = 3.0
+    np.testing.assert_array_equal(jitted(np.ones(2)), [3, 3])

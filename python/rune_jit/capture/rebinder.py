@@ -4,6 +4,7 @@ them (guards.py)."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import types
@@ -55,6 +56,7 @@ class _Globals(dict[str, Any]):
 
     def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
         super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
+        self["__builtins__"] = vars(builtins) | {"__import__": self._import}
         self.real = real
         self._before = dict(self)
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
@@ -69,6 +71,11 @@ class _Globals(dict[str, Any]):
                 value = self._rebinder.read(self.real, name, value)
                 self[name] = self._before[name] = value
         return value
+
+    def _import(self, *args: Any, **kwargs: Any) -> Any:
+        """What stands for a module that a function imports."""
+        module = __import__(*args, **kwargs)
+        return self._rebinder.inside(module) if self._rebinder else module
 
     def forget(self) -> None:
         """Makes these the module's globals, for functions that outlive the trace."""
