@@ -710,3 +710,29 @@ def test_positions_out_of_bounds():
         with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
             call(x, 4)
         np.testing.assert_array_equal(x, [3, 5, 9])
+
+
+class _Network:
+    """Holds one array by two names."""
+
+    def __init__(self):
+        self.weights = np.ones(3)
+        self.parameters = {"weights": self.weights}
+        self.losses = []
+
+    def step(self, gradient):
+        self.parameters["weights"] -= gradient
+        self.losses.append(float(gradient.sum()))
+        np.multiply(self.weights, 0.5, out=self.weights)
+        return self.weights.sum()
+
+
+def test_arrays_of_objects_that_are_written_in_place_stay_the_same_arrays():
+    step = rune_jit.jit(_Network.step)
+    ours, theirs = _Network(), _Network()
+    for i in range(6):
+        gradient = np.arange(3.0) * i
+        check(step(ours, gradient), theirs.step(gradient))
+        check(ours.weights, theirs.weights)
+        assert ours.parameters["weights"] is ours.weights
+        assert ours.losses == theirs.losses
