@@ -19,7 +19,8 @@ from rune_jit._core import targets
 from rune_jit.arrays.array import Array
 from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
-from rune_jit.calls.jit import JitFunction, jit
+from rune_jit.calls.function import JitFunction
+from rune_jit.calls.jit import jit
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo
 from rune_jit.config import clear_cache, options, show_config

@@ -26,7 +26,7 @@ from shrink import shrink
 import rune_jit
 from rune_jit import _core
 from rune_jit.calls.segmented import Segmented
-from rune_jit.tracing import segments
+from rune_jit.tracing import programs, segments
 
 # RUNE_TEST_DEVICE: as in tests/python/devices.py.
 _ALONE = os.environ.get("RUNE_TEST_DEVICE")
@@ -93,7 +93,7 @@ def jit(program: Program, device: str, **options: Any) -> Any:
 def _in_segments(program: Program) -> Any:
     """The program as a function that runs in segments, with a cut after about each third
     operation."""
-    segmented = Segmented(program.function(), "program", segments.Programs("cpu"), "a test")
+    segmented = Segmented(program.function(), "program", programs.Programs("cpu"), "a test")
     chance = random.Random(len(program.steps))
 
     def cut(trace: segments.SegmentedTrace) -> None:
@@ -104,7 +104,7 @@ def _in_segments(program: Program) -> Any:
         with (
             mock.patch.object(segments.SegmentedTrace, "after_operation", cut),
             mock.patch.object(segments, "_SLOW", np.inf),
-            mock.patch.object(segments, "_SLOW_COMPILATION", np.inf),
+            mock.patch.object(programs, "_SLOW_COMPILATION", np.inf),
             mock.patch.object(segments, "_MOST_COMPILED", np.inf),
         ):
             return segmented.call(arguments, {})

@@ -11,7 +11,7 @@ from test_segments import check, outcome
 import rune_jit
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.rules import known
-from rune_jit.tracing import segments
+from rune_jit.tracing import programs, segments
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -25,7 +25,7 @@ def test_default_settings(name):
 def test_compilations(name, least, monkeypatch):
     """Segments run even where NumPy would be faster, on arrays of so many elements."""
     monkeypatch.setattr(segments, "_SLOW", math.inf)
-    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
+    monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
     monkeypatch.setattr(known, "WORTH_TRACING", least)
     function, arguments, most = PROGRAMS[name]

@@ -10,7 +10,7 @@ import pytest
 import rune_jit
 from rune_jit.calls import entries
 from rune_jit.calls.segmented import Segmented, Trial
-from rune_jit.tracing import conditions, segments
+from rune_jit.tracing import conditions, programs, segments
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def never_numpy(monkeypatch):
     """Segments run even where NumPy would be faster, and for conditions outside of loops."""
     monkeypatch.setattr(conditions, "MOST", 0)
     monkeypatch.setattr(segments, "_SLOW", math.inf)
-    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
+    monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
 
 

@@ -16,7 +16,7 @@ from value_programs import PROGRAMS
 
 import rune_jit
 from rune_jit.calls.segmented import Segmented
-from rune_jit.tracing import segments
+from rune_jit.tracing import programs, segments
 
 
 def outcome(function, args):
@@ -88,7 +88,7 @@ POSITIONS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_segments(name, monkeypatch):
     monkeypatch.setattr(segments, "_SLOW", math.inf)
-    monkeypatch.setattr(segments, "_SLOW_COMPILATION", math.inf)
+    monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Segmented, "_choose", lambda self: None)
     for entry in compare(name):
         compiled = entry.programs.compiled

@@ -22,7 +22,8 @@ from rune_jit.capture.objects import is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
-from rune_jit.tracing.segments import Programs, SegmentedTrace
+from rune_jit.tracing.programs import Programs
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer
 
 # How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower

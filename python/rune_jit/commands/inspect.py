@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.calls.jit import JitFunction, jit
+from rune_jit.calls.function import JitFunction
+from rune_jit.calls.jit import jit
 from rune_jit.device import check_name
 
 _SHAPE = re.compile(r"(?P<dtype>[a-z]\w*?)\[(?P<sizes>[\d,\s]*)\]")

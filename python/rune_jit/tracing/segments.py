@@ -17,179 +17,13 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, recording
-from rune_jit.backends import calibration
-from rune_jit.backends.compilation import Stopwatch
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors, user_site
 from rune_jit.tracing.frames import callers, replace_locals
+from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
-
-
-class _Program:
-    """The program of segments of one pattern: of the sizes of the segment that it was made for or,
-    with `sizes`, of all that these describe. Constants that have had two values are its arguments.
-    """
-
-    def __init__(self, segment: Any, device: str, name: str, sizes: Any = None) -> None:
-        self._device = device
-        self.name = name  # in profiles
-        self._constants = segment.constants
-        self._sizes = sizes
-        # Which constants are arguments, and the program: of one time, for other threads.
-        self._compiled: tuple[list[int], Any] = [], None
-
-    def varying(self, constants: bytes) -> list[int]:
-        """Which constants are arguments, or would be if these were the present ones."""
-        return [*self._compiled[0], *self._changed(constants)]
-
-    def takes(self, constants: bytes) -> bool:
-        """Whether the program is right for these constants."""
-        return constants == self._constants or not self._changed(constants)
-
-    def compile(self, segment: Any, constants: Iterable[int] = ()) -> tuple[Stopwatch, Any]:
-        """Compiles the program such that it takes this segment, too; `constants` are further ones
-        that become arguments. Returns the times and the graph."""
-        changed = self._changed(segment.constants)
-        arguments = sorted({*self._compiled[0], *changed, *constants})
-        calibration.ensure()
-        names = [f"value {i}" for i in range(len(segment.inputs) + len(arguments))]
-        graph = segment.graph(arguments, self._sizes)
-        with Stopwatch(self.name, ("passes", "code")) as watch:
-            lowered = _core.lower(graph, self._device, names, [], self.name)
-            watch.note("passes")
-            self._compiled = arguments, lowered.compile()
-            watch.note("code")
-        return watch, graph
-
-    def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
-        """What the symbolic sizes are for a segment of these sizes; None if it is no such one."""
-        return self._sizes.values_for(sizes)  # type: ignore[no-any-return]
-
-    def run(self, segment: Any, memory: dict[int, Any], values: dict[str, int]) -> list[Any]:
-        """The values of the segment's outputs."""
-        constants, executable = self._compiled
-        arguments = [memory[i] for i in segment.inputs]
-        return executable.run(arguments + [segment.constant(i) for i in constants], values)  # type: ignore[no-any-return]
-
-    def _changed(self, constants: bytes) -> list[int]:
-        """Which constants are not what they were, and are no arguments yet."""
-        return [
-            i
-            for i in range(len(constants) // 16)
-            if i not in self._compiled[0]
-            and constants[16 * i : 16 * i + 16] != self._constants[16 * i : 16 * i + 16]
-        ]
-
-
-class _Pattern:
-    """The programs of the segments of one pattern."""
-
-    def __init__(self) -> None:
-        self.exact: dict[tuple[int, ...], _Program] = {}  # by sizes
-        self.symbolic: list[_Program] = []
-        # The sizes for which programs were made: what differs among them is symbolic.
-        self.seen: list[tuple[int, ...]] = []
-        self.refusals: list[str] = []  # why there was none with symbolic sizes
-
-    def find(self, sizes: tuple[int, ...]) -> tuple[_Program | None, dict[str, int]]:
-        """The program for a segment of these sizes, and what its symbolic sizes are."""
-        if program := self.exact.get(sizes):
-            return program, {}
-        for program in reversed(self.symbolic):
-            if (values := program.values_for(sizes)) is not None:
-                return program, values
-        return None, {}
-
-
-class Programs:
-    """The programs of a function's segments on one device, by pattern. From the second size on
-    that a part of a pattern has, the program takes it as a symbolic size."""
-
-    def __init__(self, device: str, name: str = "") -> None:
-        self.device, self.name = device, name
-        self.compiled = 0  # compilations so far
-        self.compile_time = 0.0  # in seconds
-        # Estimates in seconds: of that time, and of NumPy's for all segments that have run.
-        self.compile_cost = self.numpy_time = 0.0
-        self._patterns: dict[str, _Pattern] = {}
-        self.reports: list[str] = []  # of compilations that were slow
-        self._taken = 0  # of the reports
-        # By place in the code, the integer that has stood in an index, or that it varies.
-        self.positions: dict[Any, Any] = {}
-
-    def __len__(self) -> int:
-        return sum(len(p.exact) + len(p.symbolic) for p in self._patterns.values())
-
-    @property
-    def refusals(self) -> list[str]:
-        """Why there are programs of one size each that differ in sizes only."""
-        return [p.refusals[-1] for p in self._patterns.values() if p.refusals and len(p.exact) > 2]
-
-    @property
-    def pay(self) -> bool:
-        """Whether the programs may save the time that it took to compile them. (The time itself
-        differs from run to run, and estimates do not.)"""
-        return self.compile_cost <= _SLOW_COMPILATION + _MANY_CALLS * self.numpy_time
-
-    def take_reports(self) -> list[str]:
-        """The reports since the last call."""
-        taken, self._taken = self._taken, len(self.reports)
-        return self.reports[taken:]
-
-    def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
-        """Computes the outputs of a segment from what is in memory, by id of the value."""
-        pattern = self._patterns.get(segment.pattern) or _Pattern()
-        program, values = pattern.find(segment.sizes)
-        if program is None or not program.takes(segment.constants):
-            start = time.thread_time()
-            if program is None:
-                program, values = self._make(segment, pattern)
-            else:
-                self._compile(program, segment, "a segment with other constants")
-            self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
-            self.compile_time += time.thread_time() - start
-        self.numpy_time += segment.numpy_ns * 1e-9
-        return program.run(segment, memory, values)
-
-    def _make(self, segment: Any, pattern: _Pattern) -> tuple[_Program, dict[str, int]]:
-        """A program for a segment of new sizes."""
-        first = next(iter(pattern.exact.values()), None)
-        seen = [*pattern.seen, segment.sizes]
-        name = f"{self.name}, segment {len(self) + 1}"
-        if first is not None and len(pattern.refusals) < _MOST_REFUSALS:
-            try:
-                sizes = segment.symbolic_sizes(seen)
-                program = _Program(segment, self.device, name, sizes)
-                constants = first.varying(segment.constants)
-                self._compile(program, segment, "a segment of other sizes", constants)
-            except (UnsupportedOpError, ValueError) as error:
-                pattern.refusals.append(str(error))
-            else:
-                pattern.symbolic.append(program)
-                pattern.seen = seen
-                return program, program.values_for(segment.sizes) or {}
-        program = _Program(segment, self.device, name)
-        cause = "the first segment" if not self._patterns else "a new segment"
-        self._compile(program, segment, cause if first is None else "a segment of other sizes")
-        pattern.exact[segment.sizes] = program
-        pattern.seen = pattern.seen or seen
-        return program, {}
-
-    def _compile(
-        self, program: _Program, segment: Any, cause: str, constants: Iterable[int] = ()
-    ) -> None:
-        watch, graph = program.compile(segment, constants)
-        self.compiled += 1
-        self.compile_cost += _PROGRAM + segment.compile_ns * 1e-9
-        if report := watch.report(graph):
-            self.reports.append(report)
-        if (recorder := recording.active) is not None:
-            site = "{}:{}".format(*user_site())
-            recorder.compiled(
-                program.name, site, cause, "segment", watch.parts, len(graph), watch.begin_ns
-            )
 
 
 class SegmentedTrace(Trace):
@@ -535,14 +369,9 @@ class SegmentedTrace(Trace):
 # NumPy's estimated time.
 _MOST_COMPILED = 24
 _SLOW, _SLOWER = 0.2, 2.0
-# And when compilations have taken about so many seconds, and as long as NumPy takes for so many
-# calls; a program takes so many seconds beside those of its nodes.
-_SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES = object()
-# How often a program with symbolic sizes is tried in vain for a pattern.
-_MOST_REFUSALS = 3
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
 

@@ -64,7 +64,8 @@ inline float ldexpf(float x, int exponent) {
     return __builtin_##name(x); \
   }
 RUNE_TEST(isnan)
-RUNE_TEST(isinf) RUNE_TEST(isfinite) RUNE_TEST(signbit)
+RUNE_TEST(isinf)
+RUNE_TEST(isfinite) RUNE_TEST(signbit)
 #undef RUNE_TEST
 
     // Operations of a warp: every lane takes part.
