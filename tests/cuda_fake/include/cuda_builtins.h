@@ -63,24 +63,27 @@ inline float ldexpf(float x, int exponent) {
   inline bool name(float x) {   \
     return __builtin_##name(x); \
   }
+// clang-format off: it takes these for declarations.
 RUNE_TEST(isnan)
 RUNE_TEST(isinf)
-RUNE_TEST(isfinite) RUNE_TEST(signbit)
+RUNE_TEST(isfinite)
+RUNE_TEST(signbit)
+// clang-format on
 #undef RUNE_TEST
 
-    // Operations of a warp: every lane takes part.
-    namespace rune_gpu {
-  template <class T>
-  struct Lanes {
-    RUNE_UNCHECKED Lanes(T value, int line) : own(value) {
-      all = rune_gpu_host->exchange(&value, sizeof(T), line, &count, &lane);
-    }
-    // A lane that does not exist gives the lane's own value here, and nothing defined on a card.
-    RUNE_UNCHECKED T at(unsigned i) const { return i < count ? *(const T*)(all + 16 * i) : own; }
-    T own;
-    unsigned count = 0, lane = 0;
-    const char* all;
-  };
+// Operations of a warp: every lane takes part.
+namespace rune_gpu {
+template <class T>
+struct Lanes {
+  RUNE_UNCHECKED Lanes(T value, int line) : own(value) {
+    all = rune_gpu_host->exchange(&value, sizeof(T), line, &count, &lane);
+  }
+  // A lane that does not exist gives the lane's own value here, and nothing defined on a card.
+  RUNE_UNCHECKED T at(unsigned i) const { return i < count ? *(const T*)(all + 16 * i) : own; }
+  T own;
+  unsigned count = 0, lane = 0;
+  const char* all;
+};
 }  // namespace rune_gpu
 #define RUNE_SHUFFLES(T)                                                                          \
   RUNE_UNCHECKED inline T __shfl_sync(unsigned, T x, int from, int line = __builtin_LINE()) {     \
