@@ -68,21 +68,22 @@ Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, con
 // The widest vector that every CPU with masked loads holds in one register, in bytes.
 constexpr int kRegister = 32;
 
-// A mask of which LLVM cannot tell that lanes are false. LLVM divides a masked load that is wider
-// than a register, and loads a part without its mask if that is known to be false (LLVM 22), which
-// reads beyond the memory.
-Value opaque_mask(Writer& w, const Value& mask) {
+// The mask of lanes. LLVM divides masked loads and stores that are wider than a register, and takes
+// parts for unmasked whose masks it knows, with an unknown size: LLVM 22 loads a part of which no
+// lane is valid, and fails when it compares such a part with another. It does not know these masks.
+Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
+  const Value mask = w.splat(valid, lanes);
+  if (valid.lanes == 1 || lanes * size_of(dtype) <= kRegister) return mask;
   const std::string zero = w.emit_once("call i32 asm \"\", \"=r,0\"(i32 0)");
   const Value never{w.emit_once("trunc i32 ", zero, " to i1"), DType::Bool, 1};
-  return w.binary("or", mask, w.splat(never, mask.lanes));
+  return w.binary("or", mask, w.splat(never, lanes));
 }
 
 // Where no lane is valid the address is the memory's start: x86 takes hundreds of cycles for a
 // masked load from a page that is not mapped, though nothing is loaded.
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
-  const bool may_divide = valid.lanes > 1 && lanes * size_of(dtype) > kRegister;
-  const Value mask = may_divide ? opaque_mask(w, valid) : w.splat(valid, lanes);
+  const Value mask = lane_mask(w, valid, dtype, lanes);
   const std::string name = "llvm.vector.reduce.or.v" + std::to_string(lanes) + "i1";
   const Value any = valid.lanes == 1 ? valid : w.call(name, DType::Bool, 1, {mask});
   const std::string here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
@@ -181,7 +182,7 @@ void emit_store(Writer& w, const Memory& memory, const Value& index, Value value
   const std::string address = address_of(w, memory, dtype, index);
   if (lanes == 1) return store_scalar(w, address, value, valid);
   if (valid) {
-    const Value mask = w.splat(*valid, lanes);
+    const Value mask = lane_mask(w, *valid, value.dtype, lanes);
     w.call_raw("llvm.masked.store." + mangled(value.dtype, lanes) + ".p0", "void",
                {{type, value.text},
                 {"ptr", address},

@@ -10,6 +10,7 @@ import pytest
 
 import rune_jit
 from rune_jit import jit
+from rune_jit.calls.segmented import Trial
 
 A = np.arange(3.0)
 
@@ -228,7 +229,8 @@ class Sum:
         self.total = self.total + x
 
 
-def test_state_of_other_shapes_is_found_out() -> None:
+def test_state_of_other_shapes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
     held = Sum(np.zeros(2))
     for _ in range(20):
         held.add(1.0)
