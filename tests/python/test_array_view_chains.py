@@ -73,7 +73,7 @@ OPERATIONS: list[Callable[[Any, Any], Any]] = [
 def test_random_views(seed: int, device: str) -> None:
     random = np.random.default_rng(seed)
     shape = [(4, 6), (12,), (2, 3, 4)][seed % 3]
-    numpys: list[Any] = [random.integers(0, 9, shape).astype(float)]
+    numpys: list[Any] = [random.integers(0, 9, shape).astype(np.float32)]
     ours: list[Any] = [rune_jit.array(numpys[0], device=device)]
     for _ in range(20):
         i, j = random.integers(len(ours), size=2)

@@ -166,10 +166,10 @@ WRITES = [
 ]
 # Memory, and which part of it.
 LAYOUTS = {
-    "C": (np.zeros((4, 3)), np.s_[:]),
-    "Fortran": (np.zeros((4, 3), order="F"), np.s_[:]),
-    "strided": (np.zeros((8, 6)), np.s_[::2, ::2]),
-    "part": (np.zeros((6, 3)), np.s_[1:5]),
+    "C": (np.zeros((4, 3), np.float32), np.s_[:]),
+    "Fortran": (np.zeros((4, 3), np.float32, order="F"), np.s_[:]),
+    "strided": (np.zeros((8, 6), np.float32), np.s_[::2, ::2]),
+    "part": (np.zeros((6, 3), np.float32), np.s_[1:5]),
 }
 
 
@@ -219,7 +219,7 @@ def test_writes_reach_on_device(write: Write, layout: str, device: str) -> None:
 
 
 def test_complex_parts() -> None:
-    a = np.arange(4.0) * (1 + 1j)
+    a = np.arange(4, dtype=np.float32) * (1 + 1j)
     x = rune_jit.array(a)
     for y in (a, x):
         y.imag = y.real * 2
@@ -229,7 +229,7 @@ def test_complex_parts() -> None:
 
 
 def test_read_only_arrays() -> None:
-    a = np.arange(3.0)
+    a = np.arange(3, dtype=np.float32)
     a.flags.writeable = False
     x = asarray(a)
 
@@ -244,12 +244,12 @@ def test_read_only_arrays() -> None:
         for run in (function, jit(function), jit(function)):
             with pytest.raises(ValueError, match="read-only"):
                 run(*arguments)
-    np.testing.assert_array_equal(a, np.arange(3.0))
+    np.testing.assert_array_equal(a, np.arange(3, dtype=np.float32))
 
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_views_and_copies(device: str) -> None:
-    a = np.arange(24.0).reshape(2, 3, 4)
+    a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = asarray(a, device=device)
     for function in (
         lambda a: a.T,
@@ -291,7 +291,7 @@ def test_arguments_that_overlap(device: str) -> None:
         return x + y
 
     for index in (slice(1, 6), slice(None, 5), slice(None, None, 2), slice(7, 12)):
-        a = np.arange(12.0)
+        a = np.arange(12, dtype=np.float32)
         b = rune_jit.array(a, device=device)
         length = len(a[index])
         for _ in range(2):
@@ -314,7 +314,7 @@ def test_reshapes_of_arguments_that_are_views(device: str) -> None:
         jitted = jit(function)
         for view in (lambda a: a, lambda a: a.T, lambda a: a[:, :3], lambda a: a[1:]):
             for is_captured in (False, True):
-                a = np.arange(16.0).reshape(4, 4)
+                a = np.arange(16, dtype=np.float32).reshape(4, 4)
                 x = rune_jit.array(a, device=device)
                 held = view(x)
                 function(view(a))
@@ -327,7 +327,7 @@ def test_reshapes_of_arguments_that_are_views(device: str) -> None:
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_captured_views(device: str) -> None:
-    whole = rune_jit.array(np.zeros(4), device=device)
+    whole = rune_jit.array(np.zeros(4, np.float32), device=device)
     part = whole[1:3]
 
     @jit
@@ -349,7 +349,7 @@ def test_captured_views(device: str) -> None:
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_segments(device: str) -> None:
-    whole = rune_jit.array(np.arange(4.0), device=device)
+    whole = rune_jit.array(np.arange(4, dtype=np.float32), device=device)
 
     def f(x: Any) -> Any:
         y = x[1:3]
@@ -361,8 +361,8 @@ def test_segments(device: str) -> None:
         return y * 2, before
 
     jitted = jit(f)
-    x = np.arange(4.0)
-    held, a = np.arange(4.0), rune_jit.array(x, device=device)
+    x = np.arange(4, dtype=np.float32)
+    held, a = np.arange(4, dtype=np.float32), rune_jit.array(x, device=device)
     view = whole[:2]
     for _ in range(3):
         y, before = jitted(a)
@@ -376,7 +376,7 @@ def test_segments(device: str) -> None:
 
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_segments_that_give_away_captured_arrays(device: str) -> None:
-    whole = rune_jit.array(np.arange(6.0), device=device)
+    whole = rune_jit.array(np.arange(6, dtype=np.float32), device=device)
     view = whole[1:]
 
     def f() -> Any:
@@ -384,7 +384,7 @@ def test_segments_that_give_away_captured_arrays(device: str) -> None:
         whole[1] += whole.sum().item()
         return np.asarray(whole)[0]
 
-    jitted, held = jit(f), np.arange(6.0)
+    jitted, held = jit(f), np.arange(6, dtype=np.float32)
     for _ in range(3):
         held[0] += 1
         held[1] += held.sum()
