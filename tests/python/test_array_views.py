@@ -156,7 +156,7 @@ def cannot_cast(a: Any) -> None:
 
 
 def cannot_broadcast(a: Any) -> None:
-    a += np.ones((5, 4, 3))
+    a += np.ones((5, 4, 3), np.float32)
 
 
 WRITES = [
@@ -262,7 +262,7 @@ def test_views_and_copies(device: str) -> None:
         lambda a: np.einsum("i,i", a[0, 0], a[1, 1]),
         lambda a: np.diag(a[0]),
         lambda a: np.diag(a[0, 0]),
-        lambda a: np.broadcast_arrays(a[0, 0], np.ones((2, 1)))[0],
+        lambda a: np.broadcast_arrays(a[0, 0], np.ones((2, 1), np.float32))[0],
         lambda a: np.atleast_2d(a[0, 0], a[1])[1],
         lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, 1),
         lambda a: np.split(a, 2, 2)[1][0],
@@ -420,7 +420,7 @@ def test_results_share_no_memory() -> None:
 @pytest.mark.parametrize("device", devices("cpu", "interpreter"))
 def test_views_that_nobody_has(device: str) -> None:
     """What was a view once costs nothing, and what is left of an array outlives it."""
-    x = asarray(np.zeros((2, 3)), device=device)
+    x = asarray(np.zeros((2, 3), np.float32), device=device)
     rows, columns = x[0], x.T[1:]
     for _ in range(100):
         x = np.real(x)
