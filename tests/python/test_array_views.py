@@ -340,10 +340,10 @@ def test_captured_views(device: str) -> None:
         part[0] += x
         return whole * 2
 
-    np.testing.assert_array_equal(f(5.0), [6, 6])
+    np.testing.assert_array_equal(f(np.float32(5)), [6, 6])
     np.testing.assert_array_equal(whole, [0, 5, 5, 0])
     for total in (6, 7):
-        np.testing.assert_array_equal(g(1.0), [0, 2 * total, 10, 0])
+        np.testing.assert_array_equal(g(np.float32(1)), [0, 2 * total, 10, 0])
         np.testing.assert_array_equal(whole, [0, total, 5, 0])
 
 
