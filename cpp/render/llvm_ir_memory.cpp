@@ -23,8 +23,8 @@ Value whole_index(Writer& w, const Value& index) {
 // takes a tenth less time for addresses of which it sees the difference.
 std::string offset(Writer& w, const std::string& pointer, DType dtype, const Value& index) {
   const std::string element = memory_type_text(dtype);
-  const std::string address = w.emit_once("getelementptr ", element, ", ptr ", pointer, ", ",
-                                          type_text(index), ' ', index.text);
+  std::string address = w.emit_once("getelementptr ", element, ", ptr ", pointer, ", ",
+                                    type_text(index), ' ', index.text);
   if (index.displacement == 0) return address;
   return w.emit_once("getelementptr ", element, ", ptr ", address, ", i64 ", index.displacement);
 }
@@ -72,7 +72,7 @@ constexpr int kRegister = 32;
 // parts for unmasked whose masks it knows, with an unknown size: LLVM 22 loads a part of which no
 // lane is valid, and fails when it compares such a part with another. It does not know these masks.
 Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
-  const Value mask = w.splat(valid, lanes);
+  Value mask = w.splat(valid, lanes);
   if (valid.lanes == 1 || lanes * size_of(dtype) <= kRegister) return mask;
   const std::string zero = w.emit_once("call i32 asm \"\", \"=r,0\"(i32 0)");
   const Value never{w.emit_once("trunc i32 ", zero, " to i1"), DType::Bool, 1};
