@@ -154,6 +154,21 @@ def test_a_vector_times_long_rows(size: tuple[int, int], dtype: Any) -> None:
     _check(lambda x, a, b: x[np.newaxis] @ a, x, a, bias)
 
 
+@pytest.mark.parametrize("rows", [2, 4, 7, 8, 11])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_few_rows_times_long_rows(rows: int, dtype: Any) -> None:
+    a, b = _array(rows, 613, dtype=dtype), _array(613, 2100, dtype=dtype)
+    bias = _array(2100, dtype=dtype)
+    function = lambda a, b, bias: np.maximum(a @ b + bias, 0)  # noqa: E731
+    _check(function, a, b, bias)
+    assert "serial=[2,1,0,2]" in str(
+        rune_jit.jit(function, device="cpu").lower(a, b, bias).schedule
+    )
+    _check(lambda a, b, bias: (a @ b).T, a, b, bias)
+    _check(lambda a, b, bias: (b.T @ a.T) * 2, a, b, bias)
+    _check(lambda a, b, bias: (a @ b[:, ::-1]).sum(0), a, b, bias)
+
+
 def test_on_the_interpreter() -> None:
     for m, k, n in [(150, 101, 150), (60, 70, 600)]:
         _check(lambda a, b: np.maximum(a @ b, 0), _array(m, k), _array(k, n), device="interpreter")

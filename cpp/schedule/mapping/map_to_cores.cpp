@@ -177,29 +177,36 @@ class CoreMapper {
     });
   }
 
-  // The reduced axis of a vector times a matrix that no cache holds and that lies by long rows.
-  // Strips of the rows would each cost misses that nothing foresees; instead, some rows at a time
-  // are read from end to end, and the sums carried in the output, which stays in cache.
+  // The reduced axis of a vector, or of few rows, times a matrix that no cache holds and that lies
+  // by long rows. Strips of the rows would each cost misses that nothing foresees; instead, some
+  // rows at a time are read from end to end, and the sums carried in the output, which stays in
+  // cache.
   std::optional<int64_t> carried_axis(int64_t lanes_axis) const {
     const std::vector<Stage>& stages = s_.kernel.stages();
-    if (s_.around || s_.outer.size() != 1 || stages.size() != 2 || stages[0].axes.size() != 1 ||
+    if (s_.around || s_.outer.size() > 2 || stages.size() != 2 || stages[0].axes.size() != 1 ||
         stages[0].values.size() != 1 || stages[1].values.size() != 1)
       return std::nullopt;
     const int64_t reduced = stages[0].axes[0];
     const StageValue &sum = stages[0].values[0], &stored = stages[1].values[0];
     const DType dtype = s_.graph[sum.value].dtype();
-    for (const int64_t axis : {reduced, lanes_axis})
-      if (s_.kernel.iter.axes[axis].is_symbolic()) return std::nullopt;
-    if (s_.graph[stored.value].dtype() != dtype ||
-        stored.strides[lanes_axis] != sum.strides[lanes_axis] ||
-        s_.extent(lanes_axis) * size_of(dtype) > s_.caps.l2_bytes / 2 ||
+    if (s_.kernel.iter.axes[reduced].is_symbolic() || s_.graph[stored.value].dtype() != dtype ||
         s_.extent(reduced) < 4 * kCarriedRows)
       return std::nullopt;
+    int64_t sums = 1;
+    for (const int64_t axis : s_.outer) {
+      if (s_.kernel.iter.axes[axis].is_symbolic() || stored.strides[axis] != sum.strides[axis])
+        return std::nullopt;
+      sums *= s_.extent(axis);
+    }
+    if (sums * size_of(dtype) > s_.caps.l2_bytes / 2) return std::nullopt;
     const auto& accesses = vector_axis_.accesses();
     const bool reads_rows = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
       const auto row = access.position.coefficient_of(static_cast<uint32_t>(reduced));
       const int64_t size = size_of(s_.graph[access.value].dtype());
-      return !access.is_store && row && std::abs(*row) * size >= kLongRowBytes &&
+      const bool is_shared = std::all_of(s_.outer.begin(), s_.outer.end(), [&](int64_t axis) {
+        return axis == lanes_axis || !access.position.depends_on(static_cast<uint32_t>(axis));
+      });
+      return !access.is_store && is_shared && row && std::abs(*row) * size >= kLongRowBytes &&
              access.position.coefficient_of(static_cast<uint32_t>(lanes_axis)) == 1 &&
              s_.extent(lanes_axis) * s_.extent(reduced) * size > s_.caps.l2_bytes;
     });
@@ -227,8 +234,9 @@ class CoreMapper {
       carried_ = carried_axis(vec.front());
       const bool shared =
           !rows.empty() && s_.extent(rows.back()) > 1 && shares_vectors(vec.front(), rows.back());
+      const bool few = carried_ && (!shared || s_.extent(rows.back()) <= kCarriedVectors);
       if (shared || carried_)
-        s_.unroll(vec.front(), fitting(vec.front(), shared ? 2 : kCarriedVectors));
+        s_.unroll(vec.front(), fitting(vec.front(), few ? kCarriedVectors : 2));
       else
         s_.unroll(vec.front(), evenly(vec.front(), registers - 8));
       const int64_t most = shared ? most_tile_rows(s_.caps) : registers / 4 / copies(vec.front());
@@ -310,6 +318,8 @@ class CoreMapper {
     }
     for (const int64_t axis : s_.outer) {
       if (tasks <= 1) break;
+      // Each core reads its part of the matrix once.
+      if (carried_ && !contains(s_.kernel.iter.mapping.vec, axis)) continue;
       const int64_t steps = ceil_div(s_.extent(axis), s_.step[axis]);
       const int64_t pieces = std::min(steps, tasks);
       s_.block_tile[axis] = ceil_div(steps, pieces) * s_.step[axis];
