@@ -124,44 +124,63 @@ class Planner {
                        [](const Dim& size) { return size.is_constant() || size.bound() > 1; });
   }
 
-  static Shape without_ones(Shape shape) {
-    std::erase(shape, Dim(1));
-    return shape;
-  }
-
   // Whether each element of `v` depends on no other element of `from` than the one in its place,
   // where v's first element has the place `offsets`.
   bool reads_in_place(Value v, Value from, const std::vector<Dim>& offsets) const {
-    std::set<Value> seen;
-    std::vector<Value> open{v};
+    using Place = std::pair<Value, Ints>;  // a value, and which axis of v each of its axes is
+    std::set<Place> seen;
+    std::vector<Place> open{{v, {}}};
+    for (size_t d = 0; d < offsets.size(); ++d)
+      open.front().second.push_back(static_cast<int64_t>(d));
     while (!open.empty()) {
-      const Value next = open.back();
+      const auto [next, axes] = open.back();
       open.pop_back();
-      if (!seen.insert(next).second || !reads(next, from)) continue;
+      if (!reads(next, from) || !seen.emplace(next, axes).second) continue;
       const Node& node = graph_[next];
-      if (const auto* shrink = node.as<graph::Shrink>(); shrink && node.inputs[0] == from) {
-        // Sizes of 1 in other places would turn the places.
+      const auto* shrink = node.as<graph::Shrink>();
+      if (next == from || (shrink && node.inputs[0] == from)) {
         if (node.shape() != graph_[v].shape()) return false;
         for (size_t d = 0; d < offsets.size(); ++d)
-          if (shrink->limits[d].first != offsets[d]) return false;
+          if ((next == from ? Dim(0) : shrink->limits[d].first) != offsets[d] ||
+              (axes[d] != static_cast<int64_t>(d) && node.shape()[d] != Dim(1)))
+            return false;
         continue;
       }
-      if (next == from) {
-        if (offsets != std::vector<Dim>(offsets.size(), 0)) return false;
-        continue;
-      }
-      if (!keeps_places(node)) return false;
-      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      const std::optional<Ints> axes_before = axes_of_operands(node, axes);
+      if (!axes_before) return false;
+      for (const Value operand : node.inputs) open.emplace_back(operand, *axes_before);
     }
     return true;
   }
 
-  // Whether an element of the node depends on those of its operands in the same place.
-  bool keeps_places(const Node& node) const {
-    if (node.as<graph::Reshape>())
-      return without_ones(node.shape()) == without_ones(graph_[node.inputs[0]].shape());
-    return node.as<graph::Unary>() || node.as<graph::Binop>() || node.as<graph::Ternary>() ||
-           node.as<graph::Cast>() || node.as<graph::Bitcast>();
+  // For a node whose elements depend on one element of each operand: which axes the operands' are,
+  // if the node's are these; nothing for another node. It does not matter which axis one of size 1
+  // is.
+  std::optional<Ints> axes_of_operands(const Node& node, const Ints& axes) const {
+    if (node.as<graph::Unary>() || node.as<graph::Binop>() || node.as<graph::Ternary>() ||
+        node.as<graph::Cast>() || node.as<graph::Bitcast>())
+      return axes;
+    if (const auto* permute = node.as<graph::Permute>()) {
+      Ints result(axes.size());
+      for (size_t d = 0; d < axes.size(); ++d) result[permute->axes[d]] = axes[d];
+      return result;
+    }
+    if (!node.as<graph::Reshape>()) return std::nullopt;
+    const Shape &to = node.shape(), &from = graph_[node.inputs[0]].shape();
+    Ints result;
+    size_t next = 0;
+    const auto skip_ones = [&] {
+      while (next < to.size() && to[next] == Dim(1)) ++next;
+    };
+    for (const Dim& size : from) {
+      result.push_back(-1);
+      if (size == Dim(1)) continue;
+      skip_ones();
+      if (next == to.size() || to[next] != size) return std::nullopt;
+      result.back() = axes[next++];
+    }
+    skip_ones();
+    return next == to.size() ? std::optional(result) : std::nullopt;
   }
 
   // A graph that computes the values from the cells as they are now.

@@ -1,11 +1,15 @@
-"""Loops whose iterations do not depend on one another, on grids: all iterations at once."""
+"""Loops whose iterations do not depend on one another: all iterations at once, on grids, and on
+cores where each computes one element."""
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
+import batched_programs
 import numpy as np
+import optree as trees
 import pytest
 from devices import devices
 
@@ -167,3 +171,37 @@ def test_a_long_loop_needs_no_thread_alone() -> None:
     program = f.lower(x, w)
     assert len(program.kernels) == 1
     assert program.cost_analysis()["peak_bytes"] < 4 * (x.nbytes + 296 * 396 * 4 * 4)
+
+
+PROGRAMS = [f for f in vars(batched_programs).values() if isinstance(f, types.FunctionType)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 13, 37])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_elements_one_by_one(function: Callable[..., Any], size: int) -> None:
+    rng = np.random.default_rng(size)
+    given = [rng.random((size, size)) * 4 - 1, rng.random((size, size)) * 2]
+    expected_arguments = [x.copy() for x in given]
+    expected = function(*expected_arguments)
+    for device in ("cpu", "cuda-interpreted") if size == 8 else ("cpu",):
+        arguments = [x.copy() for x in given]
+        found = rune_jit.jit(function, device=device)(*arguments)
+        both = (found, *arguments), (expected, *expected_arguments)
+        for x, y in zip(*map(trees.tree_leaves, both), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "left"),
+    [
+        ("triangular_product", 1),
+        ("gram_schmidt", 1),
+        ("lu", 2),
+        ("outermost", 0),
+        ("every_other", 2),
+    ],
+)
+def test_which_loops_of_a_core_are_left(function: str, left: int) -> None:
+    x = np.ones((13, 13))
+    lowered = rune_jit.jit(getattr(batched_programs, function), device="cpu").lower(x, x)
+    assert str(lowered.graph).partition("return")[0].count("= end_loop") == left

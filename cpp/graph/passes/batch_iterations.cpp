@@ -6,8 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "base/error.h"
 #include "graph/attribute_dims.h"
-#include "graph/loops.h"
+#include "graph/passes/iterations.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -15,6 +16,8 @@ namespace rune::graph {
 
 namespace {
 
+// On cores, iterations with fewer than so many fill no vector.
+constexpr int64_t kLeastIterations = 8;
 // Of a value that may have to be stored for all iterations at once. Larger ones must have one user,
 // with which they share a kernel.
 constexpr int64_t kMostElements = 1 << 27;
@@ -25,66 +28,78 @@ struct Lifted {
   bool by_iteration = false;  // whether it has a further first axis, along which iterations lie
 };
 
-// What an iteration does to a carried array: it replaces one box after the other, all of them
-// between the same limits of one axis, which no other iteration touches.
-struct Writes {
-  std::vector<Value> updates;  // in order
-  int64_t axis = 0;
-  Dim offset;      // of the boxes, along the axis
-  int64_t size;    // of the boxes, along the axis
-  int64_t stride;  // from an iteration's boxes to those of the next one: size or -size
-};
-
 class Batcher {
  public:
-  Batcher(const Graph& graph, const LoopTree::Loop& loop, Builder& builder,
+  Batcher(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop, Builder& builder,
           const std::vector<Value>& map)
       : graph_(graph),
         end_(graph[loop.end]),
-        counter_(loop.counter),
+        iterations_(Iterations::of(graph, tree, loop.end)),
         members_(loop.members.begin(), loop.members.end()),
         builder_(builder),
         map_(map) {}
 
-  // What the loop carries when it has ended, by index; nothing if the loop stays.
+  // Whether iterations may become an axis, as far as what they write tells.
+  bool may_run(const Capabilities& caps) {
+    if (!iterations_ || trip().bound() < 2 || !find_writes()) return false;
+    return caps.model == ExecutionModel::Grid || fills_vectors();
+  }
+
+  // What the loop carries when it has ended, by index; nothing if the loop stays. `may_run` comes
+  // first.
   std::optional<std::vector<Value>> run() {
-    if (!is_known() || !find_writes()) return std::nullopt;
+    try {
+      return results();
+    } catch (const UserError&) {
+      return std::nullopt;  // symbolic sizes that movement does not take
+    }
+  }
+
+ private:
+  std::optional<std::vector<Value>> results() {
     std::vector<Value> results;
     for (size_t k = 0; k < writes_.size(); ++k) {
-      Value result = initial(k);
-      for (const Value update : writes_[k].updates) {
-        const auto part = lift(graph_[update].inputs[1]);
-        if (!part) return std::nullopt;
-        result = write_all(writes_[k], *graph_[update].as<Update>(), *part, result);
-      }
-      results.push_back(result);
+      const std::optional<Value> result = array_after(writes_[k].updates.size(), k);
+      if (!result) return std::nullopt;
+      results.push_back(*result);
     }
     return results;
   }
 
- private:
-  bool is_known() {
-    const auto& range = *end_.as<End_Loop>();
-    if (range.goes_on || !range.start.is_constant() || !range.stop.is_constant()) return false;
-    first_ = range.start.constant();
-    step_ = range.step;
-    const int64_t span = (range.stop.constant() - first_) * (step_ > 0 ? 1 : -1);
-    trip_ = (span + std::abs(step_) - 1) / std::abs(step_);
-    return trip_ > 1;
+  // Carried array k after so many of its updates in all iterations.
+  std::optional<Value> array_after(size_t count, size_t k) {
+    if (count == 0) return initial(k);
+    const Value update = writes_[k].updates[count - 1];
+    const auto known = updated_.find(update.id);
+    if (known != updated_.end()) return known->second;
+    const auto before = array_after(count - 1, k);
+    const auto part = lift(graph_[update].inputs[1]);
+    if (!before || !part) return std::nullopt;
+    builder_.set_location(graph_[update].location);
+    return updated_[update.id] =
+               write_all(writes_[k], *graph_[update].as<Update>(), *part, *before);
   }
 
+  // Whether iterations side by side are lanes of vectors, which they are not one by one: neighbours
+  // in memory are what several iterations write, and each computes sums for itself alone. Other
+  // iterations find their data in a core's first cache.
+  bool fills_vectors() const {
+    if (trip().bound() < kLeastIterations) return false;
+    for (size_t k = 0; k < writes_.size(); ++k) {
+      const auto last = std::ssize(graph_[end_.inputs[1 + k]].shape()) - 1;
+      const bool is_read_only = writes_[k].updates.empty();
+      if (!is_read_only && (writes_[k].axis != last || writes_[k].size != 1)) return false;
+    }
+    return std::none_of(members_.begin(), members_.end(), [&](uint32_t id) {
+      const Node& node = graph_.nodes[id];
+      const bool sums = node.as<Reduce_Axis>() || node.as<Contract>();
+      return sums && max_elements(node.shape()) > 1;
+    });
+  }
+
+  const Dim& trip() const { return iterations_->count; }
   size_t num_carried() const { return (end_.inputs.size() - 1) / 2; }
   Value initial(size_t k) const { return map_[end_.inputs[1 + num_carried() + k].id]; }
-
-  bool depends(const Dim& size) const { return size.depends_on(counter_.name); }
-  Dim in_iteration(const Dim& size, int64_t number) const {
-    return size.with({{counter_.name, first_ + step_ * number}});
-  }
-  // By how much a size grows from an iteration to the next one.
-  std::optional<int64_t> growth(const Dim& size) const {
-    const Dim slope = in_iteration(size, 1) - in_iteration(size, 0);
-    return slope.is_constant() ? std::optional(slope.constant()) : std::nullopt;
-  }
 
   bool find_writes() {
     for (const uint32_t id : members_) {
@@ -94,41 +109,16 @@ class Batcher {
       if (const auto* carry = node.as<Carry>()) carries_[id] = static_cast<size_t>(carry->index);
     }
     for (size_t k = 0; k < num_carried(); ++k) {
-      Writes writes;
+      std::vector<Value> updates;
       Value v = end_.inputs[1 + k];
       for (; members_.contains(v.id) && graph_[v].as<Update>(); v = graph_[v].inputs[0])
-        writes.updates.insert(writes.updates.begin(), v);
+        updates.insert(updates.begin(), v);
       const auto carry = carries_.find(v.id);
       if (carry == carries_.end() || carry->second != k) return false;
-      for (const Value update : writes.updates)
-        if (!add_write(writes, update)) return false;
-      writes_.push_back(std::move(writes));
+      Writes& writes = writes_.emplace_back();
+      for (const Value update : updates)
+        if (!writes.add(graph_, *iterations_, update)) return false;
     }
-    return true;
-  }
-
-  bool add_write(Writes& writes, Value update) const {
-    const std::vector<Dim>& offsets = graph_[update].as<Update>()->offsets;
-    const Shape& box = graph_[graph_[update].inputs[1]].shape();
-    std::optional<int64_t> axis;
-    for (size_t d = 0; d < offsets.size(); ++d) {
-      if (!box[d].is_constant()) return false;
-      if (!depends(offsets[d])) continue;
-      if (axis) return false;
-      axis = static_cast<int64_t>(d);
-    }
-    if (!axis) return false;
-    const std::optional<int64_t> stride = growth(offsets[*axis]);
-    const int64_t size = box[*axis].constant();
-    if (!stride || std::abs(*stride) != size) return false;
-    const bool is_first = update == writes.updates.front();
-    if (!is_first &&
-        (*axis != writes.axis || offsets[*axis] != writes.offset || size != writes.size))
-      return false;
-    writes.axis = *axis;
-    writes.offset = offsets[*axis];
-    writes.size = size;
-    writes.stride = *stride;
     return true;
   }
 
@@ -143,11 +133,11 @@ class Batcher {
       order.push_back(d);
     }
     shape.erase(shape.begin());
-    shape[writes.axis] = Dim(trip_ * writes.size);
+    shape[writes.axis] = trip() * writes.size;
     all = builder_.reshape(builder_.permute(all, std::move(order)), shape);
     if (shape == builder_.shape(target)) return all;
     std::vector<Dim> offsets = update.offsets;
-    offsets[writes.axis] = in_iteration(writes.offset, writes.stride < 0 ? trip_ - 1 : 0);
+    offsets[writes.axis] = iterations_->extreme(writes.offset, writes.stride, true);
     return builder_.add(Update{std::move(offsets)}, {target, all});
   }
 
@@ -157,7 +147,7 @@ class Batcher {
     Shape shape = builder_.shape(lifted.value);
     shape.insert(shape.begin(), Dim(1));
     const Value one = builder_.reshape(lifted.value, shape);
-    shape[0] = Dim(trip_);
+    shape[0] = trip();
     return builder_.expand(one, std::move(shape));
   }
 
@@ -178,8 +168,8 @@ class Batcher {
       return whole ? lift_shrink(*shrink, *whole) : std::nullopt;
     }
     bool is_variable = false;
-    for_each_dim(node, [&](const Dim& size) { is_variable |= depends(size); });
-    for (const Dim& size : node.shape()) is_variable |= depends(size);
+    for_each_dim(node, [&](const Dim& size) { is_variable |= iterations_->decide(size); });
+    for (const Dim& size : node.shape()) is_variable |= iterations_->decide(size);
     if (is_variable) return std::nullopt;
     std::vector<Lifted> inputs;
     for (const Value v : node.inputs) {
@@ -188,7 +178,7 @@ class Batcher {
       inputs.push_back(*lifted);
     }
     const auto is_uniform = [](const Lifted& lifted) { return !lifted.by_iteration; };
-    if (std::all_of(inputs.begin(), inputs.end(), is_uniform)) return std::nullopt;
+    if (std::all_of(inputs.begin(), inputs.end(), is_uniform)) return lift_uniform(node, inputs);
     const auto is_large = [&](const Lifted& lifted) {
       return max_elements(builder_.shape(lifted.value)) > kMostElements;
     };
@@ -200,6 +190,17 @@ class Batcher {
     return result;
   }
 
+  // What is the same in all iterations.
+  std::optional<Lifted> lift_uniform(const Node& node, const std::vector<Lifted>& inputs) {
+    const bool is_known = is_movement(node.kind()) || node.as<Unary>() || node.as<Binop>() ||
+                          node.as<Ternary>() || node.as<Cast>() || node.as<Bitcast>() ||
+                          node.as<Reduce_Axis>() || node.as<Contract>();
+    if (!is_known) return std::nullopt;
+    std::vector<Value> operands;
+    for (const Lifted& input : inputs) operands.push_back(input.value);
+    return Lifted{builder_.copy(node, std::move(operands)), false};
+  }
+
   std::optional<Lifted> lift_operation(const Node& node, const std::vector<Lifted>& inputs) {
     const auto made = [](Value v) { return Lifted{v, true}; };
     const auto shifted = [](Ints axes) {
@@ -207,7 +208,7 @@ class Batcher {
       return axes;
     };
     const auto all = [&](Shape shape) {
-      shape.insert(shape.begin(), Dim(trip_));
+      shape.insert(shape.begin(), trip());
       return shape;
     };
     const Value x = by_iteration(inputs[0]);
@@ -252,18 +253,20 @@ class Batcher {
   // Each iteration's part of the operand through the tracker.
   std::optional<Lifted> lift_view(const View& view, Value x) {
     ShapeTracker tracker = view.tracker;
+    if (!trip().is_constant()) return std::nullopt;
+    const int64_t count = trip().constant();
     int64_t elements = 1;
     for (const Dim& size : builder_.shape(x)) {
       if (!size.is_constant()) return std::nullopt;
       elements *= size.constant();
     }
     // The views are read from the last to the first, and give positions in the view before.
-    int64_t below = elements / trip_;
+    int64_t below = elements / count;
     for (rune::View& each : tracker.views) {
-      each.shape.insert(each.shape.begin(), trip_);
+      each.shape.insert(each.shape.begin(), count);
       each.strides.insert(each.strides.begin(), below);
-      if (each.mask) each.mask->insert(each.mask->begin(), {0, trip_});
-      below = num_elements(each.shape) / trip_;
+      if (each.mask) each.mask->insert(each.mask->begin(), {0, count});
+      below = num_elements(each.shape) / count;
     }
     return Lifted{builder_.add(View{std::move(tracker)}, {x}), true};
   }
@@ -287,32 +290,37 @@ class Batcher {
     return Lifted{builder_.permute(all, std::move(order)), true};
   }
 
-  // The operand of a Shrink. Of a carried array an iteration may read what it alone writes, before
-  // it does.
+  // The operand of a Shrink. Of a carried array an iteration may read what it alone writes, and
+  // what no iteration writes.
   std::optional<Lifted> lift_shrunk(const Shrink& shrink, Value operand) {
-    const auto carry = carries_.find(operand.id);
+    size_t count = 0;  // of updates before
+    Value begin = operand;
+    for (; members_.contains(begin.id) && graph_[begin].as<Update>(); ++count)
+      begin = graph_[begin].inputs[0];
+    const auto carry = carries_.find(begin.id);
     if (carry == carries_.end()) return lift(operand);
     const Writes& writes = writes_[carry->second];
-    const auto& [low, high] = shrink.limits[writes.axis];
-    if (writes.updates.empty() || low != writes.offset || high - low != Dim(writes.size))
+    if (count > 0 && (count > writes.updates.size() || writes.updates[count - 1] != operand))
       return std::nullopt;
-    return Lifted{initial(carry->second), false};
+    if (!writes.leave_to_one(graph_, *iterations_, shrink)) return std::nullopt;
+    const std::optional<Value> array = array_after(count, carry->second);
+    return array ? std::optional(Lifted{*array, false}) : std::nullopt;
   }
 
   std::optional<Lifted> lift_shrink(const Shrink& shrink, Lifted lifted) {
     const int64_t shift = lifted.by_iteration ? 1 : 0;
     DimPairs limits;
-    if (lifted.by_iteration) limits.push_back({0, Dim(trip_)});
+    if (lifted.by_iteration) limits.push_back({0, trip()});
     Ints walked, strides;  // axes along which the iterations go, and how far each
     for (size_t d = 0; d < shrink.limits.size(); ++d) {
       const auto& [low, high] = shrink.limits[d];
       limits.push_back({low, high});
-      if (!depends(low) && !depends(high)) continue;
-      const std::optional<int64_t> stride = growth(low);
-      if (!stride || *stride == 0 || depends(high - low) || !(high - low).is_constant())
+      if (!iterations_->decide(low) && !iterations_->decide(high)) continue;
+      const std::optional<int64_t> stride = iterations_->growth(low);
+      if (!stride || *stride == 0 || iterations_->decide(high - low) || !(high - low).is_constant())
         return std::nullopt;
-      const int64_t lowest = *stride > 0 ? 0 : trip_ - 1;
-      limits.back() = {in_iteration(low, lowest), in_iteration(high, trip_ - 1 - lowest)};
+      limits.back() = {iterations_->extreme(low, *stride, true),
+                       iterations_->extreme(high, *stride, false)};
       walked.push_back(shift + static_cast<int64_t>(d));
       strides.push_back(*stride);
     }
@@ -331,7 +339,7 @@ class Batcher {
   Lifted divide(Value x, int64_t axis, int64_t stride) {
     Shape shape = builder_.shape(x);
     shape[axis] = Dim(std::abs(stride));
-    shape.insert(shape.begin() + axis, Dim(trip_));
+    shape.insert(shape.begin() + axis, trip());
     x = builder_.reshape(x, std::move(shape));
     if (stride < 0) x = builder_.flip(x, {axis});
     Ints order{axis};
@@ -344,6 +352,7 @@ class Batcher {
   template <class Size>
   std::optional<Lifted> overlap(const Lifted& lifted, const Ints& walked, const Ints& strides,
                                 const Size& size_of) {
+    if (!trip().is_constant()) return std::nullopt;
     for (const Dim& size : builder_.shape(lifted.value))
       if (!size.is_constant()) return std::nullopt;
     rune::View view{constants_of(builder_.shape(lifted.value)),
@@ -352,13 +361,13 @@ class Batcher {
     for (size_t i = 0; i < walked.size(); ++i) {
       const int64_t axis = walked[i], step = strides[i] * view.strides[axis];
       stride += step;
-      if (step < 0) view.offset -= step * (trip_ - 1);
+      if (step < 0) view.offset -= step * (trip().constant() - 1);
       view.shape[axis] = size_of(axis);
     }
     if (lifted.by_iteration) {
       view.strides[0] = stride;
     } else {
-      view.shape.insert(view.shape.begin(), trip_);
+      view.shape.insert(view.shape.begin(), trip().constant());
       view.strides.insert(view.strides.begin(), stride);
     }
     return Lifted{builder_.add(View{ShapeTracker{{std::move(view)}}}, {lifted.value}), true};
@@ -366,35 +375,40 @@ class Batcher {
 
   const Graph& graph_;
   const Node& end_;
-  const SymVar counter_;
+  const std::optional<Iterations> iterations_;
   const std::set<uint32_t> members_;
   Builder& builder_;
-  const std::vector<Value>& map_;  // by old node: what it has become
-  int64_t first_ = 0, step_ = 1, trip_ = 0;
+  const std::vector<Value>& map_;       // by old node: what it has become
   std::map<uint32_t, size_t> carries_;  // Carry nodes, and their indices
   std::map<uint32_t, int> users_;       // in the body
   std::vector<Writes> writes_;          // by index
   std::map<uint32_t, Lifted> lifted_;
+  std::map<uint32_t, Value> updated_;  // what the updates of all iterations give
 };
 
 }  // namespace
 
 Graph batch_iterations(Graph graph, const Capabilities& caps) {
   const auto is_end = [](const Node& node) { return node.as<End_Loop>() != nullptr; };
-  if (caps.model != ExecutionModel::Grid || !any_node(graph, is_end)) return graph;
+  if (!any_node(graph, is_end)) return graph;
   // Inner loops come first: what they have become, the loop around them may take over.
   for (size_t number = 0;;) {
     graph = eliminate_dead_code(graph);
     const LoopTree tree(graph);
-    if (number >= tree.loops().size()) return graph;
-    const LoopTree::Loop& loop = tree.loops()[number];
     Builder builder;
     std::vector<Value> map(graph.size());
+    std::optional<Batcher> batcher;
+    for (; number < tree.loops().size(); ++number) {
+      batcher.emplace(graph, tree, tree.loops()[number], builder, map);
+      if (batcher->may_run(caps)) break;
+    }
+    if (number == tree.loops().size()) return graph;
+    const LoopTree::Loop& loop = tree.loops()[number];
     std::optional<std::vector<Value>> results;
     for (uint32_t id = 0; id < graph.size(); ++id) {
       const Node& node = graph.nodes[id];
       if (Value{id} == loop.end) {
-        results = Batcher(graph, loop, builder, map).run();
+        results = batcher->run();
         if (!results) break;
       }
       builder.set_location(node.location);

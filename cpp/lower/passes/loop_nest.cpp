@@ -58,21 +58,24 @@ Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, in
 }
 
 // Runs the body for the points of an axis of symbolic size from `from` to `end`: full steps in a
-// loop, the rest in a loop by vectors under a mask.
+// loop, what is left in a loop by whole vectors, and the rest under a mask, which makes stores slow
+// on some processors.
 void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, const Points& points,
                               bool into_slots, const Body& body) {
   const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
   Expr start = from;
-  if (last + 1 >= width) {
-    const Var steps = index_.emit(floordiv(end - from, width));
+  const auto whole_steps = [&](int64_t size) {
+    const Var steps = index_.emit(floordiv(end - start, size));
     const Var i = builder_.open_range(steps, true);
-    const Var at = index_.emit(from + index_.bind(i, {0, last / width}) * width);
-    body(extend(points, axis, index_.bind(at, {0, last + 1 - width}), width, into_slots));
+    const Var at = index_.emit(start + index_.bind(i, {0, last / size}) * size);
+    body(extend(points, axis, index_.bind(at, {0, last + 1 - size}), size, into_slots));
     builder_.close_range();
-    if (width == 1) return;
     const Var done = builder_.alu(AluOp::Max, {steps, index_.constant(0)});
-    start = from + index_.bind(done, {0, (last + 1) / width}) * width;
-  }
+    start = start + index_.bind(done, {0, (last + 1) / size}) * size;
+  };
+  if (last + 1 >= width) whole_steps(width);
+  if (width == 1 && last + 1 >= width) return;
+  if (lanes > 1 && width > lanes && last + 1 >= lanes) whole_steps(lanes);
   const Var j = builder_.open_range(index_.emit(floordiv(end - start + (lanes - 1), lanes)), true);
   const Var position = index_.emit(start + index_.bind(j, {0, width / lanes}) * lanes);
   Points rest = extend(points, axis, index_.bind(position, {0, last}), lanes, into_slots);

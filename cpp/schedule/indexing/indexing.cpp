@@ -1,6 +1,7 @@
 #include "schedule/indexing/indexing.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/error.h"
 #include "graph/infer.h"
@@ -68,7 +69,37 @@ Index unflatten_index(const Expr& position, const Shape& shape) {
 namespace {
 
 Index reshape_index(const Index& index, const Shape& from, const Shape& to) {
-  return unflatten_index(flatten_index(index, from), to);
+  // Axes in front and behind that stay keep their coordinates, also where these lie beyond the end,
+  // as those of lanes under a mask may.
+  Index result(to.size());
+  size_t first = 0, first_to = 0, end = from.size(), end_to = to.size();
+  while (first < end && first_to < end_to) {
+    if (from[first] == to[first_to])
+      result[first_to++] = index[first++];
+    else if (from[first] == Dim(1))
+      ++first;
+    else if (to[first_to] == Dim(1))
+      ++first_to;
+    else
+      break;
+  }
+  while (first < end && first_to < end_to) {
+    if (from[end - 1] == to[end_to - 1])
+      result[--end_to] = index[--end];
+    else if (from[end - 1] == Dim(1))
+      --end;
+    else if (to[end_to - 1] == Dim(1))
+      --end_to;
+    else
+      break;
+  }
+  const auto part = [](const auto& list, size_t begin, size_t past) {
+    return std::decay_t<decltype(list)>(list.begin() + begin, list.begin() + past);
+  };
+  const Expr position = flatten_index(part(index, first, end), part(from, first, end));
+  const Index middle = unflatten_index(position, part(to, first_to, end_to));
+  std::copy(middle.begin(), middle.end(), result.begin() + first_to);
+  return result;
 }
 
 std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Index& index) {
