@@ -262,6 +262,9 @@ void bind_functions(Class& c) {
   def(c, "assume_range", &assume_range);
   def(c, "assume", &assume, py::arg("holds"),
       "States that a 0-d bool is true, which the program checks.");
+  def(c, "raise_if", &raise_if, py::arg("raises"), py::arg("number"),
+      "States that the function raises an exception where a 0-d bool is true: Python runs the "
+      "call. `checks` gives the number back.");
   def(c, "assume_nonzero", &assume_nonzero, py::arg("x"),
       "States that a Python number is not 0, which the program checks.");
   def(c, "assume_small", &assume_small, py::arg("x"),
@@ -361,7 +364,8 @@ py::list guards(const PyGraph& g) {
 py::list checks(const PyGraph& g) {
   py::list result;
   for (const graph::numpy::RunCheck& check : g.checks)
-    result.append(py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size)));
+    result.append(
+        py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size), check.of_raise));
   return result;
 }
 

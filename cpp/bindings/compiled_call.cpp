@@ -60,7 +60,8 @@ bool LeafGuard::holds(py::handle value) const {
 Check Check::of(const py::tuple& t) {
   if (t[0].cast<std::string>() == "index")
     return {Kind::Index, t[1].cast<int64_t>(), t[2].cast<std::optional<int64_t>>(), {}};
-  if (t.size() == 1) return {Kind::Assumed, 0, {}, {}};
+  if (t.size() == 1)
+    return {t[0].cast<std::string>() == "raise" ? Kind::Raise : Kind::Assumed, 0, {}, {}};
   return {Kind::Equal, 0, {}, t[1].cast<std::string>()};
 }
 
@@ -84,7 +85,8 @@ bool Check::passes(const py::object& computed) const {
           text.replace(at, 2, std::to_string(number));
       user_error(ErrorKind::Value, text);
     }
-    case Kind::Assumed: {
+    case Kind::Assumed:
+    case Kind::Raise: {
       const auto numbers = value.cast<std::vector<int64_t>>();
       return numbers.at(0) == numbers.at(1);
     }
@@ -181,7 +183,8 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (!assumes()) throw;
       return Status::Unsuitable;
     }
-    if (!passes_checks(computed)) return Status::Stale;
+    if (const Check* failed = failed_check(computed))
+      return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
     for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);
@@ -201,13 +204,14 @@ std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& argumen
 }
 
 bool CompiledCall::assumes() const {
-  return std::any_of(checks_.begin(), checks_.end(),
-                     [](const Check& check) { return check.kind == Check::Kind::Assumed; });
+  return std::any_of(checks_.begin(), checks_.end(), [](const Check& check) {
+    return check.kind == Check::Kind::Assumed || check.kind == Check::Kind::Raise;
+  });
 }
 
 // Checks of indices on a device of its own memory do not wait for it: what the program has computed
 // is checked when it is read.
-bool CompiledCall::passes_checks(std::span<const py::object> computed) const {
+const Check* CompiledCall::failed_check(std::span<const py::object> computed) const {
   const size_t first = computed.size() - checks_.size();
   DeferredChecks deferred;
   for (size_t i = 0; i < checks_.size(); ++i) {
@@ -218,11 +222,11 @@ bool CompiledCall::passes_checks(std::span<const py::object> computed) const {
             check.passes(py::cast(memory));
           }));
     else if (!checks_[i].passes(flags))
-      return false;
+      return &checks_[i];
   }
   if (!deferred.empty())
     for (size_t i = 0; i < first; ++i) computed[i].cast<DeviceMemory&>().add_checks(deferred);
-  return true;
+  return nullptr;
 }
 
 // Whether NumPy would write to these arrays, and each write touches one input only and none that

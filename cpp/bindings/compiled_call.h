@@ -24,15 +24,17 @@ struct LeafGuard {
 struct Check {
   // Index, of a uint64: 0, or 2 * i + 1 for an index i out of bounds; a second one is the size of
   // the axis if that is not known before. Equal, of two int64: they are equal. Assumed: so are
-  // these, or the program is not the one for the call's data.
-  enum class Kind : uint8_t { Index, Equal, Assumed } kind = Kind::Index;
+  // these, or the program is not the one for the call's data. Raise: so are these, or Python runs
+  // the call, which raises.
+  enum class Kind : uint8_t { Index, Equal, Assumed, Raise } kind = Kind::Index;
   int64_t axis = 0;             // of Index
   std::optional<int64_t> size;  // of Index
   std::string message;          // of Equal: the ValueError's text; the numbers replace each {}
 
-  // ("index", axis, size or None), ("equal", message) or ("assumed",).
+  // ("index", axis, size or None), ("equal", message), ("assumed",) or ("raise",).
   static Check of(const py::tuple& t);
-  // False if an assumption does not hold; throws UserError if another check fails.
+  // False if an assumption does not hold, or the call raises; throws UserError if another check
+  // fails.
   bool passes(const py::object& computed) const;
 };
 
@@ -96,7 +98,8 @@ class CompiledCall {
   // Whether the trace assumed something about data.
   bool assumes() const;
   // Whether the data is what the trace assumed. Throws UserError for a failed check.
-  bool passes_checks(std::span<const py::object> computed) const;
+  // The first check that is false; null if all pass.
+  const Check* failed_check(std::span<const py::object> computed) const;
   py::object one(const Output& output, std::span<const py::handle> leaves,
                  std::span<const py::object> computed) const;
   py::object assemble(std::span<const py::handle> leaves,

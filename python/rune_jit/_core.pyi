@@ -296,6 +296,12 @@ class GraphBuilder:
         """
         int() or float() of a 0-d value. int() of 64 bits assumes at most 2^31 in magnitude.
         """
+    def raise_if(
+        self, raises: typing.Any, number: typing.SupportsInt | typing.SupportsIndex
+    ) -> None:
+        """
+        States that the function raises an exception where a 0-d bool is true: Python runs the call. `checks` gives the number back.
+        """
     def real(self, arg0: typing.Any) -> typing.Any: ...
     def reduce(
         self,

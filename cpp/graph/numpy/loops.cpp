@@ -109,7 +109,11 @@ Dim bind_bound(TracedGraph& t, const Operand& value) {
 
 void assume(TracedGraph& t, const Operand& holds) {
   const Value fails = t.alu(AluOp::Not, {holds.value});
-  t.checks.push_back({t.cast(fails, DType::Uint64), std::nullopt, 0});
+  t.checks.push_back({t.cast(fails, DType::Uint64), std::nullopt, 0, std::nullopt});
+}
+
+void raise_if(TracedGraph& t, const Operand& raises, int64_t number) {
+  t.checks.push_back({t.cast(raises.value, DType::Uint64), std::nullopt, 0, number});
 }
 
 void assume_nonzero(TracedGraph& t, const Operand& x) {

@@ -21,6 +21,9 @@ Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high);
 Dim bind_bound(TracedGraph& t, const Operand& value);
 // The program must not be used where this 0-d bool is false.
 void assume(TracedGraph& t, const Operand& holds);
+// Where this 0-d bool is true, the traced function raises an exception: Python runs the call. The
+// check has the number.
+void raise_if(TracedGraph& t, const Operand& raises, int64_t number);
 // States that a Python number is not 0, which the program checks.
 void assume_nonzero(TracedGraph& t, const Operand& x);
 // A Python integer, which is assumed to be at most 2^31 in magnitude.

@@ -72,11 +72,13 @@ struct ScalarGuard {
 // A run-time check of a 0-d uint64 that is 0 if what the trace says holds. With an axis: that an
 // array of indices keeps within it; else the value is 2 * i + 1 (mod 2^64) for one index i that
 // does not, and the caller raises NumPy's IndexError. Without one: what the trace assumes of the
-// data; else the program must not be used.
+// data; else the program must not be used, or if the check is of a `raise`, Python runs the call.
+// Of that, the caller notes a number.
 struct RunCheck {
   Value value;
   std::optional<int64_t> axis;
   Dim size;
+  std::optional<int64_t> of_raise = std::nullopt;
 };
 
 using CheckedIndices = std::set<std::tuple<Value, int64_t, std::string>>;  // indices, axis, size

@@ -31,14 +31,18 @@ def decide(trace: Trace, value: Any, frame: types.FrameType | None) -> bool | No
 
     Raises what the program so far raises."""
     is_within = trace.loops is not None and bool(trace.loops.within)
-    if not trace.decides or is_within or trace.conditions >= MOST or _is_in_loop(frame):
+    if not trace.decides or is_within or _is_in_loop(frame):
+        return None
+    if (known := trace.decided.get(value.id)) is not None:
+        return known
+    if trace.conditions >= MOST:
         return None
     builder = trace.builder
     is_true = builder.ufunc("not_equal", [value, 0])[0]
     number = builder.reshape(builder.astype(is_true, np.dtype(np.int64)), [])
-    outcome = trace.assume(number)
+    outcome = trace.decided[value.id] = bool(trace.assume(number))
     trace.conditions += 1
-    return bool(outcome)
+    return outcome
 
 
 def _is_in_loop(frame: types.FrameType | None) -> bool:

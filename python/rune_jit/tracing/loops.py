@@ -103,6 +103,7 @@ class Body:
         self._began = Storage.serials  # when the body was traced before
         self.given: list[Storage] = []  # of names that the body carries, at its start
         self.decides = False  # whether it has an `if` whose condition is not known
+        self.raises = False  # whether it has a `raise` under such a condition
         self._written: dict[int, _Saved] = {}
 
     def is_older(self, storage: Storage) -> bool:

@@ -164,7 +164,7 @@ class SegmentedTrace(Trace):
         if wanted and not self.has_checks and all(value.id in self._memory for value in wanted):
             return [self._memory[value.id] for value in wanted]
         checks: list[tuple[Any, tuple[Any, ...]]] = [
-            (value, ("index", axis, size)) for value, axis, size in self.builder.take_checks()
+            (value, ("index", axis, size)) for value, axis, size, _ in self.builder.take_checks()
         ]
         checks += [(value, ("equal", message)) for value, message in self._equal]
         self._equal.clear()

@@ -50,6 +50,7 @@ class Trace:
         self.has_guessed = False
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
         self.conditions = 0  # how many it has taken
+        self.decided: dict[int, bool] = {}  # what these were, by the ids of values
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder(most=_MOST_NODES)
         self.line = _core.user_line()  # where the last operation stands: "file.py:12"
@@ -154,14 +155,23 @@ class Trace:
     def checks(self) -> Iterator[tuple[Any, ...]]:
         """What must hold of the program's values, or the call raises: (value, kind, ...). First
         what must hold for the program to be the right one."""
-        for pair in self._assumed:
-            yield pair, "assumed"
         checks = self.builder.checks
-        for value, axis, _ in checks:
-            if axis is None:
-                zero = self.builder.astype(value, np.dtype(np.int64))
-                yield self._pair(zero, 0), "assumed"
-        for value, axis, size in checks:
+
+        def of(number: int | None) -> Iterator[Any]:
+            for value, axis, _, of_raise in checks:
+                if axis is None and of_raise == number:
+                    yield self._pair(self.builder.astype(value, np.dtype(np.int64)), 0)
+
+        # What follows a `raise` may rely on it: it comes before.
+        for number, pair in enumerate(self._assumed):
+            for raises in of(number):
+                yield raises, "raise"
+            yield pair, "assumed"
+        for raises in of(len(self._assumed)):
+            yield raises, "raise"
+        for pair in of(None):
+            yield pair, "assumed"
+        for value, axis, size, _ in checks:
             if axis is None:
                 continue
             if isinstance(size, Size):
@@ -208,6 +218,10 @@ class Trace:
         if not self._guesses:
             raise UnsupportedOpError("what a trace assumed of the data does not hold")
         self.has_guessed = True
+
+    def raise_if(self, raises: Any) -> None:
+        """Notes that the function raises an exception where a 0-d bool is true."""
+        self.builder.raise_if(raises, len(self._assumed))
 
     def assume(self, value: Any, guess: int | None = None) -> int:
         """The number that a traced int64 is at this call: the trace is right for calls at which it

@@ -208,7 +208,7 @@ class Attempt:
             is_last = name == self._loop.target and goes_on is None
             if name not in self._carried and not is_last:
                 self._check_result(name, after, finals)
-        if not self._storages and not self._is_traced(after):
+        if not self._storages and not self._body.raises and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
         return is_complete
 

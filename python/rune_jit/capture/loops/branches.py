@@ -19,6 +19,7 @@ from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of, uns
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
+from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.tracing.context import current_trace
@@ -311,9 +312,22 @@ def _contains(x: Any, items: Any, wanted: bool) -> Any:
     return found if wanted else np.logical_not(found)
 
 
-ALLOWED += [_convert, _contains]
+def _raises(test: Any, wanted: bool) -> Any:
+    """The condition of an `if` whose body ends by `raise` and runs where that is as wanted; in a
+    loop another one, if it is known only when the program runs, which finds out."""
+    trace, loops = current_trace(), _loops()
+    if trace is None or loops is None or not is_traced(test):
+        return test
+    for body in loops.open:
+        body.raises = True
+    value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
+    trace.raise_if(trace.builder.value(value))
+    return not wanted
+
+
+ALLOWED += [_convert, _contains, _raises]
 
 # By the names under which the calls around an `if` find it.
 CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
-CONDITIONS[".in"] = _contains
+CONDITIONS |= {".in": _contains, RAISES: _raises}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
     Branch,
@@ -143,7 +144,10 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     by_place: dict[tuple[str, int], Source] = {}
     Grids().visit(tree)
     Unfolder().visit(tree)
+    raises = Raises()
+    raises.visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
+    raises.show()
     ast.fix_missing_locations(tree)
     made = _compiled(tree, code)
     if made.co_freevars != code.co_freevars:
@@ -291,7 +295,8 @@ class _Transformer:
         branches = {
             s: self._branch(s, of_if)
             for s, of_if in live.ifs.items()
-            if is_branch(s) and not stored([s]) & (captured | declared) and not reason
+            if wanted(s) is None and is_branch(s) and not stored([s]) & (captured | declared)
+            if not reason
         }
         for statement in function.body:
             for x in ast.walk(statement):
@@ -346,6 +351,10 @@ class _Transformer:
                 result += _around(s, known[s])
             elif isinstance(s, ast.If) and s in known:
                 result += _both_ways(s, known[s])
+            elif isinstance(s, ast.If) and (raises := wanted(s)) is not None:
+                made = call(RAISES, _condition(s.test), ast.Constant(raises))
+                s.test = at(s.test, made if raises else ast.UnaryOp(ast.Not(), made))
+                result.append(s)
             else:
                 result.append(s)
         return result

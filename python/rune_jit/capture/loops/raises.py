@@ -1,0 +1,65 @@
+"""`raise` under a condition, which need not end a loop of the program:
+
+    if x[i] < 0:                        if .raise_if(x[i] < 0, True):
+        raise ValueError(i)                 raise ValueError(i)
+    s += x[i]                           s += x[i]
+
+Where the condition is known only when the program runs, its body is left out. The program computes
+whether it would have run (`Check` in cpp/bindings/compiled_call.h); Python runs such calls from
+their start."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from rune_jit.capture.loops.unfold import at
+
+RAISES = ".raise_if"  # the name of what is called with the condition
+_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
+
+
+class Raises(ast.NodeTransformer):
+    """Finds the sides of `if` statements that end by `raise`, and assertions."""
+
+    def __init__(self) -> None:
+        self._hidden: list[tuple[ast.If, list[ast.stmt]]] = []
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        if _raises(node.body):
+            return [self._hide(node, True, node.body), *node.orelse]
+        if _raises(node.orelse):
+            return [self._hide(node, False, node.orelse), *node.body]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        if not __debug__:
+            return node
+        error = ast.Name("AssertionError", ast.Load())
+        given = [node.msg] if node.msg is not None else []
+        return self._hide(node, False, [at(node, ast.Raise(ast.Call(error, given, []), None))])
+
+    def _hide(self, node: Any, wanted: bool, body: list[ast.stmt]) -> ast.If:
+        made = at(node, ast.If(node.test, [ast.Pass()], []))
+        made.raises_if = wanted
+        self._hidden.append((made, body))
+        return made  # type: ignore[no-any-return]
+
+    def show(self) -> None:
+        """Gives the statements back what they do, which what is found out about loops does not
+        meet."""
+        for node, body in self._hidden:
+            node.body = body
+
+
+def wanted(s: ast.If) -> bool | None:
+    """What the condition is where the statement raises; None if it is another one."""
+    return getattr(s, "raises_if", None)
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    """Whether the statements end by `raise` always."""
+    if not body or not isinstance(body[-1], ast.Raise):
+        return False
+    return not any(isinstance(x, _LEAVES) for s in body for x in ast.walk(s))
