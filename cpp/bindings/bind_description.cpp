@@ -46,7 +46,7 @@ std::vector<graph::Value> ops_of(const schedule::ScheduleItem& item) {
 py::dict describe_item(const Lowered& lowered, size_t number) {
   const schedule::Schedule& schedule = lowered.schedule;
   const schedule::ScheduleItem& item = schedule.items[number];
-  const runtime::StepInfo info = driver::step_info(lowered, number);
+  const runtime::StepInfo info = driver::step_info(schedule, lowered.capabilities, number);
   const schedule::ItemAnalysis& costs = schedule.analysis.at(number);
   py::list nodes;
   for (const graph::Value v : ops_of(item))
@@ -61,13 +61,9 @@ py::dict describe_item(const Lowered& lowered, size_t number) {
     reads.assign(accesses.reads.begin(), accesses.reads.end());
     writes.assign(accesses.writes.begin(), accesses.writes.end());
   }
-  // Programs of loops follow those of kernels.
   py::object program = py::none();
   if (const auto* launch = item.launch()) program = py::int_(launch->kernel);
-  if (item.loops())
-    program = py::int_(schedule.kernels.size() +
-                       std::count_if(schedule.items.begin(), schedule.items.begin() + number,
-                                     [](const auto& i) { return i.loops() != nullptr; }));
+  if (item.loops()) program = py::int_(lowered.loops_of(number).first_kernel);
   std::vector<int64_t> after;
   for (const schedule::Dependency& d : schedule.dependencies)
     if (d.to == static_cast<int64_t>(number)) after.push_back(d.from);

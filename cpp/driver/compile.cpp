@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "driver/loop_plan.h"
-#include "driver/pipeline.h"
+#include "driver/loop_assembler.h"
 #include "driver/program_info.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
@@ -60,6 +59,7 @@ class Devices {
 // Where each value of a schedule lives while the program runs.
 class SlotTable {
  public:
+  // Adds the constants to the executable's.
   SlotTable(const schedule::Schedule& schedule, runtime::Executable& executable)
       : schedule_(schedule), executable_(executable) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
@@ -74,6 +74,11 @@ class SlotTable {
     slot.device = device;
     return slot;
   }
+  std::vector<Slot> at(const std::vector<schedule::Value>& values, int device = 0) const {
+    std::vector<Slot> slots;
+    for (const schedule::Value v : values) slots.push_back(at(v, device));
+    return slots;
+  }
 
  private:
   void add(schedule::Value v, std::optional<int64_t> offset) {
@@ -84,22 +89,12 @@ class SlotTable {
       slot = {Slot::Kind::Input, placeholder->index, 0};
     } else if (const auto* constant = node.as<graph::Vconst>()) {
       slot = {Slot::Kind::Constant, static_cast<int64_t>(executable_.constants.size()), 0};
-      executable_.constants.push_back(bytes_of(*constant));
+      executable_.constants.push_back(stored(constant->values));
     } else {
       RUNE_CHECK(offset, "a temporary has no place in the arena");
       slot = {Slot::Kind::Temporary, 0, *offset};
     }
     slots_[v.id] = slot;
-  }
-
-  static std::vector<uint8_t> bytes_of(const graph::Vconst& constant) {
-    std::vector<uint8_t> bytes;
-    for (const Scalar& value : constant.values) {
-      const size_t size = size_of(value.dtype());
-      bytes.resize(bytes.size() + size);
-      value.store(bytes.data() + bytes.size() - size);
-    }
-    return bytes;
   }
 
   const schedule::Schedule& schedule_;
@@ -123,18 +118,46 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   return source;
 }
 
+// What the compiler is told of a kernel beside its text.
+struct KernelFacts {
+  const schedule::Schedule* schedule = nullptr;  // null: a kernel of loops, of which none is told
+  const schedule::Kernel* kernel = nullptr;
+  double work_ns = 0;
+};
+
+void add_facts(const schedule::Schedule& schedule, std::span<KernelFacts> facts) {
+  for (size_t k = 0; k < schedule.kernels.size(); ++k)
+    facts[k] = {&schedule, &schedule.kernels[k], 0};
+  for (size_t i = 0; i < schedule.items.size(); ++i)
+    if (const schedule::Launch* launch = schedule.items[i].launch())
+      facts[launch->kernel].work_ns = static_cast<double>(schedule.analysis[i].work_ns);
+}
+
+// By kernel.
+std::vector<KernelFacts> facts_of(const Lowered& lowered) {
+  std::vector<KernelFacts> facts(lowered.kernels.size());
+  const std::span<KernelFacts> all(facts);
+  add_facts(lowered.schedule, all);
+  for (size_t i = 0; i < lowered.schedule.items.size(); ++i) {
+    if (!lowered.schedule.items[i].loops()) continue;
+    const LoweredLoops& loops = lowered.loops_of(i);
+    size_t first = loops.first_kernel;
+    if (!loops.steps)
+      facts[first].work_ns = static_cast<double>(lowered.schedule.analysis[i].work_ns);
+    else
+      for (const LoweredCompute& compute : loops.steps->computes) {
+        add_facts(compute.schedule, all.subspan(first));
+        first += compute.schedule.kernels.size();
+      }
+  }
+  return facts;
+}
+
 // The programs of the kernels, in order. Those of one device are compiled together.
 std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lowered,
                                                                const Devices& devices) {
   const schedule::Schedule& schedule = lowered.schedule;
-  std::vector<double> work_ns(lowered.kernels.size());
-  for (size_t i = 0; i < schedule.items.size(); ++i)
-    if (const schedule::Launch* launch = schedule.items[i].launch())
-      work_ns[launch->kernel] = static_cast<double>(schedule.analysis[i].work_ns);
-  size_t next_loops = schedule.kernels.size();
-  for (size_t i = 0; i < schedule.items.size(); ++i)
-    if (schedule.items[i].loops())
-      work_ns[next_loops++] = static_cast<double>(schedule.analysis[i].work_ns);
+  const std::vector<KernelFacts> facts = facts_of(lowered);
   std::vector<std::shared_ptr<runtime::Program>> programs(lowered.kernels.size());
   for (int d = 0; d < devices.count(); ++d) {
     std::vector<size_t> numbers;
@@ -150,13 +173,14 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
     std::vector<KernelSource> sources;
     for (size_t i = 0; i < kernels.size(); ++i) {
       KernelSource& source = sources.emplace_back(source_of(*lowered.target, kernels[i]));
-      const double ns = work_ns[numbers[i]];
-      if (schedule::is_worth_sharing(lowered.capabilities, ns)) source.estimated_ns = ns;
+      const KernelFacts& known = facts[numbers[i]];
+      if (schedule::is_worth_sharing(lowered.capabilities, known.work_ns))
+        source.estimated_ns = known.work_ns;
       source.text = std::move(texts[i]);
-      if (numbers[i] >= schedule.kernels.size()) continue;
-      const schedule::Kernel& kernel = schedule.kernels[numbers[i]];
-      source.location = location_of(schedule, kernel);
-      source.product = schedule::library_product(schedule.graph, kernel, lowered.capabilities);
+      if (!known.schedule) continue;
+      source.location = location_of(*known.schedule, *known.kernel);
+      source.product =
+          schedule::library_product(known.schedule->graph, *known.kernel, lowered.capabilities);
     }
     const auto compiled = devices[d].compiler().compile(sources);
     for (size_t i = 0; i < compiled.size(); ++i) programs[numbers[i]] = compiled[i];
@@ -179,92 +203,6 @@ runtime::Step synchronization_step(const schedule::Synchronization& wait, const 
   return step;
 }
 
-// Calls `function` on arrays whose addresses a run gives, operands before results. Where the host
-// cannot address the device's memory they are copied there and back.
-class HostCall {
- public:
-  HostCall(HostFunction function, std::vector<HostArray> operands, std::vector<HostArray> results,
-           runtime::Device& device)
-      : function_(std::move(function)),
-        operands_(std::move(operands)),
-        results_(std::move(results)),
-        device_(device) {}
-
-  void operator()(std::span<void* const> addresses) const {
-    std::vector<HostArray> operands = operands_, results = results_;
-    const auto at_operands = addresses.first(operands.size());
-    const auto at_results = addresses.last(results.size());
-    const bool copies = !device_.addresses_host_memory();
-    std::vector<std::vector<uint8_t>> copied;
-    const auto place = [&](std::vector<HostArray>& arrays, std::span<void* const> at) {
-      for (size_t i = 0; i < arrays.size(); ++i)
-        arrays[i].memory = copies ? copied.emplace_back(bytes_of(arrays[i])).data() : at[i];
-    };
-    place(operands, at_operands);
-    place(results, at_results);
-    if (copies)
-      for (size_t i = 0; i < operands.size(); ++i)
-        device_.copy_out(operands[i].memory, at_operands[i], bytes_of(operands[i]));
-    function_(operands, results);
-    if (copies)
-      for (size_t i = 0; i < results.size(); ++i)
-        device_.copy_in(at_results[i], results[i].memory, bytes_of(results[i]));
-  }
-
- private:
-  static size_t bytes_of(const HostArray& array) {
-    return static_cast<size_t>(num_elements(array.shape)) * size_of(array.dtype);
-  }
-
-  const HostFunction function_;
-  const std::vector<HostArray> operands_, results_;
-  runtime::Device& device_;
-};
-
-// The dtype and shape that the traced graph has for an array of a call: of a complex one the
-// schedule has the parts.
-void set_traced_types(const graph::Graph& traced, int64_t call, std::vector<HostArray>& operands,
-                      std::vector<HostArray>& results) {
-  const auto set = [&](HostArray& array, graph::Value v) {
-    array.dtype = traced[v].dtype();
-    array.shape = constants_of(traced[v].shape());
-  };
-  for (uint32_t id = 0; id < traced.size(); ++id) {
-    const auto* node = traced.nodes[id].as<graph::Host_Callback>();
-    if (!node || node->call != call) continue;
-    for (size_t i = 0; i < operands.size(); ++i) set(operands[i], traced.nodes[id].inputs[i]);
-    for (HostArray& result : results)
-      if (result.number == node->result) set(result, {id});
-  }
-}
-
-runtime::Host_Callback make_callback(const schedule::Host_Callback& callback,
-                                     const Lowered& lowered, const SlotTable& slots,
-                                     const std::vector<HostFunction>& functions,
-                                     runtime::Device& device) {
-  const graph::Graph& graph = lowered.schedule.graph;
-  const auto call = static_cast<size_t>(callback.call);
-  if (call >= functions.size() || !functions[call])
-    user_error(ErrorKind::Value, "host_callback: cannot run ", callback.name, " (call ",
-               callback.call, " has no function)\nhint: compile with the functions, by call");
-  runtime::Host_Callback step;
-  step.name = callback.name;
-  std::vector<HostArray> operands, results;
-  for (const schedule::Value v : callback.inputs) {
-    operands.push_back({nullptr, graph[v].dtype(), constants_of(graph[v].shape()),
-                        static_cast<int64_t>(operands.size())});
-    step.arguments.push_back(slots.at(v, 0));
-  }
-  for (const schedule::Value v : callback.outputs) {
-    const auto* node = graph[v].as<graph::Host_Callback>();
-    results.push_back({nullptr, graph[v].dtype(), constants_of(graph[v].shape()), node->result});
-    step.arguments.push_back(slots.at(v, 0));
-  }
-  set_traced_types(lowered.graph, callback.call, operands, results);
-  step.function = HostCall(functions[call], std::move(operands), std::move(results), device);
-  return step;
-}
-
 Lowered lower_for(const Capabilities& capabilities, const graph::Graph& graph,
                   const std::string& device) {
   Lowered lowered;
@@ -279,78 +217,110 @@ Lowered lower_for(const Capabilities& capabilities, const graph::Graph& graph,
   run_pipeline(state);
   lowered.schedule = std::move(state.schedule);
   lowered.kernels = std::move(state.kernels);
+  lowered.loops = std::move(state.loops);
   return lowered;
 }
 
-std::shared_ptr<const runtime::Executable> assemble(const Lowered& lowered,
-                                                    const std::string& device,
-                                                    const std::vector<HostFunction>& functions) {
-  auto executable = std::make_shared<runtime::Executable>();
-  const Devices devices(lowered, device, *executable);
-  executable->num_inputs = lowered.graph.inputs().size();
-  executable->num_outputs = lowered.graph.outputs.size();
-  executable->arena_bytes = static_cast<size_t>(lowered.schedule.arena_bytes);
-  executable->estimated_ns = static_cast<double>(lowered.schedule.estimated_runtime_ns);
-  const auto programs = compile_kernels(lowered, devices);
-  const SlotTable slots(lowered.schedule, *executable);
-  auto info = std::make_shared<runtime::ProgramInfo>();
-  info->name = lowered.name;
-  info->is_dynamic = !lowered.schedule.graph.symbolic_vars().empty();
-  const auto add = [&](runtime::Step step, runtime::StepInfo step_info) {
-    executable->steps.push_back(std::move(step));
-    info->steps.push_back(std::move(step_info));
-  };
-  size_t next_loops = lowered.schedule.kernels.size();
-  for (size_t number = 0; number < lowered.schedule.items.size(); ++number) {
-    const schedule::ScheduleItem& item = lowered.schedule.items[number];
-    runtime::StepInfo about = step_info(lowered, number);
-    if (const schedule::Host_Callback* callback = item.callback()) {
-      add(make_callback(*callback, lowered, slots, functions, *executable->device), about);
-      continue;
-    }
-    if (const schedule::Memory_Transfer* transfer = item.transfer()) {
-      add(transfer_step(*transfer, lowered.schedule.graph, slots, devices), about);
-      continue;
-    }
-    if (const schedule::Synchronization* wait = item.synchronization()) {
-      add(synchronization_step(*wait, devices), about);
-      continue;
-    }
-    if (const schedule::Loop_Nest* loops = item.loops()) {
-      const auto& nest = *lowered.schedule.graph[loops->outputs[0]].as<graph::Loop_Nest>();
-      for (const auto& [result, operand] : plan_loops(*nest.graph.graph).copies)
-        for (const schedule::Value v : loops->outputs)
-          if (lowered.schedule.graph[v].as<graph::Loop_Nest>()->result ==
-              static_cast<int64_t>(result)) {
-            const int64_t bytes = schedule::bytes_of(lowered.schedule.graph, v);
-            runtime::StepInfo copy{"transfer", "copy for loops", about.location, about.device};
-            copy.bytes_read = copy.bytes_written = static_cast<double>(bytes);
-            add(runtime::Memory_Transfer{slots.at(v, 0), slots.at(loops->inputs[operand], 0),
-                                         static_cast<size_t>(bytes)},
-                copy);
-          }
-      runtime::Launch launch;
-      launch.program = programs[next_loops++];
-      for (const auto* values : {&loops->inputs, &loops->outputs})
-        for (const schedule::Value v : *values) launch.arguments.push_back(slots.at(v, 0));
-      add(std::move(launch), std::move(about));
-      continue;
-    }
-    const schedule::Launch& launched = *item.launch();
-    runtime::Launch launch;
-    launch.vars = launched.arguments;
-    launch.program = programs[launched.kernel];
-    launch.device = devices.number_of(lowered.schedule.kernel_of(item)->device);
-    for (const schedule::Value v : lower::kernel_arguments(launched.inputs, launched.outputs))
-      launch.arguments.push_back(slots.at(v, launch.device));
-    add(std::move(launch), std::move(about));
+class Assembler {
+ public:
+  Assembler(const Lowered& lowered, const std::string& device,
+            const std::vector<HostFunction>& functions)
+      : lowered_(lowered),
+        schedule_(lowered.schedule),
+        functions_(functions),
+        devices_(lowered, device, *executable_),
+        programs_(compile_kernels(lowered, devices_)),
+        slots_(schedule_, *executable_) {}
+
+  std::shared_ptr<const runtime::Executable> run() {
+    executable_->num_inputs = lowered_.graph.inputs().size();
+    executable_->num_outputs = lowered_.graph.outputs.size();
+    executable_->arena_bytes = static_cast<size_t>(schedule_.arena_bytes);
+    executable_->estimated_ns = static_cast<double>(schedule_.estimated_runtime_ns);
+    info_->name = lowered_.name;
+    info_->is_dynamic = !schedule_.graph.symbolic_vars().empty();
+    for (size_t number = 0; number < schedule_.items.size(); ++number) add_item(number);
+    executable_->info = std::move(info_);
+    executable_->prepare();
+    return executable_;
   }
-  executable->info = std::move(info);
-  executable->prepare();
-  return executable;
-}
+
+ private:
+  void add(runtime::Step step, runtime::StepInfo info) {
+    executable_->steps.push_back(std::move(step));
+    info_->steps.push_back(std::move(info));
+  }
+
+  void add_item(size_t number) {
+    const schedule::ScheduleItem& item = schedule_.items[number];
+    runtime::StepInfo about = step_info(schedule_, lowered_.capabilities, number);
+    if (const schedule::Host_Callback* callback = item.callback()) {
+      std::vector<Slot> slots = slots_.at(callback->inputs);
+      for (const Slot& slot : slots_.at(callback->outputs)) slots.push_back(slot);
+      add(host_call(*callback, schedule_.graph, lowered_.graph, std::move(slots), functions_,
+                    *executable_->device),
+          std::move(about));
+    } else if (const schedule::Memory_Transfer* transfer = item.transfer()) {
+      add(transfer_step(*transfer, schedule_.graph, slots_, devices_), std::move(about));
+    } else if (const schedule::Synchronization* wait = item.synchronization()) {
+      add(synchronization_step(*wait, devices_), std::move(about));
+    } else if (const schedule::Loop_Nest* loops = item.loops()) {
+      add_loops(number, *loops, about);
+    } else {
+      const schedule::Launch& launched = *item.launch();
+      runtime::Launch launch;
+      launch.vars = launched.arguments;
+      launch.program = programs_[launched.kernel];
+      launch.device = devices_.number_of(schedule_.kernel_of(item)->device);
+      launch.arguments =
+          slots_.at(lower::kernel_arguments(launched.inputs, launched.outputs), launch.device);
+      add(std::move(launch), std::move(about));
+    }
+  }
+
+  void add_loops(size_t number, const schedule::Loop_Nest& item, const runtime::StepInfo& about) {
+    const auto& nest = *schedule_.graph[item.outputs[0]].as<graph::Loop_Nest>();
+    for (const auto& [result, operand] : plan_loops(*nest.graph.graph).copies)
+      for (const schedule::Value v : item.outputs)
+        if (schedule_.graph[v].as<graph::Loop_Nest>()->result == static_cast<int64_t>(result)) {
+          const int64_t bytes = schedule::bytes_of(schedule_.graph, v);
+          add(runtime::Memory_Transfer{slots_.at(v, 0), slots_.at(item.inputs[operand], 0),
+                                       static_cast<size_t>(bytes)},
+              copy_info(bytes, about));
+        }
+    const LoweredLoops& loops = lowered_.loops_of(number);
+    const std::vector<Slot> inputs = slots_.at(item.inputs), outputs = slots_.at(item.outputs);
+    if (loops.steps) {
+      LoopAssembler assembler(*loops.steps, std::span(programs_).subspan(loops.first_kernel),
+                              inputs, outputs, lowered_.capabilities, about,
+                              static_cast<size_t>(schedule_.arena_bytes), *executable_, *info_);
+      assembler.run(schedule_.graph.symbolic_vars());
+      return;
+    }
+    runtime::Launch launch;
+    launch.program = programs_[loops.first_kernel];
+    launch.arguments = inputs;
+    launch.arguments.insert(launch.arguments.end(), outputs.begin(), outputs.end());
+    add(std::move(launch), about);
+  }
+
+  const Lowered& lowered_;
+  const schedule::Schedule& schedule_;
+  const std::vector<HostFunction>& functions_;
+  const std::shared_ptr<runtime::Executable> executable_ = std::make_shared<runtime::Executable>();
+  const Devices devices_;
+  const std::vector<std::shared_ptr<runtime::Program>> programs_;
+  const SlotTable slots_;
+  std::shared_ptr<runtime::ProgramInfo> info_ = std::make_shared<runtime::ProgramInfo>();
+};
 
 }  // namespace
+
+const LoweredLoops& Lowered::loops_of(size_t item) const {
+  size_t number = 0;
+  for (size_t i = 0; i < item; ++i) number += schedule.items[i].loops() != nullptr;
+  return loops.at(number);
+}
 
 Lowered lower(const graph::Graph& graph, const std::string& device) {
   return lower_for(known_capabilities(device), graph, device);
@@ -376,14 +346,17 @@ std::vector<std::pair<std::string, std::string>> kernel_texts(const Lowered& low
 
 std::vector<lower::Kernel> launched_kernels(const Lowered& lowered) {
   std::vector<lower::Kernel> kernels;
-  size_t next_loops = lowered.schedule.kernels.size();
-  for (const schedule::ScheduleItem& item : lowered.schedule.items)
+  for (size_t i = 0; i < lowered.schedule.items.size(); ++i) {
+    const schedule::ScheduleItem& item = lowered.schedule.items[i];
     if (item.loops()) {
-      kernels.push_back(lowered.kernels[next_loops++]);
+      const LoweredLoops& loops = lowered.loops_of(i);
+      const auto first = lowered.kernels.begin() + static_cast<int64_t>(loops.first_kernel);
+      kernels.insert(kernels.end(), first, first + static_cast<int64_t>(loops.num_kernels));
     } else if (const schedule::Launch* launch = item.launch()) {
       kernels.push_back(lowered.kernels[launch->kernel]);
       kernels.back().arguments = launch->arguments;
     }
+  }
   return kernels;
 }
 
@@ -405,9 +378,10 @@ std::map<std::string, double> cost_analysis(const Lowered& lowered) {
     costs["bytes_read"] += static_cast<double>(item.bytes_read);
     costs["bytes_written"] += static_cast<double>(item.bytes_written);
   }
+  for (const LoweredLoops& loops : lowered.loops)
+    costs["kernels"] += loops.steps ? count_launches(loops.steps->steps) : 1;
   for (const schedule::ScheduleItem& item : lowered.schedule.items) {
     costs["transfers"] += item.transfer() != nullptr;
-    costs["kernels"] += item.loops() != nullptr;
     if (const schedule::Launch* launch = item.launch()) {
       costs["kernels"] += 1;
       for (const lower::Instr& instr : lowered.kernels[launch->kernel].body)
@@ -427,7 +401,7 @@ std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
   again.name = lowered.name;
   for (const Lowered* current = fits ? &lowered : &again;; current = &again) {
     try {
-      return assemble(*current, device, functions);
+      return Assembler(*current, device, functions).run();
     } catch (const runtime::ThreadLimitError& limit) {
       Capabilities fewer = current->capabilities;
       if (limit.allowed() < 1 || limit.allowed() >= fewer.max_threads_per_group) throw;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/host_call.h"
+#include "driver/pipeline.h"
 #include "driver/targets.h"
 #include "graph/node.h"
 #include "lower/instr.h"
@@ -24,8 +26,11 @@ struct Lowered {
   Capabilities capabilities;    // that it was lowered for
   graph::Graph graph;           // as it was traced
   schedule::Schedule schedule;  // holds the graph after its passes
-  // By kernel of the schedule, then by Loop_Nest among its items; each becomes one program.
+  // By kernel of the schedule, then those of its Loop_Nests; each becomes one program.
   std::vector<lower::Kernel> kernels;
+  std::vector<LoweredLoops> loops;  // by Loop_Nest among the schedule's items
+  // Of the Loop_Nest that is the item of this number.
+  const LoweredLoops& loops_of(size_t item) const;
 };
 
 // Runs the pipeline up to the Lowered IR. Throws UserError for what the target cannot do (DType for
@@ -46,18 +51,6 @@ std::vector<lower::Kernel> launched_kernels(const Lowered& lowered);
 // kernels (launches), programs, flops, bytes_read, bytes_written, peak_bytes, estimated_ns,
 // transfers, barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
-
-// An operand or result of a function of the host: row-major elements in the host's memory.
-struct HostArray {
-  void* memory = nullptr;
-  DType dtype = DType::Float32;
-  Ints shape;
-  int64_t number = 0;  // among the operands, or among all results of the call
-};
-
-// Reads the operands and fills those results that the program uses. What it throws ends the run.
-using HostFunction =
-    std::function<void(std::span<const HostArray> operands, std::span<const HostArray> results)>;
 
 // Compiles for the device (opened at first use; throws UserError(Runtime) if this machine has
 // none). The program is lowered again where the device can do other things than its target in

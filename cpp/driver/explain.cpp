@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "driver/loop_steps.h"
 #include "graph/text.h"
 #include "schedule/structure.h"
 
@@ -80,6 +81,33 @@ class Explanation {
     }
     if (const auto* launch = item.launch())
       add_kernel(schedule::instantiate(schedule_.kernels[launch->kernel], *launch), a);
+    if (item.loops())
+      if (const auto& loops = lowered_.loops_of(number).steps)
+        add_steps(*loops, loops->steps, lowered_.loops_of(number).first_kernel, 4);
+  }
+
+  // What the host does for loops.
+  void add_steps(const LoopSteps& loops, const std::vector<LoopStep>& steps, size_t first_kernel,
+                 size_t indent) {
+    for (const LoopStep& step : steps) {
+      out_ << std::string(indent, ' ');
+      if (const auto* launch = std::get_if<LoopLaunch>(&step.action)) {
+        const lower::Kernel& kernel = lowered_.kernels[first_kernel + launch->kernel];
+        out_ << "launch " << kernel.name << ": " << kernel.grid << " workgroups of " << kernel.local
+             << " threads\n";
+      } else if (const auto* copy = std::get_if<LoopCopy>(&step.action)) {
+        out_ << "copy " << loops.memory[copy->from].bytes << " B\n";
+      } else if (const auto* read = std::get_if<LoopRead>(&step.action)) {
+        out_ << "wait for " << read->variable.name << '\n';
+      } else {
+        const auto& repeat = std::get<LoopRepeat>(step.action);
+        out_ << "for " << repeat.counter.name << " from " << repeat.start << " to " << repeat.stop
+             << " by " << repeat.step;
+        if (repeat.goes_on) out_ << ", waits for a condition";
+        out_ << '\n';
+        add_steps(loops, repeat.body, first_kernel, indent + 2);
+      }
+    }
   }
 
   template <class Sizes>

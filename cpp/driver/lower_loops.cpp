@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "driver/loop_plan.h"
+#include "driver/loop_computes.h"
+#include "driver/loop_steps.h"
 #include "lower/builder.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/cost.h"
@@ -49,10 +50,8 @@ class LoopsLowerer {
  private:
   // The kernels of a Compute, and where its values are.
   struct Compiled {
-    schedule::Schedule schedule;
-    std::vector<lower::Kernel> kernels;
+    LoweredCompute code;
     std::map<Value, Var> memory;
-    std::optional<Store> store;            // of what the kernels could not store in its place
     std::vector<std::vector<Var>> locals;  // by kernel: its Locals, in order
   };
 
@@ -61,54 +60,8 @@ class LoopsLowerer {
       for (Statement& inner : repeat->body) compile(inner);
     auto* compute = std::get_if<Compute>(&statement.action);
     if (!compute) return;
-    std::map<size_t, lower::Placement> placements;
-    if (compute->offsets)
-      placements[0] = {compute->graph[compute->graph.outputs[0]].shape(),
-                       plan_.cells[compute->outputs[0]].shape, *compute->offsets};
-    State state = lowered(compute->graph, placements);
-    std::optional<Store> store;
-    if (compute->offsets && !is_placed(state.schedule)) {
-      state = lowered(compute->graph, {});
-      const graph::Node& part = compute->graph[compute->graph.outputs[0]];
-      plan_.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt});
-      store = {compute->outputs[0], *compute->offsets, plan_.cells.size() - 1};
-      compute->outputs[0] = store->part;
-    }
-    compiled_[compute] = {std::move(state.schedule), std::move(state.kernels), {}, store, {}};
+    compiled_[compute] = {lower_compute(*compute, plan_, caps_, device_), {}, {}};
     computes_.push_back(compute);
-  }
-
-  State lowered(const graph::Graph& graph, std::map<size_t, lower::Placement> placements) const {
-    State state;
-    state.capabilities = &caps_;
-    state.device = device_;
-    state.graph = graph;
-    state.placements = std::move(placements);
-    run_pipeline(state, "lower");
-    return state;
-  }
-
-  // Whether one kernel with one launch stores the only output, at each point, and none reads it.
-  static bool is_placed(const schedule::Schedule& schedule) {
-    const Value output = schedule.outputs[0];
-    const auto has = [&](const std::vector<Value>& values) {
-      return std::find(values.begin(), values.end(), output) != values.end();
-    };
-    Ints launches(schedule.kernels.size(), 0);
-    for (const schedule::ScheduleItem& item : schedule.items)
-      if (item.launch()) ++launches[item.launch()->kernel];
-    int64_t stored = 0;
-    for (const schedule::ScheduleItem& item : schedule.items) {
-      const auto [reads, writes] = schedule::accesses_of(item);
-      if (has(reads)) return false;
-      if (!has(writes)) continue;
-      const schedule::Kernel* kernel = schedule.kernel_of(item);
-      if (!kernel || launches[item.launch()->kernel] != 1 || !has(kernel->outputs) ||
-          !std::holds_alternative<schedule::Staged>(kernel->body) || sequential_stage(*kernel))
-        return false;
-      ++stored;
-    }
-    return stored == 1;
   }
 
   Var number(int64_t value) { return b_.constant(Scalar::of(DType::Int64, value)); }
@@ -144,16 +97,16 @@ class LoopsLowerer {
   }
 
   void place(const Compute& compute, Compiled& compiled) {
-    const graph::Graph& graph = compiled.schedule.graph;
-    for (const lower::Kernel& kernel : compiled.kernels) {
+    const graph::Graph& graph = compiled.code.schedule.graph;
+    for (const lower::Kernel& kernel : compiled.code.kernels) {
       std::vector<Var>& locals = compiled.locals.emplace_back();
       for (const Instr& instr : kernel.body)
         if (const auto* local = instr.as<lower::Local>())
           locals.push_back(b_.local(instr.type.dtype, local->size));
     }
     for (size_t i = 0; i < compute.outputs.size(); ++i)
-      compiled.memory[compiled.schedule.outputs[i]] = cells_[compute.outputs[i]];
-    for (const schedule::Allocation& allocation : compiled.schedule.allocations) {
+      compiled.memory[compiled.code.schedule.outputs[i]] = cells_[compute.outputs[i]];
+    for (const schedule::Allocation& allocation : compiled.code.schedule.allocations) {
       const Value v = allocation.value;
       if (compiled.memory.contains(v)) continue;
       const graph::Node& node = graph[v];
@@ -249,20 +202,19 @@ class LoopsLowerer {
 
   void run(const Compute& compute) {
     const Compiled& compiled = compiled_.at(&compute);
-    for (const schedule::ScheduleItem& item : compiled.schedule.items) {
+    for (const schedule::ScheduleItem& item : compiled.code.schedule.items) {
       const schedule::Launch* launch = item.launch();
-      RUNE_CHECK(launch, "an iteration of a loop needs more than kernels");
       std::vector<Var> memory;
       for (const Value v : lower::kernel_arguments(launch->inputs, launch->outputs))
         memory.push_back(compiled.memory.at(v));
-      const lower::Kernel& kernel = compiled.kernels[launch->kernel];
-      const schedule::Kernel& scheduled = compiled.schedule.kernels[launch->kernel];
+      const lower::Kernel& kernel = compiled.code.kernels[launch->kernel];
+      const schedule::Kernel& scheduled = compiled.code.schedule.kernels[launch->kernel];
       std::map<std::string, int64_t> arguments;
       for (size_t i = 0; i < launch->arguments.size(); ++i)
         arguments[scheduled.arguments[i].name] = launch->arguments[i];
       inline_kernel(kernel, memory, compiled.locals[launch->kernel], arguments);
     }
-    if (compiled.store) run(*compiled.store);
+    if (compiled.code.store) run(*compiled.code.store);
   }
 
   // Runs a kernel here, its workgroups one after the other.
@@ -323,7 +275,7 @@ Statement begin_as_input(const LoopPlan& plan, size_t cell, size_t input) {
 
 }  // namespace
 
-lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item) {
+void lower_loops(State& state, const schedule::Loop_Nest& item) {
   const auto& nest = *state.schedule.graph[item.outputs.front()].as<graph::Loop_Nest>();
   LoopPlan plan = plan_loops(*nest.graph.graph);
   // The kernel's outputs are those results that the item stores.
@@ -340,17 +292,28 @@ lower::Kernel lower_loops(const State& state, const schedule::Loop_Nest& item) {
     if (cell.output)
       cell.output =
           stored.contains(*cell.output) ? std::optional(stored.at(*cell.output)) : std::nullopt;
-  size_t number = 0, position = 0;
-  for (; state.schedule.items[position].loops() != &item; ++position)
-    number += state.schedule.items[position].loops() != nullptr;
+  const size_t number = state.loops.size();
+  LoweredLoops& loops = state.loops.emplace_back();
+  loops.first_kernel = state.kernels.size();
+  if (state.capabilities->model == ExecutionModel::Grid) {
+    LoopSteps steps = lower_steps(plan, *state.capabilities, state.device, number);
+    if (host_ns(steps, *state.capabilities) < thread_ns(steps)) {
+      for (lower::Kernel& kernel : steps.kernels) state.kernels.push_back(std::move(kernel));
+      loops.num_kernels = steps.kernels.size();
+      loops.steps = std::make_shared<const LoopSteps>(std::move(steps));
+      return;
+    }
+  }
+  size_t position = 0;
+  while (state.schedule.items[position].loops() != &item) ++position;
   // Shares of the iterations, so many that cores that are faster take more of them.
   constexpr int64_t kSharesOfACore = 4;
   const double ns = static_cast<double>(state.schedule.analysis[position].work_ns);
   const bool is_shared = state.capabilities->model == ExecutionModel::Cores &&
                          schedule::is_worth_sharing(*state.capabilities, ns);
   const int64_t workgroups = is_shared ? kSharesOfACore * state.capabilities->num_cores : 1;
-  return LoopsLowerer(state, std::move(plan))
-      .run(concat("loops_", number), item.inputs.size(), workgroups);
+  state.kernels.push_back(LoopsLowerer(state, std::move(plan))
+                              .run(concat("loops_", number), item.inputs.size(), workgroups));
 }
 
 }  // namespace rune::driver

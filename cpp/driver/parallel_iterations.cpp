@@ -25,10 +25,12 @@ void collect_stored(std::span<const Statement> statements, std::set<size_t>& sto
   }
 }
 
-// A copy of an input to an output.
+// A copy of an input to an output whose size the plan knows: memory of a symbolic size may be as
+// long as the size is in this run.
 bool begins_output(const LoopPlan& plan, const Statement& statement) {
   const auto* store = std::get_if<Store>(&statement.action);
-  return store && plan.cells[store->target].output && plan.cells[store->part].input;
+  return store && plan.cells[store->target].output && plan.cells[store->part].input &&
+         is_constant(plan.cells[store->part].shape);
 }
 bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
   std::set<size_t> stored;

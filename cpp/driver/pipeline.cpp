@@ -133,7 +133,7 @@ constexpr Pass kPipeline[] = {
          placements[s.schedule.outputs[output]] = placement;
        s.kernels = lower::lower_schedule(s.schedule, *s.capabilities, placements);
        for (const schedule::ScheduleItem& item : s.schedule.items)
-         if (item.loops()) s.kernels.push_back(lower_loops(s, *item.loops()));
+         if (item.loops()) lower_loops(s, *item.loops());
      }},
     {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
     {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},

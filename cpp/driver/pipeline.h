@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,14 @@ namespace rune::driver {
 // Passes take it from one to the next.
 enum class Stage : uint8_t { Source, Core, Schedule, Lowered };
 
+struct LoopSteps;
+
+// A Loop_Nest: a single kernel, or steps that launch kernels.
+struct LoweredLoops {
+  size_t first_kernel = 0, num_kernels = 1;  // of the program's
+  std::shared_ptr<const LoopSteps> steps = nullptr;
+};
+
 // A program on its way. The fields of stages that it has not reached are empty.
 struct State {
   const Capabilities* capabilities = nullptr;
@@ -26,7 +35,9 @@ struct State {
   graph::Graph graph;
   bool is_divided = false;  // whether a pass has divided work of the graph
   schedule::Schedule schedule;
+  // By kernel of the schedule; then those of each Loop_Nest among its items, in order.
   std::vector<lower::Kernel> kernels;
+  std::vector<LoweredLoops> loops;  // by Loop_Nest
   // By output of the graph, in what array the kernels store it as a part.
   std::map<size_t, lower::Placement> placements;
 };

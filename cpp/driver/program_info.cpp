@@ -12,13 +12,12 @@ namespace {
 
 using runtime::StepInfo;
 
-DType computed_dtype(const Lowered& lowered, const std::vector<graph::Value>& outputs) {
-  return outputs.empty() ? DType::Float32 : real_of(lowered.schedule.graph[outputs[0]].dtype());
+DType computed_dtype(const schedule::Schedule& schedule, const std::vector<graph::Value>& outputs) {
+  return outputs.empty() ? DType::Float32 : real_of(schedule.graph[outputs[0]].dtype());
 }
 
-void add_costs(const Lowered& lowered, size_t item, DType dtype, StepInfo& info) {
-  const Capabilities& caps = lowered.capabilities;
-  const schedule::ItemAnalysis& costs = lowered.schedule.analysis.at(item);
+void add_costs(const schedule::ItemAnalysis& costs, const Capabilities& caps, DType dtype,
+               StepInfo& info) {
   info.flops = static_cast<double>(costs.flops);
   info.bytes_read = static_cast<double>(costs.bytes_read);
   info.bytes_written = static_cast<double>(costs.bytes_written);
@@ -44,16 +43,15 @@ std::string main_line(const schedule::Schedule& schedule, const schedule::Kernel
   return found ? *found : location_of(schedule, kernel);
 }
 
-void describe_kernel(const Lowered& lowered, const schedule::Launch& launch, StepInfo& info) {
-  const schedule::Kernel& kernel = lowered.schedule.kernels[launch.kernel];
+void describe_kernel(const schedule::Schedule& schedule, const schedule::Kernel& kernel,
+                     const Capabilities& caps, StepInfo& info) {
   info.kind = "kernel";
   info.name = kernel.name;
-  info.location = main_line(lowered.schedule, kernel);
-  const auto product =
-      schedule::library_product(lowered.schedule.graph, kernel, lowered.capabilities);
+  info.location = main_line(schedule, kernel);
+  const auto product = schedule::library_product(schedule.graph, kernel, caps);
   if (!product) return;
   info.kind = "library";
-  for (const LibraryRate& rate : lowered.capabilities.library_rates)
+  for (const LibraryRate& rate : caps.library_rates)
     if (rate.operands == product->operands) info.peak_flops_per_ns = 2 * rate.of_library;
 }
 
@@ -65,18 +63,17 @@ std::string location_of(const schedule::Schedule& schedule, const schedule::Kern
   return "";
 }
 
-StepInfo step_info(const Lowered& lowered, size_t number) {
-  const schedule::Schedule& schedule = lowered.schedule;
+StepInfo step_info(const schedule::Schedule& schedule, const Capabilities& caps, size_t number) {
   const schedule::ScheduleItem& item = schedule.items[number];
   StepInfo info;
-  info.device = lowered.capabilities.name;
+  info.device = caps.name;
   if (const schedule::Launch* launch = item.launch()) {
-    add_costs(lowered, number, computed_dtype(lowered, launch->outputs), info);
-    describe_kernel(lowered, *launch, info);
+    add_costs(schedule.analysis.at(number), caps, computed_dtype(schedule, launch->outputs), info);
+    describe_kernel(schedule, schedule.kernels[launch->kernel], caps, info);
     if (const std::string& device = schedule.kernels[launch->kernel].device; !device.empty())
       info.device = device;
   } else if (const schedule::Loop_Nest* loops = item.loops()) {
-    add_costs(lowered, number, computed_dtype(lowered, loops->outputs), info);
+    add_costs(schedule.analysis.at(number), caps, computed_dtype(schedule, loops->outputs), info);
     info.kind = info.name = "loops";
     info.location = schedule.graph[loops->outputs[0]].location;
   } else if (const schedule::Host_Callback* callback = item.callback()) {

@@ -1,14 +1,16 @@
 // What profiles say of a program's steps.
 #pragma once
 
-#include "driver/compile.h"
 #include "runtime/profile.h"
+#include "schedule/schedule.h"
+#include "types/capabilities.h"
 
 namespace rune::driver {
 
 // Of an item of the schedule: its name, the user's line, and its costs by the cost model. The
 // limits are the device's for the dtype of what the item computes, and for data of this size.
-runtime::StepInfo step_info(const Lowered& lowered, size_t item);
+runtime::StepInfo step_info(const schedule::Schedule& schedule, const Capabilities& caps,
+                            size_t item);
 
 // The user's line of the last operation that has one; empty if none has.
 std::string location_of(const schedule::Schedule& schedule, const schedule::Kernel& kernel);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace rune::runtime {
 
@@ -46,10 +47,29 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
 
 }  // namespace
 
+namespace {
+
+// As profiles number them.
+size_t count(const std::vector<Step>& steps) {
+  size_t result = 0;
+  for (const Step& step : steps) {
+    if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
+      result += sequence->launches.size();
+    else if (const auto* loop = std::get_if<Repeat>(&step))
+      result += count(loop->body->steps);
+    else
+      ++result;
+  }
+  return result;
+}
+
+}  // namespace
+
 struct Executable::Run {
   const Executable& executable;
   std::span<void* const> inputs, outputs;
-  std::span<const int64_t> vars;
+  std::span<const int64_t> vars;  // that the run was given
+  std::span<int64_t> all_vars;    // and those of its loops; empty if there are no loops
   const Arenas& arenas;
 
   void* resolve(const Slot& slot) const {
@@ -82,12 +102,36 @@ struct Executable::Run {
     f(std::span<void* const>(addresses));
   }
 
+  size_t num_variables(const Launch& launch) const {
+    return (launch.variables ? launch.variables->size() : vars.size()) + launch.vars.size();
+  }
+  void add_variables(const Launch& launch, std::vector<int64_t>& values) const {
+    if (launch.variables)
+      for (const size_t number : *launch.variables) values.push_back(all_vars[number]);
+    else
+      values.insert(values.end(), vars.begin(), vars.end());
+    values.insert(values.end(), launch.vars.begin(), launch.vars.end());
+  }
+
+  int64_t value_of(const Affine& sum) const {
+    int64_t value = sum.offset;
+    for (const auto& [variable, factor] : sum.terms) value += factor * all_vars[variable];
+    return value;
+  }
+  template <class T>
+  T read(const Slot& from) const {
+    T value{};
+    executable.device->copy_out(&value, resolve(from), sizeof(T));
+    return value;
+  }
+
   void operator()(const Launch& step) const {
     with_addresses(step.arguments, [&](std::span<void* const> addresses) {
-      if (vars.empty()) return step.program->launch({addresses, step.vars});
-      std::vector<int64_t> all(vars.begin(), vars.end());
-      all.insert(all.end(), step.vars.begin(), step.vars.end());
-      step.program->launch({addresses, all});
+      if (num_variables(step) == step.vars.size())
+        return step.program->launch({addresses, step.vars});
+      std::vector<int64_t> values;
+      add_variables(step, values);
+      step.program->launch({addresses, values});
     });
   }
   void operator()(const Launch_Sequence& step) const {
@@ -95,13 +139,12 @@ struct Executable::Run {
     std::vector<int64_t> values;
     for (const Launch& launch : step.launches) {
       for (const Slot& slot : launch.arguments) addresses.push_back(resolve(slot));
-      values.insert(values.end(), vars.begin(), vars.end());
-      values.insert(values.end(), launch.vars.begin(), launch.vars.end());
+      add_variables(launch, values);
     }
     std::vector<LaunchArguments> arguments;
     size_t address = 0, value = 0;
     for (const Launch& launch : step.launches) {
-      const size_t num_values = vars.size() + launch.vars.size();
+      const size_t num_values = num_variables(launch);
       arguments.push_back({std::span(addresses).subspan(address, launch.arguments.size()),
                            std::span(values).subspan(value, num_values)});
       address += launch.arguments.size();
@@ -128,14 +171,33 @@ struct Executable::Run {
     with_addresses(step.arguments,
                    [&](std::span<void* const> addresses) { step.function(addresses); });
   }
+  void operator()(const Read& step) const { all_vars[step.variable] = read<int64_t>(step.from); }
+  void operator()(const Repeat& step) const {
+    repeat(step, [&] {
+      for (const Step& inner : step.body->steps) std::visit(*this, inner);
+    });
+  }
+
+  template <class F>
+  void repeat(const Repeat& step, const F& run_body) const {
+    const int64_t start = value_of(step.start), stop = value_of(step.stop);
+    for (int64_t i = start; step.step > 0 ? i < stop : i > stop; i += step.step) {
+      check_interrupt();
+      if (step.goes_on && !read<uint8_t>(*step.goes_on)) return;
+      all_vars[step.counter] = i;
+      run_body();
+    }
+  }
 };
 
 // Launches without other steps between them.
-void Executable::join_launches() {
+std::vector<Step> Executable::join_launches(std::vector<Step> steps) const {
   constexpr size_t kLeastLaunches = 3;
-  if (!peers.empty()) return;
+  if (!peers.empty()) return steps;
   std::vector<Step> joined;
   for (size_t i = 0; i < steps.size();) {
+    if (auto* repeat = std::get_if<Repeat>(&steps[i]))
+      repeat->body->steps = join_launches(std::move(repeat->body->steps));
     std::vector<std::shared_ptr<Program>> programs;
     for (size_t next = i; next < steps.size(); ++next) {
       const auto* launch = std::get_if<Launch>(&steps[next]);
@@ -152,11 +214,11 @@ void Executable::join_launches() {
     }
     for (; i < end; ++i) joined.push_back(std::move(steps[i]));
   }
-  steps = std::move(joined);
+  return joined;
 }
 
 void Executable::prepare() {
-  join_launches();
+  steps = join_launches(std::move(steps));
   const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
   for (size_t number = 0; number <= peers.size(); ++number) {
     const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];
@@ -166,13 +228,13 @@ void Executable::prepare() {
   }
 }
 
-// Launches of a sequence run one by one, since the device may tell no times of parts of it.
-void Executable::run_profiled(const Run& run) const {
-  synchronize();
-  const int64_t begin = profile_clock_ns();
-  size_t number = 0;
+// Launches of a sequence run one by one, since the device may tell no times of parts of it. Notes
+// steps from `number` on; returns the number behind the last one. A Repeat's steps have one number
+// each for all iterations.
+size_t Executable::run_profiled(const Run& run, const std::vector<Step>& steps,
+                                size_t number) const {
   const auto timed = [&](const auto& step) {
-    const int64_t step_begin = profile_clock_ns();
+    const int64_t begin = profile_clock_ns();
     std::optional<double> ns;
     if constexpr (std::is_same_v<std::decay_t<decltype(step)>, Launch>) {
       ns = at(step.device).time([&] { run(step); });
@@ -180,16 +242,20 @@ void Executable::run_profiled(const Run& run) const {
       run(step);
       synchronize();
     }
-    const auto of_host = static_cast<double>(profile_clock_ns() - step_begin);
-    note_step(info, number++, step_begin, ns.value_or(of_host), ns.has_value());
+    const auto of_host = static_cast<double>(profile_clock_ns() - begin);
+    note_step(info, number++, begin, ns.value_or(of_host), ns.has_value());
   };
   for (const Step& step : steps) {
-    if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
+    if (const auto* sequence = std::get_if<Launch_Sequence>(&step)) {
       for (const Launch& launch : sequence->launches) timed(launch);
-    else
+    } else if (const auto* loop = std::get_if<Repeat>(&step)) {
+      run.repeat(*loop, [&] { run_profiled(run, loop->body->steps, number); });
+      number += count(loop->body->steps);
+    } else {
       std::visit(timed, step);
+    }
   }
-  note_program(info, begin);
+  return number;
 }
 
 void Executable::synchronize() const {
@@ -204,12 +270,21 @@ void Executable::run(std::span<void* const> inputs, std::span<void* const> outpu
              outputs.size(), " outputs of ", num_outputs);
   RUNE_CHECK(constants.empty(), "the executable is not prepared");
   const Arenas arenas(*device, peers, arena_bytes);
-  const Run run{*this, inputs, outputs, vars, arenas};
+  std::vector<int64_t> all_vars;
+  if (num_loop_variables) {
+    all_vars.assign(vars.begin(), vars.end());
+    all_vars.resize(vars.size() + num_loop_variables);
+  }
+  const Run run{*this, inputs, outputs, vars, all_vars, arenas};
   try {
-    if (is_profiling() && info) [[unlikely]]
-      run_profiled(run);
-    else
+    if (is_profiling() && info) [[unlikely]] {
+      synchronize();
+      const int64_t begin = profile_clock_ns();
+      run_profiled(run, steps, 0);
+      note_program(info, begin);
+    } else {
       for (const Step& step : steps) std::visit(run, step);
+    }
   } catch (...) {
     // What was launched before still uses the arena. The first error is the one to report.
     try {

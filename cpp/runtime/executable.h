@@ -4,8 +4,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -21,11 +23,14 @@ struct Slot {
   int device = 0;      // of Temporary and Constant: the device whose memory it is
 };
 
+// The variables of a run are those that it is given and, by the numbers behind them, those of its
+// loops. A launch takes these of them, or all that the run is given; `vars` follow them.
 struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
-  std::vector<int64_t> vars{};  // further variables, which follow those of the run
-  int device = 0;               // where it runs
+  std::vector<int64_t> vars{};
+  int device = 0;  // where it runs
+  std::optional<std::vector<size_t>> variables = std::nullopt;
 };
 
 // Launches that the device runs as one.
@@ -55,7 +60,36 @@ struct Host_Callback {
   std::vector<Slot> arguments;
 };
 
-using Step = std::variant<Launch, Launch_Sequence, Memory_Transfer, Synchronization, Host_Callback>;
+// Gives a variable of the run the int64 in a slot's memory, after all earlier steps have run.
+struct Read {
+  size_t variable = 0;
+  Slot from;
+};
+
+// A number plus multiples of variables of the run.
+struct Affine {
+  int64_t offset = 0;
+  std::vector<std::pair<size_t, int64_t>> terms{};  // variable, factor
+};
+
+struct Body;
+
+// Runs steps for each number of a range, which is the value of a variable meanwhile. Ends before an
+// iteration at whose begin the bool in `goes_on` is false.
+struct Repeat {
+  size_t counter = 0;
+  Affine start, stop;
+  int64_t step = 1;
+  std::optional<Slot> goes_on;
+  std::shared_ptr<Body> body;
+};
+
+using Step = std::variant<Launch, Launch_Sequence, Memory_Transfer, Synchronization, Host_Callback,
+                          Read, Repeat>;
+
+struct Body {
+  std::vector<Step> steps;
+};
 
 // Immutable once prepared. Several threads may run it at the same time: each run has its own arena.
 // Slots exist, and what steps access lies within them: the schedule's verifier checks that.
@@ -68,6 +102,7 @@ class Executable {
   std::vector<Step> steps;
   size_t num_inputs = 0;
   size_t num_outputs = 0;
+  size_t num_loop_variables = 0;                // of Repeats and Reads
   size_t arena_bytes = 0;                       // on each device
   double estimated_ns = kUnknown;               // of one run
   std::vector<std::vector<uint8_t>> constants;  // bytes
@@ -88,10 +123,10 @@ class Executable {
  private:
   Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }
   void synchronize() const;
-  void join_launches();
+  std::vector<Step> join_launches(std::vector<Step> steps) const;
 
   struct Run;
-  void run_profiled(const Run& run) const;
+  size_t run_profiled(const Run& run, const std::vector<Step>& steps, size_t number) const;
   std::vector<std::vector<std::shared_ptr<void>>> device_constants_;  // by device, by index
 };
 

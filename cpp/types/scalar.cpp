@@ -177,4 +177,14 @@ Scalar Scalar::parse(DType dtype, text::Lexer& lexer) {
   return of(dtype, negative ? static_cast<int64_t>(-magnitude) : static_cast<int64_t>(magnitude));
 }
 
+std::vector<uint8_t> stored(std::span<const Scalar> values) {
+  std::vector<uint8_t> bytes;
+  for (const Scalar& value : values) {
+    const size_t size = size_of(value.dtype());
+    bytes.resize(bytes.size() + size);
+    value.store(bytes.data() + bytes.size() - size);
+  }
+  return bytes;
+}
+
 }  // namespace rune

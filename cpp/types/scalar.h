@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "types/dtype.h"
 
@@ -58,6 +60,9 @@ class Scalar {
   DType dtype_ = DType::Float32;
   uint64_t word_ = 0;
 };
+
+// The values as an array in memory.
+std::vector<uint8_t> stored(std::span<const Scalar> values);
 
 }  // namespace rune
 

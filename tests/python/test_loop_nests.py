@@ -82,6 +82,24 @@ def test_iterations_that_are_independent_are_shared_by_cores() -> None:
     assert not any("@loops_" in k and "Workgroup_idx" in k for k in in_order.kernels)
 
 
+def test_independent_iterations_write_arrays_of_a_dynamic_size() -> None:
+    """An argument may have far fewer elements than its size allows."""
+
+    def columns(x: Any) -> Any:
+        y = x + 1
+        for j in range(x.shape[1]):
+            y[:, j] = np.sqrt(y[:, j]) + j
+            x[:, j] = np.sqrt(x[:, j]) * np.abs(x[:, j] - j)
+        return y
+
+    function = rune_jit.jit(columns, dynamic={"x": {0: rune_jit.Dim("n", max=300_000)}})
+    for n in (10, 3000, 1):
+        x = np.random.default_rng(n).random((n, 64))
+        mine, theirs = x.copy(), x.copy()
+        np.testing.assert_allclose(function(mine), columns(theirs), rtol=1e-12)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
 def test_compilation_does_not_depend_on_the_number_of_iterations() -> None:
     texts = []
     for n in (800, 8000):

@@ -33,8 +33,8 @@ Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offse
 // cores, if those of all iterations are no more than so many.
 constexpr double kLargeIteration = 1 << 16;
 constexpr double kMostExpandedNodes = 400;
-// One thread of a grid runs a loop only if there is no other way to compile it in time.
-constexpr double kMostNodesOfGrids = 20000;
+// On a grid, the host runs loops that would become more nodes: compiling more takes too long.
+constexpr double kMostNodesOfGrids = 2000;
 constexpr double kMostNodes = 30000;
 
 class Former {

@@ -38,17 +38,13 @@ class FakeDevice : public Device {
   Compiler& compiler() override { throw std::logic_error("nothing to compile"); }
   void synchronize() override {
     ++synchronizations;
-    std::vector<std::function<void()>> queue;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      queue.swap(queue_);
-    }
-    for (const auto& work : queue) work();
+    run_queue();
   }
   void copy_in(void* device, const void* host, size_t bytes) override {
     std::memcpy(device, host, bytes);
   }
   void copy_out(void* host, const void* device, size_t bytes) override {
+    run_queue();
     std::memcpy(host, device, bytes);
   }
   void copy(void* to, const void* from, size_t bytes) override {
@@ -67,6 +63,15 @@ class FakeDevice : public Device {
   std::atomic<int> synchronizations{0};
 
  private:
+  void run_queue() {
+    std::vector<std::function<void()>> queue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      queue.swap(queue_);
+    }
+    for (const auto& work : queue) work();
+  }
+
   std::string name_ = "fake";
   Capabilities capabilities_;
   CountingAllocator allocator_;
@@ -178,6 +183,60 @@ TEST_F(ExecutableTest, PassesSymbolicVariables) {
   executable.prepare();
   const int64_t vars[] = {3, 9};
   EXPECT_EQ(run({0}, vars), (Numbers{3, 9, 3, 9}));
+}
+
+TEST_F(ExecutableTest, RepeatsStepsForEachNumberOfARange) {
+  std::vector<std::vector<int64_t>> seen;
+  const auto note =
+      program([&](const std::vector<int*>&, const std::vector<int64_t>& v) { seen.push_back(v); });
+  // for i in range(1, n, 2): note(i, 7); for j in range(2 * i + m - 1, -1, -4): note(j, i)
+  const auto inner = std::make_shared<Body>(Body{{Launch{note, {}, {}, 0, {{3, 2}}}}});
+  const Repeat in_j{3, {-1, {{2, 2}, {1, 1}}}, {-1}, -4, {}, inner};
+  const auto outer = std::make_shared<Body>(Body{{Launch{note, {}, {7}, 0, {{2}}}, in_j}});
+  executable.num_loop_variables = 2;
+  executable.steps = {Repeat{2, {1}, {0, {{0, 1}}}, 2, {}, outer}, Launch{note, {}}};
+  executable.prepare();
+  for (const bool deferred : {false, true}) {
+    device->deferred = deferred;
+    seen.clear();
+    const int64_t vars[] = {4, 3};
+    run({0}, vars);
+    EXPECT_EQ(seen, (std::vector<std::vector<int64_t>>{
+                        {1, 7}, {4, 1}, {0, 1}, {3, 7}, {8, 3}, {4, 3}, {0, 3}, {4, 3}}));
+  }
+}
+
+TEST_F(ExecutableTest, EndsALoopByABoolAndReadsVariables) {
+  executable.arena_bytes = 2 * kBytes;
+  const auto set = [&](Slot slot, const auto& value_of) {
+    return Launch{program([=](const std::vector<int*>& b, const std::vector<int64_t>& v) {
+                    const auto value = value_of(v[0]);
+                    std::memcpy(b[0], &value, sizeof value);
+                  }),
+                  {slot},
+                  {},
+                  0,
+                  {{0}}};
+  };
+  const Slot goes_on = temporary(0), size = temporary(kBytes);
+  const auto body = std::make_shared<Body>(
+      Body{{set(goes_on, [](int64_t i) { return static_cast<uint8_t>(i < 4); }),
+            set(size, [](int64_t i) { return 10 * i; }), Read{1, size},
+            Launch{program([](const std::vector<int*>& b, const std::vector<int64_t>& v) {
+                     b[0][0] = static_cast<int>(v[0]);
+                   }),
+                   {output(0)},
+                   {},
+                   0,
+                   {{1}}}}});
+  executable.num_loop_variables = 2;
+  executable.steps = {set(goes_on, [](int64_t) { return uint8_t{1}; }),
+                      Repeat{0, {0}, {1000}, 1, goes_on, body}};
+  executable.prepare();
+  for (const bool deferred : {false, true}) {
+    device->deferred = deferred;
+    EXPECT_EQ(run({0})[0], 40);
+  }
 }
 
 TEST_F(ExecutableTest, TransfersMemory) {

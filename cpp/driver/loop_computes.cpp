@@ -1,0 +1,82 @@
+#include "driver/loop_computes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "schedule/analysis/library_product.h"
+
+namespace rune::driver {
+
+namespace {
+
+using schedule::Value;
+
+State lowered(const graph::Graph& graph, std::map<size_t, lower::Placement> placements,
+              const Capabilities& caps, const std::string& device) {
+  State state;
+  state.capabilities = &caps;
+  state.device = device;
+  state.graph = graph;
+  state.placements = std::move(placements);
+  run_pipeline(state, "lower");
+  return state;
+}
+
+// Whether one kernel with one launch stores the only output, at each point, and none reads it.
+bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps) {
+  const Value output = schedule.outputs[0];
+  const auto has = [&](const std::vector<Value>& values) {
+    return std::find(values.begin(), values.end(), output) != values.end();
+  };
+  Ints launches(schedule.kernels.size(), 0);
+  for (const schedule::ScheduleItem& item : schedule.items)
+    if (item.launch()) ++launches[item.launch()->kernel];
+  int64_t stored = 0;
+  for (const schedule::ScheduleItem& item : schedule.items) {
+    const auto [reads, writes] = schedule::accesses_of(item);
+    if (has(reads)) return false;
+    if (!has(writes)) continue;
+    const schedule::Kernel* kernel = schedule.kernel_of(item);
+    if (!kernel || launches[item.launch()->kernel] != 1 || !has(kernel->outputs) ||
+        !std::holds_alternative<schedule::Staged>(kernel->body) || sequential_stage(*kernel) ||
+        schedule::library_product(schedule.graph, *kernel, caps))
+      return false;
+    ++stored;
+  }
+  return stored == 1;
+}
+
+}  // namespace
+
+LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilities& caps,
+                             const std::string& device) {
+  std::map<size_t, lower::Placement> placements;
+  if (compute.offsets)
+    placements[0] = {compute.graph[compute.graph.outputs[0]].shape(),
+                     plan.cells[compute.outputs[0]].shape, *compute.offsets};
+  State state = lowered(compute.graph, placements, caps, device);
+  std::optional<Store> store;
+  if (compute.offsets && !is_placed(state.schedule, caps)) {
+    state = lowered(compute.graph, {}, caps, device);
+    const graph::Node& part = compute.graph[compute.graph.outputs[0]];
+    plan.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt});
+    store = {compute.outputs[0], *compute.offsets, plan.cells.size() - 1};
+    compute.outputs[0] = store->part;
+  }
+  for (const schedule::ScheduleItem& item : state.schedule.items)
+    RUNE_CHECK(item.launch(), "an iteration of a loop needs more than kernels");
+  return {std::move(state.schedule), std::move(state.kernels), std::move(store)};
+}
+
+double mean_trips(const Repeat& repeat) {
+  constexpr double kTripsToCondition = 100;
+  const Dim span = repeat.step > 0 ? repeat.stop - repeat.start : repeat.start - repeat.stop;
+  const double mean = (static_cast<double>(span.least()) + static_cast<double>(span.bound())) / 2;
+  const double trips = std::max(0.0, mean / static_cast<double>(std::abs(repeat.step)));
+  return repeat.goes_on ? std::min(trips, kTripsToCondition) : trips;
+}
+
+}  // namespace rune::driver

@@ -1,0 +1,242 @@
+#include "driver/loop_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/builder.h"
+#include "lower/passes/lower_kernel.h"
+
+namespace rune::driver {
+
+namespace {
+
+using schedule::Value;
+
+// The kernel without those variables that it does not use: launches then differ in fewer arguments.
+lower::Kernel without_unused_variables(const lower::Kernel& kernel, size_t num_arguments) {
+  std::vector<bool> used(kernel.body.size());
+  size_t variables = 0;
+  for (const lower::Instr& instr : kernel.body) {
+    for (const lower::Var arg : instr.args) used[arg.id] = true;
+    variables += instr.as<lower::Define_Var>() != nullptr;
+  }
+  lower::Kernel result{kernel.name, kernel.grid, kernel.local, {}};
+  std::vector<lower::Var> position(kernel.body.size());
+  for (size_t i = 0; i < kernel.body.size(); ++i) {
+    lower::Instr instr = kernel.body[i];
+    if (instr.as<lower::Define_Var>() && variables-- > num_arguments && !used[i]) continue;
+    for (lower::Var& arg : instr.args) arg = position[arg.id];
+    position[i] = lower::Var{static_cast<uint32_t>(result.body.size())};
+    result.body.push_back(std::move(instr));
+  }
+  return result;
+}
+
+class StepsLowerer {
+ public:
+  StepsLowerer(LoopPlan plan, const Capabilities& caps, const std::string& device,
+               std::string prefix)
+      : plan_(std::move(plan)), caps_(caps), device_(device), prefix_(std::move(prefix)) {}
+
+  LoopSteps run() {
+    for (Statement& statement : plan_.statements) add(statement, steps_.steps);
+    place_memory();
+    return std::move(steps_);
+  }
+
+ private:
+  void add(Statement& statement, std::vector<LoopStep>& steps) {
+    std::visit([&](auto& action) { run(action, steps); }, statement.action);
+  }
+
+  void run(Repeat& repeat, std::vector<LoopStep>& steps) {
+    LoopRepeat result{repeat.counter, repeat.start, repeat.stop, repeat.step, {}, {}};
+    if (repeat.goes_on) result.goes_on = memory_of(*repeat.goes_on);
+    for (Statement& statement : repeat.body) add(statement, result.body);
+    steps.emplace_back().action = std::move(result);
+  }
+
+  void run(const Bind& bind, std::vector<LoopStep>& steps) {
+    steps.emplace_back().action = LoopRead{bind.variable, memory_of(bind.cell)};
+  }
+
+  void run(const Store& store, std::vector<LoopStep>& steps) {
+    const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
+    const Shape shape = part.shape;
+    if (max_elements(shape) == 0) return;
+    // Memory of a symbolic size may be as long as the size is in this run.
+    const bool is_whole = shape == target.shape && is_constant(shape) &&
+                          store.offsets == std::vector<Dim>(shape.size(), 0);
+    if (is_whole) {
+      steps.emplace_back().action = LoopCopy{memory_of(store.target), memory_of(store.part)};
+      return;
+    }
+    Compute copy;
+    graph::Builder builder;
+    for (const Dim* dims : {shape.data(), store.offsets.data()})
+      for (size_t d = 0; d < shape.size(); ++d) declare(builder, dims[d]);
+    builder.set_outputs({builder.placeholder(part.dtype, shape)});
+    copy.graph = builder.take();
+    copy.inputs = {store.part};
+    copy.outputs = {store.target};
+    copy.offsets = store.offsets;
+    run(copy, steps);
+  }
+
+  static void declare(graph::Builder& builder, const Dim& dim) {
+    if (dim.is_constant()) return;
+    for (const Dim::Term& term : dim.terms()) builder.add(graph::Define_Var{term.var}, {});
+  }
+
+  void run(Compute& compute, std::vector<LoopStep>& steps) {
+    const size_t number = steps_.computes.size();
+    LoweredCompute code = lower_compute(compute, plan_, caps_, device_);
+    const size_t first_kernel = steps_.kernels.size();
+    std::vector<std::vector<SymVar>> variables;
+    for (size_t k = 0; k < code.kernels.size(); ++k) {
+      const size_t num_arguments = code.schedule.kernels[k].arguments.size();
+      lower::Kernel& kernel =
+          steps_.kernels.emplace_back(without_unused_variables(code.kernels[k], num_arguments));
+      kernel.name = concat(prefix_, number, "_", kernel.name);
+      std::vector<SymVar>& own = variables.emplace_back();
+      for (const lower::Instr& instr : kernel.body)
+        if (const auto* define = instr.as<lower::Define_Var>()) own.push_back(define->var);
+      own.resize(own.size() - num_arguments);
+    }
+    code.kernels.clear();
+    const std::map<Value, size_t> memory = place(compute, code.schedule);
+    for (size_t i = 0; i < code.schedule.items.size(); ++i) {
+      const schedule::Launch& launch = *code.schedule.items[i].launch();
+      LoopLaunch step{first_kernel + launch.kernel, number,          i, {},
+                      variables[launch.kernel],     launch.arguments};
+      for (const Value v : lower::kernel_arguments(launch.inputs, launch.outputs))
+        step.memory.push_back(memory.at(v));
+      steps.emplace_back().action = std::move(step);
+    }
+    const std::optional<Store> store = code.store;
+    steps_.computes.push_back(std::move(code));
+    if (store) run(*store, steps);
+  }
+
+  std::map<Value, size_t> place(const Compute& compute, const schedule::Schedule& schedule) {
+    std::map<Value, size_t> memory;
+    for (size_t i = 0; i < compute.outputs.size(); ++i)
+      memory[schedule.outputs[i]] = memory_of(compute.outputs[i]);
+    for (const schedule::Allocation& allocation : schedule.allocations) {
+      const Value v = allocation.value;
+      if (memory.contains(v)) continue;
+      const graph::Node& node = schedule.graph[v];
+      if (const auto* placeholder = node.as<graph::Placeholder>()) {
+        memory[v] = memory_of(compute.inputs[placeholder->index]);
+        continue;
+      }
+      memory[v] = steps_.memory.size();
+      LoopMemory& own = steps_.memory.emplace_back();
+      own.bytes = schedule::bytes_of(schedule.graph, v);
+      if (const auto* constant = node.as<graph::Vconst>()) {
+        own.constant = constant->values;
+        continue;
+      }
+      RUNE_CHECK(allocation.offset, "a temporary of a loop has no place");
+      own.offset = *allocation.offset;  // behind the cells
+      temporaries_.push_back(memory[v]);
+    }
+    temporary_bytes_ = std::max(temporary_bytes_, schedule.arena_bytes);
+    return memory;
+  }
+
+  size_t memory_of(size_t cell) {
+    const auto known = cells_.find(cell);
+    if (known != cells_.end()) return known->second;
+    const Cell& of = plan_.cells[cell];
+    LoopMemory memory{of.input, of.output};
+    memory.bytes = max_elements(of.shape) * size_of(of.dtype);
+    steps_.memory.push_back(std::move(memory));
+    return cells_[cell] = steps_.memory.size() - 1;
+  }
+
+  // Cells keep their values; what is temporary in one Compute is gone in the next.
+  void place_memory() {
+    constexpr int64_t kAlignment = 256;
+    int64_t end = 0;
+    const auto align = [&] { end = (end + kAlignment - 1) / kAlignment * kAlignment; };
+    for (const auto& [cell, number] : cells_) {
+      LoopMemory& memory = steps_.memory[number];
+      if (memory.input || memory.output) continue;
+      align();
+      memory.offset = end;
+      end += memory.bytes;
+    }
+    align();
+    for (const size_t number : temporaries_) steps_.memory[number].offset += end;
+    steps_.arena_bytes = end + temporary_bytes_;
+  }
+
+  LoopPlan plan_;
+  const Capabilities& caps_;
+  const std::string device_, prefix_;
+  LoopSteps steps_;
+  std::map<size_t, size_t> cells_;   // by cell: its memory
+  std::vector<size_t> temporaries_;  // numbers of memories
+  int64_t temporary_bytes_ = 0;      // of the Compute that needs the most
+};
+
+double trips_of(const LoopRepeat& repeat) {
+  Repeat range{repeat.counter, repeat.start, repeat.stop, repeat.step, {}, {}};
+  if (repeat.goes_on) range.goes_on = 0;
+  return mean_trips(range);
+}
+
+// The sum over all steps, as often as they run, of what `cost` says of one.
+template <class F>
+double sum(const std::vector<LoopStep>& steps, const F& cost) {
+  double result = 0;
+  for (const LoopStep& step : steps) {
+    const auto* repeat = std::get_if<LoopRepeat>(&step.action);
+    result += repeat ? trips_of(*repeat) * (sum(repeat->body, cost) + cost(step)) : cost(step);
+  }
+  return result;
+}
+
+}  // namespace
+
+LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
+                      size_t number) {
+  return StepsLowerer(std::move(plan), caps, device, concat("loops_", number, "_")).run();
+}
+
+double host_ns(const LoopSteps& steps, const Capabilities& caps) {
+  // The host waits for all launches so far, copies a value and goes on.
+  constexpr double kWaitOfLaunches = 5;
+  return caps.launch_ns * sum(steps.steps, [](const LoopStep& step) {
+           if (const auto* repeat = std::get_if<LoopRepeat>(&step.action))
+             return repeat->goes_on ? kWaitOfLaunches : 0.0;
+           return std::holds_alternative<LoopRead>(step.action) ? kWaitOfLaunches : 1.0;
+         });
+}
+
+double thread_ns(const LoopSteps& steps) {
+  // An operation on an element, with its share of loads that nothing else hides: on an H200, of a
+  // simulation of 100 bodies.
+  constexpr double kOperationNs = 15;
+  return kOperationNs * sum(steps.steps, [&](const LoopStep& step) {
+           const auto* launch = std::get_if<LoopLaunch>(&step.action);
+           if (!launch) return 0.0;
+           const schedule::ItemAnalysis& item =
+               steps.computes[launch->compute].schedule.analysis.at(launch->item);
+           constexpr double kElementBytes = 8;
+           return static_cast<double>(item.flops) +
+                  static_cast<double>(item.bytes_written) / kElementBytes;
+         });
+}
+
+double count_launches(const std::vector<LoopStep>& steps) {
+  return sum(steps, [](const LoopStep& step) {
+    return std::holds_alternative<LoopLaunch>(step.action) ? 1.0 : 0.0;
+  });
+}
+
+}  // namespace rune::driver
