@@ -1,8 +1,10 @@
 #include "graph/numpy/loops.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "graph/attribute_dims.h"
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/ufuncs.h"
 
@@ -143,6 +145,28 @@ void end_condition(TracedGraph& t, const Operand& holds) {
     t.checks[i].value = t.alu(AluOp::Where, {holds.value, t.checks[i].value, none});
 }
 
+namespace {
+
+// Whether the value, of the loop with this counter, is surely the same in all iterations.
+bool is_invariant(const TracedGraph& t, Value value, Value counter) {
+  std::set<uint32_t> seen;
+  std::vector<Value> open{value};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (v.id < counter.id || !seen.insert(v.id).second) continue;
+    const Node& node = t[v];
+    bool varies = node.as<Loop_Counter>() || node.as<Carry>() || node.as<Loop_Size>() ||
+                  node.as<Loop_Result>() || node.as<End_Loop>();
+    for_each_dim(node, [&](const Dim& size) { varies |= !size.is_constant(); });
+    if (varies) return false;
+    open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return true;
+}
+
+}  // namespace
+
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
                   int64_t step, const Operands& values, const Operands& initial,
                   std::optional<int64_t> goes_on) {
@@ -152,10 +176,24 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
   std::vector<Value> carried, before;
   for (const Operand& x : values) carried.push_back(value_of(t, x));
   for (const Operand& x : initial) before.push_back(value_of(t, x));
-  // Of each check, what the first iteration found that found something.
+  // Of each check, what the first iteration found that found something. Where the first iteration
+  // surely runs, what all iterations assume is checked once.
   const Value none = t.constant(Scalar::zero(DType::Uint64));
+  const Dim span = step > 0 ? stop - start : start - stop;
+  const Value declared = declaration(t, counter);
+  const auto first_check = t.checks.begin() + static_cast<int64_t>(scope.num_checks);
+  const auto varying = std::stable_partition(first_check, t.checks.end(), [&](const RunCheck& c) {
+    return !c.axis && span.least() > 0 && is_invariant(t, c.value, declared);
+  });
+  if (goes_on)
+    for (auto check = first_check; check != varying; ++check) {
+      Value& begins = before[*goes_on];
+      check->value = t.alu(AluOp::Where, {begins, check->value, none});
+      begins = t.alu(AluOp::And, {begins, t.alu(AluOp::Cmpeq, {check->value, none})});
+    }
+  scope.num_checks = static_cast<size_t>(varying - t.checks.begin());
   for (size_t i = scope.num_checks; i < t.checks.size(); ++i) {
-    const Value so_far = t.add(Carry{std::ssize(carried)}, {none, declaration(t, counter)});
+    const Value so_far = t.add(Carry{std::ssize(carried)}, {none, declared});
     const Value found = t.alu(AluOp::Cmpne, {so_far, none});
     carried.push_back(t.alu(AluOp::Where, {found, so_far, t.checks[i].value}));
     before.push_back(none);
@@ -165,7 +203,7 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
     for (size_t i = values.size(); i < carried.size(); ++i)
       carried[*goes_on] =
           t.alu(AluOp::And, {carried[*goes_on], t.alu(AluOp::Cmpeq, {carried[i], none})});
-  std::vector<Value> operands{declaration(t, counter)};
+  std::vector<Value> operands{declared};
   operands.insert(operands.end(), carried.begin(), carried.end());
   operands.insert(operands.end(), before.begin(), before.end());
   const Value end = t.add(End_Loop{start, stop, step, goes_on}, operands);

@@ -193,6 +193,30 @@ class Former {
     return nodes;
   }
 
+  // Updates of one array after the other that become selections by masks: on a grid, computing a
+  // small array once takes less time than a launch for each of its parts.
+  std::set<uint32_t> selected_updates(const std::set<uint32_t>& nodes) const {
+    constexpr size_t kFewUpdates = 3;
+    constexpr int64_t kMostBytes = 1 << 21;
+    std::set<uint32_t> result;
+    if (caps_.model != ExecutionModel::Grid) return result;
+    std::map<uint32_t, std::vector<uint32_t>> chains;  // by the value before the first update
+    std::map<uint32_t, uint32_t> first;                // by update: that value
+    for (const uint32_t id : nodes) {
+      const Node& node = graph_.nodes[id];
+      if (!node.as<Update>() || !is_constant(node.shape()) ||
+          max_elements(node.shape()) * size_of(node.dtype()) > kMostBytes)
+        continue;
+      const uint32_t target = node.inputs[0].id;
+      const auto before = first.find(target);
+      first[id] = before == first.end() ? target : before->second;
+      chains[first[id]].push_back(id);
+    }
+    for (const auto& [value, updates] : chains)
+      if (updates.size() >= kFewUpdates) result.insert(updates.begin(), updates.end());
+    return result;
+  }
+
   // Makes the results of a loop Loop_Nests.
   void make_nest(Value end) {
     const std::set<uint32_t> nodes = nodes_of(tree_.ended_by(end));
@@ -228,12 +252,16 @@ class Former {
       operands.push_back(map_[ends[k].id]);
       inside[ends[k].id] = nest.placeholder(initial.dtype(), initial.shape());
     }
+    const std::set<uint32_t> selected = selected_updates(nodes);
     for (const uint32_t id : nodes) {
       const Node& node = graph_.nodes[id];
       nest.set_location(node.location);
       std::vector<Value> inputs;
       for (const Value v : node.inputs) inputs.push_back(bring(v));
-      inside[id] = nest.copy(node, std::move(inputs));
+      if (selected.contains(id))
+        inside[id] = select(nest, inputs[0], inputs[1], node.as<Update>()->offsets);
+      else
+        inside[id] = nest.copy(node, std::move(inputs));
     }
     std::vector<Value> results;
     std::vector<uint32_t> ids;

@@ -57,6 +57,22 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
   return std::nullopt;
 }
 
+// A reduction of so many elements along several axes, to fewer results than the device has cores,
+// goes row by row on a grid: a workgroup has threads along the innermost axis only.
+constexpr int64_t kRowsOfGroups = 1 << 13;
+
+std::optional<Split> split_into_rows(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
+                                     const Capabilities& caps) {
+  if (caps.model != ExecutionModel::Grid || reduce.axes.size() < 2 ||
+      max_elements(from) < kRowsOfGroups || max_elements(to) >= caps.num_cores ||
+      from[reduce.axes.back()].bound() >= caps.max_threads_per_group)
+    return std::nullopt;
+  const int64_t axis = reduce.axes.front();
+  constexpr int64_t kFewRows = 16;
+  if (!from[axis].is_constant() || from[axis].constant() < kFewRows) return std::nullopt;
+  return Split{axis, from[axis].constant()};
+}
+
 std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
                                   const Capabilities& caps) {
   if (!leaves_device_idle(from, to, caps)) return std::nullopt;
@@ -121,8 +137,9 @@ class ReductionSplitter {
     const Shape& from = graph_[node.inputs[0]].shape();
     if (const auto columns = split_columns(from, *reduce, node.shape(), node.dtype(), caps_))
       return columns;
-    const auto split = choose_split(from, *reduce, node.shape(), caps_);
-    return split ? split : split_into_strips(from, *reduce, node.dtype(), caps_);
+    if (const auto split = choose_split(from, *reduce, node.shape(), caps_)) return split;
+    if (const auto rows = split_into_rows(from, *reduce, node.shape(), caps_)) return rows;
+    return split_into_strips(from, *reduce, node.dtype(), caps_);
   }
 
   // Whether the parts are combined by atomic operations. All reductions are or none, so that those

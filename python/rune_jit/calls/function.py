@@ -31,7 +31,7 @@ from rune_jit.calls.paths import Apart, Paths
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
-from rune_jit.device import check_name, is_dtype
+from rune_jit.device import check_name, has_host_memory, is_dtype
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
@@ -617,7 +617,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return _core.CompiledCall(
             executable,
             traced.input_leaves,
-            traced.captured if executable else [],
+            self._captured(call, traced) if executable else [],
             outputs,
             traced.unflatten,
             traced.leaf_guards,
@@ -628,6 +628,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             traced.checks,
             device,
         )
+
+    def _captured(self, call: Call, traced: Traced) -> list[Any]:
+        """The captured arrays as calls of the program take them: constants lie on its device."""
+        if not traced.constants or has_host_memory(device := self._device_for(call, traced)):
+            return traced.captured
+        return [
+            from_numpy(array, device) if i in traced.constants else array
+            for i, array in enumerate(traced.captured)
+        ]
 
     def _segmented(self, error: Exception, signature: Any = None) -> Segmented:
         """What runs calls of a signature for which there is no program."""

@@ -37,6 +37,7 @@ class Traced(NamedTuple):
     graph: Any  # None if nothing is computed
     input_leaves: list[int]
     captured: list[Any]  # numpy.ndarrays and Arrays
+    constants: frozenset[int]  # numbers of those captured arrays that nobody else can change
     outputs: list[tuple[Any, ...]]
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
@@ -321,6 +322,7 @@ def _finish(
         graph,
         input_leaves,
         trace.captured,
+        frozenset(i for i, array in enumerate(trace.captured) if id(array) in trace.constants),
         outputs,
         unflatten,
         leaf_guards,

@@ -58,6 +58,7 @@ class Trace:
         # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
         # snapshots tell whether NumPy changes one afterwards.
         self.captured: list[Any] = []
+        self.constants: set[int] = set()  # of these, by id, those that nobody else can change
         self._snapshots: list[Any] = []
         self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
         self._iotas: dict[Any, Any] = {}  # by size and dtype
@@ -105,6 +106,7 @@ class Trace:
     def constant(self, array: np.ndarray) -> Any:
         """The value of an array that nobody else can change."""
         value = self.capture(array)
+        self.constants.add(id(array))
         if array.dtype.kind in "iu" and array.size:
             low, high = int(array.min()), int(array.max())
             if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
