@@ -218,11 +218,8 @@ double host_ns(const LoopSteps& steps, const Capabilities& caps) {
          });
 }
 
-double thread_ns(const LoopSteps& steps) {
-  // An operation on an element, with its share of loads that nothing else hides: on an H200, of a
-  // simulation of 100 bodies.
-  constexpr double kOperationNs = 15;
-  return kOperationNs * sum(steps.steps, [&](const LoopStep& step) {
+double thread_ns(const LoopSteps& steps, const Capabilities& caps) {
+  return caps.thread_operation_ns * sum(steps.steps, [&](const LoopStep& step) {
            const auto* launch = std::get_if<LoopLaunch>(&step.action);
            if (!launch) return 0.0;
            const schedule::ItemAnalysis& item =

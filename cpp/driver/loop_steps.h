@@ -71,7 +71,7 @@ LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string
 // Estimates of how long all iterations take: with the host running the loops, and in one thread of
 // the grid.
 double host_ns(const LoopSteps& steps, const Capabilities& caps);
-double thread_ns(const LoopSteps& steps);
+double thread_ns(const LoopSteps& steps, const Capabilities& caps);
 // Of how many launches they have.
 double count_launches(const std::vector<LoopStep>& steps);
 

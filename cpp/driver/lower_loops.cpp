@@ -297,7 +297,7 @@ void lower_loops(State& state, const schedule::Loop_Nest& item) {
   loops.first_kernel = state.kernels.size();
   if (state.capabilities->model == ExecutionModel::Grid) {
     LoopSteps steps = lower_steps(plan, *state.capabilities, state.device, number);
-    if (host_ns(steps, *state.capabilities) < thread_ns(steps)) {
+    if (host_ns(steps, *state.capabilities) < thread_ns(steps, *state.capabilities)) {
       for (lower::Kernel& kernel : steps.kernels) state.kernels.push_back(std::move(kernel));
       loops.num_kernels = steps.kernels.size();
       loops.steps = std::make_shared<const LoopSteps>(std::move(steps));

@@ -63,6 +63,9 @@ struct Capabilities {
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
   int64_t max_grid = int64_t{1} << 31;  // groups, along the first dimension
+  // Nodes of all iterations of a loop: with more, the host runs the loop, since compiling them
+  // takes too long (Grid).
+  int max_expanded_nodes = 2000;
 
   // Figures of the cost model. Rates are those of all cores together.
   double bandwidth_bytes_per_ns = 10;       // main memory
@@ -73,6 +76,9 @@ struct Capabilities {
   std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
   double launch_ns = 500;     // running a kernel that does nothing
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
+  // An operation on an element in one thread alone, with its share of loads that nothing hides
+  // (Grid). Of a simulation of 100 bodies on an H200.
+  double thread_operation_ns = 15;
 
   bool has_nontemporal_stores = false;
   bool has_prefetch = false;           // prefetch instructions make later loads faster

@@ -64,19 +64,23 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("graphs", [0, 1])
-def test_on_the_fake_driver(graphs: int) -> None:
+def run_on_fake(program: str, graphs: int) -> None:
     if not FAKE.exists():
         pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
     environment = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
     environment["RUNE_JIT_CUDA_GRAPHS"] = str(graphs)
     environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", _FAKE_PROGRAM, str(graphs)], env={**os.environ, **environment},
+        [sys.executable, "-c", program, str(graphs)], env={**os.environ, **environment},
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("done\n")
+
+
+@pytest.mark.parametrize("graphs", [0, 1])
+def test_on_the_fake_driver(graphs: int) -> None:
+    run_on_fake(_FAKE_PROGRAM, graphs)
 
 
 @on_cuda
@@ -111,3 +115,43 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+_LOOPS_PROGRAM = """
+import ctypes, os, sys, numpy as np, rune_jit
+from test_cuda_graphs import steps
+fake = ctypes.CDLL(os.environ["RUNE_JIT_CUDA_DRIVER"])
+fake.rune_fake_misuse.restype = ctypes.c_char_p
+fake.rune_fake_get.restype = ctypes.c_long
+counters = "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyHtoDAsync"
+
+def counts():
+    return np.array([fake.rune_fake_get(name.encode()) for name in counters])
+
+x = rune_jit.asarray(np.ones((200, 300), np.float32), device="cuda")
+f = rune_jit.jit(steps, fallback="error")
+f(x)
+begin = counts()
+f(x)
+launches, graphs, uploads = counts() - begin
+kernels = f.lower(x).cost_analysis()["kernels"]
+assert kernels > 2000 and launches == kernels, (launches, kernels)
+assert graphs == (1000 if int(sys.argv[1]) else 0), graphs
+assert uploads == 0, uploads
+assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
+print("done")
+"""
+
+
+def steps(x: np.ndarray) -> np.ndarray:
+    wave = np.sin(np.arange(300, dtype=np.float32)) ** 2  # a constant
+    for i in range(1000):
+        x = x - x.mean(axis=0) * wave
+        x = x / (1 + np.abs(x).mean(axis=1, keepdims=True)) + i
+    return x
+
+
+@pytest.mark.parametrize("graphs", [0, 1])
+def test_loops_on_the_fake_driver(graphs: int) -> None:
+    """An iteration's kernels are one graph; constants lie on the card between calls."""
+    run_on_fake(_LOOPS_PROGRAM, graphs)

@@ -33,8 +33,6 @@ Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offse
 // cores, if those of all iterations are no more than so many.
 constexpr double kLargeIteration = 1 << 16;
 constexpr double kMostExpandedNodes = 400;
-// On a grid, the host runs loops that would become more nodes: compiling more takes too long.
-constexpr double kMostNodesOfGrids = 2000;
 constexpr double kMostNodes = 30000;
 
 class Former {
@@ -132,7 +130,7 @@ class Former {
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
     const double nodes = expanded_nodes(loop);
-    if (caps_.model != ExecutionModel::Cores) return nodes > kMostNodesOfGrids;
+    if (caps_.model != ExecutionModel::Cores) return nodes > caps_.max_expanded_nodes;
     return has_inner || nodes > kMostExpandedNodes || elements_of(loop) < kLargeIteration;
   }
 
