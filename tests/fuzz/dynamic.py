@@ -3,10 +3,14 @@ them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
+import resource
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,8 +132,28 @@ def _if_numpy_runs(program: Program) -> Program | None:
             raise MemoryError(step.line)
 
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        with (
+            np.errstate(all="ignore"),
+            warnings.catch_warnings(action="ignore"),
+            _at_most(1 << 30),
+        ):
             program.execute(check_size)
-    except Exception:  # a shape in the program's text, an index out of range ...
+    except Exception:  # a shape in the program's text, an index out of range, too large a product
         return None
     return program
+
+
+@contextlib.contextmanager
+def _at_most(more: int) -> Iterator[None]:
+    """Within it, allocations raise MemoryError that take so many bytes together (on Linux)."""
+    sizes = Path("/proc/self/statm")
+    if not sizes.exists():
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(sizes.read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

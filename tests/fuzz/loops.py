@@ -54,7 +54,7 @@ def running(x, count):
 @dataclass
 class LoopProgram:
     source: str
-    arguments: Callable[[], tuple[Any, ...]]
+    arguments: Callable[[int], tuple[Any, ...]]  # of a call
 
     def function(self) -> Callable[..., Any]:
         name = f"<loops {abs(hash(self.source))}>"
@@ -115,8 +115,8 @@ class _Generator:
         )
         source = _HELPERS + "def program(a, b):\n" + "\n".join(self.lines) + "\n"
 
-        def arguments() -> tuple[Any, ...]:
-            rng = np.random.default_rng(int(seed * 2**32))
+        def arguments(call: int) -> tuple[Any, ...]:
+            rng = np.random.default_rng([int(seed * 2**32), call])
             a, b = rng.integers(0, 5, (n, n)), rng.integers(0, 5, n)
             return a.astype(dtype), b.astype(dtype)
 

@@ -1,22 +1,48 @@
-"""Runs programs by seed and prints those that fail: reproduce.py [--mode MODE] [--count N] SEED"""
+"""Runs programs by seed and prints those that fail:
+reproduce.py [--generator GENERATOR] [--mode MODE] [--count N] SEED"""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
+import os
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ.setdefault("RUNE_JIT_CALIBRATION", "off")  # as in the tests
 
+import test_complex_programs
+import test_loop_programs
+import test_nests
+import test_stateful_programs
 from runner import DEVICES, MODES, Refused, report  # which needs tests/ itself
+
+from rune_jit.calls.segmented import Trial
+
+_GENERATORS: dict[str, Callable[[int, str], Any]] = {
+    "loops": test_loop_programs.check,
+    "stateful": test_stateful_programs.check,
+    "complex": test_complex_programs.check,
+    "nests": test_nests.check,
+}
+_SLOW = 20.0  # seconds
 
 
 def main() -> int:
     """Exit status 1 if a program fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
+    parser.add_argument(
+        "--generator", choices=("programs", *_GENERATORS), default="programs",
+        help="which programs; all but the first run on devices only (default: programs)",
+    )  # fmt: skip
     parser.add_argument("--count", type=int, default=1, help="how many seeds from there on")
     parser.add_argument("--mode", choices=MODES, action="append", help="default: all")
     parser.add_argument("--most-steps", type=int, default=14)
@@ -41,16 +67,28 @@ def main() -> int:
         dynamic = options.dynamic
         if dynamic is not None:
             dynamic = (dynamic or (1, 2, 3))[seed % len(dynamic or (1, 2, 3))]
-        for mode in options.mode or (MODES if dynamic is None else DEVICES):
+        plain = options.generator == "programs" and dynamic is None
+        for mode in options.mode or (MODES if plain else DEVICES):
+            began = time.time()
+            faulthandler.dump_traceback_later(3 * _SLOW, repeat=True)
             try:
-                text = report(seed, mode, options.most_steps, dynamic or 0)
+                if options.generator == "programs":
+                    text = report(seed, mode, options.most_steps, dynamic or 0)
+                else:
+                    text = _report(options.generator, seed, mode)
             except Refused as error:
                 refused[str(error).splitlines()[0][:100]] += 1
                 continue
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+            if time.time() - began > _SLOW:
+                print(f"seed {seed} on {mode} took {time.time() - began:.0f} s", flush=True)
             done[mode] += 1
+            if done[mode] % 1000 == 0:
+                print(f"{dict(done)} programs, up to seed {seed}", flush=True)
             if text is None:
                 continue
-            kind = _kind(text)
+            kind = _kind(text) if options.generator == "programs" else f"seed {seed}"
             failures[kind] += 1
             if options.all or failures[kind] == 1:
                 shown = text if options.ir else text.split("\ngraph {")[0]
@@ -60,6 +98,22 @@ def main() -> int:
         for kind, count in counter.most_common():
             print(f"  {title}: {count:4} {kind}")
     return 1 if failures else 0
+
+
+def _report(generator: str, seed: int, mode: str) -> str | None:
+    """None if the program of the seed runs as NumPy runs it; otherwise what goes wrong."""
+    start = f"seed {seed} on {mode}: "
+    try:
+        # However fast NumPy is, these programs are compiled.
+        with mock.patch.object(Trial, "verdict", lambda self: None):
+            result = _GENERATORS[generator](seed, mode)
+    except AssertionError as error:
+        return f"{start}{error}"
+    except Exception:
+        return f"{start}{traceback.format_exc(limit=-6)}"
+    if result is None and generator == "loops":
+        raise Refused("no results to compare")
+    return None
 
 
 def _kind(text: str) -> str:

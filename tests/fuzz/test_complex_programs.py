@@ -139,16 +139,21 @@ def _differ(found: Any, wanted: Any) -> bool:
     return x.dtype != y.dtype or x.shape != y.shape or not np.array_equal(x, y)
 
 
+def check(seed: int, device: str) -> None:
+    """Raises AssertionError if the results of the seed's program differ from NumPy's."""
+    text, inputs = _program(seed)
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    wanted = _outcome(names["f"], copy.deepcopy(inputs))
+    if isinstance(wanted, type):
+        return  # a write met a view that does not allow it
+    jitted = rune_jit.jit(names["f"], device=device, fallback="silent")
+    found = _outcome(jitted, copy.deepcopy(inputs))
+    assert not isinstance(found, type), f"seed {seed}\n{text}{inputs}\n{found}"
+    assert not _differ(found, wanted), f"seed {seed}\n{text}{inputs}\n{found}\n{wanted}"
+
+
 @pytest.mark.parametrize("device", ["cpu", "interpreter"])
 def test_programs_on_complex_numbers(device: str, full: bool) -> None:
     for seed in range(5000 if full else 120):
-        text, inputs = _program(seed)
-        names: dict[str, Any] = {"np": np}
-        exec(text, names)
-        wanted = _outcome(names["f"], copy.deepcopy(inputs))
-        if isinstance(wanted, type):
-            continue  # a write met a view that does not allow it
-        jitted = rune_jit.jit(names["f"], device=device, fallback="silent")
-        found = _outcome(jitted, copy.deepcopy(inputs))
-        assert not isinstance(found, type), f"seed {seed}\n{text}{inputs}\n{found}"
-        assert not _differ(found, wanted), f"seed {seed}\n{text}{inputs}\n{found}\n{wanted}"
+        check(seed, device)

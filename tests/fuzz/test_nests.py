@@ -248,7 +248,8 @@ def _assigned(statements: list[Any]) -> set[str]:
     return names
 
 
-def _check(seed: int, devices: list[str]) -> None:
+def check(seed: int, *devices: str) -> None:
+    """Raises AssertionError if the results of the seed's program differ from NumPy's."""
     rng = random.Random(seed)
     generator = _Generator(rng)
     program = generator.program()
@@ -271,4 +272,4 @@ def _check(seed: int, devices: list[str]) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_nests_equal_numpy(part: int) -> None:
     for seed in range(part * 25, part * 25 + 25):
-        _check(seed, ["cpu", "interpreter"])
+        check(seed, "cpu", "interpreter")

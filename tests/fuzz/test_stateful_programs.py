@@ -32,8 +32,9 @@ def _run(seed: int, jit: Any) -> tuple[str, list[Any], Any]:
                 result: Any = step(*given)
             except Exception as error:
                 result = f"{type(error).__name__}: {error}"
-        state = {key: _plain(value) for key, value in vars(model).items()}
-        did.append([_plain(result), _plain(given), state, names["calls"], printed.getvalue()])
+        state = _plain(vars(model))
+        outside = names["calls"], names["Model"].made
+        did.append([_plain(result), _plain(given), state, outside, printed.getvalue()])
     return source, did, step
 
 
@@ -43,9 +44,21 @@ def _plain(x: Any) -> Any:
         return type(x), [_plain(item) for item in x]
     if isinstance(x, dict):
         return [(key, _plain(value)) for key, value in x.items()]
+    if isinstance(x, set):
+        return sorted(repr(_plain(item)) for item in x)
     if isinstance(x, (np.ndarray, np.generic)):
         return type(x), x.dtype, x.shape, np.asarray(x).tolist()
-    return type(x), x
+    return type(x), None if callable(x) else x
+
+
+def _difference(a: Any, b: Any) -> tuple[str, Any, Any]:
+    """The first place where two values differ, and what is there."""
+    if type(a) is type(b) and isinstance(a, (list, tuple)) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            if repr(x) != repr(y):
+                place, x, y = _difference(x, y)
+                return f"[{i}]{place}", x, y
+    return "", a, b
 
 
 def check(seed: int, device: str = "cpu") -> str:
@@ -57,9 +70,11 @@ def check(seed: int, device: str = "cpu") -> str:
         _, found, jitted = _run(seed, lambda f: rune_jit.jit(f, fallback="silent", device=device))
     for call, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
         if repr(ours) != repr(theirs):
-            what = next((a, b) for a, b in zip(ours, theirs, strict=True) if repr(a) != repr(b))
-            text = f"seed {seed}, call {call}\n{source}\n{jitted.explain()}"
-            raise AssertionError(f"{what[0]}\ninstead of\n{what[1]}\n{text}")
+            place, a, b = _difference(ours, theirs)
+            text = source[source.index("    def step") :]
+            raise AssertionError(
+                f"{a} instead of {b} at {place} of call {call}\n{text}\n{jitted.explain()}"
+            )
     how = jitted.explain()
     return "program" if "as one program" in how else "segments" if "segments" in how else "NumPy"
 

@@ -387,6 +387,23 @@ def test_lists_dicts_and_attributes_get_values():
     check(ours, (losses, table, state))
 
 
+def test_sets_and_keys_get_values():
+    seen, table, state = set(), {"first": 1}, types.SimpleNamespace(ends=frozenset())
+
+    def f(x):
+        seen.add((x.sum(), 2))
+        table[x.max()] = x.min()
+        state.ends = frozenset([x[0], 5])
+        return {x[1], 7}, {x[2]: x[3]}
+
+    jitted = rune_jit.jit(f)
+    ours = [jitted(x(n)) for n in (4, 5)], seen.copy(), table.copy(), state.ends
+    seen.clear()
+    del table[np.float64(2.0)]
+    theirs = [f(x(n)) for n in (4, 5)], seen, table, state.ends
+    assert repr(ours) == repr(theirs)
+
+
 def test_globals_closures_and_defaults():
     total = 0.0
     weights = np.arange(6.0)

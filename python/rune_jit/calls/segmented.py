@@ -261,10 +261,25 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             if new is not item:
                 x[i] = new
     elif isinstance(x, dict):
+        keys = [key if type(key) is str else _replaced(key, replace, seen) for key in x]
+        if any(new is not key for new, key in zip(keys, x, strict=True)):
+            values = list(x.values())
+            x.clear()
+            for key, item in zip(keys, values, strict=True):
+                x[key] = item
         for key, item in list(x.items()):
             new = _replaced(item, replace, seen)
             if new is not item:
                 x[key] = new
+    elif isinstance(x, (set, frozenset)):
+        items = [_replaced(item, replace, seen) for item in x]
+        if any(new is not item for new, item in zip(items, x, strict=True)):
+            if isinstance(x, frozenset):
+                seen[id(x)] = type(x)(items)
+            else:
+                x.clear()
+                x.update(items)
+        return seen[id(x)]
     elif isinstance(x, tuple):
         items = [_replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):
@@ -300,8 +315,10 @@ def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
         seen.add(id(x))
         if len(seen) > _MOST_REACHED:
             return
-        if isinstance(x, (list, tuple, dict, deque)):
-            open_ += x.values() if isinstance(x, dict) else x
+        if isinstance(x, (list, tuple, dict, deque, set, frozenset)):
+            open_ += x
+        if isinstance(x, dict):
+            open_ += x.values()
         if _has_attributes(x):
             open_ += vars(x).values()
     with trace.active():
@@ -327,7 +344,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif type(holder) is list or isinstance(holder, (dict, deque)):
+        elif type(holder) is list or isinstance(holder, (dict, deque, set)):
             _replaced(holder, lambda x: by_id.get(id(x), x), {})
         elif _has_attributes(holder):
             _replaced(vars(holder), lambda x: by_id.get(id(x), x), {})
