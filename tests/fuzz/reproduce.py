@@ -69,8 +69,8 @@ def main() -> int:
             dynamic = (dynamic or (1, 2, 3))[seed % len(dynamic or (1, 2, 3))]
         plain = options.generator == "programs" and dynamic is None
         for mode in options.mode or (MODES if plain else DEVICES):
-            began = time.time()
-            faulthandler.dump_traceback_later(3 * _SLOW, repeat=True)
+            began = time.process_time()
+            faulthandler.dump_traceback_later(30 * _SLOW, repeat=True)
             try:
                 if options.generator == "programs":
                     text = report(seed, mode, options.most_steps, dynamic or 0)
@@ -81,8 +81,8 @@ def main() -> int:
                 continue
             finally:
                 faulthandler.cancel_dump_traceback_later()
-            if time.time() - began > _SLOW:
-                print(f"seed {seed} on {mode} took {time.time() - began:.0f} s", flush=True)
+            if (seconds := time.process_time() - began) > _SLOW:
+                print(f"seed {seed} on {mode} took {seconds:.0f} s", flush=True)
             done[mode] += 1
             if done[mode] % 1000 == 0:
                 print(f"{dict(done)} programs, up to seed {seed}", flush=True)

@@ -35,10 +35,12 @@ _ARRAYS = [
     "np.rint(np.fft.ifft(np.fft.fft({a})).real) + 0.0",
     "(self.c * (2 - 1j)).real % 59", "np.abs({a} * 1j)", "(lambda v: v * {k} - {b})({a}) % 87",
     "np.array([v + {k} for v in {a}])", "np.stack([row % 7 for row in {m}])[{i}]",
-    "sum([{a}, {b}, {A}]) % 91", "np.sum(self.parts, axis=0) % 63", "self.parts[{i}] + {k}", "{m}[:, {i}]",
+    "sum([{a}, {b}, {A}]) % 91", "np.sum(self.parts, axis=0) % 63", "self.parts[{i}] + {k}",
+    "{m}[:, {i}]",
     "{m}.T[{i}] - {b}", "np.where(self.c.imag > {k}, {a}, {b})", "deeper({a}, {k})", "self.double",
     "Point({a}, {n}).x", "np.linalg.matrix_power({m} % 3, 2)[{i}] % 57", "next(halves({a}))",
-    "np.select([{c}, {a} > {b}], [{a}, {b}], {n})", "{a}.astype(np.int32) // {k}", "{a}[{c}].sum() + {b}",
+    "np.select([{c}, {a} > {b}], [{a}, {b}], {n})", "{a}.astype(np.int32) // {k}",
+    "{a}[{c}].sum() + {b}",
 ]  # fmt: skip
 _NUMBERS = [
     "{a}.sum() % 61", "{a}[{k} % 4]", "{a}.max()", "float({a}[0])", "int({a}[1]) % 7", "self.count",
@@ -58,8 +60,10 @@ _CONDITIONS = [
     "self.last is None", "{k} in {a}", "isinstance({n}, float)", "np.isscalar({n})",
     "bool({a}[{i}] % 2)", "any(v > {k} for v in {a})", "{a}.dtype == float", "len({a}) > 4",
     "np.array_equal({a}, {b})", "{k} < {n} <= 4", "{a} is x", "({a}[0] or {b}[0]) > {k}",
-    "self.table.get('extra', 0) > {k}", "np.isnan({a}).any()", "{a}[1] in (3, {n})", "type(n) is int",
-    "isinstance({a}, np.ndarray) and {a}.max() > {k}", "self.c[{i}].imag > {k}", "np.iscomplexobj(x)",
+    "self.table.get('extra', 0) > {k}", "np.isnan({a}).any()", "{a}[1] in (3, {n})",
+    "type(n) is int",
+    "isinstance({a}, np.ndarray) and {a}.max() > {k}", "self.c[{i}].imag > {k}",
+    "np.iscomplexobj(x)",
     "{c}[{i}]", "np.shares_memory(x, {a})", "{a}.size and not {a}[0]", "(q := {N}) > {k}",
 ]  # fmt: skip
 _STATEMENTS = [
@@ -76,24 +80,32 @@ _STATEMENTS = [
     "np.add({a}[1:], 1, out={v}[:-1])", "r = m[{i}]; r += {k}; r[:2] = 0", "{v}[:] = {v}[::-1] * 1",
     "m[:, {i}] = {A}[:4]", "m[m > {k}] = 1", "np.add.at({v}, [0, 0, 1], {N})", "{v}, w = w, {A}",
     "setattr(self, 'a', {A})", "self.table.update(n={N})", "self.table = dict(self.table, k={A})",
-    "Model.made += 1", "self.parts[{i}] = {A}", "self.parts[{i}][{i}] = {N}", "self.parts.reverse()",
+    "Model.made += 1", "self.parts[{i}] = {A}", "self.parts[{i}][{i}] = {N}",
+    "self.parts.reverse()",
     "self.parts = [{a}, {A}]", "self.c = self.c * 1j + {a}", "self.c[{i}] = {N} + 2j",
     "self.c.imag[{i}] = {k}", "{v} = self.c.imag % 59", "log.append(complex(self.c[{i}]))",
     "self.point = Point({A}, {N})", "{v} = self.point.x + self.point.y if self.last is None else z",
-    "x, y = y, x", "n += {N}", "n = -n", "log.extend({a}[:2])", "log += [len({a})]", "log[:] = log[-3:]",
-    "{v}.sort()", "{v}.fill({N})", "np.copyto({v}, {a}, where={c})", "self.a = x", "self.a = self.a[::-1]",
-    "self.table[{k}] = {N}", "self.table = {{key: v for key, v in self.table.items() if key != {k}}}",
+    "x, y = y, x", "n += {N}", "n = -n", "log.extend({a}[:2])", "log += [len({a})]",
+    "log[:] = log[-3:]",
+    "{v}.sort()", "{v}.fill({N})", "np.copyto({v}, {a}, where={c})", "self.a = x",
+    "self.a = self.a[::-1]",
+    "self.table[{k}] = {N}",
+    "self.table = {{key: v for key, v in self.table.items() if key != {k}}}",
     "del self.point", "self.last = None", "y = y.reshape(2, -1).T.ravel()", "calls = calls + n % 3",
     "self.f = lambda v: v + {k}; {v} = self.f({a})", "self.seen.add({N})", "{v} = {v}.astype(int)",
-]
+]  # fmt: skip
 # Statements that raise an exception at some calls, or at all.
 _RAISING = [
-    "{v} = {a}[int({N})] + {a}", "{v} = {a} + m[:{k}, 0]", "self.table.pop('extra')", "n = {k} // n",
+    "{v} = {a}[int({N})] + {a}", "{v} = {a} + m[:{k}, 0]", "self.table.pop('extra')",
+    "n = {k} // n",
     "{v} = np.linalg.inv({m} * ({N} > {k}))", "assert {C}, {N}", "n = int({a})", "{v}[{k}] = {N}",
     "{v} = x.reshape(2, -1)[1] + {a}", "helper({a}[{k}:], {k})", "raise KeyError({N})",
-    "raise Failure({N})", "n = self.missing", "with np.errstate(divide='raise'): z = np.rint({k} / ({a} * 1.0))",
-    "n = int(math.sqrt({N}))", "log.append(self.table[{k}])", "n = [1, 2][int({N}) % 3]", "if {C}: 1 / 0",
-    "{v} = check({a}, {k})", 'if {C}: raise ValueError(f"at {{{N}}}")', "np.linalg.cholesky({m} - 9)",
+    "raise Failure({N})", "n = self.missing",
+    "with np.errstate(divide='raise'): z = np.rint({k} / ({a} * 1.0))",
+    "n = int(math.sqrt({N}))", "log.append(self.table[{k}])", "n = [1, 2][int({N}) % 3]",
+    "if {C}: 1 / 0",
+    "{v} = check({a}, {k})", 'if {C}: raise ValueError(f"at {{{N}}}")',
+    "np.linalg.cholesky({m} - 9)",
     "{v} = np.concatenate([{a}, m])", "n = float('x' if {C} else '1')", "a, b = {v}[:{k}]",
     "{v} = log[0] + {a}", "log[0][{i}] = {k}", "log[0] = {A}", "{v} = log.pop() * 2 % 41",
 ]  # fmt: skip
@@ -145,8 +157,8 @@ class Model:
     def __init__(self):
         self.a, self.count, self.total, self.last = np.arange(4.0), 0, 0.0, None
         self.table, self.names, self.items = {'k': np.ones(4), 'n': 0}, '', [0, 1]
-        self.c, self.parts, self.point = np.arange(4) * (1 - 2j), [np.zeros(4), 3 * np.ones(4)], Point(2, 3)
-        self.seen = set()
+        self.c, self.parts = np.arange(4) * (1 - 2j), [np.zeros(4), 3 * np.ones(4)]
+        self.point, self.seen = Point(2, 3), set()
 
     @property
     def double(self):

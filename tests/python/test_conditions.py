@@ -128,6 +128,23 @@ def test_state_is_assigned_on_the_way_that_is_taken():
         check(vars(ours), vars(theirs))
 
 
+_calls = 0
+
+
+def test_a_way_that_raises_assigns_globals_once():
+    def f(x):
+        global _calls
+        _calls += 1
+        if x.sum() > 0:
+            x = x + 1
+        return np.ones(6) + x
+
+    jitted = rune_jit.jit(f)
+    for count, n in enumerate((6, 5, 6, 5, 5)):
+        check(outcome(jitted, (UP[:n],), {}), outcome(f, (UP[:n],), {}))
+        assert _calls == 2 * (count + 1)
+
+
 def test_conditions_in_loops_run_in_segments():
     def f(x):
         steps = []

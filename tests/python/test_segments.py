@@ -404,6 +404,58 @@ def test_sets_and_keys_get_values():
     assert repr(ours) == repr(theirs)
 
 
+class Slotted:
+    __slots__ = ("__last", "total")
+
+    def step(self, x):
+        self.total = x.sum()
+        if self.total > 100:
+            self.total = 0
+        self.__last = x * 2
+
+    def state(self):
+        return [self.total, self.__last]
+
+
+def test_slots_get_values():
+    ours, theirs = Slotted(), Slotted()
+    jitted = rune_jit.jit(ours.step)
+    for n in (4, 5):
+        jitted(x(n))
+        theirs.step(x(n))
+        check(ours.state(), theirs.state())
+
+
+def test_arrays_of_objects_get_values():
+    def f(x):
+        rows, one = np.empty((2, 2), object), np.empty((), object)
+        rows[0, 0], rows[1, 1], one[()] = x * 2, float(x[0]), x.max()
+        return [*rows.ravel(), one.item(), *np.empty_like(rows[0]), *np.empty_like(x, object)]
+
+    segmented(f, x())
+
+    def g(x):
+        rows = np.empty(2, object)
+        rows[0], rows[1] = x * 2, x.sum()
+        return rows
+
+    rows = rune_jit.jit(g)(x())
+    check(list(rows), list(g(x())))
+
+
+def test_messages_name_the_types_of_numbers():
+    def f(x):
+        messages = []
+        for wrong in (len, list, range, hash, lambda _: hash(x), lambda v: len(v > 0)):
+            try:
+                messages.append(wrong(x[0]))
+            except TypeError as error:
+                messages.append(str(error))
+        return messages
+
+    segmented(f, x())
+
+
 def test_globals_closures_and_defaults():
     total = 0.0
     weights = np.arange(6.0)

@@ -287,8 +287,19 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             if held := getattr(x, "__dict__", None):
                 vars(seen[id(x)]).update(_replaced(held, replace, seen))
         return seen[id(x)]
+    elif isinstance(x, np.ndarray):
+        for index in np.ndindex(x.shape if x.dtype == object else 0):
+            item = x[index]
+            new = _replaced(item, replace, seen)
+            if new is not item:
+                x[None][(0, *index)] = new
     elif _has_attributes(x):
-        _replaced(vars(x), replace, seen)
+        _replaced(getattr(x, "__dict__", None), replace, seen)
+        for slot in _slots(type(x)):
+            item = _held(slot, x)
+            new = _replaced(item, replace, seen)
+            if new is not item:
+                slot.__set__(x, new)
     return x
 
 
@@ -296,7 +307,26 @@ def _has_attributes(x: Any) -> bool:
     """Whether x is an object whose attributes may hold traced arrays."""
     if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
         return False
-    return isinstance(getattr(x, "__dict__", None), dict)
+    return isinstance(getattr(x, "__dict__", None), dict) or bool(_slots(type(x)))
+
+
+def _slots(kind: type) -> list[types.MemberDescriptorType]:
+    """The attributes of objects of a class that `__slots__` names."""
+    return [
+        member
+        for base in kind.__mro__
+        if "__slots__" in vars(base)
+        for member in vars(base).values()
+        if isinstance(member, types.MemberDescriptorType)
+    ]
+
+
+def _held(slot: types.MemberDescriptorType, x: Any) -> Any:
+    """What an object holds in a slot, None if nothing."""
+    try:
+        return slot.__get__(x, type(x))
+    except AttributeError:
+        return None
 
 
 # Through how many objects traced arrays are looked for before all objects of the process are.
@@ -320,7 +350,8 @@ def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
         if isinstance(x, dict):
             open_ += x.values()
         if _has_attributes(x):
-            open_ += vars(x).values()
+            open_ += getattr(x, "__dict__", {}).values()
+            open_ += [_held(slot, x) for slot in _slots(type(x))]
     with trace.active():
         outside(trace, roots)
 
@@ -344,9 +375,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif type(holder) is list or isinstance(holder, (dict, deque, set)):
+        elif isinstance(holder, (list, dict, deque, set)) or _has_attributes(holder):
             _replaced(holder, lambda x: by_id.get(id(x), x), {})
-        elif _has_attributes(holder):
-            _replaced(vars(holder), lambda x: by_id.get(id(x), x), {})
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))

@@ -201,7 +201,10 @@ def _trace_once(
                 raise refusals[0]
 
         try:
-            result = trace.rebind(fn)(*args, **kwargs)
+            try:
+                result = trace.rebind(fn)(*args, **kwargs)
+            finally:
+                trace.rebind.finish()
             if trace.loops is not None and trace.loops.within:
                 trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
@@ -231,8 +234,6 @@ def _trace_once(
                 raise
             watch.restore()
             return conditions()  # NumPy raises this at calls for which they are the same
-        finally:
-            trace.rebind.finish()
         trace.check_captured()
     watch.refuse_changes(trace.name)
     of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
@@ -368,7 +369,7 @@ def _plan_output(
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")
     if not isinstance(leaf, Tracer):
-        if isinstance(leaf, np.ndarray):
+        if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
             return ("copy", leaf)
         is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
         if is_used_later or _holds_tracer(leaf):
@@ -413,7 +414,10 @@ def _holds_tracer(x: Any) -> bool:
         x = open_.pop()
         if type(x) in (Tracer, Selection):
             return True
-        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, np.ndarray)):
+        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes)):
+            continue
+        if isinstance(x, np.ndarray):
+            open_ += x.ravel().tolist() if x.dtype.hasobject else ()
             continue
         seen.add(id(x))
         if isinstance(x, types.FunctionType):

@@ -38,6 +38,8 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
         # np.empty gives zeros: whatever is in fresh memory must not become a constant.
         make = np.zeros if name == "empty" else real
         array = make(shape, float if dtype is None else dtype, *args, **kwargs)
+        if array.dtype.hasobject:
+            return real(shape, dtype, *args, **kwargs)  # of np.empty, None
         if _outside_trace() or not _core.is_supported_dtype(array.dtype):
             return array
         return known(array, array.dtype.type(fill))
@@ -87,6 +89,12 @@ def _made(real: Callable[..., Any]) -> Callable[..., Any]:
         return writable(real(*args, **kwargs))
 
     return create
+
+
+def _empty_like(*args: Any, **kwargs: Any) -> Any:
+    array = np.zeros_like(*args, **kwargs)
+    holds_objects = isinstance(array, np.ndarray) and array.dtype.hasobject
+    return np.empty_like(*args, **kwargs) if holds_objects else array
 
 
 def writable(result: Any) -> Any:
@@ -336,7 +344,7 @@ REPLACED: dict[str, Any] = {
     "arange": _arange,
     "broadcast_to": _broadcast_to,
     **{name: _made(getattr(np, name)) for name in _MADE.split()},
-    "empty_like": _made(np.zeros_like),
+    "empty_like": _made(_empty_like),
     **{name: _made(getattr(np, name)) for name in ("zeros_like", "ones_like", "full_like")},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import math
+import operator
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -226,6 +227,9 @@ class Tracer(ArrayMethods, _core.BufferBase):
             return round(self._element("round"), ndigits)  # a Python number
         return np.round(self, ndigits)
 
+    def __index__(self) -> int:
+        return operator.index(self._element("index"))
+
     def __trunc__(self) -> Any:
         return math.trunc(self._element("int"))
 
@@ -289,10 +293,22 @@ class Tracer(ArrayMethods, _core.BufferBase):
             return array
         return np.array(array, dtype)
 
+    def __len__(self) -> int:
+        if self._storage.scalar:
+            raise TypeError(f"object of type '{self._type_name()}' has no len()")
+        return super().__len__()
+
     def __iter__(self) -> Iterator[Any]:
+        if self._storage.scalar:
+            raise TypeError(f"'{self._type_name()}' object is not iterable")
         if self._trace.is_segmented and self.ndim == 1:
             return self._iterate()
         return super().__iter__()
+
+    def _type_name(self) -> str:
+        """Of a number, as Python's messages have it."""
+        kind = self.__class__
+        return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
     def _iterate(self) -> Iterator[Any]:
         """The elements, as each is when Python gets it."""
@@ -305,6 +321,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
     def __hash__(self) -> int:
         if self._trace.is_segmented and self._storage.scalar:
             return hash(self._element("hash"))
+        if self._trace.is_segmented:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
         self._concretization("hash", "pass the argument as static: jit(static_argnums=...)")
 
     def __getattr__(self, name: str) -> Any:
