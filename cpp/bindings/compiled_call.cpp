@@ -179,12 +179,18 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
     try {
       computed = run(arguments);
     } catch (const py::error_already_set&) {
-      // Of a function on the host, which may have seen what is computed for other data only.
-      if (!assumes()) throw;
+      // Of a function on the host, which may have seen what is computed for other data only. NumPy
+      // writes what comes before the error.
+      if (!assumes() && writes_.empty()) throw;
       return Status::Unsuitable;
     }
-    if (const Check* failed = failed_check(computed))
-      return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
+    try {
+      if (const Check* failed = failed_check(computed))
+        return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
+    } catch (const UserError&) {
+      if (writes_.empty()) throw;
+      return Status::Unsuitable;  // as above
+    }
     for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);

@@ -82,7 +82,7 @@ class CompiledCall {
 
   // Runs the program on the leaves of a call's arguments.
   //  - Done: `result` is the function's result.
-  //  - Unsuitable: NumPy must run the call.
+  //  - Unsuitable: NumPy must run the call. Nothing has been written.
   //  - Stale: the state has changed, or an assumption about data failed. The program must not be
   //    used again.
   // Throws what the program throws.

@@ -7,6 +7,7 @@ import argparse
 import collections
 import faulthandler
 import os
+import signal
 import sys
 import time
 import traceback
@@ -32,7 +33,7 @@ _GENERATORS: dict[str, Callable[[int, str], Any]] = {
     "complex": test_complex_programs.check,
     "nests": test_nests.check,
 }
-_SLOW = 20.0  # seconds
+_SLOW = 20.0  # seconds of processors
 
 
 def main() -> int:
@@ -61,6 +62,7 @@ def main() -> int:
     done: collections.Counter[str] = collections.Counter()
     refused: collections.Counter[str] = collections.Counter()
     start = time.time()
+    faulthandler.register(signal.SIGPROF, all_threads=False)  # shows where a program hangs
     for seed in range(options.seed, options.seed + options.count):
         if time.time() - start > options.seconds:
             break
@@ -70,7 +72,7 @@ def main() -> int:
         plain = options.generator == "programs" and dynamic is None
         for mode in options.mode or (MODES if plain else DEVICES):
             began = time.process_time()
-            faulthandler.dump_traceback_later(30 * _SLOW, repeat=True)
+            signal.setitimer(signal.ITIMER_PROF, 3 * _SLOW)
             try:
                 if options.generator == "programs":
                     text = report(seed, mode, options.most_steps, dynamic or 0)
@@ -79,8 +81,6 @@ def main() -> int:
             except Refused as error:
                 refused[str(error).splitlines()[0][:100]] += 1
                 continue
-            finally:
-                faulthandler.cancel_dump_traceback_later()
             if (seconds := time.process_time() - began) > _SLOW:
                 print(f"seed {seed} on {mode} took {seconds:.0f} s", flush=True)
             done[mode] += 1

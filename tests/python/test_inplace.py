@@ -184,15 +184,18 @@ def test_indices_out_of_bounds(jit: Any, dtype: Any) -> None:
     np.testing.assert_array_equal(f(x, good), x[good])
 
 
-def test_no_write_happens_when_a_check_fails(jit: Any) -> None:
+def test_what_numpy_writes_before_an_error_is_written(jit: Any) -> None:
     def f(x: Any, i: Any) -> Any:
         x += 1
-        return x[i]
+        y = x[i]
+        x[0] = y[0]
+        return y
 
-    x = vector()
-    with pytest.raises(IndexError):
-        jit(f)(x, np.array([6]))
-    np.testing.assert_array_equal(x, vector())
+    x, jitted = vector(), jit(f)
+    for count in (1, 2):
+        with pytest.raises(IndexError, match=r"^index 6 is out of bounds"):
+            jitted(x, np.array([6]))
+        np.testing.assert_array_equal(x, vector() + count)
 
 
 def test_indices_known_to_be_in_range_are_not_checked() -> None:

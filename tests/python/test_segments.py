@@ -487,6 +487,25 @@ def test_containers_among_the_arguments():
     segmented(f, {"w": np.ones(3)}, [np.float64(0.0)])
 
 
+def test_containers_among_the_arguments_stay_the_same():
+    kept, state = None, types.SimpleNamespace()
+
+    def f(x, parameters):
+        nonlocal kept
+        parameters["sum"] = float(x.sum())
+        kept, state.rows, state.all = parameters, parameters["rows"], [parameters]
+        return parameters, [parameters["rows"]]
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        given = {"rows": [np.ones(3), 2]}
+        rows = given["rows"]
+        first, (second,) = jitted(x(), given)
+        assert first is kept is state.all[0] is given
+        assert second is state.rows is given["rows"] is rows
+        assert list(given) == ["rows", "sum"]
+
+
 def test_generators_and_iterators():
     def f(x, numbers):
         return x[0] > 0, [float(x[i]) * next(numbers) for i in range(3)]

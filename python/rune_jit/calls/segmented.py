@@ -156,8 +156,9 @@ def _call_in_segments(
         try:
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
+            containers.count()
             result = inside(*traced_args, **traced_kwargs)
-            result = _replaced(result, rebinder.lasting, {})
+            result = _replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
         except KeyboardInterrupt:  # what waits is not computed any more
             interrupted = True
             raise
@@ -165,6 +166,7 @@ def _call_in_segments(
             rebinder.finish()
             rebinder.forget()
             if not interrupted:
+                containers.replace_kept()
                 containers.write_back()
                 trace.flush()
         return outside(trace, result)
@@ -192,6 +194,31 @@ class _Containers:
     def __init__(self, trace: SegmentedTrace) -> None:
         self._trace = trace
         self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
+        self._originals: dict[int, Any] = {}  # containers, by the ids of their copies
+        self._references: dict[int, int] = {}  # to copies, by their ids
+
+    def outside(self, x: Any) -> Any:
+        """The container of which x is the copy, otherwise x."""
+        return self._originals.get(id(x), x)
+
+    def count(self) -> None:
+        """Counts who refers to copies before the function runs."""
+        for container, copy, _ in self._copies.values():
+            self._originals[id(copy)] = container
+            self._references[id(copy)] = sys.getrefcount(copy)
+
+    def replace_kept(self) -> None:
+        """Puts containers in the place of their copies that the function has stored somewhere."""
+        known = {id(x) for made in self._copies.values() for x in made}
+        for _, copy, _ in self._copies.values():
+            if sys.getrefcount(copy) <= self._references.get(id(copy), 0):
+                continue
+            for holder in gc.get_referrers(copy):
+                is_container = isinstance(holder, (list, dict, deque)) and id(holder) not in known
+                if isinstance(holder, types.CellType):
+                    holder.cell_contents = self.outside(copy)
+                elif is_container or _has_attributes(holder):
+                    _replaced(holder, self.outside, {})
 
     def inside(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):
@@ -219,7 +246,7 @@ class _Containers:
             new, old = (list(x.items() if type(x) is dict else x) for x in (copy, before))
             if len(new) == len(old) and all(map(_is_same, new, old)):
                 continue
-            plain = outside(self._trace, copy.copy())
+            plain = outside(self._trace, _replaced(copy.copy(), self.outside, {}))
             container.clear()
             (container.extend if type(container) is list else container.update)(plain)
 
