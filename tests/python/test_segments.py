@@ -443,6 +443,16 @@ def test_arrays_of_objects_get_values():
     check(list(rows), list(g(x())))
 
 
+def test_classes_that_are_returned_are_numpys():
+    def f(x):
+        return float(x[0]), [type(x[0]), {"kind": np.float32}], type(x), np.ndarray
+
+    kinds = rune_jit.jit(f)(x())[1:]
+    assert kinds[0][0] is np.float64
+    assert kinds[0][1]["kind"] is np.float32
+    assert kinds[1] is kinds[2] is np.ndarray
+
+
 def test_messages_name_the_types_of_numbers():
     def f(x):
         messages = []

@@ -330,9 +330,9 @@ class Rebinder:
 
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
-        it reads the globals of its module."""
+        it reads the globals of its module; and for a stand-in."""
         if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, _Globals):
-            return x
+            return original(x)
         if (known := self.outside(x)) is not x:
             return known
         new = types.FunctionType(
