@@ -329,3 +329,21 @@ def test_powers_of_numbers_to_arguments(run: Callable[..., Any]) -> None:
         wanted = function(x, 2.5)
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
         assert found.dtype == wanted.dtype
+
+
+def test_rounding_a_0d_array_of_integers_gives_a_number() -> None:
+    x = np.array(7)
+    for function in (np.round, lambda x: x.round(), lambda x: np.around(x, 2)):
+        found = rune_jit.jit(function)(x)
+        assert type(found) is type(function(x))
+        assert found == 7
+
+
+def test_matvec_and_vecmat_take_matrices() -> None:
+    x = np.ones(3)
+    for function in (np.matvec, np.vecmat):
+        with pytest.raises(ValueError, match="does not have enough dimensions") as expected:
+            function(x, x)
+        with pytest.raises(ValueError, match="does not have enough dimensions") as found:
+            rune_jit.jit(lambda x, f=function: f(x, x))(x)
+        assert str(found.value) == str(expected.value)

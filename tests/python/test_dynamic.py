@@ -290,6 +290,19 @@ def test_what_needs_the_size(use: Callable[[Any], Any], error: type[Exception]) 
         same(rune_jit.jit(use, **options)(x), use(x))
 
 
+def test_an_element_that_is_set_to_as_many_as_the_size() -> None:
+    def use(x: np.ndarray) -> np.ndarray:
+        y = np.zeros(3, bool)
+        y[0] = x
+        return y
+
+    options: dict[str, Any] = {"dynamic": {"x": {0: Dim("n", max=2)}}}
+    x = np.ones(1, bool)
+    with pytest.raises(UnsupportedOpError, match=r"\bn\b"):
+        rune_jit.jit(use, fallback="error", **options)(x)
+    same(rune_jit.jit(use, **options)(x), use(x))
+
+
 def test_size_outside_of_its_trace() -> None:
     kept: list[Any] = []
     f = rune_jit.jit(

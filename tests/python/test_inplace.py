@@ -184,6 +184,32 @@ def test_indices_out_of_bounds(jit: Any, dtype: Any) -> None:
     np.testing.assert_array_equal(f(x, good), x[good])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy 2.3: it takes one element
+@pytest.mark.parametrize("dtype", ["float64", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2,)])
+def test_arrays_assigned_to_an_element(jit: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    def element(y: np.ndarray, x: np.ndarray) -> None:
+        y[0, 1] = x
+
+    def view(y: np.ndarray, x: np.ndarray) -> None:
+        y[..., 0, 1] = x
+
+    for f in (element, view):
+        ours, theirs = np.zeros((2, 2), dtype), np.zeros((2, 2), dtype)
+        x, error = np.ones(shape, dtype), None
+        try:
+            f(theirs, x)
+        except (TypeError, ValueError) as raised:
+            error = raised
+        if error is None:
+            jit(f)(ours, x)
+        else:
+            with pytest.raises(type(error)) as found:
+                jit(f)(ours, x)
+            assert str(found.value) == str(error)
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_what_numpy_writes_before_an_error_is_written(jit: Any) -> None:
     def f(x: Any, i: Any) -> Any:
         x += 1

@@ -131,6 +131,8 @@ def test_products_and_errors_of_sliding() -> None:
             bad(x)
         with pytest.raises(ValueError):
             rune_jit.jit(bad, fallback="error")(x)
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        rune_jit.jit(lambda x: np.interp(x, [0, 1], [0, 1]))(x + 1j)
 
 
 @pytest.mark.parametrize("dtype", ("int8", "uint16", "int64", *FLOATS))
@@ -188,6 +190,8 @@ def test_interpolation() -> None:
             bad(x)
         with pytest.raises(ValueError):
             rune_jit.jit(bad, fallback="error")(x)
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        rune_jit.jit(lambda x: np.interp(x, [0, 1], [0, 1]))(x + 1j)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -277,6 +277,48 @@ def test_writes_to_arguments_and_views():
     segmented(f, x(), np.zeros(3))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.T + 1,
+        lambda x: x[::-1] * 2,
+        lambda x: x[:, ::2] - 1,
+        lambda x: x[:, [0, 1]],
+        lambda x: x[[2, 0]],
+        lambda x: x[..., [0, 1], None],
+        lambda x: np.maximum(x.T, 1) + x.T,
+        lambda x: np.maximum(x[:4, :4], x[:4, :4].T),
+        lambda x: np.stack([x, (x * 1j).imag], -1),
+        lambda x: (x.T * (1 + 1j)).real.round(),
+        lambda x: np.concatenate([x[::-1], x]),
+        lambda x: np.where(x > 2, x, x[::-1]),
+        lambda x: np.broadcast_to(x[0], (4, 6)) + x,
+        lambda x: np.einsum("ij,ij->i", x, x),
+        lambda x: x.sum(axis=0, keepdims=True),
+    ],
+)
+@pytest.mark.parametrize("lay_out", [np.array, np.asfortranarray, lambda x: x[::-1]])
+def test_reshaped_arrays_are_views_where_numpys_are(make, lay_out):
+    def f(x):
+        first = float(x[0, 0])
+        array = make(x)
+        part = array.reshape(-1)
+        part[:3] = first + 50
+        return array, part
+
+    def one_program(x):
+        array = make(x)
+        part = array.reshape(-1)
+        part[:3] = 50
+        return array, part
+
+    def given():
+        return lay_out(np.arange(24.0).reshape(4, 6).copy())
+
+    for function in (f, one_program):
+        check(rune_jit.jit(function)(given()), function(given()))
+
+
 def test_results_are_the_arguments_and_arrays_of_their_own():
     def f(x, y):
         if x[0] < 0:

@@ -95,7 +95,7 @@ def laid_out_as(result: Tracer, operands: Any) -> Tracer:
 
 # What NumPy lays out in C order, whatever its operands.
 _IN_C_ORDER = {
-    *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.pad, np.tensordot),
+    *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.tensordot),
     *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
 }
 
@@ -114,7 +114,7 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
                 continue
             if len(x._shape) > 1:
                 storage.order_from += tuple(arrays)
-            storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+                storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
     return result
 
 

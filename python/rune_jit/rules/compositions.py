@@ -284,7 +284,7 @@ def _interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     refuse_unless(period is None, "interp with period=")
-    numbers = (fp, *(y for y in (left, right) if y is not None))
+    numbers = (x, xp, fp, *(y for y in (left, right) if y is not None))
     refuse_unless(not any(map(np.iscomplexobj, numbers)), "interp of complex numbers")
     scalar = np.ndim(x) == 0
     x, xp, fp = (traced(array).astype(np.float64) for array in (x, xp, fp))

@@ -82,7 +82,7 @@ def _round(a: Any, decimals: Any = 0) -> Any:
     if not is_float(a.dtype):
         refuse_unless(a.dtype != bool, "round of bool")
         if decimals >= 0:
-            return a.copy()
+            return a.copy() if a.ndim else a[()]  # of a 0-d array, a number
         return (np.rint(a / 10.0**-decimals) * 10.0**-decimals).astype(a.dtype)
     if decimals == 0:
         return np.rint(a)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import (
     as_axis,
     as_index,
@@ -41,9 +40,8 @@ from rune_jit.tracing.storage import (
     can_view,
     is_contiguous,
     is_viewed,
-    layout,
+    laid_out_now,
     permutation,
-    viewed,
 )
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -54,21 +52,6 @@ from rune_jit.tracing.tracer import Tracer
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
     """A view with the axes in the order of NumPy's function."""
     return make_view("transpose", permutation(function, rank(a), *arguments), a)
-
-
-def _laid_out_now(a: Tracer) -> np.ndarray | None:
-    """An array that lies in memory as this one does at the call that is traced in segments, and
-    that must not be touched. None if it is not known to lie in the order of C."""
-    storage = a._storage
-    captured: Any = storage.captured
-    if captured is not None:
-        lies = captured if isinstance(captured, np.ndarray) else captured._laid_out()
-        return viewed(lies, a._steps)
-    try:
-        storage.require_c_order()
-    except UnsupportedOpError:
-        return None
-    return layout(storage.shape, a.dtype, a._steps)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
@@ -83,7 +66,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         return a[...]
     base = a._storage
     if a._trace.is_segmented and base.array is None:
-        now = _laid_out_now(a)
+        now = laid_out_now(a)
         if now is None or not is_viewed(now, wanted):
             a = a.copy()
         return make_view("reshape", wanted, a)
@@ -117,7 +100,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
     if a._trace.is_segmented and a._storage.array is None:
-        now = _laid_out_now(a)
+        now = laid_out_now(a)
         is_view = now is not None and now.flags.c_contiguous
         return _reshaped(a if is_view else a.copy(), shape)
     a._storage.reshaped += (a._storage,)

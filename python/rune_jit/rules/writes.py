@@ -50,8 +50,6 @@ def converted(
     kept = given
     while len(kept) > len(shape) and same_size(kept[0], 1):
         kept = kept[1:]
-    if not shape and kept:
-        raise ValueError("setting an array element with a sequence.")
     if not broadcasts(kept, shape):
         raise mismatch(message.format(shape_text(given), shape_text(shape)), given, shape)
     if operand.weak is not None:

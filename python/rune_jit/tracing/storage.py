@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -258,7 +259,7 @@ class Storage:
             is_c &= storage.order_known
             for tracer in storage.order_from:
                 base = tracer._storage
-                is_c &= is_contiguous(base.shape, tracer.dtype, tracer._steps)
+                is_c &= is_in_c_order(base.shape, tracer.dtype, tracer._steps)
                 open_.append(base)
             if not is_c:
                 raise UnsupportedOpError(
@@ -326,6 +327,46 @@ def layout(
 def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
     """Whether the view through `steps` of a C-contiguous array is one, too."""
     return not steps or bool(layout(shape, dtype, steps).flags.c_contiguous)
+
+
+def is_in_c_order(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
+    """Whether NumPy lays out in C order what it computes element by element from the view through
+    `steps` of a C-contiguous array."""
+    return not steps or _has_c_order(layout(shape, dtype, steps))
+
+
+def _has_c_order(array: np.ndarray) -> bool:
+    strides = [abs(s) for s, size in zip(array.strides, array.shape, strict=True) if size != 1]
+    return all(a > b > 0 for a, b in itertools.pairwise(strides))
+
+
+def laid_out_now(tracer: Tracer) -> np.ndarray | None:
+    """An array that lies in memory as this one does at the call that is traced in segments, and
+    that must not be touched. None if that is not known."""
+    storage = tracer._storage
+    captured: Any = storage.captured
+    if captured is not None:
+        lies = captured if isinstance(captured, np.ndarray) else captured._laid_out()
+        return viewed(lies, tracer._steps)
+    in_c_order = layout(storage.shape, tracer.dtype, tracer._steps)
+    shape = tuple(with_bounds(storage.shape))
+    if sum(size != 1 for size in shape) < 2:
+        return in_c_order
+    operands = [laid_out_now(x) for x in storage.order_from]
+    known = [x for x in operands if x is not None]
+    if not storage.order_known or len(known) < len(operands):
+        return None
+    if all(map(_has_c_order, known)):
+        return in_c_order
+    dtype = tracer.dtype
+    for step in reversed(tracer._steps):
+        dtype = step.dtype_before(dtype)
+    if any(x.shape != shape for x in known):  # more than a function of each element
+        return None
+    roles: list[Any] = [["readonly"]] * len(known) + [["writeonly", "allocate"]]
+    arrays: list[Any] = [*known, None]
+    made = np.nditer(arrays, ["zerosize_ok"], roles, [x.dtype for x in known] + [dtype])
+    return viewed(made.operands[-1], tracer._steps)
 
 
 def can_view(

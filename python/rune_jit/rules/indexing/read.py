@@ -47,9 +47,10 @@ def getitem(x: Tracer, index: Any) -> Any:
     parts = index_items(trace, x, items)
     result = Tracer(trace, trace.builder.index(trace.operand(x), parts))
     # Index arrays behind slices: NumPy lays their axes out before the slices'.
-    selects = [not isinstance(part, slice) for part in parts]
+    selects = [not isinstance(part, slice) and part is not Ellipsis for part in parts]
     result._storage.order_known = selects == sorted(selects, reverse=True)
-    return laid_out_as(result, (x,))
+    selected = sum(is_array for is_array in selects) - parts.count(None)
+    return laid_out_as(result, (x,)) if len(x._shape) - selected > 1 else result
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
@@ -88,7 +89,17 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     if type(value) is Tracer and value._storage is view._storage and value._steps == view._steps:
         return  # the end of x[index] += ..., which wrote through the view
+    if not view._shape and not any(item is Ellipsis for item in items):
+        _check_element(view.dtype, value)
     write(view, converted(trace, value, view.shape, view.dtype))
+
+
+def _check_element(dtype: np.dtype[Any], value: Any) -> None:
+    """Raises what NumPy raises for an array that is assigned to one element: since 2.4, it does so
+    also for arrays of one element, but for booleans."""
+    shape = np.shape(value)
+    if shape and not any(isinstance(n, Size) for n in shape):
+        np.zeros(1, dtype)[0] = np.ones(shape, getattr(value, "dtype", dtype))
 
 
 def _set_masked(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any) -> None:
