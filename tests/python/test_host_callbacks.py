@@ -57,6 +57,34 @@ def test_an_error_reaches_the_caller_and_nothing_is_written():
         jitted(np.ones((2, 3)), out)
 
 
+def test_known_arrays_are_handed_over_as_they_are_at_the_call():
+    def f(x):
+        u = np.zeros(4)
+        rows = np.sort([x, u], axis=0)
+        u[0] = 9
+        near = np.convolve(u, x) + np.interp(x, u[::-1], u, period=7)[0]
+        u += 1
+        return rows, near, u
+
+    x = np.array([3.0, 1.0, 2.0, -1.0])
+    jitted = rune_jit.jit(f, fallback="error")
+    for _ in range(2):
+        for found, wanted in zip(jitted(x), f(x), strict=True):
+            np.testing.assert_allclose(found, wanted)
+
+
+def test_python_integers_and_known_arrays():
+    def f(x, b):
+        u = np.zeros(4, np.uint8)
+        x = x - (u - int(b[1]) * 2)
+        u[3] += 1
+        return x, u
+
+    x, b = np.array([3, 2, 3, 2], np.uint8), np.array([1, 0, 3])
+    for found, wanted in zip(rune_jit.jit(f, fallback="error")(x, b), f(x, b), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_arguments_without_elements_and_numbers():
     jitted = rune_jit.jit(
         lambda x, q, empty: (np.percentile(x, q), np.sort(empty), np.linalg.det(empty)),

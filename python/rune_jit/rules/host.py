@@ -110,7 +110,8 @@ def call_on_host(
         value = _traced_value(trace, leaf)
         if value is None:
             _refuse_other_arrays(name, leaf)
-            leaves[position] = plain(leaf)
+            known = plain(leaf)  # as it is here: the function may write to it afterwards
+            leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
         elif 0 in value.shape:  # has no elements to hand over
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
