@@ -186,8 +186,48 @@ class Writer {
     }
   }
 
+  void append_address(PyObject* value) {
+    append_bytes(reinterpret_cast<uintptr_t>(value), text_);
+    call_.key.objects.push_back(py::reinterpret_borrow<py::object>(value));
+  }
+
+  // A function that a function or a lambda expression defines, and would define again: its code,
+  // globals and defaults, and which of the call's functions it is. Not one with attributes, another
+  // name, defaults of keywords only, or variables of outer functions.
+  bool append_function(PyObject* value) {
+    if (!PyFunction_Check(value)) return false;
+    const auto& function = *reinterpret_cast<PyFunctionObject*>(value);
+    const auto& code = *reinterpret_cast<PyCodeObject*>(function.func_code);
+    static PyObject* const lambda = PyUnicode_InternFromString("<lambda>");
+    if (!(code.co_flags & CO_NESTED) && code.co_name != lambda) return false;
+    if (function.func_closure || function.func_kwdefaults || function.func_name != code.co_name ||
+        (function.func_dict && PyDict_GET_SIZE(function.func_dict) != 0))
+      return false;
+    auto& known = call_.functions;
+    const auto at = std::find(known.begin(), known.end(), value);
+    text_ += 'L';
+    append_bytes(at - known.begin(), text_);
+    if (at != known.end()) return true;
+    known.push_back(value);
+    append_address(function.func_code);
+    append_address(function.func_globals);
+    const Py_ssize_t count = function.func_defaults ? PyTuple_GET_SIZE(function.func_defaults) : -1;
+    append_bytes(count, text_);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const item = PyTuple_GET_ITEM(function.func_defaults, i);
+      if (append_constant(item, text_) || append_number(item)) continue;
+      text_ += 'O';
+      append_address(item);
+    }
+    return true;
+  }
+
   // What trees.describe says of an object: a static value, or a container with leaves.
   void append_described(PyObject* value, bool is_static) {
+    if (!is_static && append_function(value)) {
+      call_.leaves.push_back(value);
+      return;
+    }
     py::object stands_for, leaves;
     if (!known_by_identity().contains(Py_TYPE(value))) {
       const py::tuple described = describe_(py::handle(value), is_static);
@@ -199,8 +239,7 @@ class Writer {
     }
     if (!stands_for || stands_for.is_none()) {
       text_ += 'O';
-      append_bytes(reinterpret_cast<uintptr_t>(value), text_);
-      call_.key.objects.push_back(py::reinterpret_borrow<py::object>(value));
+      append_address(value);
     } else {
       text_ += 'H';
       append_bytes(py::hash(stands_for), text_);

@@ -16,7 +16,8 @@ namespace rune::bindings {
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
 // Calls with equal keys have the same structure of arguments, arrays and numbers of the same types
-// at the leaves, and equal other values.
+// at the leaves, and equal other values. Functions that one definition has made, without variables
+// of outer functions, are equal.
 struct CallKey {
   std::string text;
   std::vector<py::object> values;   // not described by the text: compared by ==
@@ -28,9 +29,10 @@ struct CallKey {
 // The arguments of a call, and its key.
 struct KeyedCall {
   CallKey key;
-  std::vector<py::handle> leaves;  // in the order of trees.flatten
-  std::vector<py::object> owned;   // keeps the leaves alive
-  py::handle receiver;             // the object of a method; always a leaf
+  std::vector<py::handle> leaves;    // in the order of trees.flatten
+  std::vector<py::object> owned;     // keeps the leaves alive
+  py::handle receiver;               // the object of a method; always a leaf
+  std::vector<PyObject*> functions;  // those that the key describes by their code
 };
 
 // The part of a function's signature that decides how its arguments are keyed.

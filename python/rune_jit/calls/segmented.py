@@ -135,6 +135,7 @@ class Segmented:
                 _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
+            _replace_functions(trace.functions_inside)
 
 
 def _call_in_segments(
@@ -164,7 +165,7 @@ def _call_in_segments(
             raise
         finally:
             rebinder.finish()
-            rebinder.forget()
+            trace.functions_inside = rebinder.forget()
             if not interrupted:
                 containers.replace_kept()
                 containers.write_back()
@@ -406,3 +407,30 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
             _replaced(holder, lambda x: by_id.get(id(x), x), {})
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))
+
+
+def _replace_functions(functions: list[tuple[Any, Any]]) -> None:
+    """Puts functions in the place of their copies wherever the traced function has stored these.
+    `functions`: weak references to copies, and of what."""
+    copies = [copy for ref, _ in functions if (copy := ref()) is not None]
+    if not copies:
+        return
+    by_id = {id(copy): real for ref, real in functions if (copy := ref()) is not None}
+
+    def original(x: Any) -> Any:
+        return by_id.get(id(x), x)
+
+    holders = [x for x in gc.get_referrers(*copies) if x is not copies]
+    holders += gc.get_referrers(*(x for x in holders if type(x) is tuple))
+    for holder in holders:
+        if type(holder) is set:
+            items = [*holder]
+            holder.clear()
+            holder.update(map(original, items))
+        elif type(holder) is dict and any(id(key) in by_id for key in holder):
+            pairs = [*holder.items()]
+            holder.clear()
+            holder.update((original(key), value) for key, value in pairs)
+        if type(holder) is list or isinstance(holder, (dict, deque)) or _has_attributes(holder):
+            if holder is not holders:
+                _replaced(holder, original, {})

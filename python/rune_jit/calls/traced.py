@@ -163,6 +163,11 @@ def _trace_once(
         trace.rebind.hold(call.slots, state[0])
     for position in filter(lambda position: position < count, statics):
         traced_leaves[position] = trace.rebind.inside(call.leaves[position])
+    functions = [(i, call.leaves[i]) for i in statics.difference(call.constants)]
+    functions = [(i, x) for i, x in functions if _is_defined_often(x)]
+    for position, function in functions:
+        same = trace.definitions.get(function.__code__, frozenset())
+        trace.definitions[function.__code__] = same | {position}
     arguments = trees.unflatten(call.treedef, traced_leaves)
     arguments[len(arguments) - len(state) :] = state
     contents = Contents(arguments)
@@ -235,6 +240,9 @@ def _trace_once(
             watch.restore()
             return conditions()  # NumPy raises this at calls for which they are the same
         trace.check_captured()
+    for _, function in functions:
+        if vars(function):  # assigned by the trace
+            trace.need_identity(function)
     watch.refuse_changes(trace.name)
     of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
     if of_state & trace.stand_ins.keys():
@@ -254,17 +262,25 @@ def _trace_once(
     if not changes and not assigned and returned is None:
         return _finish(trace, call, result, input_leaves, watch.guards_now())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
-    new = [assigned[call.slots[i].key] for i in slots]
+    held = [assigned[call.slots[i].key] for i in slots]
     elements = [list(change.assigned.values()) for change in changes]
     if returned is not None:
         result = None
-    outside = (result, new, elements)
+    outside = (result, held, elements)
     if contents.holds(outside) or any(trace.rebind.is_copy(x) for _, x in containers(outside)):
         raise _cannot_assign(trace)  # a list or dict would become another one
     _refuse_views(trace, outside)
     traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
-    paths = tuple((c.path, c.removed, tuple(c.assigned)) for c in changes)
+    keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
+    paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
     return traced._replace(assigned=Assigned(tuple(slots), paths, returned))
+
+
+def _is_defined_often(x: Any) -> bool:
+    """Whether the key of a call describes this argument by its code (call_key.cpp)."""
+    if not isinstance(x, types.FunctionType) or x.__closure__ or vars(x):
+        return False
+    return bool(x.__code__.co_flags & inspect.CO_NESTED) or x.__name__ == "<lambda>"
 
 
 def _are_conditions_sure(trace: Trace, call: Call) -> bool:

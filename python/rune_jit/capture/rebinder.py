@@ -8,6 +8,7 @@ import builtins
 import functools
 import inspect
 import types
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,6 +142,8 @@ class Rebinder:
             return replacements().get(id(function), function)
         if is_library(function.__module__):
             return function
+        if not isinstance(function.__globals__, _Globals):
+            self._trace.need_identity(function)
         known = self._copies.get(id(function))
         if known is not None:
             return known[1]
@@ -196,14 +199,18 @@ class Rebinder:
         codes = (getattr(function, "__code__", None) for function in functions)
         return any(code is not None and may_handle_errors(code) for code in codes)
 
-    def forget(self) -> None:
-        """Gives functions that outlive the trace the globals of their module."""
+    def forget(self) -> list[tuple[weakref.ref[Any], Any]]:
+        """Gives functions that outlive the trace the globals of their module. Returns the copies of
+        functions and the functions."""
         for copy in self._globals.values():
             copy.forget()
         for _, copied, _ in self._cells:
-            copied.cell_contents = _outside(copied.cell_contents)
+            copied.cell_contents = self.outside(copied.cell_contents)
+        copies = self._copies.values()
+        functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
         self._copies.clear()
         self._cells.clear()
+        return functions
 
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
         """What stands for the value of a name of a module in the trace, which reads it now."""
@@ -320,6 +327,8 @@ class Rebinder:
         """What stands for a value of the trace outside of it."""
         for real, copy in self._copies.values():
             if copy is value:
+                if isinstance(real, types.FunctionType):
+                    self._trace.need_identity(real)
                 return real
         return _outside(value)
 

@@ -47,6 +47,7 @@ class SegmentedTrace(Trace):
         self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
         self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, with what others may write to
+        self.functions_inside: list[tuple[Any, Any]] = []  # weak: copies, and of what
 
     # What is in memory.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -71,6 +72,9 @@ class Trace:
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
         self.needed: frozenset[int] = frozenset()  # of these leaves: whose values were asked for
+        # Leaves that are functions, by code: calls whose functions have the same code share the
+        # trace, which must not depend on which of them it was made for.
+        self.definitions: dict[types.CodeType, frozenset[int]] = {}
         self.sizes = TracedSizes(self.builder, sizes)
 
     @contextmanager
@@ -254,6 +258,13 @@ class Trace:
             if self.is_of_numbers(value):
                 self.needed |= {self.numbers[i] for i in self.builder.inputs_behind(value) or ()}
         if self.needed:
+            raise ValuesNeeded(self.needed)
+
+    def need_identity(self, function: types.FunctionType) -> None:
+        """Raises ValuesNeeded if a function is an argument, or has the code of one: the trace
+        depends on which function the argument is."""
+        if function.__code__ in self.definitions:
+            self.needed |= self.definitions[function.__code__]
             raise ValuesNeeded(self.needed)
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
