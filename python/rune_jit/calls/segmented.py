@@ -431,6 +431,6 @@ def _replace_functions(functions: list[tuple[Any, Any]]) -> None:
             pairs = [*holder.items()]
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
-        if type(holder) is list or isinstance(holder, (dict, deque)) or _has_attributes(holder):
-            if holder is not holders:
-                _replaced(holder, original, {})
+        is_list = type(holder) is list and holder is not holders
+        if is_list or isinstance(holder, (dict, deque)) or _has_attributes(holder):
+            _replaced(holder, original, {})
