@@ -3,6 +3,7 @@ traced arrays whose values it gets wherever it asks for them."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import itertools
@@ -10,7 +11,7 @@ import sys
 import time
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.capture.guards import Unwatched
-from rune_jit.capture.objects import is_replaceable
+from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
@@ -321,13 +322,13 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             new = _replaced(item, replace, seen)
             if new is not item:
                 x[None][(0, *index)] = new
-    elif _has_attributes(x):
-        _replaced(getattr(x, "__dict__", None), replace, seen)
-        for slot in _slots(type(x)):
-            item = _held(slot, x)
+    else:
+        if _has_attributes(x):
+            _replaced(vars(x), replace, seen)
+        for member, item in _members_of(x):
             new = _replaced(item, replace, seen)
             if new is not item:
-                slot.__set__(x, new)
+                member.__set__(x, new)
     return x
 
 
@@ -335,26 +336,22 @@ def _has_attributes(x: Any) -> bool:
     """Whether x is an object whose attributes may hold traced arrays."""
     if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
         return False
-    return isinstance(getattr(x, "__dict__", None), dict) or bool(_slots(type(x)))
+    return isinstance(getattr(x, "__dict__", None), dict)
 
 
-def _slots(kind: type) -> list[types.MemberDescriptorType]:
-    """The attributes of objects of a class that `__slots__` names."""
-    return [
-        member
-        for base in kind.__mro__
-        if "__slots__" in vars(base)
-        for member in vars(base).values()
-        if isinstance(member, types.MemberDescriptorType)
-    ]
-
-
-def _held(slot: types.MemberDescriptorType, x: Any) -> Any:
-    """What an object holds in a slot, None if nothing."""
-    try:
-        return slot.__get__(x, type(x))
-    except AttributeError:
-        return None
+def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
+    """The slots of an object and what they hold; of an exception, its arguments."""
+    if isinstance(x, BaseException):
+        yield BaseException.args, x.args
+    if not hasattr(type(x), "__slots__") or isinstance(x, (Tracer, _core.ArrayBase)):
+        return
+    for base in type(x).__mro__:
+        if "__slots__" not in vars(base) or is_library(base.__module__):
+            continue
+        for member in vars(base).values():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it holds nothing
+                    yield member, member.__get__(x)
 
 
 # Through how many objects traced arrays are looked for before all objects of the process are.
@@ -378,8 +375,8 @@ def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
         if isinstance(x, dict):
             open_ += x.values()
         if _has_attributes(x):
-            open_ += getattr(x, "__dict__", {}).values()
-            open_ += [_held(slot, x) for slot in _slots(type(x))]
+            open_ += vars(x).values()
+        open_ += (item for _, item in _members_of(x))
     with trace.active():
         outside(trace, roots)
 
@@ -403,7 +400,9 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif isinstance(holder, (list, dict, deque, set)) or _has_attributes(holder):
+        elif isinstance(holder, (list, dict, deque, set)):
+            _replaced(holder, lambda x: by_id.get(id(x), x), {})
+        elif _has_attributes(holder) or any(_members_of(holder)):
             _replaced(holder, lambda x: by_id.get(id(x), x), {})
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))
@@ -432,5 +431,6 @@ def _replace_functions(functions: list[tuple[Any, Any]]) -> None:
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
         is_list = type(holder) is list and holder is not holders
-        if is_list or isinstance(holder, (dict, deque)) or _has_attributes(holder):
+        is_object = _has_attributes(holder) or any(_members_of(holder))
+        if is_list or is_object or isinstance(holder, (dict, deque)):
             _replaced(holder, original, {})

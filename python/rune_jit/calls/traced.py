@@ -393,7 +393,13 @@ def _plan_output(
                 f"{trace.name}: cannot return a {type(leaf).__name__} that computes from what is"
                 " traced later\nhint: return arrays, numbers and containers of these"
             )
-        return ("constant", trace.rebind.outside(leaf))
+        real = trace.rebind.outside(leaf)
+        if trace.rebind.is_new(real):
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot return a {type(real).__name__} that the function makes (each"
+                " call makes another one)\nhint: return arrays, numbers and containers of these"
+            )
+        return ("constant", real)
     leaf._check_trace(trace)
     storage = leaf._storage
     if storage.array is not None:

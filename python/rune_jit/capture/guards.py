@@ -168,6 +168,10 @@ class Watch:
         holds: it must not change. `real` is what `held` is a copy of."""
         self._copies.append((copy, held, before, real))
 
+    def knows(self, x: Any) -> bool:
+        """Whether an object was there before the trace: the trace has met it outside."""
+        return id(x) in self._seen
+
     # Looking through what is not copied.
 
     def look(self, x: Any) -> None:

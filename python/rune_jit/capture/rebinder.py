@@ -337,6 +337,12 @@ class Rebinder:
         is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, _Globals)
         return is_function and not self.is_copy(x)
 
+    def is_new(self, x: Any) -> bool:
+        """Whether each call would make another object than x, which can be told apart from it: x
+        is no value, and the trace has not met it outside."""
+        by_identity = type(x).__hash__ in (None, object.__hash__)
+        return by_identity and not isinstance(x, _UNIQUE) and not self._watch.knows(x)
+
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
         it reads the globals of its module; and for a stand-in."""
@@ -391,6 +397,14 @@ class Rebinder:
         if id(real) not in self._globals:
             self._globals[id(real)] = _Globals(self, real)
         return self._globals[id(real)]
+
+
+# What no call makes, or what another one is as good as.
+_UNIQUE = (
+    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc),
+    *(types.EllipsisType, types.NotImplementedType, type(None), slice),
+    *(_core.ArrayBase, _core.Dispatcher),
+)
 
 
 def _names_in_classes(code: types.CodeType) -> frozenset[str]:

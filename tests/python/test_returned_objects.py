@@ -1,0 +1,146 @@
+"""Objects that a function makes and returns: each call returns another one, with NumPy's arrays and
+numbers in it."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import fractions
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+
+X = np.arange(1.0, 4.0)
+
+
+class Held:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+
+class Slotted:
+    __slots__ = ("_Slotted__b", "a")
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+        self.__b = a
+
+    @property
+    def b(self) -> Any:
+        return self.__b
+
+
+class Further(Slotted):
+    __slots__ = ("c",)
+
+    def __init__(self, a: Any) -> None:
+        super().__init__([a])
+        self.c = Held(a)
+
+
+MADE: dict[str, Callable[[Any], Any]] = {
+    "object": lambda x: Held(3),
+    "object with a list": lambda x: Held([]),
+    "object with slots": lambda x: Slotted(3),
+    "set": lambda x: {1, x.shape[0]},
+    "counter": lambda x: collections.Counter("aab"),
+    "bytearray": lambda x: bytearray(3),
+    "namespace": lambda x: types.SimpleNamespace(n=x.ndim),
+    "generator": lambda x: np.random.default_rng(3),
+    "exception": lambda x: ValueError("no"),
+    "in a dict": lambda x: {"a": Held(1)},
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_each_call_makes_another(name: str) -> None:
+    made = MADE[name]
+    jitted = rune_jit.jit(lambda x: (made(x), x * 2))
+    results = [jitted(X)[0] for _ in range(4)]
+    if name == "in a dict":
+        results = [result["a"] for result in results]
+    assert len({id(result) for result in results}) == 4
+
+
+def test_a_random_generator_begins_anew() -> None:
+    def made(x: Any) -> Any:
+        return np.random.default_rng(3), x + 1
+
+    jitted = rune_jit.jit(made)
+    for _ in range(4):
+        np.testing.assert_array_equal(jitted(X)[0].random(3), made(X)[0].random(3))
+
+
+HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
+    "slots": (Slotted, lambda r: [r.a, r.b]),
+    "inherited slots": (Further, lambda r: [r.a[0], r.b[0], r.c.a]),
+    "exception": (ValueError, lambda r: [r.args[0]]),
+    "attributes": (Held, lambda r: [r.a]),
+}
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("name", HOLDERS)
+def test_objects_hold_arrays(name: str, reads: bool) -> None:
+    holder, held = HOLDERS[name]
+
+    def made(x: Any) -> Any:
+        y = x * 2
+        if reads and float(y[0]) > 100:
+            y = -y
+        return holder(y), holder(y.sum())
+
+    jitted = rune_jit.jit(made)
+    for _ in range(4):
+        for result, expected in zip(jitted(X), made(X), strict=True):
+            for a, b in zip(held(result), held(expected), strict=True):
+                assert type(a) is type(b)
+                np.testing.assert_array_equal(a, b)
+
+
+def test_objects_with_slots_keep_what_they_are_given() -> None:
+    kept, expected = Slotted(None), Slotted(None)
+
+    def note(x: Any, holder: Any) -> Any:
+        holder.a = x * 2
+        return float(x[0]) * x
+
+    jitted = rune_jit.jit(note)
+    for _ in range(4):
+        np.testing.assert_array_equal(jitted(X, kept), note(X, expected))
+        assert type(kept.a) is np.ndarray
+        np.testing.assert_array_equal(kept.a, expected.a)
+
+
+KNOWN = Held(5)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda x: KNOWN,
+        lambda x: Held,
+        lambda x: fractions.Fraction(1, 3),
+        lambda x: datetime.date(2020, 1, 2),
+        lambda x: np.dtype("f4"),
+        lambda x: slice(1, 2),
+        lambda x: ...,
+        lambda x: np.sin,
+        lambda x: len,
+        lambda x: np,
+    ],
+)
+def test_values_and_what_was_there_before_are_part_of_the_program(
+    returned: Callable[[Any], Any],
+) -> None:
+    jitted = rune_jit.jit(lambda x: (returned(x), x * 2), fallback="error")
+    for _ in range(2):
+        result = jitted(X)[0]
+        assert result == returned(X)
+    if returned(X) is KNOWN:
+        assert result is KNOWN
