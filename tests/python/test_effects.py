@@ -441,3 +441,29 @@ def test_truncation():
     for x in (X * 1.5, -X * 1.5):
         assert jitted(x) == f(x)
         assert [type(v) for v in jitted(x)] == [type(v) for v in f(x)]
+
+
+def test_texts_of_objects_are_not_asked_for():
+    """Their classes compute them, and may change something."""
+
+    class Filter:
+        def __init__(self):
+            self.gain, self.asked = np.ones(3), 0
+
+        def __repr__(self):
+            self.asked += 1
+            return "a filter"
+
+        @rune_jit.jit
+        def step(self, x, options):
+            return x * self.gain
+
+    filters = [Filter(), Filter()]
+    for options in ({"a": 1}, {"a": filters[1], "b": [filters]}, filters[0]):
+        for each in filters:
+            np.testing.assert_array_equal(each.step(np.arange(3.0), options), np.arange(3.0))
+            each.gain = (
+                each.gain.astype("f4") if each.gain.dtype == "f8" else each.gain.astype("f8")
+            )
+    Filter.step.explain()
+    assert [each.asked for each in filters] == [0, 0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import enum
+import reprlib
+import types
 from typing import Any
 
 import numpy as np
@@ -150,13 +153,24 @@ def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
     return f"the value of a {type(holder).__name__} that the trace has used"
 
 
+class _Texts(reprlib.Repr):
+    """Texts of values, without the `__repr__` of users' classes: it may change something."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        if isinstance(x, enum.Enum):
+            return f"{type(x).__name__}.{x._name_}"
+        is_plain = type(x).__module__ in ("builtins", "numpy")
+        return super().repr_instance(x, level) if is_plain else object.__repr__(x)
+
+
+_texts = _Texts()
+_texts.maxstring = _texts.maxother = _LONGEST
+
+
 def _short(value: Any) -> str:
     if isinstance(value, (np.ndarray, Array)):
         return f"{value.dtype.name}{list(value.shape)}"
-    if callable(value) and hasattr(value, "__name__"):
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
         return str(value.__name__)
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # of the user's class
-        text = f"a {type(value).__name__}"
+    text = " ".join(_texts.repr(value).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -339,6 +339,11 @@ def _has_attributes(x: Any) -> bool:
     return isinstance(getattr(x, "__dict__", None), dict)
 
 
+def _is_written_in_place(x: Any) -> bool:
+    is_container = isinstance(x, (list, dict, deque, set))
+    return is_container or _has_attributes(x) or any(_members_of(x))
+
+
 def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
     """The slots of an object and what they hold; of an exception, its arguments."""
     if isinstance(x, BaseException):
@@ -400,9 +405,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif isinstance(holder, (list, dict, deque, set)):
-            _replaced(holder, lambda x: by_id.get(id(x), x), {})
-        elif _has_attributes(holder) or any(_members_of(holder)):
+        elif _is_written_in_place(holder):
             _replaced(holder, lambda x: by_id.get(id(x), x), {})
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))
@@ -430,7 +433,5 @@ def _replace_functions(functions: list[tuple[Any, Any]]) -> None:
             pairs = [*holder.items()]
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
-        is_list = type(holder) is list and holder is not holders
-        is_object = _has_attributes(holder) or any(_members_of(holder))
-        if is_list or is_object or isinstance(holder, (dict, deque)):
+        if holder is not holders and _is_written_in_place(holder):
             _replaced(holder, original, {})

@@ -340,7 +340,8 @@ class Rebinder:
     def is_new(self, x: Any) -> bool:
         """Whether each call would make another object than x, which can be told apart from it: x
         is no value, and the trace has not met it outside."""
-        by_identity = type(x).__hash__ in (None, object.__hash__)
+        kind: Any = type(x)
+        by_identity = kind.__hash__ in (None, object.__hash__)
         return by_identity and not isinstance(x, _UNIQUE) and not self._watch.knows(x)
 
     def lasting(self, x: Any) -> Any:
