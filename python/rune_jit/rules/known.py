@@ -47,6 +47,9 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
     trace = require_trace()
     if trace.gave_up or not _core.is_supported_dtype(array.dtype):
         return array
+    trace.note_computed()
+    if trace.gave_up:
+        return array
     return Tracer.known(trace, array, fill)
 
 

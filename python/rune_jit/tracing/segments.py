@@ -49,6 +49,11 @@ class SegmentedTrace(Trace):
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, with what others may write to
         self.functions_inside: list[tuple[Any, Any]] = []  # weak: copies, and of what
 
+    def note_computed(self) -> None:
+        self._computed += 1
+        if self._computed % _SHORTEST_LOOP == 0:
+            self._give_up_if_slow()
+
     # What is in memory.
 
     def in_memory(self, array: Any, is_own: bool = True) -> Any:

@@ -68,6 +68,7 @@ class Trace:
         self.choices: dict[Any, int] = {}  # by place, how often it has gone on without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self._may_raise = False  # whether a call on the host may
+        self._computed = 0  # operations on arrays whose values are known
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
@@ -85,6 +86,17 @@ class Trace:
                 yield
         finally:
             self.done = True
+
+    def note_computed(self) -> None:
+        """Counts an operation that NumPy has computed because its operands are known. Raises
+        UnsupportedOpError if there are as many as a program may have: tracing takes longer than
+        they do."""
+        self._computed += 1
+        if self._computed > _MOST_NODES:
+            raise UnsupportedOpError(
+                f"{self.name}: cannot compute more than {_MOST_NODES:,} operations while tracing (on"
+                " arrays that depend on no argument)\nhint: loops that are unrolled make many"
+            )
 
     def stand_in(self, array: Any) -> Tracer:
         """The traced array that stands for an array that is no argument: a further input, read
