@@ -878,10 +878,10 @@ def test_arrays_of_objects_that_are_written_in_place_stay_the_same_arrays():
         assert ours.losses == theirs.losses
 
 
-def test_many_operations_on_arrays_that_depend_on_no_argument() -> None:
+def test_many_operations_on_arrays_that_depend_on_no_argument():
     """NumPy computes them while the function is traced, which takes ten times as long."""
 
-    def relax() -> Any:
+    def relax():
         u = np.zeros(60)
         u[0] = change = 1.0
         count = 0
@@ -902,3 +902,50 @@ def test_many_operations_on_arrays_that_depend_on_no_argument() -> None:
         assert n == count
         np.testing.assert_array_equal(u, expected)
         assert jitted.cache_info().fallbacks == 1, jitted.explain()
+
+
+def _shuffled(x):
+    np.random.RandomState(3).shuffle(x)
+    return x * 2
+
+
+def _shuffled_by_a_generator(x):
+    generator = np.random.default_rng(3)
+    generator.shuffle(x)
+    return x + generator.random()
+
+
+def _shuffled_rows(x):
+    rows = np.array([x[i] * 1.5 for i in range(3)])
+    np.random.RandomState(3).shuffle(rows)
+    first, second, third = rows
+    return first + second * 2 + third * 3
+
+
+def _shuffled_globally(x):
+    y = x + 1
+    np.random.shuffle(y[1:])
+    y[0] += y[1]
+    return y * float(x[0, 0])
+
+
+def _swapped(x):  # as NumPy does: the second row is a view of what the first one has become
+    x[0], x[1] = x[1], x[0]
+    rows = list(x)
+    rows[2][:] = 7
+    return x.copy()
+
+
+@pytest.mark.parametrize(
+    "shuffled",
+    [_shuffled, _shuffled_by_a_generator, _shuffled_rows, _shuffled_globally, _swapped],
+)
+def test_shuffled_rows(shuffled):
+    jitted = rune_jit.jit(shuffled)
+    for seed in range(4):
+        given, expected = (np.arange(24.0).reshape(6, 4) + seed for _ in range(2))
+        np.random.seed(seed)
+        result = jitted(given)
+        np.random.seed(seed)
+        np.testing.assert_array_equal(result, shuffled(expected))
+        np.testing.assert_array_equal(given, expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -17,6 +18,17 @@ def callers(end: types.CodeType) -> Iterator[types.FrameType]:
         if not is_own(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def is_called_by(name: str) -> bool:
+    """Whether compiled code that the user's function calls as `name` may be what runs."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or name not in frame.f_code.co_names:
+        return False
+    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return operation.startswith(("CALL", "PRECALL"))
 
 
 def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> None:

@@ -94,8 +94,8 @@ class Trace:
         self._computed += 1
         if self._computed > _MOST_NODES:
             raise UnsupportedOpError(
-                f"{self.name}: cannot compute more than {_MOST_NODES:,} operations while tracing (on"
-                " arrays that depend on no argument)\nhint: loops that are unrolled make many"
+                f"{self.name}: cannot compute more than {_MOST_NODES:,} operations while tracing ("
+                "on arrays that depend on no argument)\nhint: loops that are unrolled make many"
             )
 
     def stand_in(self, array: Any) -> Tracer:

@@ -14,6 +14,7 @@ from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.frames import is_called_by
 from rune_jit.tracing.sizes import Size, check_fits
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
@@ -21,6 +22,12 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
+    if type(index) is int and len(x._shape) > 1 and is_called_by("shuffle"):
+        return _getitem(x, index).copy()  # it swaps rows, which it takes for objects of their own
+    return _getitem(x, index)
+
+
+def _getitem(x: Tracer, index: Any) -> Any:
     is_known = x._storage.array is not None
     if is_known and current_trace() is None:
         return plain(x)[plain(index)]
