@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import pickle
 import random
-import warnings
 from typing import Any
 
 import numpy as np
 
 KINDS = (np.random.Generator, np.random.RandomState, random.Random)
-# Of traced arrays NumPy fears that their rows stay views while it swaps them (rules/indexing/read).
-warnings.filterwarnings("ignore", "you are shuffling a 'Tracer'", UserWarning)
-
 # Those that functions use without a name: None is NumPy's.
 GLOBAL = (None, random)
 

@@ -20,12 +20,17 @@ def callers(end: types.CodeType) -> Iterator[types.FrameType]:
         frame = frame.f_back
 
 
-def is_called_by(name: str) -> bool:
-    """Whether compiled code that the user's function calls as `name` may be what runs."""
-    frame: types.FrameType | None = sys._getframe(1)
+def user_frame() -> types.FrameType | None:
+    """The innermost frame outside rune_jit and NumPy."""
+    frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    if frame is None or name not in frame.f_code.co_names:
+    return frame
+
+
+def is_shuffling(frame: types.FrameType | None) -> bool:
+    """Whether compiled code called `shuffle` may be what runs for a frame of the user's."""
+    if frame is None or "shuffle" not in frame.f_code.co_names:
         return False
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
     return operation.startswith(("CALL", "PRECALL"))

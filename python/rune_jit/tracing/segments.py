@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import sys
 import time
 import types
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ import numpy as np
 from rune_jit import _core, recording
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors, user_site
-from rune_jit.tracing.frames import callers, replace_locals
+from rune_jit.tracing.frames import callers, replace_locals, user_frame
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.trace import Trace
@@ -133,7 +132,7 @@ class SegmentedTrace(Trace):
         bounds = [x for s in items if type(s) is slice for x in (s.start, s.stop)]
         if all(x is None for x in bounds):
             return False
-        frame = _user_frame()
+        frame = user_frame()
         site = frame and (frame.f_code, frame.f_lasti, "slice")
         known = self.programs.positions
         if known.setdefault(site, bounds) != bounds or any(
@@ -146,7 +145,7 @@ class SegmentedTrace(Trace):
         """The value of an integer in an index, for an axis of this size. None if it is part of the
         program, as integers are until another one has stood at the same place in the code: segments
         that read or write another position then are alike."""
-        frame = _user_frame()
+        frame = user_frame()
         site = frame and (frame.f_code, frame.f_lasti, axis)
         known = self.programs.positions
         before = known.setdefault(site, number)
@@ -201,7 +200,7 @@ class SegmentedTrace(Trace):
             self.values([])
         pending = len(self.builder) - self._cut_at
         if pending > _SHORTEST_LOOP or self._first_site is None:
-            frame = _user_frame()
+            frame = user_frame()
             site = frame and (frame.f_code, frame.f_lasti)
             if self._first_site is None:
                 self._first_site = site
@@ -386,17 +385,9 @@ def _user_line() -> str:
     return "{}:{}".format(*user_site())
 
 
-def _user_frame() -> types.FrameType | None:
-    """The innermost frame outside rune_jit and NumPy."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
 def _is_handler_active() -> bool:
     """Whether a function between here and the call in segments handles exceptions."""
-    frame = _user_frame()
+    frame = user_frame()
     while frame is not None and not is_own(frame.f_code.co_filename):
         if may_handle_errors(frame.f_code):
             return True

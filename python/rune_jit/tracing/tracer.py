@@ -17,6 +17,7 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, is_own, user_site
+from rune_jit.tracing.frames import is_shuffling
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
@@ -156,7 +157,12 @@ class Tracer(ArrayMethods, _core.BufferBase):
         """The class of what this stands for, which isinstance asks for: of a number, Python's or
         NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
         if not self._storage.scalar:
-            return np.ndarray if _is_asked(sys._getframe(1)) else Tracer
+            frame = sys._getframe(1)
+            if _is_asked(frame):
+                return np.ndarray
+            of_abc = frame.f_code.co_name == "__instancecheck__"
+            # NumPy's shuffle warns of what is no Sequence.
+            return list if is_shuffling(frame.f_back if of_abc else frame) else Tracer
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
 

@@ -14,7 +14,7 @@ from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.frames import is_called_by
+from rune_jit.tracing.frames import is_shuffling, user_frame
 from rune_jit.tracing.sizes import Size, check_fits
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
@@ -22,7 +22,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
-    if type(index) is int and len(x._shape) > 1 and is_called_by("shuffle"):
+    if type(index) is int and len(x._shape) > 1 and is_shuffling(user_frame()):
         return _getitem(x, index).copy()  # it swaps rows, which it takes for objects of their own
     return _getitem(x, index)
 
