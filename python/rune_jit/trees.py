@@ -168,19 +168,26 @@ def _is_made_of_items(kind: type) -> bool:
     return code is not None and not code.co_flags & more and not code.co_kwonlyargcount
 
 
+# Of which no instance is a record.
+_LEAVES = frozenset({np.ndarray, np.float64, int, float, bool, str, type(None)})
+
+
 def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
     """The leaves of a tree and its structure. `opaque` is a leaf even if it is a dataclass."""
 
     def is_leaf(x: Any) -> bool:
-        if x is opaque and opaque is not None:
-            return True
         kind = type(x)
+        if kind in _LEAVES:
+            return False
+        if x is opaque:
+            return True
         is_other_tuple = kind is not tuple and issubclass(kind, tuple)
         return is_other_tuple and kind not in _known and is_rich_tuple(x)
 
     while True:
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
-        new = {type(x) for x in leaves if x is not opaque and _is_record(x) and _holds_array(x)}
+        others = [x for x in leaves if type(x) not in _LEAVES and x is not opaque]
+        new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
         if not new - _known:
             return leaves, structure
         with _lock, warnings.catch_warnings():

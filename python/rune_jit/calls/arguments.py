@@ -85,24 +85,23 @@ def _type_of(leaf: Any) -> Any:
 
 def take_apart(
     name: str,
-    signature: inspect.Signature | None,
+    bound: inspect.BoundArguments | None,
     static_names: tuple[str, ...],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     make_key: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     dynamic: DynamicAxes | None = None,
 ) -> Call:
-    """The call of the function `name`; `make_key` makes the key of arguments.
+    """The call of the function `name`, whose signature, if it has one, has `bound` the arguments;
+    `make_key` makes the key of arguments.
 
     Raises UnsupportedOpError for an argument that cannot be traced, UnkeyedError for lists of many
     numbers and what can be used once only, TypeError for a static one that
     has no hash, what DynamicAxes.of raises.
     """
-    bound = None
-    if signature is None:
+    if bound is None:
         arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
     else:
-        bound = signature.bind(*args, **kwargs)
         # Defaults that are not given stay constants of the function.
         arguments = dict(bound.arguments)
     statics = {name: arguments.pop(name) for name in static_names if name in arguments}

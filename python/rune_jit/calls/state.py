@@ -137,17 +137,20 @@ class WithState:
     def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
         """Assigns what the program has computed; returns the function's result."""
         result, new, elements = result
-        of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
-        names = call.names[:-1] if call.slots else call.names
-        outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
-        changes = [
-            (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
-            for (path, removed, keys), values in zip(self.assigned.changes, elements, strict=True)
-        ]
-        if self.assigned.returned is not None:
-            result = at(outside, self.assigned.returned)
-        for held, change in changes:
-            change.apply(held)
+        if self.assigned.changes or self.assigned.returned is not None:
+            of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
+            names = call.names[:-1] if call.slots else call.names
+            outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
+            changes = [
+                (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
+                for (path, removed, keys), values in zip(
+                    self.assigned.changes, elements, strict=True
+                )
+            ]
+            if self.assigned.returned is not None:
+                result = at(outside, self.assigned.returned)
+            for held, change in changes:
+                change.apply(held)
         for i, value in zip(self.assigned.slots, new, strict=True):
             call.slots[i].write(value)
         return result

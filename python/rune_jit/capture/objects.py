@@ -61,7 +61,7 @@ def is_foreign_array(x: Any) -> bool:
         return False
     if isinstance(x, (np.ndarray, array.array, memoryview)):
         return True
-    if is_library(kind.__module__) or not any(hasattr(kind, name) for name in _INTERFACES):
+    if not any(map(functools.partial(hasattr, kind), _INTERFACES)) or is_library(kind.__module__):
         return False
     path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
     return not kind.__flags__ & _PYTHON_CLASS or path.startswith(INSTALLED)
