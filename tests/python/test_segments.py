@@ -951,3 +951,42 @@ def test_shuffled_rows(shuffled):
         np.random.seed(seed)
         np.testing.assert_array_equal(result, shuffled(expected))
         np.testing.assert_array_equal(given, expected)
+
+
+class Neighbours:
+    """Methods of each object have a program of their own."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def distances(self, rows):
+        found = []
+        for row in rows:
+            try:
+                pairs = (zip(row, other, strict=True) for other in self.x)
+                found.append(sum(sum((a - b) ** 2 for a, b in pair) for pair in pairs))
+            finally:
+                pass
+        return np.array(found)
+
+
+def test_one_object_shows_that_a_program_is_too_large():
+    """Methods of the others are not traced until they are called often."""
+
+    class Jitted(Neighbours):
+        distances = rune_jit.jit(Neighbours.distances)
+
+    x = np.arange(120.0).reshape(40, 3)
+    for _ in range(5):
+        result = Jitted(x).distances(x[:20])
+        np.testing.assert_array_equal(result, Neighbours(x).distances(x[:20]))
+    info = Jitted.distances.cache_info()
+    assert info.misses == 1
+    assert info.fallbacks == 5
+    often = Jitted(x)
+    for _ in range(10):
+        often.distances(x[:20])
+    assert Jitted.distances.cache_info().misses == 2
+    Jitted.distances.clear_cache()
+    Jitted(x).distances(x[:3])
+    assert Jitted.distances.cache_info().misses == 3

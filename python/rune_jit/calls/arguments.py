@@ -43,6 +43,11 @@ class Call(NamedTuple):
         """Calls of one key run the same program."""
         return self.signature, tuple(trees.static_key(self.leaves[i]) for i in self.constants)
 
+    @property
+    def kind(self) -> Any:
+        """What calls of one kind have in common: all of their key but which objects they have."""
+        return tuple(map(_type_of, self.leaves)), self.key[1]
+
     def with_constants(self, leaves: frozenset[int]) -> Call:
         """The call with these numbers, too, as constants."""
         constants = tuple(sorted(leaves.union(self.constants)))

@@ -122,6 +122,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
+        self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         self._wanted: set[Any] = set()  # keys that are traced in any case
         self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
@@ -176,7 +177,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> rune_jit.jit(lambda x: x * 2).lower(np.ones(3)).cost_analysis()["kernels"]
             1.0
         """
-        call, traced = self._traced(self._call(args, kwargs))
+        call, traced = self._traced(self._take_apart(args, kwargs))
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
         core = self._lower(call, traced)
@@ -186,7 +187,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
             @functools.wraps(self._fn)
             def run(*args: Any, **kwargs: Any) -> Any:
-                now = self._call(args, kwargs)
+                now = self._take_apart(args, kwargs)
                 if now.key != call.key:
                     raise TypeError(
                         f"{self._name}: cannot run arguments of another signature than the one"
@@ -212,7 +213,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> "sin" in str(rune_jit.jit(np.sin).trace(np.ones(3)))
             True
         """
-        return self._traced(self._call(args, kwargs))[1].graph
+        return self._traced(self._take_apart(args, kwargs))[1].graph
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, fallbacks and the number of known signatures."""
@@ -259,6 +260,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._constants.clear()
         self._states.clear()
         self._causes.clear()
+        self._too_large.clear()
         self._unkeyed = None
         self._refused.clear()
         self._trials.clear()
@@ -291,9 +293,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             # Python's own message
             return self._eager_call(args, kwargs, "the arguments do not fit its signature")
         try:
-            call = self._constants.of(
-                self._states.of(self._name, self._take_apart(args, kwargs, bound))
-            )
+            call = self._constants.of(self._states.of(self._name, self._apart(args, kwargs, bound)))
         except UnsupportedOpError as error:
             if self._fallback == "error" or not isinstance(
                 error, (StateChangedError, UnkeyedError)
@@ -450,15 +450,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if reason:
             self._cache.replace(key, Fallback(reason))
 
-    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: Any) -> Call:
+    def _apart(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: Any) -> Call:
         return take_apart(
             self._name, bound, self._static_names, args, kwargs, self._key, self._dynamic
         )
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """A call, without what the function assigns outside."""
         bound = self._bound(args, kwargs)
-        return self._constants.of(self._take_apart(args, kwargs, bound))
+        return self._constants.of(self._apart(args, kwargs, bound))
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
         """The call with the constants that it needs, its entry in the cache, and whether that was
@@ -487,9 +487,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         """What is kept for a call that is the first one of its key."""
         few = self._misses > max(_MOST_MISSES, self._hits + self._fast_hits)
-        if few and self._fallback != "error" and call.key not in self._wanted:
-            reason = f"{self._name}: most of its programs serve one call"
-            return Fallback(reason, untried=_CALLS_UNTRIED)
+        is_new = call.key not in self._wanted and call.key not in self._is_due
+        too_large = self._too_large.get(call.kind) if self._too_large else None
+        if (few or too_large) and is_new and self._fallback != "error":
+            reason = too_large or "most of its programs serve one call"
+            return Fallback(f"{self._name}: {reason}", untried=_CALLS_UNTRIED)
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
             return self._compile(call, done, watch)
@@ -533,6 +535,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._notes[call.key] = getattr(error, "loops", [])
             if not getattr(error, "pays", True):
                 self._causes.note(self._name, call, watch, f"NumPy: {error}")
+                self._too_large[call.kind] = str(error)
                 return Postponed(str(error))
             self._causes.note(self._name, call, watch, f"segments: {error}")
             segmented = self._segmented(error, call.signature)
