@@ -122,11 +122,12 @@ def _unflatten_record(structure: _Structure, children: Any) -> Any:
     if issubclass(structure.kind, tuple):
         items = (value for name, value in fields.items() if isinstance(name, int))
         x: Any = tuple.__new__(structure.kind, items)
-    else:
-        x = object.__new__(structure.kind)
+        if attributes := {name: value for name, value in fields.items() if isinstance(name, str)}:
+            vars(x).update(attributes)  # even if a property of the class reads them
+        return x
+    x = object.__new__(structure.kind)
     for name, value in fields.items():
-        if isinstance(name, str):
-            object.__setattr__(x, name, value)
+        object.__setattr__(x, name, value)
     return x
 
 

@@ -144,3 +144,53 @@ def test_values_and_what_was_there_before_are_part_of_the_program(
         assert result == returned(X)
     if returned(X) is KNOWN:
         assert result is KNOWN
+
+
+class Line(tuple[float, float]):
+    """As scipy.stats.linregress returns it: a namedtuple with a further, computed attribute."""
+
+    _fields = ("slope", "intercept")
+
+    def __new__(cls, slope: Any, intercept: Any, *, error: Any) -> Line:
+        return tuple.__new__(cls, (slope, intercept))
+
+    def __init__(self, slope: Any, intercept: Any, *, error: Any) -> None:
+        self.__dict__["error"] = error
+
+    @property
+    def error(self) -> Any:
+        return self.__dict__["error"]
+
+
+def test_tuples_with_properties() -> None:
+    def fitted(x: Any) -> Any:
+        return Line(x.sum(), x[0], error=x * 2)
+
+    jitted = rune_jit.jit(fitted)
+    for _ in range(3):
+        result = jitted(X)
+        assert type(result) is Line
+        assert result == fitted(X)
+        np.testing.assert_array_equal(result.error, X * 2)
+
+
+def test_objects_hold_numpys_functions_and_classes() -> None:
+    def made(x: Any) -> Any:
+        return Held([np.sin, np.float32, np.linalg, np.add]), x * 2
+
+    jitted = rune_jit.jit(made)
+    for _ in range(4):
+        held = jitted(X)[0].a
+        assert held[0] is np.sin
+        assert held[1] is np.float32
+        assert held[2] is np.linalg
+        assert held[3] is np.add
+
+
+@pytest.mark.parametrize("squeezed", [lambda x: x.squeeze(), np.squeeze, lambda x: x.squeeze(())])
+def test_an_array_squeezed_in_vain_is_itself(squeezed: Callable[[Any], Any]) -> None:
+    jitted = rune_jit.jit(lambda x: squeezed(x))
+    for _ in range(2):
+        x = X.copy()
+        assert squeezed(x) is x
+        assert jitted(x) is x

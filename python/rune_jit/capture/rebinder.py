@@ -346,7 +346,7 @@ class Rebinder:
 
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
-        it reads the globals of its module; and for a stand-in."""
+        it reads the globals of its module. Of a stand-in, what it stands for."""
         if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, _Globals):
             return original(x)
         if (known := self.outside(x)) is not x:

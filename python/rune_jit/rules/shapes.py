@@ -147,6 +147,8 @@ def _squeeze(a: Any, axis: Any = None) -> Tracer:
                 f"squeeze: cannot squeeze axis {i} of {list(shape)} (size {shape[i]}, not 1)",
                 [shape[i]],
             )
+    if not gone and shape and isinstance(a, Tracer):
+        return a  # NumPy, too, returns the array itself
     items = [0 if i in gone else slice(None) for i in range(len(shape))]
     return make_view("index", [*items, Ellipsis], a)
 
