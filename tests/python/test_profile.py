@@ -209,8 +209,10 @@ def test_all_threads_are_recorded() -> None:
     f = rune_jit.jit(programs.elementwise, device="cpu")
     x = np.ones(1000)
     f(x)
+    all_run = threading.Barrier(4)  # the number of one that has ended may be given again
 
     def work() -> None:
+        all_run.wait()
         for _ in range(200):
             np.testing.assert_array_equal(f(x), 3)
 
