@@ -990,3 +990,26 @@ def test_one_object_shows_that_a_program_is_too_large():
     Jitted.distances.clear_cache()
     Jitted(x).distances(x[:3])
     assert Jitted.distances.cache_info().misses == 3
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        lambda x: min(x),
+        lambda x: max(x) * 2,
+        lambda x: x - round(min(x) - 0.5),
+        lambda x: [max(row) - min(row) for row in x.reshape(2, 3)],
+        lambda x: min(x[0], max(x[1:3])),
+        lambda x: max(v * 2 for v in x),
+        lambda x: min(x, default=3.0),
+        lambda x: min(x[:1]) + max([x[0]]),
+        lambda x: [min(x[: i + 1]) for i in range(4)],
+    ],
+)
+def test_extremes_of_iterables(extreme):
+    jitted = rune_jit.jit(extreme)
+    for given in (np.array([3.0, 1.5, 2.7, 9.1, -2.0, 4.0]), np.array([1.0, np.nan, 0, 2, 3, 4])):
+        for _ in range(2):
+            result, expected = jitted(given), extreme(given)
+            assert type(result) is type(expected)
+            np.testing.assert_array_equal(result, expected)

@@ -262,10 +262,11 @@ def _extreme(real: Any, is_better: Any) -> Any:
     @functools.wraps(real)
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
-        items = args[0] if len(args) == 1 and type(args[0]) in (list, tuple) else args
-        is_known = all(type(x) is not Tracer and type(x) is not Size for x in items)
-        if trace is None or kwargs or is_known or not _may_choose(trace):
+        items = args[0] if len(args) == 1 else args
+        if trace is None or kwargs or type(items) not in (list, tuple) or not _may_choose(trace):
             return real(*args, **kwargs)
+        if all(type(x) is not Tracer and type(x) is not Size for x in items):
+            return real(*args)
         best = items[0]
         for x in items[1:]:
             better = is_better(x, best)
