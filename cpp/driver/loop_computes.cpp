@@ -25,8 +25,19 @@ State lowered(const graph::Graph& graph, std::map<size_t, lower::Placement> plac
   return state;
 }
 
-// Whether one kernel with one launch stores the only output, at each point, and none reads it.
-bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps) {
+// Whether threads compute a result together.
+bool shares_results(const schedule::Kernel& kernel) {
+  const auto is_shared = [&](int64_t axis) { return contains(kernel.iter.mapping.thread, axis); };
+  const auto shares = [&](const schedule::Stage& stage) {
+    return stage.kind != schedule::StageKind::Map &&
+           std::any_of(stage.axes.begin(), stage.axes.end(), is_shared);
+  };
+  return std::any_of(kernel.stages().begin(), kernel.stages().end(), shares);
+}
+
+// Whether one kernel with one launch stores the only output, at each point, and none reads it. If
+// the kernel reads what was in its place, no thread does so for a result that another one stores.
+bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps, bool reads_place) {
   const Value output = schedule.outputs[0];
   const auto has = [&](const std::vector<Value>& values) {
     return std::find(values.begin(), values.end(), output) != values.end();
@@ -42,7 +53,8 @@ bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps) {
     const schedule::Kernel* kernel = schedule.kernel_of(item);
     if (!kernel || launches[item.launch()->kernel] != 1 || !has(kernel->outputs) ||
         !std::holds_alternative<schedule::Staged>(kernel->body) || sequential_stage(*kernel) ||
-        schedule::library_product(schedule.graph, *kernel, caps))
+        schedule::library_product(schedule.graph, *kernel, caps) ||
+        (reads_place && shares_results(*kernel)))
       return false;
     ++stored;
   }
@@ -59,7 +71,9 @@ LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilitie
                      plan.cells[compute.outputs[0]].shape, *compute.offsets};
   State state = lowered(compute.graph, placements, caps, device);
   std::optional<Store> store;
-  if (compute.offsets && !is_placed(state.schedule, caps)) {
+  const bool reads_place = std::find(compute.inputs.begin(), compute.inputs.end(),
+                                     compute.outputs[0]) != compute.inputs.end();
+  if (compute.offsets && !is_placed(state.schedule, caps, reads_place)) {
     state = lowered(compute.graph, {}, caps, device);
     const graph::Node& part = compute.graph[compute.graph.outputs[0]];
     plan.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt});

@@ -84,7 +84,7 @@ def test_leaked_tracers_say_where_they_were_made() -> None:
         (lambda x: np.stack([x, x[:1]]), ValueError, "same shape"),
         (lambda x: np.squeeze(x, 0), ValueError, "size 2, not 1"),
         (lambda x: np.einsum("ij,jk->ik", x, x), ValueError, "label 'j'"),
-        (lambda x: len(x[0, 0]), TypeError, "unsized"),
+        (lambda x: len(x[0, 0]), TypeError, "has no len"),
         (lambda x: np.split(x, 2, axis=1), ValueError, "equal division"),
     ],
 )

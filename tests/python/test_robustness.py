@@ -418,7 +418,7 @@ MESSAGES = [
     (lambda x: x.astype("no_such_dtype"), TypeError, "no_such_dtype"),
     (lambda x: np.stack([]), ValueError, "at least one array"),
     (lambda x: np.pad(x, -1), ValueError, "negative"),
-    (lambda x: list(x.sum()), TypeError, "0-d"),
+    (lambda x: list(x.sum()), TypeError, "not iterable"),
     (lambda x: np.repeat(x, 2**62), (ValueError, MemoryError), "elements"),
 ]
 

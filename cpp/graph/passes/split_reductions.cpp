@@ -57,9 +57,11 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
   return std::nullopt;
 }
 
-// A reduction of so many elements along several axes, to fewer results than the device has cores,
-// goes row by row on a grid: a workgroup has threads along the innermost axis only.
+// A reduction of so many elements along several axes, each computed by so many operations, to fewer
+// results than the device has cores, goes row by row on a grid: a workgroup has threads along the
+// innermost axis only.
 constexpr int64_t kRowsOfGroups = 1 << 13;
+constexpr size_t kOperationsOfRows = 8;
 
 std::optional<Split> split_into_rows(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
                                      const Capabilities& caps) {
@@ -138,8 +140,26 @@ class ReductionSplitter {
     if (const auto columns = split_columns(from, *reduce, node.shape(), node.dtype(), caps_))
       return columns;
     if (const auto split = choose_split(from, *reduce, node.shape(), caps_)) return split;
-    if (const auto rows = split_into_rows(from, *reduce, node.shape(), caps_)) return rows;
+    if (computes_much(node.inputs[0]))
+      if (const auto rows = split_into_rows(from, *reduce, node.shape(), caps_)) return rows;
     return split_into_strips(from, *reduce, node.dtype(), caps_);
+  }
+
+  // Whether an element of the value takes many operations that its reduction would fuse with.
+  bool computes_much(Value value) const {
+    size_t operations = 0;
+    std::set<Value> seen;
+    std::vector<Value> open{value};
+    while (!open.empty() && operations < kOperationsOfRows) {
+      const Value v = open.back();
+      open.pop_back();
+      const Node& node = graph_[v];
+      const bool computes = node.as<Unary>() || node.as<Binop>() || node.as<Ternary>();
+      if (!seen.insert(v).second || !(computes || is_movement(node.kind()))) continue;
+      operations += computes;
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return operations >= kOperationsOfRows;
   }
 
   // Whether the parts are combined by atomic operations. All reductions are or none, so that those
