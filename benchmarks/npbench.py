@@ -42,7 +42,7 @@ _TIMED_SECONDS = 1.0
 _CHECKED_PRESET = "S"  # where NumPy takes too long for the one that is timed
 # Whose trajectories magnify rounding, so that no two compilers agree after many steps: checked at
 # that preset, too.
-_SENSITIVE = ("nbody",)
+_SENSITIVE = ("nbody", "mandelbrot1", "mandelbrot2")
 
 Result = dict[str, Any]  # "ms" and "first_ms", or "error"
 
