@@ -5,7 +5,7 @@
 #   scripts/lint.sh [--fix | --full]
 #
 #   --fix    format the sources, mend what ruff can mend and write python/rune_jit/_core.pyi
-#   --full   run clang-tidy over all C++ files (minutes) instead of at most 40 that differ from main
+#   --full   run clang-tidy over all C++ files (minutes) instead of at most 24 that differ from main
 #
 # Environment: BUILD (a CMake tree with compile_commands.json, default build/test; clang-tidy is
 # skipped without one), JOBS (default: number of cores).
@@ -20,7 +20,7 @@ case "$mode" in
 esac
 build=${BUILD:-build/test}
 jobs=${JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
-most_tidied=40  # files, without --full: some five seconds each
+most_tidied=24  # files, without --full: some five seconds each
 failed=()
 
 # check NAME COMMAND...: runs it, says how long it took, shows its output only if it fails.
