@@ -1,7 +1,6 @@
 #include "driver/loop_computes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -83,14 +82,6 @@ LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilitie
   for (const schedule::ScheduleItem& item : state.schedule.items)
     RUNE_CHECK(item.launch(), "an iteration of a loop needs more than kernels");
   return {std::move(state.schedule), std::move(state.kernels), std::move(store)};
-}
-
-double mean_trips(const Repeat& repeat) {
-  constexpr double kTripsToCondition = 100;
-  const Dim span = repeat.step > 0 ? repeat.stop - repeat.start : repeat.start - repeat.stop;
-  const double mean = (static_cast<double>(span.least()) + static_cast<double>(span.bound())) / 2;
-  const double trips = std::max(0.0, mean / static_cast<double>(std::abs(repeat.step)));
-  return repeat.goes_on ? std::min(trips, kTripsToCondition) : trips;
 }
 
 }  // namespace rune::driver

@@ -22,8 +22,4 @@ struct LoweredCompute {
 LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilities& caps,
                              const std::string& device);
 
-// How often the body of the loop runs, halfway between the fewest and the most times; of a loop
-// that a condition ends, a guess.
-double mean_trips(const Repeat& repeat);
-
 }  // namespace rune::driver

@@ -386,7 +386,7 @@ class Planner {
     }
 
     const auto& range = *node.as<graph::End_Loop>();
-    Repeat repeat{loop.counter, range.start, range.stop, range.step, {}, {}};
+    Repeat repeat{{loop.counter, range.start, range.stop, range.step, {}}, {}};
     if (range.goes_on) repeat.goes_on = cells[*range.goes_on];
     std::vector<Statement>* const around = std::exchange(statements_, &repeat.body);
     counters_.push_back(loop.counter);

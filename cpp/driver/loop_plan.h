@@ -45,12 +45,18 @@ struct Bind {
   size_t cell = 0;
 };
 
-struct Repeat {
+// When the body of a loop runs.
+struct LoopRange {
   SymVar counter;
-  Dim start, stop;  // of Python's range, in terms of the counters of the loops around it
+  Dim start, stop;  // of Python's range, in terms of the variables around the loop
   int64_t step = 1;
-  // If present, a cell of one bool: where it is false, the loop ends before the next iteration.
+  // If present, the number of a bool's memory: where it is false, the loop ends before the next
+  // iteration.
   std::optional<size_t> goes_on;
+};
+
+// The memory of `goes_on` is a cell.
+struct Repeat : LoopRange {
   std::vector<Statement> body;
 };
 

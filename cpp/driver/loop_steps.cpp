@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "lower/passes/lower_kernel.h"
+#include "schedule/analysis/loop_cost.h"
 
 namespace rune::driver {
 
@@ -53,7 +54,7 @@ class StepsLowerer {
   }
 
   void run(Repeat& repeat, std::vector<LoopStep>& steps) {
-    LoopRepeat result{repeat.counter, repeat.start, repeat.stop, repeat.step, {}, {}};
+    LoopRepeat result{repeat, {}};
     if (repeat.goes_on) result.goes_on = memory_of(*repeat.goes_on);
     for (Statement& statement : repeat.body) add(statement, result.body);
     steps.emplace_back().action = std::move(result);
@@ -184,10 +185,8 @@ class StepsLowerer {
   int64_t temporary_bytes_ = 0;      // of the Compute that needs the most
 };
 
-double trips_of(const LoopRepeat& repeat) {
-  Repeat range{repeat.counter, repeat.start, repeat.stop, repeat.step, {}, {}};
-  if (repeat.goes_on) range.goes_on = 0;
-  return mean_trips(range);
+double trips_of(const LoopRange& range) {
+  return schedule::mean_trips(range.start, range.stop, range.step, range.goes_on.has_value());
 }
 
 // The sum over all steps, as often as they run, of what `cost` says of one.

@@ -42,12 +42,8 @@ struct LoopRead {
 
 struct LoopStep;
 
-struct LoopRepeat {
-  SymVar counter;
-  Dim start, stop;  // of Python's range, in terms of the variables
-  int64_t step = 1;
-  // If present, the memory of one bool: where it is false, the loop ends before the next iteration.
-  std::optional<size_t> goes_on;
+// The memory of `goes_on` is one of LoopSteps::memory.
+struct LoopRepeat : LoopRange {
   std::vector<LoopStep> body;
 };
 

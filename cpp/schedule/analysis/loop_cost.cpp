@@ -38,9 +38,6 @@ double flops_of_element(const Graph& nest, const Node& node) {
   return count;
 }
 
-// A guess of how many iterations run before a condition ends a loop.
-constexpr double kIterationsToCondition = 100;
-
 struct Work {
   double flops = 0, ns = 0;
 };
@@ -68,13 +65,18 @@ Work work_of(const Graph& nest, const Capabilities& caps, const LoopTree& tree,
     work.ns += operations_ns(caps, computed * cost, node.dtype()) * caps.num_cores;
   }
   const auto& range = *nest[loop.end].as<graph::End_Loop>();
-  const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
-  double trips = std::max(0.0, mean(span) / static_cast<double>(std::abs(range.step)));
-  if (range.goes_on) trips = std::min(trips, kIterationsToCondition);
+  const double trips = mean_trips(range.start, range.stop, range.step, range.goes_on.has_value());
   return {work.flops * trips, work.ns * trips};
 }
 
 }  // namespace
+
+double mean_trips(const Dim& start, const Dim& stop, int64_t step, bool may_end) {
+  constexpr double kTripsToCondition = 100;
+  const Dim span = step > 0 ? stop - start : start - stop;
+  const double trips = std::max(0.0, mean(span) / static_cast<double>(std::abs(step)));
+  return may_end ? std::min(trips, kTripsToCondition) : trips;
+}
 
 ItemAnalysis analyze_loops(const Graph& graph, const Capabilities& caps, const Loop_Nest& item) {
   const Graph& nest = *graph[item.outputs.front()].as<graph::Loop_Nest>()->graph.graph;
