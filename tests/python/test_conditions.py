@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from test_segments import check, outcome
+from segment_checks import check, outcome
 
 import rune_jit
 from rune_jit.calls.paths import Apart, Paths

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from growing_programs import PROGRAMS
-from test_segments import check, outcome
+from segment_checks import check, outcome
 
 import rune_jit
 from rune_jit.calls.segmented import Segmented, Trial

@@ -1,0 +1,261 @@
+"""Functions in segments that NumPy runs from some place or call on, because that is faster."""
+
+import math
+
+import numpy as np
+import pytest
+from segment_checks import check, never_numpy, segmented, x
+
+import rune_jit
+from rune_jit.calls import entries
+from rune_jit.calls.segmented import Trial
+from rune_jit.tracing import segments
+
+__all__ = ["never_numpy"]  # a fixture of all tests here
+
+
+def test_many_programs_end_in_numpy():
+    def f(x):
+        sums = []
+        for n in range(1, 40):
+            y = x
+            for _ in [0] * n:
+                y = np.sin(y)
+            sums.append(float(y.sum()))
+        return sums, x
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        check(jitted(x(50)), f(x(50)))
+    (entry,) = jitted._cache.entries()
+    assert "programs" in entry.runs_on_numpy
+
+
+def test_writes_to_elements_after_numpy_took_over(monkeypatch):
+    monkeypatch.setattr(segments, "_MOST_COMPILED", 0)
+
+    def f(x, at):
+        if x[0] < 0:
+            x[0] += 1
+        for i in range(3):
+            x[i] = x[at[i]] * 2
+            x[at[i]] = i
+        return x, x[at[0]]
+
+    jitted = rune_jit.jit(f)
+    at = np.array([1, 3, -1])
+    for _ in range(3):
+        check(jitted(x(), at), f(x(), at))
+        check(jitted(x(4), at), f(x(4), at))
+
+
+def test_a_long_loop_without_reads_is_cut():
+    def f(x, n):
+        for _ in range(n):
+            x = np.abs(x) * 0.99 + 0.1
+        return x, x[0].item()
+
+    assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
+
+
+def test_explain_says_how_many_programs():
+    jitted = rune_jit.jit(lambda x: [(x + 1).sum().item()])
+    jitted(x())
+    assert jitted.explain().startswith("<lambda>: in segments (1 program): item: cannot take")
+    other = rune_jit.jit(lambda x: x * x.sum().item())
+    other(x())
+    assert other.explain().startswith("<lambda>: in segments (2 programs): item: cannot take")
+
+
+def test_fallback_error_refuses():
+    def f(x):
+        return x if x[0] > 0 else -x
+
+    with pytest.raises(rune_jit.ConcretizationError):
+        rune_jit.jit(f, fallback="error")(x())
+
+
+def test_the_faster_way_is_kept(monkeypatch):
+    monkeypatch.undo()
+
+    def slow(x):
+        return x if x[0].item() < 0 else -x
+
+    def unrolled(x):
+        for _ in [0] * 600:  # which is no range, and therefore no loop of the program
+            x = x[::-1] * 0.5 + 1
+        return x
+
+    for function, name in ((slow, "segments"), (unrolled, "program")):
+        verdicts = []
+        monkeypatch.setattr(Trial, "verdict", lambda self: verdicts.append(0) or "it is slower")  # noqa: B023
+        jitted = rune_jit.jit(function)
+        for _ in range(7):
+            check(jitted(x()), function(x()))
+        assert len(verdicts) == 1, name
+        assert jitted.explain() == f"{function.__name__}: on NumPy: it is slower"
+        assert jitted.cache_info().fallbacks == 1
+
+
+def test_a_program_is_of_limited_size():
+    def f(x):
+        for _ in [0] * 8000:
+            x = x[::-1] * 0.5 + 1
+        return x
+
+    large = np.linspace(0, 1, 40_000)  # for which NumPy takes long
+    assert "more than 30000 operations" in segmented(f, large, calls=1).reason
+
+
+def small_steps(x, n):
+    """So many operations that compiling them takes longer than they take NumPy in many calls."""
+    for _ in [0] * n:
+        x = np.abs(x[::-1]) * 0.5 + 1
+    return x
+
+
+def test_small_operations_are_not_compiled_before_that_pays(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(entries, "_PATIENCE", 1000.0)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(3):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+        check(jitted(x(), 10), small_steps(x(), 10))
+    many, few = jitted.explain().splitlines()
+    assert many.startswith("small_steps: on NumPy: trace: cannot make one program of more than")
+    assert few == "small_steps: as one program"
+    assert jitted.cache_info().fallbacks == 1
+    # Who asks for one program gets it.
+    assert len(jitted.lower(x(), 2000).graph) > 3000
+    check(rune_jit.jit(small_steps, fallback="error")(x(), 2000), small_steps(x(), 2000))
+
+
+def test_small_operations_are_compiled_when_that_pays(monkeypatch):
+    monkeypatch.setattr(entries, "_PATIENCE", 0.05)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(1000):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+        if "as one program" in jitted.explain():
+            break
+    else:
+        raise AssertionError(jitted.explain())
+    assert jitted.cache_info().misses == 2
+    for _ in range(3):
+        check(jitted(x(), 2000), small_steps(x(), 2000))
+
+
+def test_too_many_small_operations_stay_with_numpy(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(entries, "_PATIENCE", 0.0)
+    jitted = rune_jit.jit(small_steps)
+    for _ in range(6):
+        check(jitted(x(), 9000), small_steps(x(), 9000))
+    assert jitted.cache_info().misses == 2
+    assert "on NumPy" in jitted.explain()
+
+
+def test_small_operations_in_segments_end_in_numpy(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+
+    def f(x):
+        sums = []
+        for n in range(1, 20):
+            y = x
+            for _ in [0] * (10 * n):
+                y = np.sin(y)
+            sums.append(float(y.sum()))
+            print(end="")
+        return sums
+
+    jitted = rune_jit.jit(f)
+    check(jitted(x(50)), f(x(50)))
+    (entry,) = jitted._cache.entries()
+    assert "longer to compile" in entry.runs_on_numpy
+
+
+def test_a_trial_ends_early_where_the_difference_is_clear(monkeypatch):
+    monkeypatch.undo()
+    trial = Trial()
+    for seconds in (1.0, 0.1):
+        assert not trial.is_over
+        trial.note(seconds)
+    assert trial.is_over
+    assert trial.verdict() == "it takes 100 ms there, 1e+03 ms compiled"
+    trial.note(0.01)  # of a call that another thread has made meanwhile
+    assert trial.is_over
+    assert not trial.is_numpys_turn
+
+
+def test_a_trial_takes_turns_where_it_is_not():
+    trial, turns = Trial(), []
+    while not trial.is_over:
+        turns.append(trial.is_numpys_turn)
+        trial.note(0.010 if trial.is_numpys_turn else 0.012)
+    assert turns == [False, True, False, True]
+
+
+def test_many_operations_on_arrays_that_depend_on_no_argument():
+    """NumPy computes them while the function is traced, which takes ten times as long."""
+
+    def relax():
+        u = np.zeros(60)
+        u[0] = change = 1.0
+        count = 0
+        while change > 1e-9:
+            try:
+                old = u.copy()
+                u[1:-1] = (old[2:] + old[:-2]) / 2
+                change = np.abs(u - old).max()
+            finally:
+                count += 1
+        return u, count
+
+    jitted = rune_jit.jit(relax)
+    expected, count = relax()
+    assert count > 10_000
+    for _ in range(2):
+        u, n = jitted()
+        assert n == count
+        np.testing.assert_array_equal(u, expected)
+        info = jitted.cache_info()
+        assert info.fallbacks + info.segmented == 1, jitted.explain()
+
+
+class Neighbours:
+    """Methods of each object have a program of their own."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def distances(self, rows):
+        found = []
+        for row in rows:
+            try:
+                pairs = (zip(row, other, strict=True) for other in self.x)
+                found.append(sum(sum((a - b) ** 2 for a, b in pair) for pair in pairs))
+            finally:
+                pass
+        return np.array(found)
+
+
+def test_one_object_shows_that_a_program_is_too_large():
+    """Methods of the others are not traced until they are called often."""
+
+    class Jitted(Neighbours):
+        distances = rune_jit.jit(Neighbours.distances)
+
+    x = np.arange(120.0).reshape(40, 3)
+    for _ in range(5):
+        result = Jitted(x).distances(x[:20])
+        np.testing.assert_array_equal(result, Neighbours(x).distances(x[:20]))
+    info = Jitted.distances.cache_info()
+    assert info.misses == 1
+    assert info.fallbacks == 5
+    often = Jitted(x)
+    for _ in range(10):
+        often.distances(x[:20])
+    assert Jitted.distances.cache_info().misses == 2
+    Jitted.distances.clear_cache()
+    Jitted(x).distances(x[:3])
+    assert Jitted.distances.cache_info().misses == 3
