@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("RUNE_JIT_CALIBRATION", "off")  # as in the tests
 
 import test_complex_programs
+import test_list_programs
 import test_loop_programs
 import test_nests
 import test_stateful_programs
@@ -29,6 +30,7 @@ from rune_jit.calls.segmented import Trial
 
 _GENERATORS: dict[str, Callable[[int, str], Any]] = {
     "loops": test_loop_programs.check,
+    "lists": test_list_programs.check,
     "stateful": test_stateful_programs.check,
     "complex": test_complex_programs.check,
     "nests": test_nests.check,

@@ -397,10 +397,10 @@ def test_bounds_that_depend_on_outer_counters() -> None:
 
 
 def test_lists_and_objects_see_every_iteration() -> None:
-    def appends(x):
+    def inserts(x):
         found = []
         for i in range(6):
-            found.append(x[i] * 2)
+            found.insert(0, x[i] * 2)
         return found
 
     def counts(x):
@@ -416,7 +416,7 @@ def test_lists_and_objects_see_every_iteration() -> None:
             rows += [x[i]]
         return len(rows)
 
-    refused("it calls the method append", appends, x())
+    refused("it calls the method insert", inserts, x())
     refused("it changes a dict", counts, x())
     both(grows, x())
 

@@ -18,6 +18,7 @@ from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import layout
@@ -172,7 +173,11 @@ def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
     """numpy.array of a nested sequence that holds traced arrays."""
     if isinstance(trace, SegmentedTrace) and len(items) > host.MOST_PARTS:
         return host.run_now(trace, np.array, (items, dtype), {})  # type: ignore[no-any-return]
-    result = np.array(_stand_ins(trace, items), dtype)  # NumPy's dtype, shape and errors
+    short = [x.items[0] if type(x) is Run else x for x in runs_of(items)]
+    try:
+        result = np.array(_stand_ins(trace, short), dtype)  # NumPy's dtype, shape and errors
+    except ValueError:
+        result = np.array(_stand_ins(trace, items), dtype)  # whose text has the number of items
     value = _stack(trace, items, result.dtype)
     return Tracer(trace, value, scalar=False)
 
@@ -191,7 +196,16 @@ def _stand_ins(trace: Trace, x: Any) -> Any:
 def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
     builder = trace.builder
     if isinstance(x, (list, tuple)):
-        return builder.stack([_stack(trace, item, dtype) for item in x], 0)
+        parts = runs_of(x)
+        if len(parts) == len(x):
+            return builder.stack([_stack(trace, item, dtype) for item in x], 0)
+        values = [
+            builder.astype(part.value(trace), dtype)
+            if type(part) is Run
+            else builder.expand_dims(_stack(trace, part, dtype), [0])
+            for part in parts
+        ]
+        return values[0] if len(values) == 1 else builder.concatenate(values, 0, None)
     operand = trace.operand(x)
     if type(operand) in (int, float, bool, complex) or operand.weak is not None:
         return builder.full([], operand, dtype)

@@ -18,6 +18,7 @@ from rune_jit import _core
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch, names_in
+from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
@@ -47,6 +48,7 @@ _CALLED_BY_LOOPS = {
     **CONDITIONS,
     **EXTREMES,
     **GRIDS,
+    **APPENDS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

@@ -28,6 +28,7 @@ from rune_jit.rules.memory import known_order
 from rune_jit.rules.table import implements
 from rune_jit.rules.writes import check_casting
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.rows import Run, runs_along
 from rune_jit.tracing.sizes import (
     Size,
     broadcast_shapes,
@@ -364,7 +365,10 @@ def _concatenate(
     arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Tracer:
     trace = require_trace()
-    parts = [trace.array(x) for x in arrays]
+    parts = [
+        x.concatenated(trace, axis) if type(x) is Run else trace.array(x)
+        for x in runs_along(arrays, axis, 0)
+    ]
     result = trace.builder.concatenate(parts, as_axis(axis), dtype)
     for part in parts:
         check_casting(part.dtype, result.dtype, casting)
@@ -374,8 +378,13 @@ def _concatenate(
 @implements(np.stack)
 def _stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     trace = require_trace()
-    values = [trace.array(x) for x in arrays]
-    result = Tracer(trace, trace.builder.stack(values, as_index(axis)))
+    runs = runs_along(arrays, axis, 1)
+    if len(runs) == 1 and type(runs[0]) is Run:
+        values = [runs[0].stacked(trace, axis)]
+        result = Tracer(trace, values[0])
+    else:
+        values = [trace.array(x) for x in arrays]
+        result = Tracer(trace, trace.builder.stack(values, as_index(axis)))
     for value in values:
         check_casting(value.dtype, result.dtype if dtype is None else np.dtype(dtype), casting)
     return result if dtype is None else result.astype(dtype)

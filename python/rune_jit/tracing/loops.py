@@ -105,6 +105,10 @@ class Body:
         self.decides = False  # whether it has an `if` whose condition is not known
         self.raises = False  # whether it has a `raise` under such a condition
         self._written: dict[int, _Saved] = {}
+        self.lists: dict[int, list[Any]] = {}  # by id: from outside, which it may append to
+        # Of these: what it has appended, and whether the list is a comprehension's.
+        self.appended: dict[int, tuple[list[Any], list[Any], bool]] = {}
+        self.conditions = 0  # how many it runs under
 
     def is_older(self, storage: Storage) -> bool:
         """Whether the storage is not made by the body. (One that stands for a captured array may be
@@ -162,10 +166,11 @@ class Loops:
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
-        # By id: what a storage may be the same memory as, where that depends on data, and the
+        # By id: what may be the same memory as a storage, where that depends on data, and the
         # loops or branches that made it.
         self._sharing: dict[int, list[Storage]] = {}
         self._may_share: dict[int, Storage] = {}
+        self._shared_by: dict[int, int] = {}  # by id of a storage: the loop that made it share
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size. Those of a counter may depend on the counters
@@ -185,15 +190,18 @@ class Loops:
                 size = size + (bound - body.counter) * times
         return max(least, size if type(size) is int else size.low)
 
-    def share(self, made: Storage, *others: Storage) -> None:
+    def share(self, made: Storage, *others: Storage, loop: int | None = None) -> None:
         """Notes that a storage may be the same memory as others, which depends on data: none of
-        them may be written to any more."""
+        them may be written to any more. `loop`: it is so because of one that the program need not
+        have."""
         group = {id(x): x for x in (made, *others)}
         for storage in list(group.values()):
             group |= {id(x): x for x in self.sharing(storage)}
-        for storage in group.values():
-            self._sharing[id(storage)] = [x for x in group.values() if x is not storage]
+        together = list(group.values())
+        self._sharing |= {key: together for key in group}
         self._may_share |= group
+        if loop is not None:
+            self._shared_by |= dict.fromkeys(group, loop)
 
     @property
     def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage]]:
@@ -206,7 +214,7 @@ class Loops:
 
     def sharing(self, storage: Storage) -> list[Storage]:
         """What the storage may be the same memory as."""
-        return self._sharing.get(id(storage), [])
+        return [x for x in self._sharing.get(id(storage), ()) if x is not storage]
 
     @contextmanager
     def where(self, builder: Any, condition: Any) -> Iterator[None]:
@@ -217,6 +225,24 @@ class Loops:
         yield
         builder.end_condition(condition)
         self._conditions.pop()
+
+    @property
+    def num_conditions(self) -> int:
+        """How many conditions what is traced now runs under."""
+        return len(self._conditions)
+
+    def append(self, items: list[Any], values: list[Any], is_new: bool) -> bool:
+        """Called before values are appended to a list, which is_new under the conditions that hold.
+        Returns whether the iterations of the innermost loop do so instead."""
+        body = self.open[-1] if self.open else None
+        if body is None or id(items) not in body.lists:
+            if self._conditions and not is_new:
+                self.fail("it appends to a list under a condition")
+            return False
+        if len(self._conditions) > body.conditions:
+            self.fail("it appends to a list under a condition")
+        body.appended.setdefault(id(items), (items, [], is_new))[1].extend(values)
+        return True
 
     def _is_conditional(self, storage: Storage) -> list[Any]:
         """The conditions of a write to the storage."""
@@ -279,6 +305,9 @@ class Loops:
     def _check_write(self, storage: Storage) -> None:
         if id(storage) in self._may_share:
             why = "an array is written to that may be the same as another one"
+            if (loop := self._shared_by.get(id(storage))) is not None:
+                self.plans.refuse(loop, why)
+                raise LoopRefused
             if self.within:
                 self.fail(why)
             self.plans.refuse_all(why)

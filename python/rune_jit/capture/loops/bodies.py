@@ -8,47 +8,52 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit.capture.loops.appends import Appends
+from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.jumps import is_flag, is_result
+from rune_jit.capture.loops.kinds import (
+    UNSET,
+    GivenUp,
+    Unstable,
+    counts_of,
+    is_array,
+    is_view,
+    kind_of,
+    lay_out_as,
+    unsure_sum,
+)
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Integer
-from rune_jit.tracing.sizes import Size, same_shape, same_size
+from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, tracers_in
 
 # An operation on so many elements is better shared by all cores: a loop that a condition ends is
 # one kernel, on one core.
 _LARGE = 2**22
 
 
-class _Unset:
-    """What `.result` stands for where nothing has been returned."""
-
-
-UNSET = _Unset()
-
-
-class GivenUp(Exception):
-    """The loop runs all iterations, for this reason."""
-
-
-class Unstable(Exception):
-    """What a name stands for is of another kind after an iteration: perhaps not after the first."""
-
-
 class Attempt:
     """One loop whose body is traced, again and again, until it is known what it carries."""
 
     def __init__(
-        self, trace: Trace, loop: Loop, numbers: Range, before: dict[str, Any], first: Any = True
+        self,
+        trace: Trace,
+        loop: Loop,
+        numbers: Range,
+        before: dict[str, Any],
+        effects: Effects,
+        first: Any = True,
     ) -> None:
-        """`first` says whether the first iteration runs: True, or a traced bool."""
+        """`effects` are those of the body; `first` says whether the first iteration runs: True, or
+        a traced bool."""
         assert trace.loops is not None
         self._trace, self._loops, self._loop = trace, trace.loops, loop
         self._range, self._before, self._first = numbers, dict(before), first
         self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
+        self._effects = effects
         self._goes_on: Any = None  # whether another one follows, if that is a traced bool
         missing = [name for name in loop.carried if name not in before]
         if missing:
@@ -89,7 +94,9 @@ class Attempt:
         self.counter = builder.begin_loop(low, high)
         self._body = Body(self._loop.number, self.counter, self._range.symbolic_bounds)
         self._body.oldest = self._serial
-        self._limits = _counts(trace)
+        self._body.lists = self._effects.appended
+        self._body.conditions = self._loops.num_conditions
+        self._limits = counts_of(trace)
         self._shared = self._loops.shared
         self._initial: list[Any] = []
         self._given: dict[str, Any] = {}  # what the names stand for at the start
@@ -160,14 +167,14 @@ class Attempt:
         tracer = Tracer(self._trace, carried, scalar=scalar)
         self._body.given.append(tracer._storage)
         if type(like) is Tracer:
-            _lay_out_as(tracer, like)
+            lay_out_as(tracer, like)
         return tracer
 
     def check_effects(self) -> None:
         """Refuses bodies that do what a loop of the program does not."""
         if self._loops.open[-1] is not self._body or self._loops.within[-1] != self._loop.number:
             self._loops.fail("a loop in it has been left")
-        now = _counts(self._trace)
+        now = counts_of(self._trace)
         for (what, before), after in zip(self._limits.items(), now.values(), strict=True):
             if after != before:
                 self._loops.fail(f"it has {what}")
@@ -210,6 +217,14 @@ class Attempt:
                 self._check_result(name, after, finals)
         if not self._storages and not self._body.raises and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
+        if is_complete and self._body.appended:
+            self._appends = Appends(self._trace, self._body, self._range, self._effects.reaches)
+            self._appends.check(
+                self._runs and goes_on is None,
+                {id(self._given[name]._storage): name for name in self._by_value},
+                self._before,
+                after,
+            )
         return is_complete
 
     def _compare_number(self, name: str, new: Any) -> bool:
@@ -352,6 +367,9 @@ class Attempt:
         if self._goes_on is not None or self._body.decides:
             return True
         names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
+        appended = tracers_in([values for _, values, _ in self._body.appended.values()])
+        if any(is_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
+            return True
         if not names:
             return False
         return any(
@@ -401,6 +419,8 @@ class Attempt:
                     self._pythons[name] = len(initial)
                     finals.append(builder.is_python(finals[-1]))
                     initial.append(builder.is_python(initial[-1]))
+        if self._body.appended:
+            self._appends.carry(initial, finals)
         goes_on = None
         if self._goes_on is not None or self._first is not True:
             goes_on = len(initial)
@@ -428,7 +448,7 @@ class Attempt:
                 )
                 builder.mark_unsure(results[index], kind, results[self._pythons[name]])
             if is_array(after[name]):
-                _lay_out_as(made, after[name])
+                lay_out_as(made, after[name])
                 # A condition selects it, perhaps what it was before.
                 shared = self._loops.sharing(after[name]._storage)
                 if shared:
@@ -440,6 +460,8 @@ class Attempt:
                     self._loops.share(made._storage, after[name]._storage)
             elif is_flag(name):
                 made._storage.flag_of = self._loop.number
+        if self._body.appended:
+            self._appends.extend(results, values)
         for name in self._carried:
             values.setdefault(name, self._counted.get(name, after[name]))
         for name in self._loop.carried:
@@ -476,96 +498,3 @@ class Attempt:
         self._body.forget_own(self._loops.hints)
         self._loops.shared = self._shared
         self._trace.builder.give_up_loop()
-
-
-# What Python's numbers may be after an iteration that adds NumPy's to them.
-_SUMS = {
-    ("float", np.dtype(np.float64)),
-    ("int", np.dtype(np.float64)),
-    ("int", np.dtype(np.int64)),
-    ("bool", np.dtype(bool)),
-}
-
-
-def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
-    """Of the kinds of two numbers, one of which may be Python's where the other one is NumPy's: the
-    kind of Python's and NumPy's dtype. None if one number cannot stand for both."""
-    kinds = (a, b)
-    if any(kind is None or kind[0] == "array" for kind in kinds):
-        return None
-    pythons = {kind[1] for kind in kinds if kind[0] != "NumPy's"}
-    dtypes = {kind[-1] for kind in kinds if kind[0] != "Python's"}
-    if len(pythons) != 1 or len(dtypes) != 1:
-        return None
-    pair = (*pythons, *dtypes)
-    return pair if pair in _SUMS else None
-
-
-def _counts(trace: Trace) -> dict[str, int]:
-    """How many there are of what a loop of the program must not have."""
-    return {
-        "calls on the host": len(trace.functions),
-        "numbers that must be equal": len(trace._equal),
-        "numbers that are assumed": len(trace._assumed),
-    }
-
-
-def is_array(x: Any) -> bool:
-    return type(x) is Tracer and not x._storage.scalar
-
-
-def is_view(x: Any, of: Any) -> bool:
-    """Whether both are the same view of the same memory."""
-    return (
-        type(x) is Tracer
-        and type(of) is Tracer
-        and x._storage is of._storage
-        and (x is of or _same_steps(x._steps, of._steps))
-    )
-
-
-def _same_steps(a: Any, b: Any) -> bool:
-    return len(a) == len(b) and all(
-        x.kind == y.kind == "transpose" and tuple(x.argument) == tuple(y.argument)
-        for x, y in zip(a, b, strict=True)
-    )
-
-
-def _lay_out_as(made: Tracer, like: Tracer) -> None:
-    """Notes that an array is laid out in memory as another one."""
-    if made.ndim > 1:
-        storage = like._storage
-        made._storage.order_from = storage.order_from
-        made._storage.order_known = storage.order_known and not like._steps
-
-
-class _Shape:
-    """A shape that is equal to others of the same sizes."""
-
-    def __init__(self, sizes: tuple[Any, ...]) -> None:
-        self._sizes = sizes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shape) and same_shape(self._sizes, other._sizes)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def kind_of(trace: Trace, x: Any) -> Any:
-    """What must be the same for what a name stands for in all iterations; None for what is neither
-    an array nor a number."""
-    if type(x) is Tracer:
-        if not x._storage.scalar:
-            return "array", x.dtype, _Shape(x.shape)
-        value = x._value_in(trace)
-        if value.weak:
-            return "Python's", value.weak
-        unsure = trace.builder.unsure_kind(value)
-        return ("unsure", unsure, x.dtype) if unsure else ("NumPy's", x.dtype)
-    if type(x) in (bool, int, float, complex):
-        return "Python's", type(x).__name__
-    if type(x) is Size:
-        return "Python's", "int"
-    if isinstance(x, np.generic) and _core.is_supported_dtype(x.dtype):
-        return "NumPy's", x.dtype
-    return None

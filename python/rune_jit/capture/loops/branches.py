@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from rune_jit import trees
-from rune_jit.capture.loops.bodies import UNSET, is_array, is_view, kind_of, unsure_sum
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
+from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, unsure_sum
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.syntax import Branch

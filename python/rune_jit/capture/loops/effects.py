@@ -58,6 +58,8 @@ class Effects:
 
     def __init__(self) -> None:
         self._containers: list[tuple[Any, Any]] = []  # with copies
+        # By id, lists that local variables stand for and that are appended to.
+        self.appended: dict[int, list[Any]] = {}
         self._seen: dict[int, Any] = {}
         self._held = 0
 
@@ -85,6 +87,30 @@ class Effects:
             except KeyError:
                 value = None  # a local variable
             self._look_along(value, path, path in uses.calls)
+        for name in uses.appended:
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            self._append_to(value, name in values)
+
+    def _append_to(self, x: Any, is_local: bool) -> None:
+        if type(x) is not list:
+            raise Refused("it calls the method append")
+        if not is_local:
+            raise Refused("it appends to a list that is no local variable")
+        if id(x) not in self.appended:
+            self.appended[id(x)] = x
+            self._containers.append((x, x.copy()))
+
+    def reaches(self, x: Any) -> bool:
+        """Whether the code reaches a container that was there before."""
+        return id(x) in self._seen or id(x) in self.appended
+
+    def check_appended(self) -> None:
+        """Raises Refused if the code may read a list that it appends to."""
+        if not self.appended.keys().isdisjoint(self._seen):
+            raise Refused("it reads a list that it appends to")
 
     def _look_along(self, value: Any, path: Path, is_called: bool) -> None:
         rest = list(path[1:])

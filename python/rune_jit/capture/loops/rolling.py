@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.bodies import Attempt, GivenUp, Unstable
+from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.kinds import GivenUp, Unstable
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
@@ -28,6 +29,8 @@ from rune_jit.tracing.tracer import Tracer, is_data_integer
 
 # A loop of so few iterations, without loops in it, runs as they are.
 _FEW = 3
+# The same for a comprehension.
+_FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
 _MOST_PASSES = 8
 # What makes an iterable whose arguments tell what it is.
@@ -45,7 +48,8 @@ def begin(number: int, *given: Any) -> Any:
     if trace is None or loops is None or found is None:
         return _Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
-    if numbers.is_known and len(numbers.known) <= (1 if loop.has_loops else _FEW):
+    few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
+    if numbers.is_known and len(numbers.known) <= few:
         return _Plain(_iterable(given))
     why = loop.refusal or loops.plans.refusal(number)
     if why:
@@ -301,7 +305,7 @@ class _Rolling:
         if low >= high:
             raise GivenUp("it runs once or not at all")
         effects = self._effects()
-        attempt = Attempt(self._trace, self._loop, rest, self._before, self._first)
+        attempt = Attempt(self._trace, self._loop, rest, self._before, effects, self._first)
         for _ in range(_MOST_PASSES):
             self.values = attempt.begin(*rest.bounds)
             self.rebinds = bool(self._loop.carried)
@@ -343,6 +347,7 @@ class _Rolling:
         effects = Effects()
         try:
             effects.look(loop.uses, values, scope)
+            effects.check_appended()
         except Refused as error:
             raise GivenUp(str(error)) from None
         return effects

@@ -50,7 +50,7 @@ from rune_jit.capture.loops.syntax import (
     uses_of,
     without_returns,
 )
-from rune_jit.capture.loops.unfold import CONVERSIONS, Unfolder, at, call
+from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder, at, call
 from rune_jit.tracing.conditions import SIDE
 
 # The global names of what loops and branches call; no names that source can have.
@@ -92,7 +92,7 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 def _is_of_interest(code: types.CodeType) -> bool:
     """Whether code has loops, branches or conversions."""
-    if not CONVERSIONS.isdisjoint(code.co_names):
+    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names):
         return True
     names = {x.opname for x in dis.get_instructions(code)}
     return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
+from rune_jit.capture.loops.unfold import APPEND, COLLECT
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -20,6 +21,7 @@ class Uses(NamedTuple):
     paths: frozenset[Path]  # attributes of names that are read, and are not called
     calls: frozenset[Path]  # names, and attributes of names, that are called
     methods: frozenset[str]  # names of methods that are called of other expressions
+    appended: frozenset[str]  # names of lists that are appended to
 
 
 class Branch(NamedTuple):
@@ -56,6 +58,7 @@ class Loop(NamedTuple):
     uses: Uses
     refusal: str | None  # why it is not one loop of the program
     has_loops: bool  # in its body
+    is_comprehension: bool  # it fills the list of one
     limit: Limit | None = None  # of a `while` loop
     stop: str | None = None  # the flag that ends it
 
@@ -160,10 +163,18 @@ def make_loop(
         steps,
         uses_of([loop.test, *loop.body] if isinstance(loop, ast.While) else loop.body),
         refusal,
-        any(isinstance(s, (ast.For, ast.While)) for s in _within(loop.body)),
+        any(
+            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s)
+            for s in _within(loop.body)
+        ),
+        _is_comprehension(loop),
         _limit(*limit) if limit else None,
         stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
     )
+
+
+def _is_comprehension(loop: ast.stmt) -> bool:
+    return getattr(loop, "is_comprehension", False)
 
 
 def _limit(compared: ast.Compare, is_all: bool) -> Limit:
@@ -257,8 +268,27 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
                 if path:
                     paths.add(path)
                     inner |= set(ast.walk(x))
+    appended, read = _appended_and_read(statements)
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
-    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods))
+    names -= appended - read
+    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods), appended)
+
+
+def _appended_and_read(
+    statements: Sequence[ast.stmt | ast.expr],
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of what is appended to, and those that are read otherwise."""
+    nodes = [x for s in statements for x in ast.walk(s)]
+    lists = {
+        id(x.args[0]): x.args[0].id
+        for x in nodes
+        if isinstance(x, ast.Call)
+        and isinstance(x.func, ast.Name)
+        and x.func.id in (APPEND, COLLECT)
+        and isinstance(x.args[0], ast.Name)
+    }
+    read = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in lists}
+    return frozenset(lists.values()), frozenset(read)
 
 
 def _path(x: ast.expr) -> Path | None:

@@ -7,17 +7,21 @@ import ast
 import copy
 from typing import Any
 
-# The functions of numbers whose calls are replaced.
+# The names of functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float"))
+METHODS = frozenset(("append",))
+# The names of what is called to append to a list, and to the list of a comprehension.
+APPEND, COLLECT = ".append", ".collect"
 
 
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
-    something is called first; and calls of int and float, and `in`, calls of what stands for
-    them."""
+    something is called first; comprehensions loops before it, under the same condition; and calls
+    of int, float and `append`, and `in`, calls of what stands for them."""
 
     def __init__(self) -> None:
         self._choices = 0
+        self._is_in_class = False
 
     def _visit_statement(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -27,18 +31,48 @@ class Unfolder(ast.NodeTransformer):
             if len(node.targets) == 1:
                 return self._sides(node, node.value, lambda v: ast.Assign(node.targets, v))
         before: list[ast.stmt] = []
-        while choice := _first_choice(node):
+        while choice := _first_choice(node, self._is_in_class):
             name = f".choice{self._choices}"
             self._choices += 1
 
             def assign(value: ast.expr, name: str = name) -> ast.stmt:
                 return ast.Assign([ast.Name(name, ast.Store())], value)
 
-            before.append(self._sides(node, choice, assign))
+            if isinstance(choice, ast.IfExp):
+                before.append(self._sides(node, choice, assign))
+            else:
+                before += self._loop(choice, name)
             _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
         return [*before, node] if before else node
 
-    visit_Assign = visit_AugAssign = visit_Return = visit_Expr = _visit_statement
+    visit_Assign = visit_AugAssign = visit_Return = _visit_statement
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """items.append(x) is traced in loops."""
+        x = node.value
+        if (
+            isinstance(x, ast.Call)
+            and isinstance(x.func, ast.Attribute)
+            and x.func.attr in METHODS
+            and isinstance(x.func.value, ast.Name)
+            and len(x.args) == 1
+            and not isinstance(x.args[0], ast.Starred)
+            and not x.keywords
+        ):
+            node.value = at(x, call(APPEND, x.func.value, x.args[0]))
+        return self._visit_statement(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return self._visit_scope(node, True)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return self._visit_scope(node, False)
+
+    def _visit_scope(self, node: ast.stmt, is_class: bool) -> ast.stmt:
+        outer, self._is_in_class = self._is_in_class, is_class
+        self.generic_visit(node)
+        self._is_in_class = outer
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """int(x) and float(x) are traced."""
@@ -57,6 +91,27 @@ class Unfolder(ast.NodeTransformer):
         is_in = ast.Constant(isinstance(node.ops[0], ast.In))
         return at(node, call(".in", node.left, node.comparators[0], is_in))  # type: ignore[no-any-return]
 
+    def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
+        """A comprehension as a loop:
+
+        .choice3 = []
+        for i.choice3 in range(n):
+            .collect(.choice3, f(i.choice3))
+        """
+        generator = x.generators[0]
+        names = {y.id: f"{y.id}{name}" for y in ast.walk(generator.target) if type(y) is ast.Name}
+        for part in (generator.target, x.elt):
+            for y in ast.walk(part):
+                if isinstance(y, ast.Name) and y.id in names:
+                    y.id = names[y.id]
+        collected = ast.Expr(call(COLLECT, ast.Name(name, ast.Load()), x.elt))
+        first = ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load()))
+        body = self._visit_statement(at(x.elt, collected))
+        loop = ast.For(generator.target, generator.iter, [collected], [])
+        loop.body = body if isinstance(body, list) else [body]
+        loop.is_comprehension = True  # type: ignore[attr-defined]
+        return [at(x, first), at(x, loop)]
+
     def _sides(self, node: ast.stmt, choice: ast.IfExp, make: Any) -> ast.stmt:
         sides = []
         for value in (choice.body, choice.orelse):
@@ -72,20 +127,18 @@ class _Replacer(ast.NodeTransformer):
     def __init__(self, old: ast.expr, new: ast.expr) -> None:
         self._old, self._new = old, new
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        if node is self._old:
-            return self._new
-        self.generic_visit(node)
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        return self._new if node is self._old else super().visit(node)
 
 
-def _first_choice(x: ast.AST) -> ast.IfExp | None:
-    """The `a if test else b` in a statement before which nothing is called; a statement's targets
-    are evaluated first."""
+def _first_choice(x: ast.AST, is_in_class: bool) -> ast.IfExp | ast.ListComp | None:
+    """The `a if test else b` or comprehension that can be a loop in a statement before which
+    nothing is called; a statement's targets are evaluated first. What a comprehension in the body
+    of a class reads is not what a loop would."""
 
     def find(x: ast.AST) -> Any:
         """An IfExp, False if something may be called first, or None."""
-        if isinstance(x, ast.IfExp):
+        if isinstance(x, ast.IfExp) or (not is_in_class and _is_loop(x)):
             return x
         is_chain = isinstance(x, ast.Compare) and len(x.ops) > 1
         if is_chain or isinstance(x, _EVALUATED_IN_PART):
@@ -98,6 +151,25 @@ def _first_choice(x: ast.AST) -> ast.IfExp | None:
         return False if isinstance(x, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) else None
 
     return find(x) or None
+
+
+def _is_loop(x: ast.AST) -> bool:
+    """Whether a comprehension can be a loop whose names are its own."""
+    if not isinstance(x, ast.ListComp) or len(x.generators) > 1:
+        return False
+    generator = x.generators[0]
+    if generator.ifs or generator.is_async:
+        return False
+    targets = [y for y in ast.walk(generator.target) if not isinstance(y, ast.expr_context)]
+    if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
+        return False
+    own = {y.id for y in targets if isinstance(y, ast.Name)}
+    for y in ast.walk(x.elt):
+        if isinstance(y, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+            return False
+        if isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own:
+            return False
+    return not any(isinstance(y, ast.NamedExpr) for y in ast.walk(generator.iter))
 
 
 _EVALUATED_IN_PART = (

@@ -1,0 +1,306 @@
+"""Lists that a loop of the program makes longer: each iteration appends the same number of values.
+The loop writes them to arrays, whose rows the list holds afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.kinds import GivenUp, is_array, kind_of, lay_out_as
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.unfold import APPEND, COLLECT
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import Body
+from rune_jit.tracing.rows import Run, row, runs_of
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+# How many values a list holds at most that a loop makes longer: each is an object of the trace.
+_MOST_ITEMS = 100_000
+# The same for Python's numbers, which are operations of the trace.
+_MOST_NUMBERS = 1000
+# What is the same in all iterations if it is not traced.
+_CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
+
+
+def append(items: Any, value: Any) -> Any:
+    """items.append(value)"""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if loops is None or not loops.within:
+        return items.append(value)
+    if type(items) is not list:
+        loops.refuse("it calls the method append")
+        return items.append(value)
+    if not loops.append(items, [value], False):
+        items.append(value)
+    return None
+
+
+def collect(items: list[Any], value: Any) -> None:
+    """The same for the list of a comprehension, which its loop has made."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if loops is None or not loops.append(items, [value], True):
+        items.append(value)
+
+
+class _Array(NamedTuple):
+    """What the iterations write to one array."""
+
+    value: Tracer | Run | list[Tracer]  # what an iteration writes: one row, or several
+    carried: int = -1  # its number in what the loop carries
+    is_flat: bool = False  # whether the rows that an iteration writes are rows of the array
+
+
+class _Item(NamedTuple):
+    """A traced array or number that each iteration appends."""
+
+    array: int  # the number of the _Array
+    like: Tracer
+    part: tuple[int, ...] = ()  # of what an iteration writes to it
+    first: Any = None  # what the first iteration appends, if that is older
+
+
+class Appends:
+    """What the iterations of a loop append to lists."""
+
+    def __init__(
+        self, trace: Trace, body: Body, numbers: Range, reaches: Callable[[Any], bool]
+    ) -> None:
+        """`reaches`: whether the body reaches a list that is from outside of it."""
+        self._trace, self._body, self._range, self._reaches = trace, body, numbers, reaches
+        # With what an iteration appends, and whether the list is a comprehension's.
+        self._lists: list[tuple[list[Any], list[Any], bool]] = []
+        self._arrays: list[_Array] = []
+        self._seen: set[int] = set()  # ids of lists and storages
+        self._taken: set[int] = set()  # of those that the next iteration appends
+
+    def check(
+        self, runs_all: bool, given: dict[int, str], before: dict[str, Any], after: dict[str, Any]
+    ) -> None:
+        """Refuses what arrays of rows cannot hold. `runs_all`: whether all iterations run
+        certainly; `given`: the names of arrays carried as values, by the ids of their storages at
+        the start of an iteration; `before` and `after`: what names stand for before the loop and
+        after an iteration. Raises GivenUp."""
+        if not runs_all or type(self._range.count) is not int:
+            raise GivenUp("it appends to a list, and how often it runs is not known")
+        if self._range.iterations_before(self._body.counter) is None:
+            raise GivenUp("it appends to a list, and its steps are not 1")
+        self._given, self._before, self._after = given, before, after
+        for items, values, is_new in self._body.appended.values():
+            self._check_count(len(values), _MOST_ITEMS)
+            is_flat = len(values) > 1 and self._are_alike(values)
+            planned = self._plan_rows(values, values) if is_flat else self._plan_list(values)
+            if is_flat:
+                self._arrays[-1] = self._arrays[-1]._replace(is_flat=True)
+            self._lists.append((items, planned, is_new))
+        if not self._seen.isdisjoint(self._taken):
+            raise GivenUp("it appends an array twice")
+
+    def _are_alike(self, values: list[Any]) -> bool:
+        if not all(type(x) is Tracer for x in values):
+            return False
+        if any(map(self._is_from_outside, values)):
+            return False
+        kind = kind_of(self._trace, values[0])
+        return all(kind_of(self._trace, x) == kind for x in values[1:])
+
+    def _check_count(self, values: int, most: int) -> None:
+        if self._range.count * values > most:
+            raise GivenUp(f"it appends more than {most} values to a list")
+
+    def _plan_list(self, values: list[Any]) -> list[Any]:
+        """An _Item in the place of each traced array and number, and for others the list of what
+        the iterations append."""
+        made: list[Any] = []
+        for part in runs_of(values):
+            if type(part) is not Run:
+                made.append(self._plan(part))
+            elif len(part.items) == 1 or type(part.items[0]) is not Tracer:
+                made += map(self._plan, part.items)
+            else:
+                made += self._plan_rows(part.items, part)
+        return made
+
+    def _plan_rows(self, items: list[Any], value: Any) -> list[Any]:
+        self._check_count(len(items), _MOST_ITEMS)
+        made = [_Item(len(self._arrays), x, (k,), self._check(x)) for k, x in enumerate(items)]
+        self._arrays.append(_Array(value))
+        return made
+
+    def _plan(self, value: Any) -> Any:
+        if type(value) is list:
+            if id(value) in self._seen or self._reaches(value):
+                raise GivenUp("it appends a list that it has not made")
+            self._seen.add(id(value))
+            return self._plan_list(value)
+        if type(value) is tuple:
+            return tuple(self._plan_list(list(value)))
+        if type(value) is not Tracer or self._is_from_outside(value):
+            return _Known(self._known(value))
+        first = self._check(value)
+        self._arrays.append(_Array(value))
+        return _Item(len(self._arrays) - 1, value, (), first)
+
+    def _is_from_outside(self, x: Tracer) -> bool:
+        """Whether x is an array, the same one in each iteration."""
+        if not is_array(x) or not self._body.is_older(x._storage):
+            return False
+        return not x._steps or any(x is value for value in self._before.values())
+
+    def _known(self, value: Any) -> list[Any]:
+        """What the iterations append that is no traced number or array."""
+        if type(value) is not Size:
+            if type(value) is not Tracer and not isinstance(value, _CONSTANTS):
+                raise GivenUp(f"it appends a {type(value).__name__} to a list")
+            return [value] * int(self._range.count)
+        times = value.coefficients.get(self._body.counter.names[0], 0)
+        rest = value - self._body.counter * times
+        if type(rest) is not int or not self._range.is_known:
+            raise GivenUp("it appends a size to a list")
+        return [rest + times * number for number in self._range.known]
+
+    def _check(self, value: Tracer) -> Any:
+        """Refuses what may be Python's number or not, and arrays whose memory is not that
+        iteration's alone. Returns what the first iteration appends if that is an array from before
+        the loop."""
+        if is_array(value):
+            return self._check_array(value)
+        kind = kind_of(self._trace, value)
+        if kind[0] == "unsure" or kind[-1] in ("bool", "complex"):
+            if kind[0] != "NumPy's":
+                raise GivenUp("it appends a number to a list that may be Python's")
+        elif kind[0] == "Python's":
+            self._check_count(1, _MOST_NUMBERS)
+            if not self._trace.builder.depends_on_arguments(value._value_in(self._trace)):
+                raise GivenUp("it appends a number to a list that no array decides")
+        return None
+
+    def _check_array(self, value: Tracer) -> Any:
+        storage, loops = value._storage, self._trace.loops
+        assert loops is not None
+        if any(type(n) is Size for n in value.shape):
+            raise GivenUp("it appends arrays of different shapes to a list")
+        if loops.sharing(storage):
+            raise GivenUp("it appends an array to a list that may be the same as another one")
+        if self._body.has_written(storage):
+            raise GivenUp("it appends an array to a list that it writes to")
+        if id(storage) in self._seen:
+            raise GivenUp("it appends an array twice")
+        self._seen.add(id(storage))
+        name = self._given.get(id(storage))
+        if name is None:
+            return None
+        new = self._after[name]._storage
+        self._taken.add(id(new))
+        if value._steps or id(new) in self._given or self._body.is_older(new):
+            raise GivenUp(f"it appends {name} to a list, which stands for another name's array")
+        return self._before[name]
+
+    def carry(self, initial: list[Any], finals: list[Any]) -> None:
+        """Adds the arrays to what the loop carries."""
+        builder, counter = self._trace.builder, self._body.counter
+        position = self._range.iterations_before(counter)
+        for number, array in enumerate(self._arrays):
+            value = self._value(array.value)
+            if value.weak is not None:
+                value = builder.astype(value, value.dtype)
+            empty = builder.full([self._range.count, *value.shape], 0, value.dtype)
+            self._arrays[number] = array._replace(carried=len(initial))
+            rows = builder.carry(counter, len(initial), empty)
+            initial.append(empty)
+            finals.append(builder.put(rows, [position], value))
+
+    def _value(self, written: Tracer | Run | list[Tracer]) -> Any:
+        trace = self._trace
+        if type(written) is Run:
+            return written.value(trace)
+        if type(written) is not list:
+            return trace.operand(written)
+        runs = runs_of(written)
+        if len(runs) == 1 and type(runs[0]) is Run:
+            return runs[0].value(trace)
+        return trace.builder.stack([trace.operand(x) for x in written], 0)
+
+    def extend(self, results: list[Any], made: dict[str, Any]) -> None:
+        """Appends the rows to the lists. `results` are what the loop has carried, `made` what names
+        stand for after it."""
+        loops, builder = self._trace.loops, self._trace.builder
+        assert loops is not None
+        self._results = [results[array.carried] for array in self._arrays]
+        for number, array in enumerate(self._arrays):
+            if array.is_flat:
+                rows = self._results[number]
+                self._results[number] = builder.reshape(rows, [-1, *rows.shape[2:]])
+        # By id of a storage in an iteration: the array in one, and in all.
+        self._rows: dict[int, tuple[Tracer, list[Tracer]]] = {}
+        new = [
+            [x for k in range(self._range.count) for x in self._of(planned, k)]
+            for _, planned, _ in self._lists
+        ]
+        self._share(made)
+        for (items, _, is_new), values in zip(self._lists, new, strict=True):
+            if not loops.append(items, values, is_new):
+                items += values
+
+    def _of(self, planned: Any, k: int) -> Any:
+        """What iteration k appends."""
+        if type(planned) in (list, tuple):
+            return type(planned)([self._of(x, k) for x in planned])
+        if type(planned) is _Known:
+            return planned.values[k]
+        number, like, part, first = planned
+        array = self._arrays[number]
+        if first is not None and k == 0:
+            x = first
+        else:
+            at = (k * len(array.value) + part[0],) if array.is_flat else (k, *part)
+            x = row(self._trace, self._results[number], at, like)
+            if is_array(like):
+                lay_out_as(x, like)
+        if is_array(like):
+            self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
+        return x
+
+    def _share(self, made: dict[str, Any]) -> None:
+        """Makes names stand for rows that are the same arrays, and notes which others are the same
+        memory."""
+        loops, after = self._trace.loops, self._after
+        assert loops is not None
+        for like, rows in self._rows.values():
+            if self._body.is_older(like._storage):
+                others = (x._storage for x in rows)
+                loops.share(like._storage, *others, loop=self._body.loop)
+        for name, array in made.items():
+            if not is_array(array) or not is_array(after.get(name)):
+                continue
+            # An array that another name has taken over is that of an earlier iteration.
+            new, is_whole = after[name], True
+            for earlier in range(len(self._given) + 1):
+                is_whole &= not new._steps
+                like, rows = self._rows.get(id(new._storage), (new, []))
+                if earlier < len(rows) and is_whole and not like._steps:
+                    made[name] = rows[-1 - earlier]
+                elif earlier < len(rows):
+                    other = rows[-1 - earlier]._storage
+                    loops.share(array._storage, other, loop=self._body.loop)
+                if id(new._storage) not in self._given:
+                    break
+                new = after[self._given[id(new._storage)]]
+
+
+class _Known(NamedTuple):
+    """What is no traced array or number."""
+
+    values: list[Any]  # by iteration
+
+
+ALLOWED += [append, collect]
+
+# By the names under which loops find them.
+APPENDS = {APPEND: append, COLLECT: collect}

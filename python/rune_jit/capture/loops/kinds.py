@@ -1,0 +1,120 @@
+"""What names stand for in the iterations of a loop of the program: which values are of one kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.tracing.sizes import Size, same_shape
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+class _Unset:
+    """What `.result` stands for where nothing has been returned."""
+
+
+UNSET = _Unset()
+
+
+class GivenUp(Exception):
+    """The loop runs all iterations, for this reason."""
+
+
+class Unstable(Exception):
+    """What a name stands for is of another kind after an iteration: perhaps not after the first."""
+
+
+# What Python's numbers may be after an iteration that adds NumPy's to them.
+_SUMS = {
+    ("float", np.dtype(np.float64)),
+    ("int", np.dtype(np.float64)),
+    ("int", np.dtype(np.int64)),
+    ("bool", np.dtype(bool)),
+}
+
+
+def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
+    """Of the kinds of two numbers, one of which may be Python's where the other one is NumPy's: the
+    kind of Python's and NumPy's dtype. None if one number cannot stand for both."""
+    kinds = (a, b)
+    if any(kind is None or kind[0] == "array" for kind in kinds):
+        return None
+    pythons = {kind[1] for kind in kinds if kind[0] != "NumPy's"}
+    dtypes = {kind[-1] for kind in kinds if kind[0] != "Python's"}
+    if len(pythons) != 1 or len(dtypes) != 1:
+        return None
+    pair = (*pythons, *dtypes)
+    return pair if pair in _SUMS else None
+
+
+def is_array(x: Any) -> bool:
+    return type(x) is Tracer and not x._storage.scalar
+
+
+def is_view(x: Any, of: Any) -> bool:
+    """Whether both are the same view of the same memory."""
+    return (
+        type(x) is Tracer
+        and type(of) is Tracer
+        and x._storage is of._storage
+        and (x is of or _same_steps(x._steps, of._steps))
+    )
+
+
+def _same_steps(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(
+        x.kind == y.kind == "transpose" and tuple(x.argument) == tuple(y.argument)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def lay_out_as(made: Tracer, like: Tracer) -> None:
+    """Notes that an array is laid out in memory as another one."""
+    if made.ndim > 1:
+        storage = like._storage
+        made._storage.order_from = storage.order_from
+        made._storage.order_known = storage.order_known and not like._steps
+
+
+class _Shape:
+    """A shape that is equal to others of the same sizes."""
+
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        self._sizes = sizes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shape) and same_shape(self._sizes, other._sizes)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def kind_of(trace: Trace, x: Any) -> Any:
+    """What must be the same for what a name stands for in all iterations; None for what is neither
+    an array nor a number."""
+    if type(x) is Tracer:
+        if not x._storage.scalar:
+            return "array", x.dtype, _Shape(x.shape)
+        value = x._value_in(trace)
+        if value.weak:
+            return "Python's", value.weak
+        unsure = trace.builder.unsure_kind(value)
+        return ("unsure", unsure, x.dtype) if unsure else ("NumPy's", x.dtype)
+    if type(x) in (bool, int, float, complex):
+        return "Python's", type(x).__name__
+    if type(x) is Size:
+        return "Python's", "int"
+    if isinstance(x, np.generic) and _core.is_supported_dtype(x.dtype):
+        return "NumPy's", x.dtype
+    return None
+
+
+def counts_of(trace: Trace) -> dict[str, int]:
+    """How many there are of what a loop of the program must not have."""
+    return {
+        "calls on the host": len(trace.functions),
+        "numbers that must be equal": len(trace._equal),
+        "numbers that are assumed": len(trace._assumed),
+    }

@@ -1,0 +1,128 @@
+"""Arrays and numbers that are rows of one array: what a loop of the program has appended to a list,
+one row in each iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from rune_jit.tracing.trace import Trace
+
+
+class RowStorage(Storage):
+    """The memory of a row, whose value is computed when somebody asks for it."""
+
+    def __init__(self, rows: Any, position: tuple[int, ...]) -> None:
+        super().__init__()
+        self.rows, self.position = rows, position
+
+    def current(self, trace: Trace) -> Any:
+        if self.value is None:
+            self.value = trace.builder.index(self.rows, list(self.position))
+        return self.value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.rows.shape[len(self.position) :])
+
+
+def row(trace: Trace, rows: Any, position: tuple[int, ...], like: Tracer) -> Tracer:
+    """An array or number of its own: rows[position] of a value, of the kind of `like`."""
+    made = Tracer.__new__(Tracer)
+    storage = RowStorage(rows, position)
+    made._init(trace, storage, (), storage.shape, rows.dtype)
+    storage.scalar = like._storage.scalar
+    weak = like._value_in(trace).weak
+    if weak is not None:
+        made._value = trace.builder.python_number(storage.current(trace), weak == "int")
+        storage.value, made._version = made._value, storage.version
+    return made
+
+
+class Run(NamedTuple):
+    """Rows of one value, one after the other. Each is a traced array or number, or a list of
+    all that the row consists of."""
+
+    items: list[Any]
+    rows: Any
+    position: tuple[int, ...]  # of the first one
+
+    def value(self, trace: Trace) -> Any:
+        """Those rows."""
+        *outer, start = self.position
+        if not outer and self.is_complete:
+            return self.rows
+        return trace.builder.index(self.rows, [*outer, slice(start, start + len(self.items))])
+
+    def stacked(self, trace: Trace, axis: int) -> Any:
+        """The rows, stacked along a new axis."""
+        value = self.value(trace)
+        order = list(range(1, value.ndim))
+        order.insert(axis % value.ndim, 0)
+        return trace.builder.transpose(value, order)
+
+    def concatenated(self, trace: Trace, axis: int) -> Any:
+        """The rows, one after the other along an axis of theirs."""
+        ndim = self.rows.ndim - len(self.position)
+        value = self.stacked(trace, axis % ndim)
+        shape = list(value.shape)
+        count = shape.pop(axis % ndim)
+        shape[axis % ndim] *= count
+        return trace.builder.reshape(value, shape)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are no rows before and behind them."""
+        return bool(len(self.items) == self.rows.shape[len(self.position) - 1])
+
+    def is_before(self, rows: Any, position: tuple[int, ...]) -> bool:
+        """Whether rows[position] follows them."""
+        *outer, start = self.position
+        return bool(rows is self.rows and position == (*outer, start + len(self.items)))
+
+
+def runs_of(items: Iterable[Any]) -> list[Any]:
+    """The items, with Runs in the place of those that are rows, as they were made, of one value."""
+    found: list[Any] = []
+    run: Run | None = None
+    for item in items:
+        place = _place(item)
+        if place is None:
+            run = None
+            found.append(item)
+        elif run is not None and run.is_before(*place):
+            run.items.append(item)
+        else:
+            run = Run([item], *place)
+            found.append(run)
+    return found
+
+
+def runs_along(arrays: Iterable[Any], axis: Any, new: int) -> list[Any]:
+    """The arrays, with Runs in the places of rows of one array, if there are such Runs, and the
+    axis is one of the arrays' with `new` further ones."""
+    arrays = list(arrays)
+    runs = runs_of(arrays)
+    ndim = np.ndim(arrays[0]) + new if arrays else 0
+    is_axis = isinstance(axis, (int, np.integer)) and -ndim <= axis < ndim
+    return runs if len(runs) < len(arrays) and is_axis else arrays
+
+
+def _place(x: Any) -> tuple[Any, tuple[int, ...]] | None:
+    """Which row of which value x is."""
+    if type(x) in (list, tuple):
+        runs = runs_of(x)
+        if len(runs) != 1 or type(runs[0]) is not Run or not runs[0].is_complete:
+            return None
+        outer = runs[0].position[:-1]
+        return (runs[0].rows, outer) if outer else None
+    if type(x) is not Tracer or x._steps or type(x._storage) is not RowStorage:
+        return None
+    storage = x._storage
+    return (storage.rows, storage.position) if storage.version == 0 else None

@@ -1,0 +1,60 @@
+"""Random functions with loops that append to lists give NumPy's results, also where what is
+appended is the same memory as other arrays."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from lists import list_program
+
+import rune_jit
+
+_CALLS = 2
+
+
+def _difference(actual: Any, expected: Any) -> str | None:
+    """How two nested lists and tuples of arrays and numbers differ."""
+    if type(actual) is not type(expected):
+        return f"a {type(actual).__name__} for a {type(expected).__name__}"
+    if isinstance(expected, (list, tuple)):
+        if len(actual) != len(expected):
+            return f"{len(actual)} items instead of {len(expected)}"
+        found = (_difference(a, e) for a, e in zip(actual, expected, strict=True))
+        return next((difference for difference in found if difference), None)
+    is_same = np.array_equal(actual, expected)
+    if isinstance(expected, (np.ndarray, np.generic)):
+        is_same &= actual.dtype == expected.dtype and actual.shape == expected.shape
+    return None if is_same else f"{actual!r} instead of {expected!r}"
+
+
+def _outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """What it returns, or the type and the text of the exception that it raises."""
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        try:
+            return function(*arguments)
+        except (IndexError, ValueError, TypeError, OverflowError, UnboundLocalError) as error:
+            return type(error).__name__, str(error)
+
+
+def check(seed: int, device: str) -> tuple[int, int]:
+    """How many loops the program of a seed has, and how many became loops of the compiled one.
+    Raises AssertionError if its results differ from NumPy's."""
+    program = list_program(seed)
+    function = program.function()
+    jitted = rune_jit.jit(function, device=device)
+    for call in range(_CALLS):
+        wanted, found = program.arguments(call), program.arguments(call)
+        expected, actual = _outcome(function, wanted), _outcome(jitted, found)
+        difference = _difference((actual, found), (expected, wanted))
+        text = f"seed {seed}, call {call}\n{program.source}\n{jitted.explain()}"
+        assert difference is None, f"{difference}\n{text}"
+    lines = [line for line in jitted.explain().splitlines() if line.startswith("  loop at")]
+    return len(lines), sum("is a loop of the program" in line for line in lines)
+
+
+def test_list_programs(full: bool) -> None:
+    counts = [check(seed, "cpu") for seed in range(20_000 if full else 200)]
+    loops, rolled = (sum(count[i] for count in counts) for i in (0, 1))
+    assert rolled > loops / 3, (rolled, loops)

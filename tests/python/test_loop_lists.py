@@ -1,0 +1,444 @@
+"""Lists that loops make longer, and comprehensions: loops of the program where one run of the body
+can stand for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+from loop_checks import both, refused, rolled
+
+import rune_jit
+
+
+def x(n: int = 9) -> np.ndarray:
+    return np.random.default_rng(n).random((n, 3))
+
+
+# What is appended.
+
+
+def test_arrays_of_a_list_are_one_array() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i] * 2)
+        return (
+            np.array(found),
+            np.asarray(found, np.float32),
+            np.stack(found, axis=-1),
+            np.concatenate(found),
+            np.concatenate([y.reshape(1, 3) for y in found], axis=1),
+            np.vstack(found),
+            np.sum(found, axis=0),
+            sum(found),
+            len(found),
+            found[-1],
+        )
+
+    rolled(f, x(), ulps=4)
+
+
+@pytest.mark.parametrize("axis", (-3, -2, -1, 0, 1, 2))
+def test_axes(axis: int) -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(np.outer(x[i], x[i, :2]))
+        return np.stack(found, axis), np.concatenate(found[1:5], max(axis, -2) % 2)
+
+    rolled(f, x())
+
+
+def test_the_compiled_program_stacks_nothing() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(np.sin(x[i]))
+        return np.array(found)
+
+    program = rune_jit.jit(f).lower(x(2000))
+    assert str(program.graph).count("\n") < 60
+
+
+def test_a_list_is_returned() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i] * 2)
+        return found
+
+    rolled(f, x())
+
+
+def test_numbers_keep_their_types() -> None:
+    def f(x):
+        numpys, floats, ints, flags, counts, names = [], [], [], [], [], []
+        for i in range(x.shape[0]):
+            numpys.append(x[i, 0])
+            floats.append(float(x[i, 0]))
+            ints.append(int(x[i, 0] * 100))
+            flags.append(x[i, 0] > 0.5)
+            counts.append(2 * i + 1)
+            names.append("a")
+        types = [type(y[2]).__name__ for y in (numpys, floats, ints, flags, counts)]
+        return numpys, floats, ints, flags, counts, names, types, np.array(ints), x[counts[:3]]
+
+    rolled(f, x())
+
+
+def test_values_have_parts() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append((x[i], [x[i].sum(), i]))
+        return found, np.array([b[0] for _, b in found])
+
+    rolled(f, x(), ulps=2)
+
+
+def test_several_values_are_appended() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i] * 2)
+            found.append(x[i] * 3)
+        return np.array(found), found
+
+    rolled(f, x())
+
+
+def test_an_inner_loop_appends_to_an_outer_list() -> None:
+    def flat(x):
+        found = []
+        for i in range(x.shape[0]):
+            for j in range(5):
+                found.append(x[i, 0] * j)
+        return np.array(found)
+
+    def nested(x):
+        found = []
+        for i in range(x.shape[0]):
+            row = []
+            for j in range(5):
+                row.append(x[i, 0] * j)
+            found.append(row)
+        return np.array(found), found
+
+    rolled(flat, x())
+    rolled(nested, x())
+
+
+def test_a_list_has_items_before_and_behind() -> None:
+    def f(x):
+        found = [x[0]]
+        for i in range(1, x.shape[0]):
+            found.append(x[i] * 2)
+        found.append(x[-1])
+        return np.array(found), np.stack(found), np.concatenate(found), np.vstack(found)
+
+    rolled(f, x())
+
+
+def test_while_loops_with_counters_append() -> None:
+    def f(x):
+        found, i = [], 0
+        while i < 6:
+            x = x * 2
+            found.append(x)
+            i += 1
+        return np.array(found)
+
+    rolled(f, x())
+
+
+def test_functions_that_a_loop_calls_have_lists() -> None:
+    def powers(v):
+        found = []
+        for k in range(5):
+            found.append(v * k)
+        return np.array(found)
+
+    def f(x):
+        total = np.zeros((5, 3))
+        for i in range(x.shape[0]):
+            total += powers(x[i])
+        return total
+
+    rolled(f, x())
+
+
+# Comprehensions.
+
+
+def test_comprehensions() -> None:
+    def f(x):
+        i = 5
+        rows = np.array([np.sin(x[i]).sum() for i in range(x.shape[0])])
+        table = np.array([[x[i, 0] * j for j in range(20)] for i in range(30)])
+        sums = [a + b for a, b in zip(x, x[::-1])]  # noqa: B905
+        return rows, table, sums, i
+
+    rolled(f, x(30), ulps=4)
+
+
+def test_comprehensions_keep_their_names() -> None:
+    def f(x):
+        i, found = 3, None
+        found = [i, [x[i] * i for i in range(20)], i]
+        late = [lambda y, i=i: y * i for i in range(20)]
+        return found, late[2](x), i, [y for y in "abc"]
+
+    both(f, x(20))
+
+
+# What is the same memory.
+
+
+def test_a_variable_and_the_last_item_are_one_array() -> None:
+    def f(x):
+        s, found = np.zeros(3), []
+        for i in range(x.shape[0]):
+            s = s + x[i]
+            found.append(s)
+        s += 100
+        found[-1][0] = 7
+        found[2][1] = 5
+        return np.array(found), s, found[-1] is s
+
+    rolled(f, x())
+
+
+def test_variables_that_exchange_arrays() -> None:
+    def f(x, late):
+        a, b, found = x[0].copy(), x[1].copy(), []
+        for _ in range(x.shape[0]):
+            a, b = b, a + b
+            found.append(b if late else a)
+        a += 1
+        b[0] = 3
+        return np.array(found), a, b
+
+    rolled(f, x(), True)
+    rolled(f, x(), False)
+
+
+def test_what_is_appended_before_it_changes() -> None:
+    def f(x):
+        s, found = x, []
+        for _ in range(5):
+            found.append(s)
+            s = s * 2
+        found[0] += 1
+        return found, s
+
+    rolled(f, x())
+
+
+def test_an_array_that_changes_after_it_is_appended() -> None:
+    def f(x):
+        s, found = np.zeros(3), []
+        for i in range(x.shape[0]):
+            s = s + x[i]
+            found.append(s)
+            s *= 2
+        return np.array(found), s
+
+    rolled(f, x())
+
+
+def test_one_array_is_appended_many_times() -> None:
+    def f(x):
+        s, found = np.zeros(3), []
+        for i in range(x.shape[0]):
+            s += x[i]
+            found.append(s)
+        return np.array(found), found[0] is found[-1]
+
+    def parts(x):
+        s, found = np.zeros(3), []
+        for i in range(x.shape[0]):
+            s += x[i]
+            found.append(s[1:])
+        return np.array(found)
+
+    rolled(f, x())
+    refused("an array to a list that it writes to", parts, x())
+
+
+def test_views_see_what_is_written() -> None:
+    def item(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i])
+        found[3] += 5
+        return x, np.array(found)
+
+    def array(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[i])
+        x[3] = 0
+        return np.array(found)
+
+    refused("may be the same", item, x())
+    refused("may be the same", array, x())
+
+
+def test_an_array_in_two_lists() -> None:
+    def at_once(x):
+        a, b = [], []
+        for i in range(x.shape[0]):
+            y = x[i] * 2
+            a.append(y)
+            b.append(y)
+        a[2] += 1
+        return np.array(a), np.array(b)
+
+    def later(x):
+        a, b, s = [], [], x[0]
+        for i in range(x.shape[0]):
+            a.append(s)
+            s = s + x[i]
+            b.append(s)
+        a[2] += 1
+        return np.array(a), np.array(b)
+
+    refused("it appends an array twice", at_once, x())
+    refused("it appends an array twice", later, x())
+
+
+def test_windows() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0] - 3):
+            found.append(x[i : i + 4])
+        return np.stack(found), np.concatenate(found, axis=1)
+
+    rolled(f, x())
+
+
+# What one run of the body cannot stand for.
+
+
+def test_lists_that_are_read() -> None:
+    def by_another_name(x):
+        found = []
+        other = found
+        for i in range(x.shape[0]):
+            found.append(x[i] * 2)
+            x[i, 0] = len(other)
+        return np.array(found), x
+
+    def an_item(x):
+        found = [x[0]]
+        for i in range(x.shape[0]):
+            found.append(found[i] * 0.5 + x[i])
+        return np.array(found)
+
+    refused("it reads a list that it appends to", by_another_name, x())
+    refused("it reads a list that it appends to", an_item, x())
+
+
+def test_lists_under_conditions() -> None:
+    def some(x):
+        found = []
+        for i in range(x.shape[0]):
+            if x[i, 0] > 0.5:
+                found.append(x[i])
+        return np.array(found)
+
+    def left(x):
+        found = []
+        for i in range(x.shape[0]):
+            if x[i, 0] > 0.9:
+                break
+            found.append(x[i])
+        return len(found)
+
+    def inner(x):
+        total = np.zeros(3)
+        for i in range(x.shape[0]):
+            found = []
+            if x[i, 0] > 0.5:
+                for j in range(5):
+                    found.append(x[i, 0] * j)
+            total += len(found)
+        return total
+
+    def behind(x):
+        found = []
+        for i in range(x.shape[0]):
+            if x[i, 0] > 0.9:
+                break
+        else:
+            found.append(x[0])
+        return len(found)
+
+    for f in (some, left, inner, behind):
+        refused("it appends to a list under a condition", f, x())
+
+
+def test_lists_from_elsewhere() -> None:
+    def by_a_function(x):
+        found = []
+
+        def add(y):
+            found.append(y)
+
+        for i in range(x.shape[0]):
+            add(x[i] * 2)
+        return np.array(found)
+
+    class Recorder:
+        def __init__(self):
+            self.count = 0
+
+        def append(self, y):
+            self.count += 1
+
+    def an_object(x):
+        recorder = Recorder()
+        for i in range(x.shape[0]):
+            recorder.append(x[i])
+        return recorder.count * x
+
+    refused("it appends to a list that is no local variable", by_a_function, x())
+    refused("it calls the method append", an_object, x())
+
+
+def test_a_list_among_the_arguments() -> None:
+    def f(found, x):
+        for i in range(x.shape[0]):
+            found.append(x[i] * 2)
+        return len(found)
+
+    wanted: list[Any] = [x(1)]
+    found: list[Any] = [x(1)]
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_same(jitted(found, x()), f(wanted, x()))
+    assert_same(found, wanted)
+
+
+def test_shapes_that_differ() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(x[:i] * 2)
+        return found
+
+    refused("it appends arrays of different shapes to a list", f, x())
+
+
+def test_an_index_out_of_bounds() -> None:
+    def f(x):
+        found = []
+        for i in range(20):
+            found.append(x[i] * 2)
+        return found
+
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 9"):
+        rune_jit.jit(f)(x())
