@@ -212,11 +212,17 @@ void bind_functions(Class& c) {
       "is before the first one.");
   def(c, "end_loop", &end_loop, py::arg("counter"), py::arg("start"), py::arg("stop"),
       py::arg("step"), py::arg("values"), py::arg("initial"), py::arg("goes_on") = py::none(),
+      py::arg("keeps_checks") = true,
       "Ends the loop whose counter has the values of range(start, stop, step). `values` are what "
       "it carries, by index, at the end of an iteration. Returns what they are after the last one; "
       "the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d "
       "bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError "
-      "if a shape changes, TypeError for a dtype.");
+      "if a shape changes, TypeError for a dtype. What is checked in the body stays so if "
+      "`keeps_checks`.");
+  def(c, "depends_on_counter", &depends_on_counter, py::arg("counter"), py::arg("value"),
+      "Whether a value may differ from iteration to iteration of an open loop.");
+  def(c, "depends_on_carried", &depends_on_carried, py::arg("counter"), py::arg("value"),
+      "Whether a value may depend on what an open loop carries.");
   def(c, "largest_operation", &largest_operation, py::arg("counter"),
       "How many operations the largest node takes that has been made since the loop began.");
   def(c, "give_up_loop", &give_up_loop,

@@ -179,9 +179,9 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
     try {
       computed = run(arguments);
     } catch (const py::error_already_set&) {
-      // Of a function on the host, which may have seen what is computed for other data only. NumPy
-      // writes what comes before the error.
-      if (!assumes() && writes_.empty()) throw;
+      // Of a function on the host, which may have seen what is computed for other data only, or
+      // where NumPy has raised before. NumPy writes what comes before the error.
+      if (checks_.empty() && writes_.empty()) throw;
       return Status::Unsuitable;
     }
     try {
@@ -207,12 +207,6 @@ std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& argumen
     taken[input] = transposes.back();
   }
   return program_->run(taken);
-}
-
-bool CompiledCall::assumes() const {
-  return std::any_of(checks_.begin(), checks_.end(), [](const Check& check) {
-    return check.kind == Check::Kind::Assumed || check.kind == Check::Kind::Raise;
-  });
 }
 
 // Checks of indices on a device of its own memory do not wait for it: what the program has computed

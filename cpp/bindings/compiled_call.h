@@ -95,8 +95,6 @@ class CompiledCall {
  private:
   std::vector<py::object> run(const std::vector<py::handle>& arguments) const;
   bool may_write(std::span<const py::handle> arguments) const;
-  // Whether the trace assumed something about data.
-  bool assumes() const;
   // Whether the data is what the trace assumed. Throws UserError for a failed check.
   // The first check that is false; null if all pass.
   const Check* failed_check(std::span<const py::object> computed) const;

@@ -201,6 +201,14 @@ class GraphBuilder:
         """
         Whether a value is computed from an argument of the program.
         """
+    def depends_on_carried(self, counter: typing.Any, value: typing.Any) -> bool:
+        """
+        Whether a value may depend on what an open loop carries.
+        """
+    def depends_on_counter(self, counter: typing.Any, value: typing.Any) -> bool:
+        """
+        Whether a value may differ from iteration to iteration of an open loop.
+        """
     def diagonal(
         self,
         arg0: typing.Any,
@@ -221,9 +229,10 @@ class GraphBuilder:
         values: collections.abc.Sequence,
         initial: collections.abc.Sequence,
         goes_on: typing.SupportsInt | typing.SupportsIndex | None = None,
+        keeps_checks: bool = True,
     ) -> list[typing.Any]:
         """
-        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError if a shape changes, TypeError for a dtype.
+        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError if a shape changes, TypeError for a dtype. What is checked in the body stays so if `keeps_checks`.
         """
     def expand_dims(
         self,

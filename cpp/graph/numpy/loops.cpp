@@ -51,6 +51,45 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
   return result;
 }
 
+namespace {
+
+// Whether a value is computed from one for which `found` holds, through sizes, too, if that was
+// made since the loop began.
+template <class Found>
+bool depends_on(const TracedGraph& t, Value counter, const Operand& x, Found found) {
+  if (x.literal) return false;
+  std::set<Value> seen{x.value};
+  std::vector<Value> open{x.value};
+  const auto add = [&](Value v) {
+    if (v.id >= counter.id && seen.insert(v).second) open.push_back(v);
+  };
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    const Node& node = t[v];
+    if (v.id >= counter.id && found(v, node)) return true;
+    for (const Value input : node.inputs) add(input);
+    for_each_dim(node, [&](const Dim& size) {
+      for (const auto& term : size.terms()) add(t.sizes.at(term.var.name));
+    });
+  }
+  return false;
+}
+
+}  // namespace
+
+bool depends_on_counter(const TracedGraph& t, const Dim& counter, const Operand& x) {
+  const Value declared = declaration(t, counter);
+  return depends_on(t, declared, x, [&](Value v, const Node&) { return v == declared; });
+}
+
+bool depends_on_carried(const TracedGraph& t, const Dim& counter, const Operand& x) {
+  const Value declared = declaration(t, counter);
+  return depends_on(t, declared, x, [&](Value, const Node& node) {
+    return node.as<Carry>() && node.inputs[1] == declared;
+  });
+}
+
 double largest_operation(const TracedGraph& t, const Dim& counter) {
   const Graph& graph = t.graph();
   double largest = 0;
@@ -67,12 +106,21 @@ double largest_operation(const TracedGraph& t, const Dim& counter) {
   return largest;
 }
 
+namespace {
+
+// Forgets what has been noted since.
+void drop_checks(TracedGraph& t, const CheckScope& since) {
+  t.checks.resize(since.num_checks);
+  t.open_conditions.resize(since.num_conditions);
+  t.must_fit.resize(since.num_must_fit);
+}
+
+}  // namespace
+
 void give_up_loop(TracedGraph& t) {
+  drop_checks(t, t.open_loops.back());
   CheckScope scope = close(t.open_loops);
   t.counters.pop_back();
-  t.checks.resize(scope.num_checks);
-  t.open_conditions.resize(scope.num_conditions);
-  t.must_fit.resize(scope.num_must_fit);
   t.checked = std::move(scope.checked);
 }
 
@@ -169,7 +217,8 @@ bool is_invariant(const TracedGraph& t, Value value, Value counter) {
 
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
                   int64_t step, const Operands& values, const Operands& initial,
-                  std::optional<int64_t> goes_on) {
+                  std::optional<int64_t> goes_on, bool keeps_checks) {
+  if (!keeps_checks) drop_checks(t, t.open_loops.back());
   CheckScope scope = close(t.open_loops);
   t.counters.pop_back();
   t.checked = std::move(scope.checked);

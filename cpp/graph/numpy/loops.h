@@ -11,6 +11,10 @@ Dim begin_loop(TracedGraph& t, int64_t low, int64_t high);
 // What the loop carries as number `index`, at the start of an iteration. `value` is what it is
 // before the first iteration; a Python scalar stays one.
 Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& value);
+// Whether a value may differ from iteration to iteration of an open loop.
+bool depends_on_counter(const TracedGraph& t, const Dim& counter, const Operand& x);
+// Whether a value may depend on what the loop carries, and so on the iteration before.
+bool depends_on_carried(const TracedGraph& t, const Dim& counter, const Operand& x);
 // How many operations the largest node takes that has been made since the loop began.
 double largest_operation(const TracedGraph& t, const Dim& counter);
 // A size in the body of the innermost loop: a number that is computed there, from `low` to `high`.
@@ -37,8 +41,9 @@ void end_condition(TracedGraph& t, const Operand& holds);
 // and before the first one; the results what they are after the last one. Throws UserError(Value)
 // if the shape of a value changes, UserError(Type) for its dtype. If `goes_on` is given, value
 // number `goes_on` is a 0-d bool, and an iteration runs only if it is true; else the loop ends.
+// What is checked in the body stays so if `keeps_checks`.
 Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Dim& stop,
                   int64_t step, const Operands& values, const Operands& initial,
-                  std::optional<int64_t> goes_on);
+                  std::optional<int64_t> goes_on, bool keeps_checks = true);
 
 }  // namespace rune::graph::numpy

@@ -4,7 +4,7 @@ traced have written (capture/rolling.py traces them)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +91,16 @@ class _Saved(NamedTuple):
     fields: dict[str, Any]
 
 
+class HostCall(NamedTuple):
+    """A call on the host in the body of a loop."""
+
+    name: str
+    function: Callable[..., Any]
+    operands: list[Any]
+    types: list[tuple[Any, Any]]
+    may_raise: bool
+
+
 class Body:
     """The body of a loop that is being traced: what it has written to arrays that are older than
     the loop."""
@@ -109,6 +119,10 @@ class Body:
         # Of these: what it has appended, and whether the list is a comprehension's.
         self.appended: dict[int, tuple[list[Any], list[Any], bool]] = {}
         self.conditions = 0  # how many it runs under
+        self.calls: list[HostCall] = []  # in order
+        # What the first ones return, as values that have a row for each iteration, and which row.
+        self.returned: list[list[Any]] = []
+        self.row: Any = None
 
     def is_older(self, storage: Storage) -> bool:
         """Whether the storage is not made by the body. (One that stands for a captured array may be
@@ -243,6 +257,18 @@ class Loops:
             self.fail("it appends to a list under a condition")
         body.appended.setdefault(id(items), (items, [], is_new))[1].extend(values)
         return True
+
+    def call_host(self, builder: Any, call: HostCall) -> list[Any]:
+        """The values that a call in the innermost body returns: zeros, as long as the loop has not
+        been traced with what it returns."""
+        body = self.open[-1]
+        if len(self._conditions) > body.conditions or self.within[-1] != body.loop:
+            self.fail(f"it calls {call.name} on the host")
+        number = len(body.calls)
+        body.calls.append(call)
+        if number < len(body.returned):
+            return [builder.index(rows, [body.row]) for rows in body.returned[number]]
+        return [builder.full(list(shape), 0, dtype) for dtype, shape in call.types]
 
     def _is_conditional(self, storage: Storage) -> list[Any]:
         """The conditions of a write to the storage."""

@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, active
-from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.loops import HostCall, Loops
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -152,8 +152,9 @@ class Trace:
         """The values of a call to `function` when the program runs: of the arrays that the operands
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
         called even if nobody uses the results."""
-        if self.loops is not None:
-            self.loops.refuse(f"it calls {name} on the host")
+        if self.loops is not None and self.loops.open:
+            call = HostCall(name, function, operands, types, may_raise)
+            return self.loops.call_host(self.builder, call)
         self.functions.append((name, function))
         self._may_raise |= may_raise
         return self.builder.host_callback(name, len(self.functions) - 1, operands, types, may_raise)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rune_jit.capture.loops.appends import Appends
 from rune_jit.capture.loops.effects import Effects
+from rune_jit.capture.loops.host_calls import call_for_all, stack_operands
 from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.kinds import (
     UNSET,
@@ -54,6 +55,7 @@ class Attempt:
         self._range, self._before, self._first = numbers, dict(before), first
         self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
         self._effects = effects
+        self._returned: list[list[Any]] = []  # by the host's calls, for all iterations
         self._goes_on: Any = None  # whether another one follows, if that is a traced bool
         missing = [name for name in loop.carried if name not in before]
         if missing:
@@ -96,6 +98,8 @@ class Attempt:
         self._body.oldest = self._serial
         self._body.lists = self._effects.appended
         self._body.conditions = self._loops.num_conditions
+        self._body.returned = self._returned
+        self._body.row = self._range.iterations_before(self.counter)
         self._limits = counts_of(trace)
         self._shared = self._loops.shared
         self._initial: list[Any] = []
@@ -489,12 +493,32 @@ class Attempt:
             return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[value.weak]
         return self._trace.builder.full(list(value.shape), 0, value.dtype)
 
+    def hoist_call(self) -> bool:
+        """Whether the body has calls on the host that are made before the loop from now on: it must
+        be traced again. Raises GivenUp."""
+        number = len(self._returned)
+        if number == len(self._body.calls):
+            return False
+        body, runs_all = self._body, self._runs and self._goes_on is None
+        stacked = stack_operands(self._trace, body, self._range, runs_all, body.calls[number])
+        self._leave()
+        self._returned.append(call_for_all(self._trace, self._range, body.calls[number], stacked))
+        return True
+
+    @property
+    def has_called(self) -> bool:
+        """Whether calls on the host are made before the loop."""
+        return bool(self._returned)
+
     def give_up(self) -> None:
         """Makes everything what it was before the body was traced."""
+        self._leave()
+        self._trace.builder.give_up_loop()
+
+    def _leave(self) -> None:
         self._loops.open.pop()
         self._loops.within.pop()
         del self._loops.integers[self._integers_before :]
         self._body.restore()
         self._body.forget_own(self._loops.hints)
         self._loops.shared = self._shared
-        self._trace.builder.give_up_loop()

@@ -318,8 +318,12 @@ class _Rolling:
                 if why := effects.has_changed():
                     self._loops.fail(why)
                 is_stable = attempt.compare(after, self._goes_on())
-            except (GivenUp, Unstable):
+                if is_stable and attempt.hoist_call():
+                    continue
+            except (GivenUp, Unstable) as error:
                 attempt.give_up()
+                if attempt.has_called:  # before the loop: the trace begins again
+                    self._refuse(str(error))
                 raise
             if is_stable:
                 self._after, self.results = attempt.end(after)
