@@ -29,7 +29,8 @@ class _Generator:
         self._add(1, f"q = {rng.choice(starts)}")
         self._add(1, f"s, t = x[0, 0], {rng.choice(('0', 'x[1, 1]', 'int(x[2, 1])'))}")
         self._add(1, "rows, nums, parts, flat = [], [], [], []")
-        if rng.random() < 0.3:
+        self._has_rows = rng.random() < 0.5
+        if self._has_rows:
             self._add(1, f"rows.append({self._row('0')})")
         for _ in range(rng.randint(1, 2)):
             self._loop(1)
@@ -98,6 +99,9 @@ class _Generator:
             *(f"rows.append({row})", f"rows.append({row})", "rows.append(v)", "rows.append(w)"),
             *(f"nums.append({number})", f"nums.append({number})", f"flat.append({number})"),
         ]
+        if self._has_rows:
+            choices += [f"rows.append(rows[-1] * 2 + x[{i}])", "rows.append(rows[-1][::-1] + 1)"]
+            choices += ["v = rows[-1]", "s = rows[-1][0]"]
         self._add(depth, rng.choice(choices))
 
     def _after(self) -> str:

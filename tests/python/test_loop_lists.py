@@ -170,6 +170,77 @@ def test_functions_that_a_loop_calls_have_lists() -> None:
     rolled(f, x())
 
 
+# The last item.
+
+
+def test_the_last_item_is_read() -> None:
+    def arrays(x):
+        found, sums = [x[0]], [0.0]
+        for i in range(x.shape[0]):
+            found.append(found[-1][::-1] * 0.5 + x[i])
+            sums.append(sums[-1] + found[-1].sum())
+        found[-1][0] = 5
+        for i in range(x.shape[0]):
+            found.append(found[-1] + i)
+        return np.array(found), found, np.array(sums), sums
+
+    def inner(x):
+        rows, found = [], [x[0, 0]]
+        for i in range(x.shape[0]):
+            row = [x[i, 0]]
+            for j in range(5):
+                row.append(row[-1] * 0.5 + j)
+                found.append(found[-1] + row[-2] if j > 9 else found[-1] - row[-1])
+            rows.append(np.array(row))
+        return np.array(rows), np.array(found)
+
+    def the_same(x):
+        found = [x[0].copy()]
+        for _ in range(6):
+            found.append(found[-1])
+        found[0][1] = 9
+        return np.array(found), found[0] is found[-1]
+
+    rolled(arrays, x(), ulps=64)
+    both(inner, x(), ulps=64)
+    rolled(the_same, x())
+
+
+def test_the_last_item_is_written_to() -> None:
+    def f(x):
+        found = [x[0].copy()]
+        for _ in range(x.shape[0]):
+            y = found[-1]
+            y += 1
+            found.append(y * 0.5)
+        return np.array(found)
+
+    refused("is written to before it stands for another array", f, x())
+
+
+def test_a_list_with_two_names() -> None:
+    def f(x):
+        found = [x[0]]
+        other = found
+        for i in range(x.shape[0]):
+            found.append(found[-1] + x[i])
+            other.append(other[-1] * 2)
+        return np.array(found)
+
+    refused("it appends to a list that has two names", f, x())
+
+
+def test_an_empty_list_has_no_last_item() -> None:
+    def f(x):
+        found = []
+        for i in range(x.shape[0]):
+            found.append(found[-1] + x[i])
+        return found
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        rune_jit.jit(f)(x())
+
+
 # Comprehensions.
 
 

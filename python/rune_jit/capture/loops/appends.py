@@ -3,15 +3,16 @@ The loop writes them to arrays, whose rows the list holds afterwards."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.capture.loops.effects import ALLOWED
-from rune_jit.capture.loops.kinds import GivenUp, is_array, kind_of, lay_out_as
+from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.unfold import APPEND, COLLECT
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Run, row, runs_of
@@ -47,6 +48,27 @@ def collect(items: list[Any], value: Any) -> None:
     loops = trace.loops if trace is not None else None
     if loops is None or not loops.append(items, [value], True):
         items.append(value)
+
+
+def appended(items: Any, value: Any) -> Any:
+    """Appends a value. Returns it."""
+    append(items, value)
+    return value
+
+
+def last(items: Any, kept: Any) -> Any:
+    """items[-1], which is `kept` where the iterations of a loop are what makes the list longer."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    is_kept = loops is not None and loops.open and id(items) in loops.open[-1].lists
+    return kept if is_kept else items[-1]
+
+
+def last_of(name: str) -> Any:
+    """The last item of the list that a local variable of the caller stands for; UNSET if there is
+    none."""
+    items = sys._getframe(1).f_locals.get(name)
+    return items[-1] if type(items) is list and items else UNSET
 
 
 class _Array(NamedTuple):
@@ -300,7 +322,13 @@ class _Known(NamedTuple):
     values: list[Any]  # by iteration
 
 
-ALLOWED += [append, collect]
+ALLOWED += [append, appended, collect, last]
 
 # By the names under which loops find them.
-APPENDS = {APPEND: append, COLLECT: collect}
+APPENDS = {
+    APPEND: append,
+    APPENDED: appended,
+    COLLECT: collect,
+    LAST: last,
+    LAST_OF: last_of,
+}

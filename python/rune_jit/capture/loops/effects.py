@@ -99,9 +99,10 @@ class Effects:
             raise Refused("it calls the method append")
         if not is_local:
             raise Refused("it appends to a list that is no local variable")
-        if id(x) not in self.appended:
-            self.appended[id(x)] = x
-            self._containers.append((x, x.copy()))
+        if id(x) in self.appended:
+            raise Refused("it appends to a list that has two names")
+        self.appended[id(x)] = x
+        self._containers.append((x, x.copy()))
 
     def reaches(self, x: Any) -> bool:
         """Whether the code reaches a container that was there before."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.unfold import APPEND, COLLECT
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -284,7 +284,7 @@ def _appended_and_read(
         for x in nodes
         if isinstance(x, ast.Call)
         and isinstance(x.func, ast.Name)
-        and x.func.id in (APPEND, COLLECT)
+        and x.func.id in (APPEND, APPENDED, COLLECT, LAST)
         and isinstance(x.args[0], ast.Name)
     }
     read = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in lists}

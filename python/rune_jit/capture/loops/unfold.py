@@ -12,6 +12,9 @@ CONVERSIONS = frozenset(("int", "float"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
+# The same with the value as result; the last item, or what is kept of it; and what that is before a
+# loop. The kept item of a list has a name of this prefix.
+APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 
 class Unfolder(ast.NodeTransformer):
@@ -22,6 +25,7 @@ class Unfolder(ast.NodeTransformer):
     def __init__(self) -> None:
         self._choices = 0
         self._is_in_class = False
+        self._kept: frozenset[str] = frozenset()  # lists whose last item a loop keeps
 
     def _visit_statement(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -50,17 +54,40 @@ class Unfolder(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         """items.append(x) is traced in loops."""
         x = node.value
-        if (
-            isinstance(x, ast.Call)
-            and isinstance(x.func, ast.Attribute)
-            and x.func.attr in METHODS
-            and isinstance(x.func.value, ast.Name)
-            and len(x.args) == 1
-            and not isinstance(x.args[0], ast.Starred)
-            and not x.keywords
-        ):
-            node.value = at(x, call(APPEND, x.func.value, x.args[0]))
+        if isinstance(x, ast.Call) and _is_append(x):
+            assert isinstance(x.func, ast.Attribute) and isinstance(x.func.value, ast.Name)
+            name = x.func.value.id
+            made = at(x, call(APPEND, x.func.value, x.args[0]))
+            if name in self._kept:
+                made.func.id = APPENDED
+                kept = ast.Name(KEPT + name, ast.Store())
+                return self._visit_statement(at(node, ast.Assign([kept], made)))
+            node.value = made
         return self._visit_statement(node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        """The last item of a list that the loop appends to is kept beside the list:
+
+        .kept out = .last_of("out")
+        for i in range(n):
+            .kept out = .appended(out, .last(out, .kept out) * 2)
+        """
+        names = sorted(_extended(node) - self._kept)
+        outer, self._kept = self._kept, self._kept.union(names)
+        self.generic_visit(node)
+        self._kept = outer
+        before = [
+            ast.Assign([ast.Name(KEPT + name, ast.Store())], call(LAST_OF, ast.Constant(name)))
+            for name in names
+        ]
+        return [*(at(node, x) for x in before), node]
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        name = _last_item_of(node)
+        if name is None or name not in self._kept:
+            return node
+        return at(node, call(LAST, node.value, ast.Name(KEPT + name, ast.Load())))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return self._visit_scope(node, True)
@@ -119,6 +146,42 @@ class Unfolder(ast.NodeTransformer):
             visited = self._visit_statement(made)
             sides.append(visited if isinstance(visited, list) else [visited])
         return ast.copy_location(ast.If(choice.test, *sides), node)
+
+
+def _last_item_of(x: ast.AST) -> str | None:
+    """The name of the list of which x is the last item, `items[-1]`."""
+    if not isinstance(x, ast.Subscript) or not isinstance(x.ctx, ast.Load):
+        return None
+    is_last = isinstance(x.slice, ast.UnaryOp) and isinstance(x.slice.op, ast.USub)
+    if not is_last or not isinstance(x.slice.operand, ast.Constant):  # type: ignore[attr-defined]
+        return None
+    if x.slice.operand.value != 1 or not isinstance(x.value, ast.Name):  # type: ignore[attr-defined]
+        return None
+    return x.value.id
+
+
+def _extended(loop: ast.For) -> set[str]:
+    """The names of lists that a loop appends to, and of which it reads no more than the last
+    item."""
+    nodes = [x for s in loop.body for x in ast.walk(s)]
+    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and _is_append(x)]  # type: ignore[attr-defined]
+    last = [x for x in nodes if _last_item_of(x) is not None]
+    used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
+    others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in used}
+    others |= {x.id for x in ast.walk(loop.target) if isinstance(x, ast.Name)}
+    return ({x.id for x in lists} & {str(_last_item_of(x)) for x in last}) - others
+
+
+def _is_append(x: ast.Call) -> bool:
+    """Whether a call is `name.append(value)`."""
+    return (
+        isinstance(x.func, ast.Attribute)
+        and x.func.attr in METHODS
+        and isinstance(x.func.value, ast.Name)
+        and len(x.args) == 1
+        and not isinstance(x.args[0], ast.Starred)
+        and not x.keywords
+    )
 
 
 class _Replacer(ast.NodeTransformer):
