@@ -20,6 +20,7 @@ class _Generator:
         self.rng = random.Random(seed)
         self.n = self.rng.choice((4, 5, 6, 8, 18))
         self.lines: list[str] = []
+        self._chooses = False  # whether it has an `if`
 
     def program(self) -> LoopProgram:
         rng, n = self.rng, self.n
@@ -37,7 +38,9 @@ class _Generator:
             for _ in range(rng.randint(0, 3)):
                 self._add(1, self._after())
         used = ["np.array(rows)", "np.array(nums)", "len(flat)", "np.array(flat)"]
-        used += ["np.stack(rows, -1) if rows else 0", "sum(nums)", "rows[-1] is v if rows else 0"]
+        used += ["np.stack(rows, -1) if rows else 0", "sum(nums)"]
+        if not self._chooses:  # which array a name stands for is no object of its own then
+            used.append("rows[-1] is v if rows else 0")
         extra = ", ".join(rng.sample(used, 3))
         self._add(1, f"return {_RETURNED}, {extra}")
         source = "def program(x):\n" + "\n".join(self.lines) + "\n"
@@ -89,6 +92,7 @@ class _Generator:
         if rng.random() < 0.05:
             self._add(depth, f"if {rng.choice(('s > 20', f'{i} > 0', f'x[{i}, 0] > 4'))}:")
             depth += 1
+            self._chooses = True
         row, number = self._row(i), self._number(i)
         choices = [
             *(f"v = {row}", f"w = {row}", f"v = v + x[{i}]", "q = v * 2", "v, w = w, v + w"),
