@@ -58,6 +58,8 @@ class Materializer {
     if (!stored_by_cost_.empty()) {
       uses_.update(outputs, never);
       drop_cheap();
+      uses_.update(outputs, never);
+      drop_shared(outputs);
     }
     store_shared();
     uses_.update(outputs, never);
@@ -180,6 +182,45 @@ class Materializer {
         continue;
       uses_.dematerialize(id, it->second.users);
     }
+  }
+
+  // Values that are needed at several places, as those of a stencil are, are made of others that
+  // these places share. What computing one anew takes is found by trying it, one after the other:
+  // the values that the next one shares are computed then. Reading what they are made of takes as
+  // long again.
+  void drop_shared(const std::vector<Value>& outputs) {
+    constexpr size_t kMostTried = 16;
+    constexpr double kWithReads = 2;
+    const auto never = [](const Uses::Reached&) { return false; };
+    std::map<uint32_t, Reuse> reuse = reuse_of_stored();
+    if (reuse.size() > kMostTried) return;
+    for (auto& [id, of_value] : reuse) {
+      if (!uses_.is_materialized(id) || !of_value.may_drop || of_value.users.size() != 1) continue;
+      const uint32_t user = of_value.users[0];
+      if (!uses_.is_materialized(user)) continue;
+      if (uses_.num_nodes(user) + uses_.num_nodes(id) > kMostNodes) continue;
+      const double before = all_operations_ns();
+      uses_.dematerialize(id, of_value.users);
+      uses_.update(outputs, never);
+      const double again = all_operations_ns() - before;
+      if (kWithReads * again <= boundary_ns(graph_.nodes[id], true)) continue;
+      uses_.materialize(id);
+      uses_.update(outputs, never);
+    }
+  }
+
+  // What all materialized values together compute.
+  double all_operations_ns() const {
+    double ns = 0;
+    for (uint32_t id = 0; id < graph_.size(); ++id) {
+      const graph::Node& node = graph_.nodes[id];
+      const double count = uses_.is_materialized(id)
+                               ? static_cast<double>(max_elements(node.shape()))
+                               : uses_.evaluated(id);
+      if (count > 0)
+        ns += operations_ns(caps_, count * node_operations(caps_, graph_, node), node.dtype());
+    }
+    return ns;
   }
 
   // Of an element, from what is stored now, given those of the nodes before it.
