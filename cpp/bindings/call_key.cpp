@@ -222,9 +222,18 @@ class Writer {
     return true;
   }
 
+  // A method of an object: each time that it is read from the object it is another one.
+  bool append_method(PyObject* value) {
+    if (!PyMethod_Check(value)) return false;
+    text_ += 'M';
+    append_address(PyMethod_GET_FUNCTION(value));
+    append_address(PyMethod_GET_SELF(value));
+    return true;
+  }
+
   // What trees.describe says of an object: a static value, or a container with leaves.
   void append_described(PyObject* value, bool is_static) {
-    if (!is_static && append_function(value)) {
+    if (!is_static && (append_function(value) || append_method(value))) {
       call_.leaves.push_back(value);
       return;
     }

@@ -12,8 +12,8 @@ namespace rune::bindings {
 
 namespace {
 
-constexpr std::array<const char*, 6> kKinds{"attribute", "cell",  "item",
-                                            "items",     "equal", "content"};
+constexpr std::array<const char*, 7> kKinds{"attribute", "cell",  "item",   "items",
+                                            "keys",      "equal", "content"};
 
 // Whether a program that read `expected` may run where there is `now` instead. Floats are compared
 // by their bits: -0.0 is not 0.0, and NaN is itself.
@@ -69,6 +69,17 @@ bool same_items(PyObject* now, PyObject* expected) {
   return true;
 }
 
+bool same_keys(PyObject* dict, PyObject* keys) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(keys);
+  if (PyDict_Size(dict) != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (PyDict_Contains(dict, PyTuple_GET_ITEM(keys, i)) != 1) {
+      PyErr_Clear();
+      return false;
+    }
+  return true;
+}
+
 bool same_bytes(const py::object& array, const py::object& copy) {
   const ArrayHeader now = header_of(array), then = header_of(copy);
   if (now.rank != then.rank || !std::equal(now.shape, now.shape + now.rank, then.shape))
@@ -95,6 +106,7 @@ bool Guard::holds() const {
     }
     case Kind::Attribute: return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
     case Kind::Items: return same_items(at, expected.ptr());
+    case Kind::Keys: return same_keys(at, expected.ptr());
     case Kind::Equal: {
       const int equal = PyObject_RichCompareBool(at, expected.ptr(), Py_EQ);
       if (equal < 0) PyErr_Clear();

@@ -8,7 +8,9 @@ import dataclasses
 import enum
 import functools
 import inspect
+import sys
 import threading
+import types
 import warnings
 from typing import Any
 
@@ -21,6 +23,8 @@ _NAMESPACE = "rune_jit"
 _lock = threading.Lock()
 _known: set[type] = set()
 
+
+PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of __flags__: the class is written in Python
 
 # Whose values are keys as they are.
 _PLAIN = frozenset({int, bool, str, type(None)})
@@ -49,7 +53,7 @@ def static_key(value: Any) -> Any:
     """A hashable key that tells 1, 1.0 and True apart, 0.0 and -0.0, and two objects whose
     attributes may differ; NaN equals itself. Raises TypeError for what can neither be hashed nor
     watched."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:
         return kind, value
     if isinstance(value, float):
@@ -67,10 +71,22 @@ def static_key(value: Any) -> Any:
     if dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__):
         fields = [(f.name, static_key(getattr(value, f.name))) for f in dataclasses.fields(value)]
         return kind, tuple(fields)
-    if hasattr(value, "__dict__") and not isinstance(value, (type, enum.Enum, np.dtype)):
+    if kind is types.MethodType:
+        return kind, static_key(value.__func__), static_key(value.__self__)
+    if isinstance(value, (type, enum.Enum, np.dtype)):
+        return kind, value
+    if hasattr(value, "__dict__") or _is_users(kind):
         return ByIdentity(value)
     hash(value)
     return kind, value
+
+
+@functools.cache
+def _is_users(kind: Any) -> bool:
+    """Whether a class is written in Python, and none of Python's own, which are of values."""
+    module = kind.__module__.partition(".")[0]
+    is_pythons = module in sys.stdlib_module_names and module != "__main__"
+    return bool(kind.__flags__ & PYTHON_CLASS) and not is_pythons
 
 
 def has_key(value: Any) -> bool:

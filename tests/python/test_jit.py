@@ -198,7 +198,7 @@ def test_rebound_globals_are_noticed(jit: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys.modules[__name__], "_table", np.zeros(3))
     np.testing.assert_array_equal(f(X), X * 3)
     np.testing.assert_array_equal(f(X), X * 3)
-    assert f.cache_info().misses == 3
+    assert f.cache_info().misses == 2  # another array is another input of the same program
 
 
 def test_rebound_closure_cells_are_noticed(jit: Any) -> None:

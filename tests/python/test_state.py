@@ -555,8 +555,9 @@ def test_what_changes_at_each_call_and_is_no_argument_makes_no_program_each() ->
 
 def test_objects_of_which_each_is_used_little_run_on_numpy() -> None:
     size = rune_jit.jit(_Scaled.size)
-    for _ in range(200):
+    for i in range(200):
         scaled = _Scaled()
+        scaled.rate = float(i)  # which is no argument, so each has a program of its own
         assert_matches(size(scaled), _Scaled.size(scaled))
     assert size.cache_info().misses <= 40
     assert "most of its programs serve one call" in size.explain()

@@ -60,7 +60,7 @@ class Cache:
         try:
             entry = make(traced)
             if entry is not None:
-                self._add(key, entry)
+                self.add(key, entry)
             return entry, True
         finally:
             with self._lock:
@@ -68,13 +68,19 @@ class Cache:
                     del self._making[key]
             mine.finished.set()
 
-    def _add(self, key: Any, entry: Any) -> None:
+    def add(self, key: Any, entry: Any) -> None:
+        """Makes this the entry of a new key."""
         with self._lock:
             self._entries[key] = entry
             while len(self._entries) > self._most:
                 others = (k for k in self._entries if k != key)
                 del self._entries[min(others, key=lambda k: self._entries[k].last_used)]
                 self.evictions += 1
+
+    def peek(self, key: Any) -> Any:
+        """The entry of a key, None if there is none."""
+        with self._lock:
+            return self._entries.get(key)
 
     def replace(self, key: Any, entry: Any) -> None:
         """Makes this the entry of a key."""

@@ -148,6 +148,8 @@ def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
         return f"a variable of an outer function: {_short(now)} (was {_short(expected)})"
     if kind == "items":
         return f"the items of a {type(holder).__name__} that the function reads"
+    if kind == "keys":
+        return "an object that the function reads has other attributes"
     if kind == "array":
         return f"a captured array has another dtype or shape: {_short(holder)}"
     return f"the value of a {type(holder).__name__} that the trace has used"

@@ -29,6 +29,11 @@ class Constants:
         self._traced.clear()
         self._steps.clear()
 
+    def discard(self, key: Any) -> None:
+        """Forgets the signature of a call's key."""
+        for known in (self._leaves, self._traced, self._steps):
+            known.pop(key[0], None)
+
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
         leaves = self._leaves.get(call.signature) if self._leaves else None

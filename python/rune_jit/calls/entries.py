@@ -23,6 +23,11 @@ class Fallback:
     def last_used(self) -> int:
         return self.use.tick
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether another way of running the calls follows."""
+        return self.until_it_returns or self.untried > 0
+
 
 # How long NumPy runs the calls of a signature before a program is made after all, in seconds: about
 # what it takes to make it.

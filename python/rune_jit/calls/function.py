@@ -29,6 +29,7 @@ from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Apart, Paths
 from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
 from rune_jit.device import check_name, has_host_memory, is_dtype
@@ -66,6 +67,9 @@ _MOST_REFUTED = 8
 # the first calls of new signatures, so many of each.
 _MOST_MISSES = 32
 _CALLS_UNTRIED = 8
+
+# How many such keys are known.
+_MOST_USED_ONCE = 64
 
 # Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
 # and shapes that it was of.
@@ -113,12 +117,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         axes = self._dynamic.by_position() if self._dynamic else []
         self._set_parameters(*parameters.keyed(self._static_names, axes), trees.describe)
         self._cache = Cache(options["cache_size"])  # of CompiledCall or Fallback
-        self._changed_state: set[Any] = set()  # keys whose first trace did
+        self._changed_state: set[Any] = set()  # kinds of calls whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._constants = Constants()
         self._states = States()
         self._causes = Causes()
+        self._sharing = Sharing()
+        self._used_once: dict[Any, None] = {}  # keys of calls with the program of others
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
@@ -260,6 +266,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._constants.clear()
         self._states.clear()
         self._causes.clear()
+        self._sharing.clear()
+        self._used_once.clear()
         self._too_large.clear()
         self._unkeyed = None
         self._refused.clear()
@@ -305,6 +313,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._unkeyed = self._segmented(error)
             return self._in_segments(self._unkeyed, args, kwargs)
         for _ in range(2):  # once more if the entry is stale
+            start = time.perf_counter()
             call, entry, fresh = self._entry(call)
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
@@ -335,7 +344,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                     self._cache.discard(call.key, entry)
                 return result
             trial = self._trials.get(call.key) if self._trials else None
-            start = time.perf_counter()
+            if trial and trial.is_over:  # of calls like this one
+                self._end_trial(call.key)
+                continue
             if trial and trial.is_numpys_turn:
                 result = self._eager_call(args, kwargs, "to find out whether NumPy is faster")
                 trial.note(time.perf_counter() - start)
@@ -359,7 +370,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                     if not fresh:
                         trial.note(time.perf_counter() - start)
                     return result
-                if isinstance(ran, WithState) or call.slots:
+                if isinstance(ran, WithState) or call.slots or self._cache.peek(call.key) is None:
                     return result
                 ways = entry.without_python if isinstance(entry, Paths) else [entry]
                 self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
@@ -374,6 +385,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._cache.discard(call.key, entry)
             if entry.is_current():
                 self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
+                self._sharing.forget(call)
             else:
                 why = self._states.note_changes(call, entry, self._hits + self._fast_hits)
                 if why and self._fallback != "error":
@@ -408,6 +420,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """Lets the next calls like this one, at most so many, run the function itself, without a
         Python frame of ours. Returns how many."""
         plain = call.plain or call
+        if self._cache.peek(call.key) is None:
+            return 0
         if holds_array(args, kwargs) or any(i >= len(plain.leaves) for i in call.constants):
             return 0
         is_hit = isinstance(entry, Segmented)
@@ -468,7 +482,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         while True:
             make = functools.partial(self._make_entry, call)
             try:
-                entry, fresh = self._cache.get(call.key, make)
+                fresh, entry = False, self._cache.peek(call.key) or self._shared_entry(call)
+                if entry is None:
+                    entry, fresh = self._cache.get(call.key, make)
             except ValuesNeeded as needed:
                 call = self._constants.add(call, needed.leaves)
                 continue
@@ -482,7 +498,51 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 known = self._cache.by_key()
                 self._notes = {key: lines for key, lines in self._notes.items() if key in known}
                 self._states.keep(known)
+                self._sharing.keep(known)
             return call, entry, fresh
+
+    def _shared_entry(self, call: Call) -> Any:
+        """The entry of a call that differs from others in which objects it is given only: their
+        program, if it is right for this call, too. It is kept from the second such call on: some
+        objects are used once."""
+        entry = self._entry_of_others(call)
+        if entry is None:
+            return None
+        if call.key in self._used_once:
+            del self._used_once[call.key]
+            self._cache.add(call.key, entry)
+            return entry
+        self._used_once[call.key] = None
+        if len(self._used_once) > _MOST_USED_ONCE:
+            oldest = next(iter(self._used_once))
+            for known in (self._used_once, self._trials, self._notes):
+                known.pop(oldest, None)
+            self._states.discard(oldest)
+            self._constants.discard(oldest)
+        return entry
+
+    def _entry_of_others(self, call: Call) -> Any:
+        if slots := self._sharing.slots(call):
+            self._states.add(call, slots)
+        programs = []
+        for shared, traced in self._sharing.find(call):
+            known = self._cache.peek(shared.call.key)
+            if isinstance(known, Fallback) and not known.is_passing:  # NumPy was faster
+                return known
+            if trial := self._trials.get(shared.call.key):
+                if trial.is_over:
+                    self._end_trial(shared.call.key)
+                    return self._entry_of_others(call)
+                self._trials[call.key] = trial
+            self._notes[call.key] = traced.loops
+            programs.append(self._program(call, traced, shared.executable))
+            if not isinstance(programs[-1], Paths):
+                return programs[-1]
+        if not programs:
+            return self._sharing.refused(call)
+        for other in programs[:0:-1]:
+            programs[0].add(other.last)
+        return programs[0]
 
     def _make_entry(self, call: Call, done: Callable[[], None]) -> Any:
         """What is kept for a call that is the first one of its key."""
@@ -522,8 +582,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             raise
         except (UnsupportedOpError, ConcretizationError) as error:
             if isinstance(error, StateChangedError):
-                if not call.slots and call.key not in self._changed_state:
-                    self._changed_state.add(call.key)
+                if not call.slots and (kind := alike(call)) not in self._changed_state:
+                    self._changed_state.add(kind)
                     return None
                 self._states.add(call, error.slots)
             if call.slots:
@@ -540,8 +600,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._causes.note(self._name, call, watch, f"segments: {error}")
             segmented = self._segmented(error, call.signature)
             segmented.conditions = getattr(error, "conditions", None)
+            self._sharing.refuse(call, segmented)
             return segmented
         self._causes.note(self._name, call, watch, "program", len(traced.graph or ()))
+        self._sharing.add(call, traced, executable)
+        return self._program(call, traced, executable)
+
+    def _program(self, call: Call, traced: Traced, executable: Any) -> Any:
+        """The entry of a call that has a program."""
         compiled = self._bind(call, traced, executable)
         if traced.is_conditions:
             compiled = Apart(compiled)

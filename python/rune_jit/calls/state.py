@@ -44,6 +44,13 @@ class States:
         for signature in self._slots.keys() - signatures:
             del self._slots[signature]
 
+    def discard(self, key: Any) -> None:
+        """Forgets the signature of a call's key."""
+        signature, _ = key
+        for part in (signature, signature[0]):
+            self._slots.pop(part, None)
+            self._traced.pop(part, None)
+
     def of(self, name: str, call: Call) -> Call:
         """The call with what its slots hold."""
         slots = self._slots.get(call.signature)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, containers
 from rune_jit.errors import (
@@ -56,6 +56,7 @@ class Traced(NamedTuple):
     # The program's result then is a tuple of the function's, of the slots' values, and of what is
     # assigned to elements.
     assigned: Assigned | None = None
+    met: Met | None = None  # of a program: what tells whether it is right for other objects
 
 
 class Assigned(NamedTuple):
@@ -260,7 +261,8 @@ def _trace_once(
     assigned = trace.rebind.assigned()
     returned = contents.path_of(result)
     if not changes and not assigned and returned is None:
-        return _finish(trace, call, result, input_leaves, watch.guards_now())
+        traced = _finish(trace, call, result, input_leaves, watch.guards_now())
+        return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
     elements = [list(change.assigned.values()) for change in changes]
@@ -273,7 +275,8 @@ def _trace_once(
     traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
     paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
-    return traced._replace(assigned=Assigned(tuple(slots), paths, returned))
+    assigned_there = Assigned(tuple(slots), paths, returned)
+    return traced._replace(assigned=assigned_there, met=watch.met())
 
 
 def _is_defined_often(x: Any) -> bool:
@@ -346,7 +349,7 @@ def _finish(
         guards,
         writes,
         contiguous,
-        [i for i, leaf in enumerate(input_leaves) if _is_turned(call.leaves[leaf])],
+        [i for i, leaf in enumerate(input_leaves) if is_turned(call.leaves[leaf])],
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
@@ -359,7 +362,7 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
-    if _is_turned(leaf):
+    if is_turned(leaf):
         transpose = trace.builder.input(dtype, list(shape)[::-1], weak)
         value = trace.builder.transpose(transpose, tuple(range(len(shape)))[::-1])
     else:
@@ -371,7 +374,7 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     return tracer
 
 
-def _is_turned(leaf: Any) -> bool:
+def is_turned(leaf: Any) -> bool:
     """Whether an array is read in Fortran order, as its key says."""
     memory = leaf._memory if isinstance(leaf, Array) else leaf
     return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
@@ -386,9 +389,9 @@ def _plan_output(
         raise leaf.refusal("getitem")
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
-            return ("copy", leaf)
+            return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)
         is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
-        if is_used_later or _holds_tracer(leaf):
+        if is_used_later or (_holds_tracer(leaf) and not trace.rebind.is_copy(leaf)):
             raise UnsupportedOpError(
                 f"{trace.name}: cannot return a {type(leaf).__name__} that computes from what is"
                 " traced later\nhint: return arrays, numbers and containers of these"
@@ -430,28 +433,7 @@ def _plan_output(
 
 def _holds_tracer(x: Any) -> bool:
     """Whether a function's closure, a container or an object's attributes hold a tracer."""
-    seen: set[int] = set()
-    open_ = [x]
-    while open_ and len(seen) < _MOST_HELD:
-        x = open_.pop()
-        if type(x) in (Tracer, Selection):
-            return True
-        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes)):
-            continue
-        if isinstance(x, np.ndarray):
-            open_ += x.ravel().tolist() if x.dtype.hasobject else ()
-            continue
-        seen.add(id(x))
-        if isinstance(x, types.FunctionType):
-            open_ += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
-        elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
-            open_ += x.values() if isinstance(x, dict) else x
-        open_ += getattr(x, "__dict__", {}).values()
-    return False
-
-
-# How many objects are looked through for a tracer.
-_MOST_HELD = 1000
+    return any(type(held) in (Tracer, Selection) for held in reachable(x))
 
 
 def _is_flat_tuple(result: Any) -> bool:

@@ -8,18 +8,20 @@ restored."""
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import re
 import sys
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.matching import Met, bound_members, has_slots, knows_identity
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -36,15 +38,45 @@ Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
 _ABSENT = object()
-# Names by which a function reaches attributes that its code does not name.
-_BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
+# Names of functions that tell objects apart.
+_OF_IDENTITY = {"id", "hash", "weakref", "get_ident"}
+# Names by which a function reaches attributes that its code does not name, or asks for them.
+_BY_TEXT = {
+    "getattr",
+    "hasattr",
+    "AttributeError",
+    "setattr",
+    "vars",
+    "__dict__",
+    "asdict",
+    "astuple",
+    "fields",
+    "attrgetter",
+}
 
 
 @functools.cache
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """Names of globals and attributes in a function's code and the functions in it."""
+    """Names of globals and attributes in a function's code and the functions in it. Not those that
+    an `__init__` assigns only: what else they stand for is not read."""
     inner = (names_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    return frozenset(code.co_names).union(*inner)
+    names = _names_read(code) if code.co_name == "__init__" else code.co_names
+    return frozenset(names).union(*inner)
+
+
+def _names_read(code: types.CodeType) -> set[str]:
+    """The names in code, without attributes of its first variable that it assigns only."""
+    names: set[str] = set()
+    last: Any = None  # the last local variables that were read
+    for instruction in dis.get_instructions(code):
+        name = instruction.argval
+        is_own = code.co_varnames[:1] == (last[-1:] if type(last) is tuple else (last,))
+        if instruction.opcode in dis.hasname and not (
+            instruction.opname == "STORE_ATTR" and is_own
+        ):
+            names.add(name)
+        last = name if instruction.opname.startswith("LOAD_FAST") else None
+    return names
 
 
 class Watch:
@@ -76,6 +108,8 @@ class Watch:
         self._names: set[str] = set()  # in the code of all functions met so far
         self._by_name: list[Callable[[set[str]], None]] = []  # take names that are new
         self._seen: dict[int, Any] = {}  # keeps what has an id alive
+        self._knows_identity = False  # whether something met tells objects apart unseen
+        self.is_strict = False  # whether code of other packages may read attributes unseen
 
     def is_foreign(self, module: str | None) -> bool:
         """Whether the state of a module is taken for fixed."""
@@ -144,13 +178,16 @@ class Watch:
                 take(set(new))
 
     def on_names(
-        self, held: dict[str, Any], read: Callable[[str], None], is_object: bool = False
+        self, held: dict[str, Any], read: Callable[[str], None], live: dict[str, Any] | None = None
     ) -> None:
         """Calls `read` with each name in `held` that stands in code, now and when there is more
-        code; for the attributes of an object with all names, if code may read them by text."""
+        code; for the attributes of an object, `live`, with all names, if code may read them by text
+        or ask for them."""
 
         def take(names: set[str]) -> None:
-            by_text = is_object and self._names & _BY_TEXT
+            by_text = live is not None and self._names & _BY_TEXT
+            if by_text:
+                self.guard("keys", live, None, tuple(held))
             for name in sorted(held.keys() if by_text else names & held.keys()):
                 read(name)
 
@@ -187,6 +224,8 @@ class Watch:
                 "hint: pass an array as an argument: numpy.asarray(...)"
             )
         refuse_stateful(x, self._may_grow, self._names)
+        kind: Any = type(x)
+        self._knows_identity |= knows_identity(kind)
         if isinstance(x, np.ndarray):
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
@@ -246,7 +285,7 @@ class Watch:
                 self.guard("item", live, name, held[name])
                 self.look(held[name])
 
-            self.on_names(held, read, is_object=True)
+            self.on_names(held, read, live)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes which attributes of a class code can read through x, an instance or the class
@@ -254,6 +293,7 @@ class Watch:
         own = vars(x).keys() if x is not klass and hasattr(x, "__dict__") else ()
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
+                self.is_strict |= not is_library(base.__module__)
                 continue
             raws = {name: raw for name, raw in vars(base).items() if name not in own}
             for name, raw in raws.items():
@@ -293,6 +333,17 @@ class Watch:
 
     # At the end of the trace.
 
+    def met(self) -> Met:
+        """What the trace has met, for calls with other objects."""
+        kept = (k for k in self._kept if k[2] == "attributes")
+        seen: Iterator[tuple[Any, Any]] = ((x, type(x)) for x in self._seen.values())
+        return Met(
+            {id(live): held for _, live, _, held in kept},
+            {id(x): (x, bound_members(x)) for x, kind in seen if has_slots(kind)},
+            self.is_strict,
+            self._knows_identity or not self._names.isdisjoint(_OF_IDENTITY),
+        )
+
     def guards_now(self) -> list[Guard]:
         """What a later call must check: containers may have grown since."""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
@@ -316,7 +367,7 @@ class Watch:
         for kept in self._kept:
             _, held, name, before = kept
             if name == "attributes":
-                new = [key for key in held if key not in before]
+                new = [key for key in held if held[key] is not before.get(key, _ABSENT)]
                 slots += [Slot("item", held, key) for key in new]
                 what = what or next(iter(new), None)
         for copy, held, before, real in self._copies:

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _core, trees
 from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 
 _MOST_HELD = 1000  # objects looked through for arrays
-_PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 # Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
@@ -64,7 +63,7 @@ def is_foreign_array(x: Any) -> bool:
     if not any(map(functools.partial(hasattr, kind), _INTERFACES)) or is_library(kind.__module__):
         return False
     path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    return not kind.__flags__ & _PYTHON_CLASS or path.startswith(INSTALLED)
+    return not kind.__flags__ & trees.PYTHON_CLASS or path.startswith(INSTALLED)
 
 
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
@@ -88,7 +87,7 @@ def _can_be_copied(x: Any) -> bool:
     return (
         isinstance(getattr(x, "__dict__", None), dict)
         and not isinstance(x, (type, types.ModuleType))
-        and all(base.__flags__ & _PYTHON_CLASS for base in bases)
+        and all(base.__flags__ & trees.PYTHON_CLASS for base in bases)
         and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
         and not any(is_library(base.__module__) for base in bases)
     )

@@ -166,7 +166,9 @@ class Rebinder:
         copy.__qualname__ = function.__qualname__
         copy.__dict__ = function.__dict__  # what is assigned to attributes reaches the function
         self._copies[id(function)] = (function, copy)
-        if not self._watch.is_foreign(function.__module__):
+        if self._watch.is_foreign(function.__module__):
+            self._watch.is_strict = True
+        else:
             self._watch.learn(function.__code__)
             self._watch.guard_function(function)
         copy.__defaults__ = tuple(map(self.inside, function.__defaults__ or ()))
@@ -322,11 +324,13 @@ class Rebinder:
             if now.get(name) is before[name] is held[name]:
                 before[name] = now[name] = self.inside(held[name])
 
-        self._watch.on_names(held, read, is_object=True)
+        self._watch.on_names(held, read, live)
         self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:
         """What stands for a value of the trace outside of it."""
+        if isinstance(value, types.MethodType):
+            return types.MethodType(*map(self.outside, (value.__func__, value.__self__)))
         for real, copy in self._copies.values():
             if copy is value:
                 if isinstance(real, types.FunctionType):
@@ -338,6 +342,10 @@ class Rebinder:
         """Whether x is a function that the trace has made: it reads the trace's globals."""
         is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, _Globals)
         return is_function and not self.is_copy(x)
+
+    def knows(self, x: Any) -> bool:
+        """Whether the trace has met x outside."""
+        return self._watch.knows(x)
 
     def is_new(self, x: Any) -> bool:
         """Whether each call would make another object than x, which can be told apart from it: x

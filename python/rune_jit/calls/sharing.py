@@ -1,0 +1,212 @@
+"""Programs of a function that serve several signatures: calls that differ in which objects they are
+given, where these objects are alike in all that the trace has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import trees
+from rune_jit.arrays.array import Array
+from rune_jit.calls.arguments import Call
+from rune_jit.calls.traced import Traced, is_turned
+from rune_jit.capture.matching import Match, likeness, reachable
+from rune_jit.capture.state import Slot
+from rune_jit.tracing.context import ValuesNeeded
+
+# How many programs are kept of calls that are alike, and for how many kinds of calls.
+_MOST_PROGRAMS, _MOST_KINDS = 8, 64
+# How many objects must have been refused before others like them are not traced.
+_ENOUGH = 2
+
+
+class Shared(NamedTuple):
+    """A program that may serve other calls than the one for which it was made."""
+
+    call: Call
+    traced: Traced
+    executable: Any
+    held: frozenset[int]  # ids of what its results and functions on the host hold
+
+
+class _Kind:
+    """Calls that are alike: the newest program last."""
+
+    def __init__(self) -> None:
+        self.programs: list[Shared] = []
+        self.refused: list[Any] = []  # entries of calls that are no program
+        self.slots: list[Shared] = []  # programs of such calls with state
+        self.constants: frozenset[int] = frozenset()  # leaves whose values programs need
+
+
+class Sharing:
+    """By what calls have in common but which objects they are given, the programs of a function."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Any, _Kind] = {}
+
+    def clear(self) -> None:
+        self._kinds.clear()
+
+    def keep(self, keys: Iterable[Any]) -> None:
+        """Forgets programs that were made for none of these keys."""
+        known = set(keys)
+        for kind in self._kinds.values():
+            for programs in (kind.programs, kind.slots):
+                programs[:] = [shared for shared in programs if shared.call.key in known]
+
+    def add(self, call: Call, traced: Traced, executable: Any) -> None:
+        """Notes the program of a call."""
+        if call.sizes or traced.met is None or traced.met.asks_identity:
+            return
+        try:
+            example = traced.unflatten and traced.unflatten([None] * len(traced.outputs))
+        except Exception:  # of a class of the user's
+            return
+        held = reachable([example, traced.functions, traced.assigned])
+        shared = Shared(call, traced, executable, frozenset(map(id, held)))
+        _add(self._kind(call).programs, shared)
+        if call.constants:
+            kind = self._kind(call._replace(constants=()))
+            kind.constants |= frozenset(call.constants)
+        if call.plain is not None:
+            _add(self._kind(call.plain._replace(constants=())).slots, shared)
+
+    def refuse(self, call: Call, entry: Any) -> None:
+        """Notes the entry of a call that is no program."""
+        if not call.sizes:
+            self._kind(call).refused.append(entry)
+
+    def forget(self, call: Call) -> None:
+        """Forgets the programs of calls like this one: data is not what they assume."""
+        self._kinds.pop(alike(call), None)
+
+    def refused(self, call: Call) -> Any:
+        """The entry of calls like this one if enough of them are no programs, and none is."""
+        kind = None if call.sizes else self._kinds.get(alike(call))
+        if kind is None or kind.programs or kind.slots or len(kind.refused) < _ENOUGH:
+            return None
+        return kind.refused[-1]
+
+    def find(self, call: Call) -> Iterator[tuple[Shared, Traced]]:
+        """The programs that are right for a call, with what they take from its objects. Raises
+        ValuesNeeded if they need the values of numbers."""
+        if call.sizes or not self._kinds:
+            return
+        kind = self._kinds.get(alike(call._replace(constants=())))
+        if missing := (kind.constants if kind else set()) - set(call.constants):
+            raise ValuesNeeded(frozenset(missing))
+        kind = self._kinds.get(alike(call))
+        for shared in reversed(kind.programs if kind else []):
+            match = _match(shared, call)
+            if match is None or not _are_same(_slots(shared, match), call.slots):
+                continue
+            if (traced := _traced_for(shared, match, call)) is not None:
+                yield shared, traced
+
+    def slots(self, call: Call) -> list[Slot] | None:
+        """The places that a call assigns, if a program of calls like this one assigns places."""
+        if call.sizes or call.slots or not self._kinds:
+            return None
+        kind = self._kinds.get(alike(call._replace(constants=())))
+        for shared in reversed(kind.slots if kind else []):
+            match = _match(shared, call)
+            if match is not None and (slots := _slots(shared, match)) is not None:
+                return slots
+        return None
+
+    def _kind(self, call: Call) -> _Kind:
+        key = alike(call)
+        kind = self._kinds.pop(key, None) or _Kind()
+        self._kinds[key] = kind
+        while len(self._kinds) > _MOST_KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        return kind
+
+
+def _add(programs: list[Shared], shared: Shared) -> None:
+    programs[:] = [other for other in programs if other.call.key != shared.call.key]
+    programs.append(shared)
+    del programs[:-_MOST_PROGRAMS]
+
+
+def alike(call: Call) -> Any:
+    """What calls have in common for which one program may be right: all but their objects."""
+    static = set(call.static_leaves).difference(call.constants)
+    count = _count(call)
+    parts: list[Any] = []
+    for i, leaf in enumerate(call.leaves):
+        if isinstance(leaf, (np.ndarray, Array)):
+            device = leaf.device if isinstance(leaf, Array) else None
+            parts.append((type(leaf), leaf.dtype, leaf.shape, is_turned(leaf), device))
+        elif i in call.constants or (i in static and i >= count):
+            parts.append(trees.static_key(leaf))
+        elif i in static:
+            parts.append(likeness(leaf))
+        else:
+            parts.append((type(leaf), getattr(leaf, "dtype", None)))
+    statics = [(name, trees.static_key(value)) for name, value in call.statics.items()]
+    return call.treedef, call.names, call.constants, tuple(parts), tuple(statics)
+
+
+def _count(call: Call) -> int:
+    """How many leaves are those of the arguments."""
+    return len((call.plain or call).leaves)
+
+
+def _match(shared: Shared, call: Call) -> Match | None:
+    """What stands for what the trace has met, None if the program is not right for the call."""
+    assert shared.traced.met is not None
+    match = Match(shared.traced.met)
+    static = set(call.static_leaves).difference(call.constants)
+    pairs = list(zip(shared.call.leaves, call.leaves, strict=False))
+    fits = all(match.pair(*pairs[i]) for i in sorted(static) if i < _count(call))
+    return match if fits and match.add_guards(shared.traced.guards) else None
+
+
+def _slots(shared: Shared, match: Match) -> list[Slot] | None:
+    """The places that stand for those that a program assigns, None if that is not known."""
+    found = []
+    for kind, holder, name in shared.call.slots:
+        new = match.of(holder)
+        if new is None:
+            if not (isinstance(holder, dict) and "__builtins__" in holder):
+                return None
+            new = holder
+        found.append(Slot(kind, new, name))
+    return found
+
+
+def _are_same(a: Sequence[Slot] | None, b: Sequence[Slot]) -> bool:
+    return a is not None and [slot.key for slot in a] == [slot.key for slot in b]
+
+
+def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
+    """The trace with what stands for what it has met."""
+    traced = shared.traced
+    replaced = match.replaced
+    if replaced & shared.held:
+        return None
+    captured = []
+    for i, array in enumerate(traced.captured):
+        new = array if i in traced.constants else match.of(array)
+        if new is None and replaced:
+            return None
+        captured.append(array if new is None else new)
+    state = {id(leaf) for leaf in call.leaves[_count(call) :]}
+    if state and any(id(array) in state for array in captured):
+        return None
+    outputs = []
+    for plan in traced.outputs:
+        if plan[0] == "constant":
+            new = match.of(plan[1])
+            if new is not None:
+                plan = ("constant", new)
+            elif any(id(held) in replaced for held in reachable(plan[1])):
+                return None
+            elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
+                return None  # it has the address of an object
+        outputs.append(plan)
+    return traced._replace(captured=captured, outputs=outputs, guards=match.guards)

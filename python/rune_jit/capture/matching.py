@@ -1,0 +1,276 @@
+"""Whether a trace that was made for some objects is right for others: of the same classes, with
+equal numbers and texts, with arrays of the same types, and connected in the same way, as far as the
+guards of the trace say what it has read."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import _core, trees
+from rune_jit.capture.objects import is_library, is_replaceable
+from rune_jit.tracing.tracer import Tracer
+
+# What has no parts, and whose identity nobody asks for.
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, range, slice)
+# What there is once.
+_UNIQUE = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, np.ufunc)
+_BUILT_IN = (object, list, dict, tuple, deque, types.SimpleNamespace)
+_ABSENT = object()
+_OWNDATA = 4  # NPY_ARRAY_OWNDATA
+
+
+class Met(NamedTuple):
+    """What a trace has met outside, beside its guards."""
+
+    attributes: dict[int, dict[str, Any]]  # of objects, by the ids of their __dict__s
+    members: dict[int, tuple[Any, frozenset[str]]]  # objects, and which of their slots are bound
+    is_strict: bool  # it may have read attributes that no guard watches
+    # It may depend on which objects these are in ways that no guard tells.
+    asks_identity: bool
+
+
+class Match:
+    """Pairs of what a trace has met and what stands for it at another call. No two pairs have one
+    side in common, so that `a is b` holds of both or of neither."""
+
+    def __init__(self, met: Met) -> None:
+        self._met = met
+        self._new: dict[int, Any] = {}  # by id, what stands for an object
+        self._old: dict[int, Any] = {}
+        self._unwatched: set[int] = set()  # ids of containers of which no guard tells the items
+        self.guards: list[tuple[str, Any, Any, Any]] = []  # on what is there now
+
+    def add_guards(self, guards: list[tuple[str, Any, Any, Any]]) -> bool:
+        """Pairs what the guards of the trace watch with what is there now. False if that does not
+        fit."""
+        return all(self._add_guard(*guard) for guard in guards) and not self._unwatched
+
+    def of(self, old: Any) -> Any:
+        """What stands for an object, None if nothing does."""
+        return self._new.get(id(old))
+
+    @property
+    def replaced(self) -> set[int]:
+        """Ids of the objects for which others stand."""
+        return {at for at, new in self._new.items() if id(new) != at}
+
+    def _add_guard(self, kind: str, holder: Any, name: Any, expected: Any) -> bool:
+        now = self._new.get(id(holder), _ABSENT)
+        if now is _ABSENT:
+            now = holder
+            if not self._link(holder, holder):
+                return False
+        value: Any
+        if kind == "item":
+            value = now.get(name, _ABSENT) if isinstance(now, dict) else _ABSENT
+        elif kind == "attribute":
+            try:
+                value = getattr(now, name, _ABSENT)
+            except Exception:  # of a property
+                return False
+        elif kind == "cell":
+            value = now.cell_contents if now != types.CellType() else _ABSENT
+        elif kind == "content":
+            self.guards.append((kind, now, None, expected))
+            is_plain = now is holder or not now.dtype.hasobject
+            return is_plain and not _core.broken_guards([self.guards[-1]])
+        else:
+            value = now.copy() if kind == "equal" else type(expected)(now)
+            self._unwatched.discard(id(holder))
+            self.guards.append((kind, now, None, value))
+            return self._pair_items(expected, value)
+        self.guards.append((kind, now, name, value))
+        return value is not _ABSENT and self.pair(expected, value)
+
+    def _pair_items(self, old: Any, new: Any) -> bool:
+        if len(old) != len(new):
+            return False
+        if isinstance(old, (set, bytearray)):
+            plain = isinstance(old, bytearray) or all(isinstance(x, _PLAIN) for x in old)
+            return bool(old == new) and (plain or all(self.pair(x, x) for x in old))
+        pairs = zip(old, new, strict=True)
+        if isinstance(old, dict):
+            keys = all(self.pair(*pair) for pair in pairs)
+            pairs = zip(old.values(), new.values(), strict=True)
+            return keys and all(self.pair(*pair) for pair in pairs)
+        return all(self.pair(*pair) for pair in pairs)
+
+    def _link(self, old: Any, new: Any) -> bool:
+        """Makes a pair. False if one of the two has another partner."""
+        if self._new.setdefault(id(old), new) is not new:
+            return False
+        return self._old.setdefault(id(new), old) is old
+
+    def pair(self, old: Any, new: Any) -> bool:
+        """Whether one may stand for the other; then they are a pair."""
+        kind = type(old)
+        if kind is not type(new):
+            return False
+        if kind in _PLAIN or isinstance(old, (np.generic, np.dtype)):
+            return old is new or trees.static_key(old) == trees.static_key(new)
+        if isinstance(old, _UNIQUE):
+            return old is new
+        if kind is tuple:
+            return self._pair_items(old, new)
+        if kind is types.MethodType:
+            return self.pair(old.__func__, new.__func__) and self.pair(old.__self__, new.__self__)
+        if id(old) in self._new:
+            return self._new[id(old)] is new
+        if not self._link(old, new):
+            return False
+        if isinstance(old, (np.ndarray, _core.ArrayBase)):
+            return old is new or _are_alike(old, new)
+        if old is new and kind in (types.FunctionType, functools.partial):
+            return True
+        if kind is types.FunctionType:
+            return self._pair_functions(old, new)
+        if kind is functools.partial:
+            parts = ((x.func, x.args, x.keywords) for x in (old, new))
+            return all(
+                self._pair_items(a, b) if type(a) is dict else self.pair(a, b)
+                for a, b in zip(*parts, strict=True)
+            )
+        if kind in (list, dict, set, deque, bytearray):
+            if old is not new:
+                self._unwatched.add(id(old))
+            return True
+        return self._pair_objects(old, new)
+
+    def _pair_functions(self, old: types.FunctionType, new: types.FunctionType) -> bool:
+        if is_library(old.__module__):
+            return False
+        cells = [x.__closure__ or () for x in (old, new)]
+        return (
+            old.__code__ is new.__code__
+            and old.__globals__ is new.__globals__
+            and old.__name__ == new.__name__
+            and self.pair(old.__defaults__, new.__defaults__)
+            and self._pair_dicts(old.__kwdefaults__ or {}, new.__kwdefaults__ or {})
+            and self._pair_dicts(vars(old), vars(new))
+            and all(map(self._pair_cells, *cells))
+        )
+
+    def _pair_dicts(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        return self._link(old, new) and self._pair_items(old, new)
+
+    def _pair_cells(self, old: Any, new: Any) -> bool:
+        if not self._link(old, new):
+            return False
+        empty = types.CellType()
+        if old == empty or new == empty:
+            return bool(old == new)
+        return self.pair(old.cell_contents, new.cell_contents)
+
+    def _pair_objects(self, old: Any, new: Any) -> bool:
+        attributes = getattr(old, "__dict__", None)
+        held = self._met.attributes.get(id(attributes))
+        if held is not None and not self._link(attributes, vars(new)):
+            return False
+        if old is new:
+            return True
+        kind: Any = type(old)
+        if not _is_of_parts(kind):
+            return False
+        if attributes is not None:
+            if held is None or list(held) != list(vars(new)):
+                return False
+            if self._met.is_strict and not self._pair_items(held, vars(new)):
+                return False
+        members = self._met.members.get(id(old))
+        if members is None:
+            return not has_slots(kind)
+        return members[1] == bound_members(new)
+
+
+def _are_alike(old: Any, new: Any) -> bool:
+    """Whether two arrays are the same to a program."""
+    if old.dtype != new.dtype or old.shape != new.shape or old.dtype.hasobject:
+        return False
+    if not isinstance(old, np.ndarray):
+        return bool(old.device == new.device)
+    flags = (old.flags.num ^ new.flags.num) & ~_OWNDATA
+    return is_replaceable(old) and old.strides == new.strides and not flags
+
+
+@functools.cache
+def _is_of_parts(kind: Any) -> bool:
+    """Whether all that code can tell of an instance is its class, its attributes and its items."""
+    return all(
+        base in _BUILT_IN
+        or base.__module__ in ("abc", "typing")
+        or (base.__flags__ & trees.PYTHON_CLASS and not is_library(base.__module__))
+        for base in kind.__mro__
+    )
+
+
+@functools.cache
+def has_slots(kind: Any) -> bool:
+    """Whether instances of a user's class hold something in slots."""
+    return any("__slots__" in vars(base) for base in kind.__mro__) and _is_of_parts(kind)
+
+
+def bound_members(x: Any) -> frozenset[str]:
+    """The names of the slots of an object that hold something."""
+    names = (
+        name
+        for base in type(x).__mro__
+        for name, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType)
+    )
+    return frozenset(name for name in names if hasattr(x, name))
+
+
+@functools.cache
+def knows_identity(kind: Any) -> bool:
+    """Whether instances of a class tell objects apart without holding them."""
+    is_weak = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
+    return is_weak or kind.__module__ == "weakref"
+
+
+def likeness(x: Any) -> Any:
+    """What an object has in common with all those for which one trace may be right."""
+    if isinstance(x, types.FunctionType):
+        return types.FunctionType, x.__code__, id(x.__globals__)
+    if isinstance(x, types.MethodType):
+        return types.MethodType, likeness(x.__func__), likeness(x.__self__)
+    if isinstance(x, functools.partial):
+        return functools.partial, likeness(x.func)
+    kind: Any = type(x)
+    key = trees.static_key(x)
+    is_object = isinstance(key, trees.ByIdentity) and _is_of_parts(kind)
+    return kind if is_object else key
+
+
+# How many objects are looked through.
+_MOST_HELD = 1000
+
+
+def reachable(x: Any) -> Iterator[Any]:
+    """What a function's variables, a container or an object's attributes hold."""
+    seen: set[int] = set()
+    open_ = [x]
+    while open_ and len(seen) < _MOST_HELD:
+        x = open_.pop()
+        yield x
+        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, Tracer)):
+            continue
+        if isinstance(x, np.ndarray):
+            open_ += x.ravel().tolist() if x.dtype.hasobject else ()
+            continue
+        seen.add(id(x))
+        if isinstance(x, types.FunctionType):
+            open_ += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
+        elif isinstance(x, types.MethodType):
+            open_ += (x.__func__, x.__self__)
+        elif isinstance(x, functools.partial):
+            open_ += (x.func, x.args, x.keywords)
+        elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
+            open_ += (*x, *x.values()) if isinstance(x, dict) else x
+        open_ += getattr(x, "__dict__", {}).values()

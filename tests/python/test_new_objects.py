@@ -1,0 +1,544 @@
+"""Calls with objects that the function has not met: those like a known one, in its class and in
+what the trace has read of it, share its program; others have one of their own."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+X = np.arange(1.0, 7.0)
+
+
+def follow(
+    function: Callable[..., Any], calls: list[tuple[Any, ...]], misses: int | None = None
+) -> Any:
+    """Calls a function and its jitted twin, which takes copies of the arguments. `misses`: how many
+    traces there are."""
+    jitted = rune_jit.jit(function)
+    for args in calls:
+        theirs = copy.deepcopy(args)
+        wanted, found = function(*theirs), jitted(*args)
+        assert_matches(described(found), described(wanted))
+        assert_matches(described(args), described(theirs))
+    if misses is not None:
+        assert jitted.cache_info().misses == misses
+    return jitted
+
+
+def described(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [type(x).__name__, *map(described, x)]
+    if isinstance(x, dict):
+        return {key: described(value) for key, value in x.items()}
+    if hasattr(x, "__self__") or isinstance(x, (np.ndarray, np.generic)) or not described_by(x):
+        return x if isinstance(x, (np.ndarray, np.generic, int, float, str)) else type(x).__name__
+    return {"class": type(x).__name__} | {
+        key: described(getattr(x, key)) for key in described_by(x)
+    }
+
+
+def described_by(x: Any) -> list[str]:
+    return [*getattr(x, "__dict__", ()), *getattr(x, "__slots__", ())]
+
+
+class Settings:
+    def __init__(self, factor: Any = 2.0, name: str = "") -> None:
+        self.factor = factor
+        self.name = name
+
+
+class Layer:
+    def __init__(self, seed: int = 0, rows: int = 6, factor: float = 2.0) -> None:
+        self.weights = np.random.default_rng(seed).random((rows, 6))
+        self.bias = np.full(rows, float(seed))
+        self.activation = np.tanh
+        self.settings = Settings(factor)
+        self.sizes = [rows, 6]
+        self.names = {"in": "x", "out": "y"}
+
+    def __call__(self, x: Any) -> Any:
+        y = self.activation(self.weights @ x + self.bias) * self.settings.factor
+        return y / self.sizes[1] if self.names["in"] == "x" else y
+
+
+class Slots:
+    __slots__ = ("factor", "more", "weights")
+
+    def __init__(self, factor: float = 2.0, seed: int = 0) -> None:
+        self.factor = factor
+        self.weights = X + seed
+
+    def __call__(self, x: Any) -> Any:
+        return self.weights * x + self.factor + (self.more if hasattr(self, "more") else 0)
+
+
+class Average:
+    """An object with state."""
+
+    def __init__(self, rate: float = 0.5) -> None:
+        self.rate, self.calls, self.mean = rate, 0, np.zeros(6)
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        self.mean = self.rate * self.mean + (1 - self.rate) * x
+        return self.mean / (1 - self.rate**self.calls)
+
+
+def scaled(settings: Any, x: Any) -> Any:
+    return x * settings.factor
+
+
+def applied(f: Any, x: Any) -> Any:
+    return f(x) * 2
+
+
+def both(f: Any, g: Any, x: Any) -> Any:
+    return f(x) + g(x) * (2 if f is g else 3)
+
+
+def times(factor: Any) -> Callable[..., Any]:
+    return lambda x: x * factor
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (scaled, lambda i: Settings()),
+        (scaled, lambda i: Settings(name=str(i))),  # which nothing reads
+        (scaled, lambda i: Settings(X + i)),
+        (applied, lambda i: Layer(i)),
+        (applied, lambda i: Slots()),
+        (applied, lambda i: Layer(i).__call__),
+        (applied, lambda i: times(2.0)),
+        (applied, lambda i: times(X * i)),
+        (applied, lambda i: functools.partial(np.multiply, X + i)),
+        (applied, lambda i: functools.partial(lambda layer, x: layer(x), Layer(i))),
+        (lambda layers, x: sum(f(x) for f in layers), lambda i: [Layer(i), Layer(i + 1)]),
+        (lambda layers, x: layers["a"](x) - x, lambda i: {"a": (Layer(i), None)[0]}),
+    ],
+)
+def test_objects_of_one_class_share_a_program(function: Any, make: Callable[[int], Any]) -> None:
+    jitted = rune_jit.jit(function)
+    for i in range(100):
+        assert_matches(jitted(make(i), X), function(make(i), X))
+    assert jitted.cache_info().misses == 1
+    assert jitted.cache_info().fallbacks == 0
+
+
+def test_methods() -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.weights = X * factor
+
+        @rune_jit.jit
+        def __call__(self, x: Any) -> Any:
+            return self.weights * x
+
+    for i in range(100):
+        assert_matches(Scale(i)(X), X * i * X)
+    assert vars(Scale)["__call__"].cache_info().misses == 1
+
+
+def test_state() -> None:
+    jitted = rune_jit.jit(lambda average, x: average(x))
+    for i in range(40):
+        ours, theirs = Average(), Average()
+        for k in range(3):
+            assert_matches(jitted(ours, X + i + k), theirs(X + i + k))
+            assert_matches(described(ours), described(theirs))
+    assert jitted.cache_info().misses <= 4
+
+
+def test_a_method_of_one_object_is_one_key() -> None:
+    layer = Layer()
+    jitted = rune_jit.jit(applied)
+    for _ in range(50):
+        assert_matches(jitted(layer.__call__, X), layer(X) * 2)
+    assert (jitted.cache_info().misses, jitted.cache_info().size) == (1, 1)
+
+
+def test_objects_that_run_in_segments() -> None:
+    class Printed(Settings):
+        def __call__(self, x: Any) -> Any:
+            return x * float((x * self.factor).sum())
+
+    jitted = follow(applied, [(Printed(2.0 + i % 2), X) for i in range(30)])
+    assert jitted.cache_info().misses <= 3
+    assert jitted.cache_info().segmented + jitted.cache_info().fallbacks >= 2
+
+
+def test_globals_that_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(x: Any) -> Any:
+        return x * CURRENT.factor
+
+    jitted = rune_jit.jit(read)
+    for factor in (2.0, 2.0, 2.0, 3.0, 2.0, X, X + 1):
+        monkeypatch.setitem(globals(), "CURRENT", Settings(factor))
+        assert_matches(jitted(X), X * factor)
+    assert jitted.cache_info().misses <= 4
+
+
+CURRENT = Settings()
+
+
+# Other values.
+
+DIFFERENT: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
+    "numbers": (
+        scaled,
+        [
+            (Settings(f), X)
+            for f in (2.0, 3.0, 2, True, -0.0, 0.0, np.nan, 2j, None)
+            if f is not None
+        ],
+    ),
+    "NumPy's numbers": (scaled, [(Settings(np.float32(f)), X) for f in (1, 2, 1)]),
+    "texts": (
+        lambda s, x: x * 2 if s.name == "double" else x * 3,
+        [(Settings(name=name), X) for name in ("double", "triple", "double", "")],
+    ),
+    "shapes": (applied, [(Layer(1, rows), X) for rows in (6, 3, 6, 1)]),
+    "dtypes": (scaled, [(Settings(X.astype(t)), X) for t in (float, np.float32, int, complex)]),
+    "orders": (
+        lambda s, x: s.factor.ravel(order="K") * x,
+        [(Settings(np.asarray(X.reshape(2, 3), order=order)), X) for order in "CFC"],
+    ),
+    "elements that are read": (
+        lambda s, x: x[: int(s.factor[1])],
+        [(Settings(np.array([0, i])), X) for i in (2, 3, 2, 4)],
+    ),
+    "of an object in it": (applied, [(Layer(i, factor=i), X) for i in (1, 2, 1)]),
+    "kinds": (scaled, [(Settings(f), X) for f in (2.0, X, [1.0] * 6, (2.0,) * 6, X.tolist())]),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_values(name: str) -> None:
+    function, calls = DIFFERENT[name]
+    follow(function, calls + calls)
+
+
+def edited(edit: Callable[[Any], Any], seed: int = 0) -> Any:
+    layer = Layer(seed)
+    edit(layer)
+    return layer
+
+
+EDITS: dict[str, Callable[[Any], Any]] = {
+    "a length": lambda layer: layer.sizes.append(3),
+    "an item": lambda layer: layer.sizes.__setitem__(1, 5),
+    "an item of a dict": lambda layer: layer.names.update({"in": "z"}),
+    "the order of a dict": lambda layer: layer.names.update({"in": layer.names.pop("in")}),
+    "an attribute": lambda layer: setattr(layer, "activation", np.sin),
+    "an attribute more": lambda layer: setattr(layer, "more", 3),
+    "an attribute that hides a method": lambda layer: setattr(layer, "helped", lambda x: x + 1),
+    "an attribute that hides the class's": lambda layer: setattr(layer, "constant", 7.0),
+    "an attribute of another class": lambda layer: setattr(layer, "settings", Other(2.0)),
+    "one array twice": lambda layer: setattr(layer, "bias", layer.weights[0]),
+    "another class": lambda layer: setattr(layer, "__class__", Helped2),
+}
+
+
+class Helped(Layer):
+    constant = 3.0
+
+    def helped(self, x: Any) -> Any:
+        return x * 2
+
+    def __call__(self, x: Any) -> Any:
+        y = super().__call__(self.helped(x)) + self.constant
+        return y * (self.more if hasattr(self, "more") else 1) + sum(self.sizes)
+
+
+class Helped2(Helped):
+    constant = 4.0
+
+
+class Other(Settings):
+    @property
+    def factor(self) -> Any:
+        return 5.0
+
+    @factor.setter
+    def factor(self, value: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_edited_objects(name: str) -> None:
+    def make(i: int, is_edited: bool) -> Helped:
+        made = Helped(i)
+        if is_edited:
+            EDITS[name](made)
+        return made
+
+    jitted = rune_jit.jit(applied)
+    for i, is_edited in enumerate((False, False, True, False, True, True, False)):
+        assert_matches(jitted(make(i, is_edited), X), applied(make(i, is_edited), X))
+    same = make(3, False)  # one object, before and after
+    assert_matches(jitted(same, X), applied(same, X))
+    EDITS[name](same)
+    assert_matches(jitted(same, X), applied(same, X))
+
+
+def test_attributes_that_are_deleted() -> None:
+    def read(s: Any, x: Any) -> Any:
+        return x * s.factor if hasattr(s, "factor") else x - 1
+
+    for order in itertools.product([False, True], repeat=4):
+        jitted = rune_jit.jit(read)
+        last = Settings()
+        for is_deleted in order:
+            last = Settings()
+            if is_deleted:
+                del last.factor
+            assert_matches(jitted(last, X), read(last, X))
+        if hasattr(last, "factor"):
+            del last.factor
+        else:
+            last.factor = 3.0
+        assert_matches(jitted(last, X), read(last, X))
+
+
+def test_slots_without_value() -> None:
+    jitted = rune_jit.jit(applied)
+    for more in (None, 2.0, None, 3.0, 2.0):
+        made = Slots()
+        if more is not None:
+            made.more = more
+        assert_matches(jitted(made, X), applied(made, X))
+
+
+def test_class_attributes_that_change() -> None:
+    class Scale:
+        factor = 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    jitted = rune_jit.jit(applied)
+    for factor in (2.0, 2.0, 3.0, 2.0, X):
+        Scale.factor = factor  # type: ignore[assignment]
+        for _ in range(2):
+            assert_matches(jitted(Scale(), X), X * factor * 2)
+    Scale.__call__ = lambda self, x: x - 1  # type: ignore[method-assign]
+    assert_matches(jitted(Scale(), X), (X - 1) * 2)
+
+
+# Which object it is.
+
+
+def test_identity_of_arguments() -> None:
+    a, b, c = Layer(1), Layer(2), Layer(3)
+    follow(both, [(a, b, X), (b, c, X), (a, a, X), (b, b, X), (c, a, X)])
+
+
+def test_identity_of_globals(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_current(s: Any, x: Any) -> Any:
+        return x * 2 if s is CURRENT else x * 3
+
+    for first in (True, False):
+        jitted = rune_jit.jit(is_current)
+        for same in (first, True, False, False, True):
+            given = CURRENT if same else Settings()
+            assert_matches(jitted(given, X), is_current(given, X))
+        monkeypatch.setitem(globals(), "CURRENT", given)
+        assert_matches(jitted(given, X), X * 2)
+
+
+def test_identity_in_containers() -> None:
+    known: list[Any] = []
+    by_object: dict[Any, float] = {}
+    members: set[Any] = set()
+
+    def looked_up(s: Any, x: Any) -> Any:
+        return x * by_object.get(s, 1.0) + (s in known) * 10 + (s in members) * 100
+
+    jitted = rune_jit.jit(looked_up)
+    for i in range(12):
+        s = Settings()
+        if i % 2:
+            by_object[s] = float(i)
+        if i % 3 == 0:
+            known.append(s)
+        if i % 5 == 0:
+            members.add(s)
+        for given in (s, Settings()):
+            assert_matches(jitted(given, X), looked_up(given, X))
+
+
+class Equal(Settings):
+    """Equal by a part of what it holds."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equal) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class EqualSlots:
+    __slots__ = ("factor", "name")
+
+    def __init__(self, factor: Any, name: str = "") -> None:
+        self.factor, self.name = factor, name
+
+    __eq__ = lambda self, other: self.name == other.name  # noqa: E731
+    __hash__ = lambda self: hash(self.name)  # type: ignore[assignment]  # noqa: E731
+
+
+@pytest.mark.parametrize("kind", [Equal, EqualSlots])
+def test_equality_of_users(kind: Any) -> None:
+    follow(scaled, [(kind(f, name), X) for f in (2.0, 3.0, X, X + 1) for name in ("a", "a", "b")])
+
+    def compared(s: Any, t: Any, x: Any) -> Any:
+        return x * (2 if s == t else 3)
+
+    pairs = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "a"), ("c", "c")]
+    follow(compared, [(kind(1.0, a), kind(2.0, b), X) for a, b in pairs])
+
+
+def test_addresses() -> None:
+    def numbered(s: Any, x: Any) -> Any:
+        return x + id(s) % 1000
+
+    def hashed(s: Any, x: Any) -> Any:
+        return x + hash(s) % 1000
+
+    def named(s: Any, x: Any) -> Any:
+        return x, repr(s), f"{s}"
+
+    for function in (numbered, hashed, named):
+        jitted = rune_jit.jit(function)
+        kept = [Settings() for _ in range(5)]
+        for s in kept:
+            assert_matches(jitted(s, X), function(s, X))
+
+
+def test_weak_references() -> None:
+    of: Any = weakref.WeakKeyDictionary()
+
+    def looked_up(s: Any, x: Any) -> Any:
+        return x * of.get(s, 1.0)
+
+    def called(s: Any, x: Any) -> Any:
+        return x * s.factor().factor
+
+    jitted, jitted_call = rune_jit.jit(looked_up), rune_jit.jit(called)
+    for i in range(5):
+        s = Settings()
+        if i % 2:
+            of[s] = float(i)
+        assert_matches(jitted(s, X), looked_up(s, X))
+        s = Settings(weakref.ref(of_value := Settings(float(i))))
+        assert_matches(jitted_call(s, X), X * of_value.factor)
+
+
+def test_shared_arrays() -> None:
+    def written(a: Any, b: Any, x: Any) -> Any:
+        a.factor[0] += x[0]
+        b.factor[1] += 2 * a.factor[0]
+        return a.factor + b.factor, a.factor is b.factor
+
+    jitted = rune_jit.jit(written)
+    for shared in (False, True, False, False, True, True):
+        first, second = X.copy(), X.copy()
+        ours = Settings(first), Settings(first if shared else X + 1)
+        theirs = Settings(second), Settings(second if shared else X + 1)
+        assert_matches(jitted(*ours, X), written(*theirs, X))
+        assert_matches(described(ours), described(theirs))
+
+
+# What is returned and written.
+
+
+def test_returned_objects() -> None:
+    def returned(s: Any, x: Any) -> Any:
+        return s, s.factor, [s, {"x": x + 1}], x * s.factor
+
+    jitted = rune_jit.jit(returned)
+    for i in range(5):
+        s = Settings(X + i)
+        result = jitted(s, X)
+        assert result[0] is s
+        assert result[1] is s.factor
+        assert result[2][0] is s
+        assert_matches(result[3], X * s.factor)
+
+
+def test_returned_methods_and_keys() -> None:
+    for i in range(4):
+        layer, s = Layer(i), Settings(Settings(i))
+        bound, y = _method(layer, X)
+        assert bound.__self__ is layer
+        assert_matches(y, layer(X))
+        assert next(iter(_key(s, X))) is s
+        assert _attribute(s, X)[0] is s.factor
+
+
+_method = rune_jit.jit(lambda f, x: (f.__call__, f(x)))
+_key = rune_jit.jit(lambda s, x: {s: x * 2})
+_attribute = rune_jit.jit(lambda s, x: (s.factor, x * 2))
+
+
+def test_objects_that_are_changed() -> None:
+    def step(s: Any, x: Any) -> Any:
+        s.factor = s.factor * 2
+        s.name += "."
+        return s
+
+    def grown(s: Any, x: Any) -> Any:
+        s.last = x * s.factor
+        return s
+
+    def appended(s: Any, x: Any) -> Any:
+        s.factor.append(x * 2)
+        return s
+
+    def in_place(s: Any, x: Any) -> Any:
+        s.factor += x
+        return s
+
+    for function, make in [
+        (step, lambda i: Settings(float(i))),
+        (step, lambda i: Settings(X + i)),
+        (grown, lambda i: Settings(float(i))),
+        (grown, lambda i: Settings(X + i)),
+        (appended, lambda i: Settings([X])),
+        (in_place, lambda i: Settings(X + i)),
+    ]:
+        jitted = rune_jit.jit(function)
+        for i in range(6):
+            ours, theirs = make(i), make(i)
+            for _ in range(3):
+                assert jitted(ours, X) is ours
+                function(theirs, X)
+                assert_matches(described(ours), described(theirs))
+
+
+def test_objects_of_objects_are_changed() -> None:
+    class Model:
+        def __init__(self, i: int) -> None:
+            self.averages = [Average(), Average()]
+            self.total = Settings(float(i))
+
+        def __call__(self, x: Any) -> Any:
+            self.total.factor = self.total.factor + x.sum()
+            return sum(f(x) for f in self.averages)
+
+    jitted = rune_jit.jit(applied)
+    for i in range(5):
+        ours, theirs = Model(i), Model(i)
+        for k in range(3):
+            assert_matches(jitted(ours, X + k), applied(theirs, X + k))
+            assert_matches(described(ours), described(theirs))
