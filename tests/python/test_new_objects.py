@@ -15,6 +15,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
+from rune_jit.calls.segmented import Trial
 
 X = np.arange(1.0, 7.0)
 
@@ -157,6 +158,43 @@ def test_state() -> None:
             assert_matches(jitted(ours, X + i + k), theirs(X + i + k))
             assert_matches(described(ours), described(theirs))
     assert jitted.cache_info().misses <= 4
+
+
+def counter() -> Callable[..., Any]:
+    calls = 0
+
+    def count(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return x * calls
+
+    return count
+
+
+class Moments:
+    """State in a dict."""
+
+    def __init__(self) -> None:
+        self.moments: dict[str, Any] = {}
+        self.last: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        self.moments["m"] = self.moments.get("m", 0.0) * 0.9 + x
+        self.last = x if self.last is None else self.last + x
+        return self.moments["m"] - self.last
+
+
+@pytest.mark.parametrize("make", [counter, Moments, lambda: Average(0.25)])
+def test_state_of_objects_that_are_used_little(
+    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    jitted = rune_jit.jit(lambda f, x: f(x))
+    for i in range(30):
+        ours, theirs = make(), make()
+        for k in range(1 + i % 3):
+            assert_matches(jitted(ours, X + i + k), theirs(X + i + k))
+    assert jitted.cache_info().misses <= 8
 
 
 def test_a_method_of_one_object_is_one_key() -> None:

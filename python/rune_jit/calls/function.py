@@ -124,7 +124,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._states = States()
         self._causes = Causes()
         self._sharing = Sharing()
-        self._used_once: dict[Any, None] = {}  # keys of calls with the program of others
+        self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
@@ -508,13 +508,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         entry = self._entry_of_others(call)
         if entry is None:
             return None
-        if call.key in self._used_once:
-            del self._used_once[call.key]
+        if self._used_once.pop(call.key, False):
             self._cache.add(call.key, entry)
             return entry
-        self._used_once[call.key] = None
-        if len(self._used_once) > _MOST_USED_ONCE:
-            oldest = next(iter(self._used_once))
+        self._used_once[call.key] = True
+        for oldest in list(self._used_once)[:-_MOST_USED_ONCE]:
             for known in (self._used_once, self._trials, self._notes):
                 known.pop(oldest, None)
             self._states.discard(oldest)

@@ -66,7 +66,7 @@ class Sharing:
         except Exception:  # of a class of the user's
             return
         held = reachable([example, traced.functions, traced.assigned])
-        shared = Shared(call, traced, executable, frozenset(map(id, held)))
+        shared = Shared(_objects(call), traced, executable, frozenset(map(id, held)))
         _add(self._kind(call).programs, shared)
         if call.constants:
             kind = self._kind(call._replace(constants=()))
@@ -121,8 +121,8 @@ class Sharing:
         key = alike(call)
         kind = self._kinds.pop(key, None) or _Kind()
         self._kinds[key] = kind
-        while len(self._kinds) > _MOST_KINDS:
-            del self._kinds[next(iter(self._kinds))]
+        for oldest in list(self._kinds)[:-_MOST_KINDS]:
+            self._kinds.pop(oldest, None)
         return kind
 
 
@@ -130,6 +130,14 @@ def _add(programs: list[Shared], shared: Shared) -> None:
     programs[:] = [other for other in programs if other.call.key != shared.call.key]
     programs.append(shared)
     del programs[:-_MOST_PROGRAMS]
+
+
+def _objects(call: Call) -> Call:
+    """A call without its arrays, which would be kept alive."""
+    kept = {*call.static_leaves, *call.constants}
+    leaves = [leaf if i in kept else None for i, leaf in enumerate(call.leaves)]
+    plain = call.plain and _objects(call.plain)
+    return call._replace(leaves=leaves, bound=None, plain=plain)
 
 
 def alike(call: Call) -> Any:
@@ -163,7 +171,9 @@ def _match(shared: Shared, call: Call) -> Match | None:
     static = set(call.static_leaves).difference(call.constants)
     pairs = list(zip(shared.call.leaves, call.leaves, strict=False))
     fits = all(match.pair(*pairs[i]) for i in sorted(static) if i < _count(call))
-    return match if fits and match.add_guards(shared.traced.guards) else None
+    # What these hold is an argument.
+    contents = {id(slot.holder) for slot in shared.call.slots if slot.kind == "content"}
+    return match if fits and match.add_guards(shared.traced.guards, contents) else None
 
 
 def _slots(shared: Shared, match: Match) -> list[Slot] | None:

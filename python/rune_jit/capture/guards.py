@@ -31,6 +31,7 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.state import Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
+from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer
 
 # (kind, holder, name, value), as cpp/bindings/guards.h says.
@@ -39,20 +40,11 @@ Guard = tuple[str, Any, Any, Any]
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
 _ABSENT = object()
 # Names of functions that tell objects apart.
-_OF_IDENTITY = {"id", "hash", "weakref", "get_ident"}
-# Names by which a function reaches attributes that its code does not name, or asks for them.
-_BY_TEXT = {
-    "getattr",
-    "hasattr",
-    "AttributeError",
-    "setattr",
-    "vars",
-    "__dict__",
-    "asdict",
-    "astuple",
-    "fields",
-    "attrgetter",
-}
+_OF_IDENTITY = {"id", "hash", "weakref"}
+# Names by which a function finds out which attributes there are.
+_ASKING = {"getattr", "hasattr", "vars", "__dict__", "AttributeError"}
+# Names by which a function reaches attributes that its code does not name.
+_BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
 
 
 @functools.cache
@@ -108,7 +100,7 @@ class Watch:
         self._names: set[str] = set()  # in the code of all functions met so far
         self._by_name: list[Callable[[set[str]], None]] = []  # take names that are new
         self._seen: dict[int, Any] = {}  # keeps what has an id alive
-        self._knows_identity = False  # whether something met tells objects apart unseen
+        self._knows_identity = False  # whether the trace may tell objects apart unseen
         self.is_strict = False  # whether code of other packages may read attributes unseen
 
     def is_foreign(self, module: str | None) -> bool:
@@ -171,6 +163,8 @@ class Watch:
 
     def learn(self, code: types.CodeType) -> None:
         """Notes that code may run in the trace, before it does."""
+        if not is_library_file(code.co_filename):
+            self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
         new = names_in(code) - self._names
         if new:
             self._names |= new
@@ -181,13 +175,13 @@ class Watch:
         self, held: dict[str, Any], read: Callable[[str], None], live: dict[str, Any] | None = None
     ) -> None:
         """Calls `read` with each name in `held` that stands in code, now and when there is more
-        code; for the attributes of an object, `live`, with all names, if code may read them by text
-        or ask for them."""
+        code; for the attributes of an object, `live`, with all names, if code may read them by
+        text."""
 
         def take(names: set[str]) -> None:
             by_text = live is not None and self._names & _BY_TEXT
-            if by_text:
-                self.guard("keys", live, None, tuple(held))
+            if live is not None and not self._names.isdisjoint(_ASKING):
+                self.guard("keys", live, None, tuple(live))
             for name in sorted(held.keys() if by_text else names & held.keys()):
                 read(name)
 
@@ -341,7 +335,7 @@ class Watch:
             {id(live): held for _, live, _, held in kept},
             {id(x): (x, bound_members(x)) for x, kind in seen if has_slots(kind)},
             self.is_strict,
-            self._knows_identity or not self._names.isdisjoint(_OF_IDENTITY),
+            self._knows_identity,
         )
 
     def guards_now(self) -> list[Guard]:

@@ -47,10 +47,10 @@ class Match:
         self._unwatched: set[int] = set()  # ids of containers of which no guard tells the items
         self.guards: list[tuple[str, Any, Any, Any]] = []  # on what is there now
 
-    def add_guards(self, guards: list[tuple[str, Any, Any, Any]]) -> bool:
+    def add_guards(self, guards: list[tuple[str, Any, Any, Any]], known: set[int]) -> bool:
         """Pairs what the guards of the trace watch with what is there now. False if that does not
-        fit."""
-        return all(self._add_guard(*guard) for guard in guards) and not self._unwatched
+        fit. `known`: ids of containers whose items no guard watches."""
+        return all(self._add_guard(*guard) for guard in guards) and self._unwatched <= known
 
     def of(self, old: Any) -> Any:
         """What stands for an object, None if nothing does."""
@@ -152,41 +152,45 @@ class Match:
             and old.__globals__ is new.__globals__
             and old.__name__ == new.__name__
             and self.pair(old.__defaults__, new.__defaults__)
-            and self._pair_dicts(old.__kwdefaults__ or {}, new.__kwdefaults__ or {})
-            and self._pair_dicts(vars(old), vars(new))
+            and self._pair_keys(old.__kwdefaults__ or {}, new.__kwdefaults__ or {})
+            and self._pair_attributes(old, new)
             and all(map(self._pair_cells, *cells))
         )
 
-    def _pair_dicts(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        return self._link(old, new) and self._pair_items(old, new)
+    def _pair_keys(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        return self._link(old, new) and list(old) == list(new)
 
     def _pair_cells(self, old: Any, new: Any) -> bool:
         if not self._link(old, new):
             return False
         empty = types.CellType()
-        if old == empty or new == empty:
-            return bool(old == new)
+        if not self._met.is_strict or old == empty or new == empty:
+            return (old == empty) is (new == empty)  # guards say of what they hold
         return self.pair(old.cell_contents, new.cell_contents)
 
     def _pair_objects(self, old: Any, new: Any) -> bool:
-        attributes = getattr(old, "__dict__", None)
-        held = self._met.attributes.get(id(attributes))
-        if held is not None and not self._link(attributes, vars(new)):
-            return False
-        if old is new:
-            return True
         kind: Any = type(old)
-        if not _is_of_parts(kind):
+        if old is not new and not _is_of_parts(kind):
             return False
-        if attributes is not None:
-            if held is None or list(held) != list(vars(new)):
-                return False
-            if self._met.is_strict and not self._pair_items(held, vars(new)):
-                return False
+        if not self._pair_attributes(old, new) or old is new:
+            return old is new
         members = self._met.members.get(id(old))
         if members is None:
             return not has_slots(kind)
         return members[1] == bound_members(new)
+
+    def _pair_attributes(self, old: Any, new: Any) -> bool:
+        """Pairs the dicts of attributes, which have the same keys."""
+        attributes = getattr(old, "__dict__", None)
+        held = self._met.attributes.get(id(attributes))
+        if attributes is None or (held is None and old is new):
+            return True
+        if held is None or not self._link(attributes, vars(new)):
+            return False
+        if old is new:
+            return True
+        is_equal = list(held) == list(vars(new))
+        return is_equal and (not self._met.is_strict or self._pair_items(held, vars(new)))
 
 
 def _are_alike(old: Any, new: Any) -> bool:
