@@ -63,6 +63,7 @@ class _Globals(dict[str, Any]):
         self.real = real
         self._before = dict(self)
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
+        self._read.add("__builtins__")  # code in C that imports a module reads it
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
