@@ -94,7 +94,7 @@ def _is_of_interest(code: types.CodeType) -> bool:
     """Whether code has loops, branches or conversions."""
     if not (CONVERSIONS | METHODS).isdisjoint(code.co_names):
         return True
-    names = {x.opname for x in dis.get_instructions(code)}
+    names = {dis.opname[operation] for operation in code.co_code[::2]}
     return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)
 
 
