@@ -2,9 +2,14 @@
 
 #include <frameobject.h>
 
+#include <algorithm>
+#include <climits>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "bindings/graph_builder.h"
@@ -33,11 +38,12 @@ py::handle file_of(const py::object& code) {
   return reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename;
 }
 
+// In bytes of the code.
 int instruction_of(const py::object& frame) {
 #if PY_VERSION_HEX >= 0x030b0000
   return PyFrame_GetLasti(as_frame(frame));
 #else
-  return as_frame(frame)->f_lasti;
+  return as_frame(frame)->f_lasti * static_cast<int>(sizeof(_Py_CODEUNIT));
 #endif
 }
 
@@ -62,10 +68,9 @@ py::object user_frame(IsOwn is_own_code) {
 }
 
 // `file.py:12`
-std::string line_of(const py::object& frame) {
+std::string line_of(const py::object& frame, int number) {
   const auto path = file_of(code_of(frame)).cast<std::string>();
-  return path.substr(path.find_last_of("/\\") + 1) + ':' +
-         std::to_string(PyFrame_GetLineNumber(as_frame(frame)));
+  return path.substr(path.find_last_of("/\\") + 1) + ':' + std::to_string(number);
 }
 
 // The lines of the user's code by instruction, because each traced operation asks for its line.
@@ -77,12 +82,12 @@ class UserLines {
     const py::object frame = user_frame([&](const py::object& code) {
       const auto [at, is_new] = codes_.try_emplace(code.ptr());
       found = &at->second;
-      if (is_new) *found = {code, is_own(code), {}};
+      if (is_new) *found = {code, is_own(code), {}, {}};
       return found->is_own;
     });
     if (!frame) return py::str("<unknown>:0");
     py::object& line = found->lines[instruction_of(frame)];
-    if (!line) line = py::str(line_of(frame));
+    if (!line) line = py::str(line_of(frame, number_of(*found, frame)));
     return line;
   }
 
@@ -91,7 +96,23 @@ class UserLines {
     py::object code;  // keeps its address, which is the key, from being used again
     bool is_own = false;
     std::unordered_map<int, py::object> lines;  // by instruction
+    std::vector<std::pair<int, int>> numbers;   // where a line begins, and its number
   };
+
+  // Python looks for a line from the beginning of the code: for a few instructions only.
+  static int number_of(Code& code, const py::object& frame) {
+    if (code.lines.size() < kFew) return PyFrame_GetLineNumber(as_frame(frame));
+    if (code.numbers.empty())
+      for (const py::handle range : code.code.attr("co_lines")()) {
+        const auto [begin, end, number] = range.cast<std::tuple<int, int, std::optional<int>>>();
+        if (number) code.numbers.emplace_back(begin, *number);
+      }
+    const auto after = std::upper_bound(code.numbers.begin(), code.numbers.end(),
+                                        std::pair(instruction_of(frame), INT_MAX));
+    return after == code.numbers.begin() ? 0 : std::prev(after)->second;
+  }
+
+  static constexpr size_t kFew = 16;
   std::unordered_map<PyObject*, Code> codes_;
 };
 
@@ -162,7 +183,7 @@ void bind_context(py::module_& m) {
       "user_line",
       [] {
         const py::object frame = user_frame(&is_own);
-        return frame ? line_of(frame) : "<unknown>:0";
+        return frame ? line_of(frame, PyFrame_GetLineNumber(as_frame(frame))) : "<unknown>:0";
       },
       "Its file's name and line: `file.py:12`.");
   m.def("trace_began", &trace_began, py::arg("trace"),

@@ -133,3 +133,15 @@ def test_every_ufunc_of_the_alu_table_is_dispatched() -> None:
         if row["numpy"]:
             assert _core.has_ufunc(row["numpy"]), row
             assert isinstance(getattr(np, row["numpy"]), np.ufunc)
+
+
+def test_lines_of_long_functions() -> None:
+    """Lines are looked up in another way once a function has traced some operations."""
+    steps = "".join(
+        f"    x = (x +\n        {i}.5)\n    made.append(x._made_at)\n" for i in range(60)
+    )
+    made: list[str] = []
+    names: dict[str, Any] = {"made": made}
+    exec(compile(f"def long(x):\n{steps}    return x", "long.py", "exec"), names)
+    rune_jit.jit(names["long"], fallback="error").trace(np.ones(3))
+    assert made[-60:] == [f"long.py:{2 + 3 * i}" for i in range(60)]
