@@ -367,6 +367,15 @@ py::object make_dispatcher() {
       },
       "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
   define(
+      "_keyed",
+      [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
+        KeyedCall call = key_call(self, args, kwargs);
+        py::list leaves;
+        for (const py::handle leaf : call.leaves) leaves.append(leaf);
+        return py::make_tuple(std::move(call.key), std::move(leaves));
+      },
+      "As _key, and the leaves of the arguments.");
+  define(
       "_remember",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
          Ways ways, const py::sequence& sizes, const std::vector<int64_t>& constants) {

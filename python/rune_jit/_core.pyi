@@ -581,6 +581,10 @@ class Dispatcher:
         """
         The CallKey of arguments that the signature takes. Raises what their hashes raise.
         """
+    def _keyed(self, arg0: tuple, arg1: dict) -> tuple[CallKey, list]:
+        """
+        As _key, and the leaves of the arguments.
+        """
     def _remember(
         self,
         arg0: tuple,

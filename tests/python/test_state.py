@@ -635,3 +635,54 @@ def test_functions_that_are_returned_read_globals_as_they_are() -> None:
             assert_matches(made(x), wanted(x))
             _scale = _scale + 1
             assert_matches(made(x), wanted(x))
+
+
+class _Filter:
+    def __init__(self, order: int = 2) -> None:
+        self.order, self.calls, self.mean = order, 0, np.zeros(3)
+
+    def step(self, x: Any) -> Any:
+        self.calls += 1
+        self.mean = 0.5 * self.mean + x * self.order
+        return self.mean / self.calls
+
+
+def test_what_changes_between_calls_with_known_programs() -> None:
+    """Calls like the last one with state take a shorter way, those after a change do not."""
+
+    def replace(f: Any) -> None:
+        f.mean = f.mean.astype(np.float32)
+
+    changes: list[Callable[[Any], None]] = [
+        lambda f: setattr(f, "order", 3),
+        lambda f: setattr(f, "mean", np.ones((2, 3))),
+        lambda f: setattr(f, "mean", 2),
+        lambda f: setattr(f, "calls", 10**30),
+        lambda f: setattr(f, "calls", True),
+        lambda f: setattr(f, "calls", 1.5),
+        lambda f: setattr(f, "mean", None),
+        lambda f: delattr(f, "mean"),
+        lambda f: setattr(f, "extra", 1),
+        replace,
+    ]
+    for change in changes:
+        jitted = rune_jit.jit(_Filter.step)
+        ours, theirs = _Filter(), _Filter()
+        for i in range(16):
+            if i == 10:
+                change(ours), change(theirs)
+            x = _random(i, 3)
+            found = _outcome(jitted, (ours, x.copy()))
+            wanted = _outcome(_Filter.step, (theirs, x))
+            assert_matches(found, wanted)
+            assert_matches(_state(ours), _state(theirs))
+
+
+def test_known_programs_of_two_objects_and_shapes() -> None:
+    jitted = rune_jit.jit(_Filter.step)
+    ours, theirs = [_Filter(), _Filter()], [_Filter(), _Filter()]
+    for i in range(40):
+        shape = (2, 3) if i > 30 else (3,)
+        x = _random(i, *shape)
+        assert_matches(jitted(ours[i % 2], x), theirs[i % 2].step(x))
+        assert_matches(_state(ours[i % 2]), _state(theirs[i % 2]))

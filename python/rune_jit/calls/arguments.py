@@ -46,7 +46,7 @@ class Call(NamedTuple):
     @property
     def kind(self) -> Any:
         """What calls of one kind have in common: all of their key but which objects they have."""
-        return tuple(map(_type_of, self.leaves)), self.key[1]
+        return tuple(map(type_of, self.leaves)), self.key[1]
 
     def with_constants(self, leaves: frozenset[int]) -> Call:
         """The call with these numbers, too, as constants."""
@@ -63,7 +63,7 @@ def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
     static = _core.static_leaves(leaves)
     for position in static:
         _check_leaf(name, leaves[position], position, {STATE: held}, None)
-    types = [_type_of(leaf) for leaf in leaves]
+    types = [type_of(leaf) for leaf in leaves]
     for position in static:
         types[position] = trees.static_key(leaves[position])
     return call._replace(
@@ -81,7 +81,7 @@ def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
 STATE = "the state of the function"
 
 
-def _type_of(leaf: Any) -> Any:
+def type_of(leaf: Any) -> Any:
     """What calls of one program have in common of an array or number."""
     if isinstance(leaf, (np.ndarray, np.generic, Array)):
         return type(leaf), leaf.dtype, leaf.shape

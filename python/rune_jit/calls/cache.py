@@ -33,6 +33,7 @@ class Cache:
         self._entries: dict[Any, Any] = {}
         self._making: dict[Any, _Making] = {}
         self.evictions = 0
+        self.changes = 0  # how often entries have gone, or become others
         _caches.add(self)
 
     def get(self, key: Any, make: Callable[[Callable[[], None]], Any]) -> tuple[Any, bool]:
@@ -76,6 +77,7 @@ class Cache:
                 others = (k for k in self._entries if k != key)
                 del self._entries[min(others, key=lambda k: self._entries[k].last_used)]
                 self.evictions += 1
+                self.changes += 1
 
     def peek(self, key: Any) -> Any:
         """The entry of a key, None if there is none."""
@@ -86,10 +88,12 @@ class Cache:
         """Makes this the entry of a key."""
         with self._lock:
             self._entries[key] = entry
+            self.changes += 1
 
     def discard(self, key: Any, entry: Any) -> None:
         """Forgets an entry that is out of date."""
         with self._lock:
+            self.changes += 1
             if self._entries.get(key) is entry:
                 del self._entries[key]
 
@@ -104,6 +108,7 @@ class Cache:
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
+            self.changes += 1
 
     def after_fork(self) -> None:
         """In a child process: the threads that held the lock or made entries are not here."""

@@ -30,7 +30,7 @@ from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Apart, Paths
 from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.sharing import Sharing, alike
-from rune_jit.calls.state import StateFound, States, WithState
+from rune_jit.calls.state import Again, StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
 from rune_jit.device import check_name, has_host_memory, is_dtype
 from rune_jit.errors import (
@@ -124,6 +124,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._states = States()
         self._causes = Causes()
         self._sharing = Sharing()
+        self._again: dict[Any, Again] = {}  # by CallKey
         self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
         # By key: of programs so large, or with so much to write back, that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
@@ -268,6 +269,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._causes.clear()
         self._sharing.clear()
         self._used_once.clear()
+        self._again.clear()
         self._too_large.clear()
         self._unkeyed = None
         self._refused.clear()
@@ -295,6 +297,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
+        if self._again and (result := self._call_again(args, kwargs)) is not None:
+            self._hits += 1
+            return result[0]
         try:
             bound = self._bound(args, kwargs)
         except TypeError:
@@ -370,7 +375,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                     if not fresh:
                         trial.note(time.perf_counter() - start)
                     return result
-                if isinstance(ran, WithState) or call.slots or self._cache.peek(call.key) is None:
+                if self._cache.peek(call.key) is None:
+                    return result
+                if isinstance(ran, WithState) or call.slots:
+                    if ran is entry and call.slots:
+                        self._note_again(call, ran)
                     return result
                 ways = entry.without_python if isinstance(entry, Paths) else [entry]
                 self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
@@ -396,6 +405,26 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                     continue
                 call = self._constants.of(self._states.of(self._name, call.plain or call))
         return self._eager_call(args, kwargs)
+
+    def _note_again(self, call: Call, program: Any) -> None:
+        """Keeps what the next call like this one needs, which asks for less then."""
+        again = Again.of(call, program, self._cache.changes)
+        signature = call.plain.signature[0]
+        if again is not None:
+            self._again[signature] = again
+            for oldest in list(self._again)[:-_MOST_USED_ONCE]:
+                self._again.pop(oldest, None)
+
+    def _call_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """The result of a call with state like one that ran before, None if there was none."""
+        try:
+            key, leaves = self._keyed(args, kwargs)
+        except Exception:  # of the arguments: Python says what is wrong
+            return None
+        again = self._again.get(key)
+        if again is None or again.changes != self._cache.changes:
+            return None
+        return again.run(leaves)
 
     def _postponed_call(
         self, call: Call, entry: Postponed, args: tuple[Any, ...], kwargs: dict[str, Any]

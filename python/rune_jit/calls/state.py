@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import Call, with_state
+from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.traced import Assigned
 from rune_jit.capture.state import Change, Slot, at
 from rune_jit.errors import UnsupportedOpError
@@ -129,6 +129,45 @@ def _may_be_argument(before: Any, now: Any) -> bool:
     return all(isinstance(x, _TYPES) and type(x) is not bool for x in (before, now))
 
 
+class Again(NamedTuple):
+    """A call with state that ran, for those that are like it."""
+
+    call: Call
+    program: Any  # WithState, or a CompiledCall that only reads the state
+    types: list[Any]  # of what its slots held
+    changes: int  # of the cache: the program is forgotten after another one
+
+    @classmethod
+    def of(cls, call: Call, program: Any, changes: int) -> Again | None:
+        """None if another call needs more: if numbers or objects in its state are part of the
+        program, or containers change."""
+        assert call.plain is not None
+        count = len(call.plain.leaves)
+        is_plain = (
+            not (call.constants or call.sizes)
+            and not (isinstance(program, WithState) and program.changes_containers)
+            and len(call.leaves) == count + len(call.slots)
+            and all(position < count for position in call.static_leaves)
+        )
+        types = [type_of(leaf) for leaf in call.leaves[count:]]
+        return cls(call, program, types, changes) if is_plain else None
+
+    def run(self, leaves: list[Any]) -> tuple[Any] | None:
+        """The result of the call with these leaves of the arguments; None if it is another one."""
+        held = [slot.read() for slot in self.call.slots]
+        if [type_of(x) for x in held] != self.types:
+            return None
+        try:
+            status, result = self.program.call(leaves + held)
+        except Exception:  # nothing has been written yet
+            return None
+        if status != "done":
+            return None
+        if isinstance(self.program, WithState):
+            result = self.program.write_back(self.call, (), {}, result)
+        return (result,)
+
+
 class WithState:
     """A program of a function that assigns to places outside."""
 
@@ -141,10 +180,15 @@ class WithState:
     def last_used(self) -> int:
         return self.compiled.last_used  # type: ignore[no-any-return]
 
+    @property
+    def changes_containers(self) -> bool:
+        """Whether it does more than to assign slots."""
+        return bool(self.assigned.changes) or self.assigned.returned is not None
+
     def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
         """Assigns what the program has computed; returns the function's result."""
         result, new, elements = result
-        if self.assigned.changes or self.assigned.returned is not None:
+        if self.changes_containers:
             of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
             names = call.names[:-1] if call.slots else call.names
             outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
