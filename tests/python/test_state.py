@@ -686,3 +686,20 @@ def test_known_programs_of_two_objects_and_shapes() -> None:
         x = _random(i, *shape)
         assert_matches(jitted(ours[i % 2], x), theirs[i % 2].step(x))
         assert_matches(_state(ours[i % 2]), _state(theirs[i % 2]))
+
+
+def test_a_new_attribute_that_is_none() -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.weights = np.ones(3)
+
+    def step(f: Any, x: Any) -> Any:
+        f.last = None
+        return x * f.weights
+
+    jitted = rune_jit.jit(step)
+    for i in range(4):
+        f = Holder()
+        for _ in range(1 + i % 2):
+            assert_matches(jitted(f, _random(i, 3)), _random(i, 3))
+            assert vars(f)["last"] is None

@@ -172,14 +172,18 @@ class Watch:
                 take(set(new))
 
     def on_names(
-        self, held: dict[str, Any], read: Callable[[str], None], live: dict[str, Any] | None = None
+        self,
+        held: dict[str, Any],
+        read: Callable[[str], None],
+        live: dict[str, Any] | None = None,
+        of_object: bool = False,
     ) -> None:
         """Calls `read` with each name in `held` that stands in code, now and when there is more
-        code; for the attributes of an object, `live`, with all names, if code may read them by
-        text."""
+        code; for what an object holds, in its `live` attributes or in slots, with all names, if
+        code may read them by text."""
 
         def take(names: set[str]) -> None:
-            by_text = live is not None and self._names & _BY_TEXT
+            by_text = (of_object or live is not None) and self._names & _BY_TEXT
             if live is not None and not self._names.isdisjoint(_ASKING):
                 self.guard("keys", live, None, tuple(live))
             for name in sorted(held.keys() if by_text else names & held.keys()):
@@ -298,6 +302,9 @@ class Watch:
                 self._look_at_attribute(klass, x, name, raws[name], is_copied)
 
             self.on_names(raws, read)
+            members = {n: raw for n, raw in raws.items() if type(raw) is types.MemberDescriptorType}
+            if members and x is not klass:
+                self.on_names(members, read, of_object=True)
 
     def _look_at_method(
         self, klass: type, name: str, raw: Any, function: types.FunctionType, is_copied: bool
@@ -370,7 +377,11 @@ class Watch:
             if held is copy:
                 new_slots = [Slot("content", real)]
             else:
-                keys = [k for k in {*held, *before} if held.get(k) is not before.get(k)]
+                keys = [
+                    key
+                    for key in {*held, *before}
+                    if held.get(key, _ABSENT) is not before.get(key, _ABSENT)
+                ]
                 new_slots = [Slot("item", real, key) for key in keys]
             new_slots = [slot for slot in new_slots if slot.key not in self.state]
             if new_slots:
