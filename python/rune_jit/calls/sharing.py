@@ -66,6 +66,7 @@ class Sharing:
         except Exception:  # of a class of the user's
             return
         held = reachable([example, traced.functions, traced.assigned])
+        traced = traced._replace(graph=None)
         shared = Shared(_objects(call), traced, executable, frozenset(map(id, held)))
         _add(self._kind(call).programs, shared)
         if call.constants:
