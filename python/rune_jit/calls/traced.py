@@ -13,6 +13,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call
+from rune_jit.calls.views import View, Views, with_bases
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
@@ -271,7 +272,7 @@ def _trace_once(
     outside = (result, held, elements)
     if contents.holds(outside) or any(trace.rebind.is_copy(x) for _, x in containers(outside)):
         raise _cannot_assign(trace)  # a list or dict would become another one
-    _refuse_views(trace, outside)
+    _refuse_views(trace, (held, elements))
     traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
     paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
@@ -301,10 +302,10 @@ def _cannot_assign(trace: Trace) -> UnsupportedOpError:
     )
 
 
-def _refuse_views(trace: Trace, result: Any) -> None:
-    """Raises UnsupportedOpError for views among what outlives the call: what is written to one at
-    a later call must reach the others."""
-    for leaf in trees.flatten(result)[0]:
+def _refuse_views(trace: Trace, assigned: Any) -> None:
+    """Raises UnsupportedOpError for views among what is assigned to places outside: what is written
+    to one at a later call must reach the others."""
+    for leaf in trees.flatten(assigned)[0]:
         if isinstance(leaf, Tracer) and leaf._steps:
             raise UnsupportedOpError(f"{trace.name}: cannot trace an assignment of a view")
 
@@ -316,6 +317,9 @@ def _finish(
     leaves = [
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
+    views: list[View] | None = None
+    if trace.decides:
+        leaves, views = with_bases(trace, leaves, call.leaves)
     outputs: list[tuple[Any, ...]] = []
     computed: list[Any] = []
     planned: dict[int, tuple[Any, ...]] = {}
@@ -337,6 +341,8 @@ def _finish(
     unflatten: Any = None
     if not treedef.is_leaf():
         unflatten = tuple if _is_flat_tuple(result) else functools.partial(trees.unflatten, treedef)
+    if views is not None:
+        unflatten = Views(views, unflatten)
     graph = trace.builder.finish(computed) if computed or trace.functions else None
     return Traced(
         graph,

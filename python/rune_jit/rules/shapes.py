@@ -162,7 +162,9 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
 @implements(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = broadcast_shapes(*(np.shape(x) for x in args))
-    return tuple(np.broadcast_to(x, shape) for x in args)
+    is_same = [type(x) is Tracer and not x._storage.scalar and x.shape == shape for x in args]
+    pairs = zip(args, is_same, strict=True)
+    return tuple(x if same else np.broadcast_to(x, shape) for x, same in pairs)
 
 
 @implements(np.shape)

@@ -337,37 +337,42 @@ class SegmentedTrace(Trace):
     def finish(self, leaves: list[Any]) -> list[Any]:
         """The leaves of a result, with arrays and numbers instead of traced ones."""
         self.flush()
-        traced = [x for x in leaves if isinstance(x, Tracer) and x._storage.array is None]
-        found = self.values([x._value_in(self) for x in traced])
-        by_id = {id(x): (x, array) for x, array in zip(traced, found, strict=True)}
-        given: dict[int, Any] = {}  # what stands for a storage
+        traced = [x for x in leaves if isinstance(x, Tracer)]
+        scalars = [x for x in traced if x._storage.scalar and x._storage.array is None]
+        storages = {id(x._storage): x._storage for x in traced if not x._storage.scalar}
+        storages = {i: x for i, x in storages.items() if x.array is None and self._owned(x) is None}
+        values = [x._value_in(self) for x in scalars]
+        found = self.values([*values, *(x.current(self) for x in storages.values())])
         taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
-        return [self._outside(x, by_id, given, taken) for x in leaves]
+        for storage, array in zip(storages.values(), found[len(scalars) :], strict=True):
+            is_shared = id(array) in taken or not isinstance(array, np.ndarray)
+            storage.array = np.array(array) if is_shared else array
+            storage.is_exposed = True
+            taken.add(id(storage.array))
+        numbers = {}
+        for x, value, array in zip(scalars, values, found, strict=False):
+            number = np.asarray(array)[()]
+            numbers[id(x)] = number if value.weak is None else number.item()
+        return [self._outside(x, numbers) if isinstance(x, Tracer) else x for x in leaves]
 
-    def _outside(
-        self, x: Any, found: dict[int, Any], given: dict[int, Any], taken: set[int]
-    ) -> Any:
-        if not isinstance(x, Tracer):
-            return x
-        storage = x._storage
-        owner = next((array for known, array in self._owners if known is storage), None)
-        if not x._steps and owner is not None:
+    def _owned(self, storage: Storage) -> Any:
+        """The argument or captured array that a storage is."""
+        return next((array for known, array in self._owners if known is storage), None)
+
+    def _outside(self, x: Tracer, numbers: dict[int, Any]) -> Any:
+        if id(x) in numbers:
+            return numbers[id(x)]
+        owner = self._owned(x._storage)
+        if owner is not None and not x._steps:
             return owner
-        if storage.array is not None:
+        if owner is not None and x._storage.array is None:
+            if isinstance(owner, _core.ArrayBase):
+                return np.array(self.values([x._value_in(self)])[0])
+            x._storage.array, x._storage.is_exposed = owner, True
+        try:
             return x._array()
-        if not x._steps and id(storage) in given:
-            return given[id(storage)]
-        array = found[id(x)][1]
-        if storage.scalar:
-            weak = x._value_in(self).weak
-            result = np.asarray(array)[()]
-            return result if weak is None else result.item()
-        if id(array) in taken or not isinstance(array, np.ndarray):
-            array = np.array(array)
-        if not x._steps:
-            given[id(storage)] = array
-        taken.add(id(array))
-        return array
+        except ValueError:  # reshaped, and laid out otherwise than the trace has assumed
+            return np.array(self.values([x._value_in(self)])[0])
 
 
 # When a call goes on with NumPy: after so many compilations, or after so many seconds and times

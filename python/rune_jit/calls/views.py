@@ -1,0 +1,122 @@
+"""Results that lie in the memory of arguments, of captured arrays, or of each other, as NumPy's
+views do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.arrays.array import Array
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Step, Storage, layout
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+
+class View(NamedTuple):
+    """A result: which output of the program it is, or is a view of."""
+
+    output: int
+    steps: tuple[Step, ...]
+    is_writeable: bool
+    same_as: int  # the first result that is the same array
+
+    def of(self, array: Any) -> Any:
+        """The view of an array. One that is not C-contiguous is reshaped as NumPy does it."""
+        base = array
+        for step in self.steps:
+            is_reshape = step.kind == "reshape"
+            array = np.reshape(array, step.argument) if is_reshape else step.of_array(array)
+        if self.steps and not self.is_writeable and array is not base:
+            array.flags.writeable = False
+        return array
+
+
+class Views(NamedTuple):
+    """Puts results together from what the program gives. A call that has no views needs none."""
+
+    views: list[View]
+    unflatten: Callable[[Any], Any] | None  # None: the result is a leaf
+
+    def __call__(self, outputs: tuple[Any, ...]) -> Any:
+        leaves: list[Any] = []
+        for i, view in enumerate(self.views):
+            known = view.same_as < i
+            leaves.append(leaves[view.same_as] if known else view.of(outputs[view.output]))
+        return leaves[0] if self.unflatten is None else self.unflatten(tuple(leaves))
+
+
+def with_bases(
+    trace: Trace, leaves: list[Any], given: list[Any]
+) -> tuple[list[Any], list[View] | None]:
+    """What a program computes so that its results share memory, and what is a view of it. None if
+    none of them does. `given`: the leaves of the arguments."""
+    by_storage: dict[int, list[Tracer]] = {}
+    for leaf in leaves:
+        if type(leaf) is Tracer and leaf._trace is trace and not leaf._storage.scalar:
+            by_storage.setdefault(id(leaf._storage), []).append(leaf)
+    has_arrays = any(isinstance(x, Array) for x in (*given, *trace.captured))
+    shared = {
+        key: _whole(trace, group[0])
+        for key, group in by_storage.items()
+        if _share_memory(group, given, has_arrays)
+    }
+    if not shared:
+        return leaves, None
+    computed: list[Any] = []
+    places: dict[int, int] = {}  # of bases, by id of their storages
+    first: dict[int, int] = {}
+    views = []
+    for i, leaf in enumerate(leaves):
+        key = id(leaf._storage) if type(leaf) is Tracer else 0
+        is_view = key in shared and leaf._trace is trace
+        if not is_view or key not in places:
+            if is_view:
+                places[key] = len(computed)
+            computed.append(shared[key] if is_view else leaf)
+        at = places[key] if is_view else len(computed) - 1
+        same = first.setdefault(id(leaf), i) if is_view else i
+        steps = leaf._steps if is_view else ()
+        views.append(View(at, steps, is_view and leaf._writeable, same))
+    return computed, views
+
+
+def _whole(trace: Trace, view: Tracer) -> Tracer:
+    """The array whose view this is."""
+    dtype = view.dtype
+    for step in reversed(view._steps):
+        dtype = step.dtype_before(dtype)
+    base = Tracer.__new__(Tracer)
+    base._init(trace, view._storage, (), view._storage.shape, dtype)
+    return base
+
+
+def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bool:
+    """Whether results of one storage are to be views of one array."""
+    storage = group[0]._storage
+    if not all(map(_is_fixed, group)):
+        return False
+    if storage.array is None and (storage.leaf is not None or storage.captured is not None):
+        base = storage.captured if storage.leaf is None else given[storage.leaf]
+        return type(base) is np.ndarray and any(x._steps for x in group)
+    if has_arrays or len(group) == 1:
+        return False
+    if all(not x._steps for x in group):
+        return storage.array is not None  # otherwise one array is one output anyhow
+    return any(_may_overlap(storage, a, b) for a, b in itertools.combinations(group, 2))
+
+
+def _may_overlap(storage: Storage, a: Tracer, b: Tracer) -> bool:
+    memory = np.empty(1, a.dtype)
+    first, second = (layout(storage.shape, x.dtype, x._steps, memory) for x in (a, b))
+    return bool(np.may_share_memory(first, second))
+
+
+def _is_fixed(x: Tracer) -> bool:
+    """Whether a view is the same part of the array at each call."""
+    if any(isinstance(n, Size) for n in x._storage.shape):
+        return False
+    return not any(step.kind in ("element", "pad") for step in x._steps)

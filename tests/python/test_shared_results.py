@@ -1,0 +1,177 @@
+"""Results share memory with arguments, captured arrays, objects and each other as NumPy's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+TABLE = np.arange(12.0).reshape(3, 4)
+
+
+def of_arguments(x: Any) -> Any:
+    parts = x[1:3], x.T, x.reshape(-1), x[..., 0], x[::-1], x[0, 0, ...]
+    return parts, np.diagonal(x), np.broadcast_to(x, (2, *x.shape)), np.einsum("ij->ji", x)
+
+
+def of_written_arguments(x: Any) -> Any:
+    x += 1
+    row = x[1]
+    row[:] = x.sum()
+    return row, x[1:], x
+
+
+def of_each_other(x: Any) -> Any:
+    y = x + 1
+    flat = y.reshape(-1)
+    return [y, y[1:]], {"flat": flat, "again": flat}, y.T
+
+
+def of_parts(x: Any) -> Any:
+    y = x * 2
+    return y[:2], y[1:], y[0, 0]
+
+
+def apart(x: Any) -> Any:
+    y = x * 2
+    return y[:1], y[1:], x + 0, x[0, 0]
+
+
+def of_made_arrays(x: Any) -> Any:
+    y = np.zeros(4)
+    z = np.ones((2, 2))
+    z[0] = x[0, :2]
+    return y, y[1:], y, z, z[0]
+
+
+def of_complex(x: Any) -> Any:
+    y = x + 1j
+    return y.real, y.imag, y
+
+
+def of_captured(x: Any) -> Any:
+    return TABLE[1:], x + TABLE[0, 0], TABLE
+
+
+def in_segments(x: Any) -> Any:
+    y = x * 2
+    known = float(y[0, 0]) > -1
+    x[0] += known
+    return y[1:], y, x[2:], x.T, y[0, 0]
+
+
+def one_of_two(x: Any) -> Any:
+    if x[0, 0] > 5:
+        return x
+    return x[1:]
+
+
+def same_arrays(x: Any) -> Any:
+    return np.broadcast_arrays(x, 1.0)[0], np.asarray(x), np.atleast_2d(x), x.squeeze()
+
+
+FUNCTIONS = [
+    of_arguments,
+    of_written_arguments,
+    of_each_other,
+    of_parts,
+    apart,
+    of_made_arrays,
+    of_complex,
+    of_captured,
+    in_segments,
+    one_of_two,
+    same_arrays,
+]
+ARGUMENTS: dict[str, Callable[[], Any]] = {
+    "C": lambda: np.arange(12.0).reshape(3, 4),
+    "Fortran": lambda: np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    "strided": lambda: np.arange(48.0).reshape(6, 8)[::2, ::2],
+    "reversed": lambda: np.arange(12.0).reshape(3, 4)[::-1] + 1,
+}
+
+
+def leaves(result: Any) -> list[Any]:
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, (list, tuple)):
+        return [leaf for x in result for leaf in leaves(x)]
+    return [result]
+
+
+def memory(result: Any, x: Any) -> list[Any]:
+    """Of each two arrays: whether they are one, share memory, and may be written to."""
+    arrays = [v for v in (*leaves(result), x, TABLE) if isinstance(v, np.ndarray)]
+    pairs = [(a is b, bool(np.shares_memory(a, b))) for a in arrays for b in arrays]
+    return [*pairs, *(v.flags.writeable for v in arrays)]
+
+
+@pytest.mark.parametrize("layout", ARGUMENTS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions(function: Callable[[Any], Any], layout: str) -> None:
+    jitted = rune_jit.jit(function, fallback="silent")
+    if layout == "Fortran" and function in (of_each_other, in_segments):
+        pytest.skip("what reshape and T of its result give depends on its order, which is C here")
+    for _ in range(4):
+        theirs, ours = ARGUMENTS[layout](), ARGUMENTS[layout]()
+        wanted, found = function(theirs), jitted(ours)
+        assert_matches(found, wanted)
+        assert memory(found, ours) == memory(wanted, theirs)
+
+
+def test_read_only_arguments() -> None:
+    jitted = rune_jit.jit(of_arguments)
+    for _ in range(3):
+        theirs, ours = np.ones((3, 4)), np.ones((3, 4))
+        theirs.flags.writeable = ours.flags.writeable = False
+        assert memory(jitted(ours), ours) == memory(of_arguments(theirs), theirs)
+
+
+class Filter:
+    def __init__(self) -> None:
+        self.state, self.past = np.zeros(4), [np.zeros(4)]
+
+    def step(self, x: Any) -> Any:
+        self.state = self.state * 0.5 + x
+        return self.state[1:]
+
+    def look(self, n: int) -> Any:
+        return self.state[:n]
+
+    def logged(self, x: Any) -> Any:
+        self.state = self.state * 0.5 + x
+        self.past.append(self.state.copy())
+        return self.state
+
+
+@pytest.mark.parametrize("method, argument", [("step", 1.0), ("look", 2), ("logged", 1.0)])
+def test_state(method: str, argument: Any) -> None:
+    jitted = rune_jit.jit(getattr(Filter, method))
+    theirs, ours = Filter(), Filter()
+    for _ in range(5):
+        wanted, found = getattr(theirs, method)(argument), jitted(ours, argument)
+        assert (found is ours.state) == (wanted is theirs.state)
+        assert np.shares_memory(found, ours.state)
+        found[0] = wanted[0] = 7.0
+        np.testing.assert_array_equal(ours.state, theirs.state)
+
+
+def test_arrays_of_ours_and_other_settings_give_copies() -> None:
+    x = rune_jit.asarray(np.arange(4.0))
+    part = rune_jit.jit(lambda v: v[1:])(x)
+    assert type(part) is rune_jit.Array
+    np.testing.assert_array_equal(np.asarray(part), [1.0, 2.0, 3.0])
+    y = np.arange(4.0)
+    assert not np.shares_memory(rune_jit.jit(lambda v: v[1:], fallback="error")(y), y)
+
+
+def test_dynamic_sizes() -> None:
+    jitted = rune_jit.jit(lambda x: (x[1:], x + 1), dynamic={"x": {0: "n"}})
+    for n in (5, 9, 7):
+        x = np.arange(float(n))
+        np.testing.assert_array_equal(jitted(x)[0], x[1:])
