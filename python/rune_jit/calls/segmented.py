@@ -25,7 +25,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 # How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
 # one took so many seconds, and so many times the other's time.
@@ -163,6 +163,13 @@ def _call_in_segments(
             result = _replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
         except KeyboardInterrupt:  # what waits is not computed any more
             interrupted = True
+            raise
+        except Exception as error:
+            held: BaseException | None = error
+            while held is not None:
+                if contains_tracer([*held.args, *vars(held).values()]):
+                    outside(trace, held)
+                held = held.__context__
             raise
         finally:
             rebinder.finish()

@@ -14,6 +14,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call
 from rune_jit.calls.views import View, Views, with_bases
+from rune_jit.capture import effects
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
@@ -209,7 +210,8 @@ def _trace_once(
 
         try:
             try:
-                result = trace.rebind(fn)(*args, **kwargs)
+                with effects.refused(trace):
+                    result = trace.rebind(fn)(*args, **kwargs)
             finally:
                 trace.rebind.finish()
             if trace.loops is not None and trace.loops.within:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import effects
 from rune_jit.capture.matching import Met, bound_members, has_slots, knows_identity
 from rune_jit.capture.objects import (
     INSTALLED,
@@ -28,6 +29,7 @@ from rune_jit.capture.objects import (
     is_library,
     refuse_class_test,
     refuse_stateful,
+    refuse_streams,
 )
 from rune_jit.capture.state import Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -222,6 +224,7 @@ class Watch:
                 "hint: pass an array as an argument: numpy.asarray(...)"
             )
         refuse_stateful(x, self._may_grow, self._names)
+        effects.refuse(x)
         kind: Any = type(x)
         self._knows_identity |= knows_identity(kind)
         if isinstance(x, np.ndarray):
@@ -241,6 +244,7 @@ class Watch:
             self.look_at_class(x, x)
         elif isinstance(x, self._random.KINDS):
             self._generators.append((x, self._random.state_of(x)))
+            self.on_names({"spawn": x}, _refuse_spawning)
         elif isinstance(getattr(x, "__wrapped__", None), types.FunctionType):
             self.look(x.__wrapped__)
             self.look(getattr(x, "__self__", None))
@@ -256,6 +260,7 @@ class Watch:
         if self.is_foreign(function.__module__):
             return
         refuse_class_test(function.__code__)
+        refuse_streams(function)
         self.learn(function.__code__)
         for value in self.guard_function(function):
             self.look(value)
@@ -473,6 +478,13 @@ def _slot(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
     if kind == "items":
         return Slot("content", holder) if type(holder) in (list, dict) else None
     return Slot(kind, holder, name) if kind in ("item", "cell") else None
+
+
+def _refuse_spawning(name: str) -> None:
+    raise UnsupportedOpError(
+        f"{name}: cannot trace this method of a random generator (nothing makes it undone)\n"
+        "hint: call it outside, and pass its result as an argument"
+    )
 
 
 def _function_of(raw: Any) -> types.FunctionType | None:

@@ -136,6 +136,17 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
         )
 
 
+def refuse_streams(function: types.FunctionType) -> None:
+    """Raises UnsupportedOpError for `sys.stdout` and its kind in code that is not copied: what it
+    writes there would be written once, not at each call."""
+    streams = {"stdout", "stderr", "stdin"}.intersection(function.__code__.co_names)
+    if streams and function.__globals__.get("sys") is sys:
+        raise UnsupportedOpError(
+            f"sys.{min(streams)}: cannot trace its use in a method of an object without arrays\n"
+            "hint: use it outside"
+        )
+
+
 @functools.cache
 def _tests_class(code: types.CodeType) -> bool:
     if "type" not in code.co_names or "ndarray" not in code.co_names:

@@ -1,0 +1,108 @@
+"""Functions with effects, and clocks, as code that is not copied for a trace sees them: special
+methods, properties, methods of objects without arrays. Such code calls Python's own functions,
+which refuse it while a trace of its thread runs."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.shim import replacements
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace, is_library_file, is_own
+from rune_jit.tracing.trace import Trace
+
+_MODULES = ("time", "os", "uuid", "warnings", "logging", "threading")
+_lock = threading.Lock()
+_traces = 0  # how many of them run
+_replaced: list[tuple[types.ModuleType, str, Any, Any]] = []
+
+
+@contextmanager
+def refused(trace: Trace) -> Iterator[None]:
+    """While it lasts, the user's code raises UnsupportedOpError if it calls in this thread what
+    must happen at each call. Not so in segments, where it does."""
+    global _traces
+    if trace.is_segmented:
+        yield
+        return
+    with _lock:
+        _traces += 1
+        if _traces == 1:
+            for module, name, real, stand_in in _functions():
+                if getattr(module, name) is real:
+                    setattr(module, name, stand_in)
+                    _replaced.append((module, name, real, stand_in))
+    try:
+        yield
+    finally:
+        with _lock:
+            _traces -= 1
+            if not _traces:
+                for module, name, real, stand_in in _replaced:
+                    if getattr(module, name) is stand_in:
+                        setattr(module, name, real)
+                _replaced.clear()
+
+
+@functools.cache
+def _functions() -> list[tuple[types.ModuleType, str, Any, Any]]:
+    """Modules and the names of their functions with effects, and what stands for these."""
+    modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
+    named = [(module, name) for module in modules for name in vars(module)]
+    named += [(builtins, name) for name in ("print", "open", "input")]
+    named.append((np.random, "default_rng"))
+    found = []
+    for module, name in named:
+        real = getattr(module, name)
+        refusing = replacements().get(id(real))
+        if isinstance(refusing, types.FunctionType) and not isinstance(real, type):
+            found.append((module, name, real, _for_users(real, refusing)))
+    return found
+
+
+def refuse(x: Any) -> None:
+    """Raises UnsupportedOpError if code that is not copied names such a function itself."""
+    if id(x) in _ids() and (trace := current_trace()) is not None and trace.decides:
+        raise UnsupportedOpError(
+            f"{x.__name__}: cannot trace this function in a method of an object without arrays (it"
+            " would run once, not at each call)\nhint: call it outside"
+        )
+
+
+@functools.cache
+def _ids() -> set[int]:
+    """Of the functions, but for that which may have a seed."""
+    return {id(real) for module, _, real, _ in _functions() if module is not np.random}
+
+
+def _for_users(real: Any, refusing: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        caller = sys._getframe(1).f_code.co_filename
+        is_users = not (is_own(caller) or is_library_file(caller))
+        if is_users and current_trace() is not None:
+            return refusing(*args, **kwargs)
+        return call(*args, **kwargs)
+
+    call = _warn if real is warnings.warn else real
+    return function
+
+
+def _warn(
+    message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
+) -> None:
+    """warnings.warn, called by `function` above."""
+    _real_warn(message, category, stacklevel + 2, source, **options)
+
+
+_real_warn = warnings.warn
