@@ -1,9 +1,11 @@
 """Functions in segments that NumPy runs from some place or call on, because that is faster."""
 
+import gc
 import math
 
 import numpy as np
 import pytest
+from compare import assert_matches
 from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
@@ -259,3 +261,53 @@ def test_one_object_shows_that_a_program_is_too_large():
     Jitted.distances.clear_cache()
     Jitted(x).distances(x[:3])
     assert Jitted.distances.cache_info().misses == 3
+
+
+def _raises(x):
+    y = x * 2
+    raise KeyError("total", float(y.sum()), y)
+
+
+def _raises_in_numpy(x):
+    known = float(x.sum())
+    return (x * known) @ np.ones(7)
+
+
+def _handles(x):
+    try:
+        return np.linalg.inv(x * float(x[0, 0]))
+    except np.linalg.LinAlgError as error:
+        return str(error), x + 1
+
+
+def _generates(x):
+    first = float(x[0, 0])
+
+    def rows():
+        for row in x:
+            yield row * first
+
+    return rows()
+
+
+@pytest.mark.parametrize("function", [_raises, _raises_in_numpy, _handles, _generates])
+def test_the_objects_of_the_process_are_not_searched(function, monkeypatch):
+    """What exceptions and generators hold of the trace is found without that."""
+
+    def outcome(f):
+        try:
+            result = f(np.ones((3, 3)))
+        except (KeyError, ValueError) as error:
+            frame = error.__traceback__
+            while frame.tb_next:
+                frame = frame.tb_next
+            return type(error), error.args[1:], {**frame.tb_frame.f_locals}
+        return list(result)
+
+    jitted = rune_jit.jit(function, fallback="silent")
+    searches = []
+    real = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *x: searches.append(x) or real(*x))
+    assert_matches(outcome(jitted), outcome(function))
+    assert_matches(outcome(jitted), outcome(function))
+    assert not searches

@@ -3,6 +3,7 @@ traced arrays whose values it gets wherever it asks for them."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import gc
@@ -23,6 +24,8 @@ from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.context import is_own
+from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -122,10 +125,14 @@ class Segmented:
         trace = SegmentedTrace(self._name, self.programs)
         references = sys.getrefcount(trace)
         interrupted = False
+        ended: collections.Counter[types.CodeType] = collections.Counter()
         try:
             return _call_in_segments(trace, self._function, args, kwargs)
         except KeyboardInterrupt:
             interrupted = True
+            raise
+        except Exception as error:
+            ended = _clear_own_frames(error)
             raise
         finally:
             self.runs_on_numpy = trace.gave_up
@@ -136,7 +143,7 @@ class Segmented:
                 _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
-            _replace_functions(trace.functions_inside)
+            _replace_functions(trace.functions_inside, ended)
 
 
 def _call_in_segments(
@@ -165,11 +172,7 @@ def _call_in_segments(
             interrupted = True
             raise
         except Exception as error:
-            held: BaseException | None = error
-            while held is not None:
-                if contains_tracer([*held.args, *vars(held).values()]):
-                    outside(trace, held)
-                held = held.__context__
+            _settle(trace, error)
             raise
         finally:
             rebinder.finish()
@@ -179,6 +182,45 @@ def _call_in_segments(
                 containers.write_back()
                 trace.flush()
         return outside(trace, result)
+
+
+def _settle(trace: SegmentedTrace, error: BaseException | None) -> None:
+    """Gives exceptions that leave a call, and the variables of the functions that they have ended,
+    NumPy's arrays and numbers."""
+    while error is not None:
+        if contains_tracer([*error.args, *vars(error).values()]):
+            outside(trace, error)
+        traceback = error.__traceback__
+        while traceback is not None:
+            frame, traceback = traceback.tb_frame, traceback.tb_next
+            if is_own(frame.f_code.co_filename):
+                continue  # _clear_own_frames
+            held = [x for x in frame.f_locals.values() if type(x) is Tracer and x._trace is trace]
+            if held:
+                plain = dict(zip(map(id, held), trace.finish(held), strict=True))
+                replace_locals(frame, functools.partial(_in_place_of, plain))
+        error = error.__context__
+
+
+def _in_place_of(by_id: dict[int, Any], x: Any) -> Any:
+    return by_id.get(id(x), x)
+
+
+def _clear_own_frames(error: BaseException | None) -> collections.Counter[types.CodeType]:
+    """Drops the variables of our functions that exceptions have ended: traced arrays are among
+    them. Returns the code of the user's, as often as it is ended."""
+    frames = set()
+    while error is not None:
+        traceback = error.__traceback__
+        while traceback is not None:
+            frames.add(traceback.tb_frame)
+            if is_own(traceback.tb_frame.f_code.co_filename):
+                with contextlib.suppress(RuntimeError):  # of one that runs
+                    traceback.tb_frame.clear()
+            traceback = traceback.tb_next
+        error = error.__context__
+    # Frames refer to functions from Python 3.11 on.
+    return collections.Counter(x.f_code for x in frames if sys.version_info >= (3, 11))
 
 
 def _arrays(x: Any) -> dict[int, np.ndarray]:
@@ -323,6 +365,9 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             if held := getattr(x, "__dict__", None):
                 vars(seen[id(x)]).update(_replaced(held, replace, seen))
         return seen[id(x)]
+    elif isinstance(x, types.GeneratorType):
+        if x.gi_frame is not None:
+            replace_locals(x.gi_frame, lambda item: _replaced(item, replace, seen))
     elif isinstance(x, np.ndarray):
         for index in np.ndindex(x.shape if x.dtype == object else 0):
             item = x[index]
@@ -418,10 +463,17 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
         tracer._become(np.asarray(value))
 
 
-def _replace_functions(functions: list[tuple[Any, Any]]) -> None:
+def _replace_functions(
+    functions: list[tuple[Any, Any]], ended: collections.Counter[types.CodeType]
+) -> None:
     """Puts functions in the place of their copies wherever the traced function has stored these.
-    `functions`: weak references to copies, and of what."""
-    copies = [copy for ref, _ in functions if (copy := ref()) is not None]
+    `functions`: weak references to copies, and of what. `ended`: which code has been ended by
+    exceptions, whose tracebacks refer to the copies."""
+    copies = []
+    for ref, _ in functions:
+        # The name and the argument refer to a copy, too.
+        if (copy := ref()) is not None and sys.getrefcount(copy) > 2 + ended[copy.__code__]:
+            copies.append(copy)
     if not copies:
         return
     by_id = {id(copy): real for ref, real in functions if (copy := ref()) is not None}

@@ -329,7 +329,8 @@ class SegmentedTrace(Trace):
     # The end.
 
     def forget_names(self) -> None:
-        """Forgets the traced arrays that stand for others."""
+        """Forgets the traced arrays that stand for others, and what an error's traceback holds."""
+        self.error = None
         self.stand_ins.clear()
         self._iotas.clear()
         self.rebind = None
