@@ -170,7 +170,7 @@ def test_clocks(read: Callable[[Any], float]) -> None:
     clock = Clock()
     jitted = rune_jit.jit(lambda x: x + read(clock))
     times = [jitted(np.zeros(2))[0] for _ in range(4)]
-    assert all(a < b for a, b in zip(times, times[1:], strict=False))
+    assert times == sorted(set(times))
 
 
 def test_functions_are_pythons_again() -> None:

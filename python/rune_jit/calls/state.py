@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.traced import Assigned
-from rune_jit.capture.state import Change, Slot, at
+from rune_jit.capture.state import Change, Place, Slot, at
 from rune_jit.errors import UnsupportedOpError
 
 # How many programs a signature has for what its slots hold; with more it runs in segments.
@@ -183,24 +183,25 @@ class WithState:
     @property
     def changes_containers(self) -> bool:
         """Whether it does more than to assign slots."""
-        return bool(self.assigned.changes) or self.assigned.returned is not None
+        return bool(self.assigned.changes) or self.assigned.unflatten is not None
 
     def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
         """Assigns what the program has computed; returns the function's result."""
-        result, new, elements = result
+        changes, unflatten = self.assigned.changes, self.assigned.unflatten
+        outside: Any = None
         if self.changes_containers:
             of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
             names = call.names[:-1] if call.slots else call.names
             outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
-            changes = [
+        if unflatten is not None:
+            result = unflatten([x.of(outside) if type(x) is Place else x for x in result])
+        result, new, elements = result
+        if changes:
+            found = [
                 (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
-                for (path, removed, keys), values in zip(
-                    self.assigned.changes, elements, strict=True
-                )
+                for (path, removed, keys), values in zip(changes, elements, strict=True)
             ]
-            if self.assigned.returned is not None:
-                result = at(outside, self.assigned.returned)
-            for held, change in changes:
+            for held, change in found:
                 change.apply(held)
         for i, value in zip(self.assigned.slots, new, strict=True):
             call.slots[i].write(value)

@@ -13,12 +13,12 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call
-from rune_jit.calls.views import View, Views, with_bases
+from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.capture.state import Contents, Held, Path, containers
+from rune_jit.capture.state import Contents, Held, Path, Place, containers, places
 from rune_jit.errors import (
     ConcretizationError,
     RuneJitError,
@@ -66,7 +66,8 @@ class Assigned(NamedTuple):
 
     slots: tuple[int, ...]
     changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
-    returned: Path | None  # the list or dict among the arguments that is the function's result
+    # Makes the program's result of its leaves, if lists and dicts among the arguments are some.
+    unflatten: Callable[[Any], Any] | None
 
 
 class Raised(Exception):
@@ -174,6 +175,7 @@ def _trace_once(
     arguments = trees.unflatten(call.treedef, traced_leaves)
     arguments[len(arguments) - len(state) :] = state
     contents = Contents(arguments)
+    given = {id(x): path for path, x in places(arguments)}
     values = dict(zip(call.names, arguments, strict=True))
     values.pop(STATE, None)
     values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}
@@ -262,23 +264,28 @@ def _trace_once(
     ):
         raise _cannot_assign(trace)
     assigned = trace.rebind.assigned()
-    returned = contents.path_of(result)
-    if not changes and not assigned and returned is None:
+    result, returns_argument = with_places(trace, watch, given, result)
+    if not changes and not assigned and not returns_argument:
         traced = _finish(trace, call, result, input_leaves, watch.guards_now())
         return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
     elements = [list(change.assigned.values()) for change in changes]
-    if returned is not None:
-        result = None
-    outside = (result, held, elements)
-    if contents.holds(outside) or any(trace.rebind.is_copy(x) for _, x in containers(outside)):
+    stored = (held, elements)
+    if contents.holds(stored) or any(trace.rebind.is_copy(x) for _, x in containers(stored)):
         raise _cannot_assign(trace)  # a list or dict would become another one
-    _refuse_views(trace, (held, elements))
+    _refuse_views(trace, stored)
+    outside = (result, held, elements)
     traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
+    unflatten = None
+    if returns_argument and isinstance(traced.unflatten, Views):
+        unflatten = traced.unflatten.unflatten
+        traced = traced._replace(unflatten=traced.unflatten._replace(unflatten=tuple))
+    elif returns_argument:
+        unflatten, traced = traced.unflatten, traced._replace(unflatten=tuple)
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
     paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
-    assigned_there = Assigned(tuple(slots), paths, returned)
+    assigned_there = Assigned(tuple(slots), paths, unflatten)
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 
@@ -395,6 +402,10 @@ def _plan_output(
     holds the plans of storages, so that one array returned twice is one."""
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")
+    if type(leaf) is Place and leaf.path is not None:
+        return ("constant", leaf)
+    if type(leaf) is Place and not _holds_tracer(leaf.real):
+        return ("constant", leaf.real)
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
             return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)

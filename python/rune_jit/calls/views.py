@@ -1,8 +1,9 @@
 """Results that lie in the memory of arguments, of captured arrays, or of each other, as NumPy's
-views do."""
+views do; lists, dicts and dataclasses among the results that are the caller's own."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit.arrays.array import Array
+from rune_jit.capture.guards import Watch
+from rune_jit.capture.state import Path, Place
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
 from rune_jit.tracing.trace import Trace
@@ -120,3 +123,23 @@ def _is_fixed(x: Tracer) -> bool:
     if any(isinstance(n, Size) for n in x._storage.shape):
         return False
     return not any(step.kind in ("element", "pad") for step in x._steps)
+
+
+def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> tuple[Any, bool]:
+    """A result with Places instead of lists, dicts and dataclasses that it did not make, and
+    whether there are such among the arguments. `given`: the paths of these, by id."""
+    if (path := given.get(id(x))) is not None:
+        return Place(path), True
+    if type(x) not in (list, dict, tuple) and not dataclasses.is_dataclass(x):
+        return x, False
+    if type(x) is not tuple and (trace.rebind.is_copy(x) or watch.knows(x)):
+        return Place(None, trace.rebind.outside(x)), False
+    if type(x) not in (list, dict, tuple):
+        return x, False
+    items = [*x.values()] if type(x) is dict else [*x]
+    found = [with_places(trace, watch, given, item) for item in items]
+    if all(new is old for (new, _), old in zip(found, items, strict=True)):
+        return x, False
+    new = [item for item, _ in found]
+    made = dict(zip(x, new, strict=True)) if type(x) is dict else type(x)(new)
+    return made, any(is_given for _, is_given in found)

@@ -4,6 +4,7 @@ written to them."""
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -80,11 +81,37 @@ def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from containers(item, (*path, key))
 
 
+def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The lists, dicts and dataclasses in x, with their paths."""
+    if is_record := dataclasses.is_dataclass(x) and not isinstance(x, type):
+        items: Any = getattr(x, "__dict__", {}).items()
+    elif isinstance(x, (list, tuple)) or type(x) is dict:
+        items = x.items() if type(x) is dict else enumerate(x)
+    else:
+        return
+    if is_record or type(x) in (list, dict):
+        yield path, x
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
 def at(x: Any, path: Path) -> Any:
     """What a path leads to."""
     for key in path:
-        x = x[key]
+        x = getattr(x, key) if dataclasses.is_dataclass(x) else x[key]
     return x
+
+
+class Place:
+    """Stands in a result for a list, dict or dataclass that is not the function's own: what a path
+    leads to, or `real`, which each call returns."""
+
+    def __init__(self, path: Path | None, real: Any = None) -> None:
+        self.path, self.real = path, real
+
+    def of(self, outside: Any) -> Any:
+        """What it stands for; `outside`: where the path begins."""
+        return self.real if self.path is None else at(outside, self.path)
 
 
 class Change(NamedTuple):
@@ -118,9 +145,6 @@ class Contents:
         """Whether x holds one of these lists and dicts."""
         known = {id(held) for _, held, _ in self._before}
         return any(id(held) in known for _, held in containers(x))
-
-    def path_of(self, x: Any) -> Path | None:
-        return next((path for path, held, _ in self._before if held is x), None)
 
     def changes(self) -> list[Change] | None:
         """What has been done to each, None if that cannot be told: a list has another length, or
