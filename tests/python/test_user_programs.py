@@ -1,4 +1,4 @@
-"""Programs as users of NumPy write them (user_programs.py): under jit as without it."""
+"""Programs as users of NumPy write them (user_programs.py, science_programs.py): under jit as without it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import optree
 import pytest
-from user_programs import PROGRAMS
+from science_programs import PROGRAMS
 
 import rune_jit
 
