@@ -1,4 +1,4 @@
-"""Programs as users of NumPy write them (user_programs.py, science_programs.py): under jit as without it."""
+"""Programs as users of NumPy write them (user_programs.py and others): under jit as without it."""
 
 from __future__ import annotations
 
