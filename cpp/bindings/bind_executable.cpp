@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "bindings/program.h"
+#include "runtime/thread_pool.h"
 #include "types/scalar.h"
 
 namespace rune::bindings {
@@ -344,7 +345,18 @@ void bind_executable(py::module_& m) {
           },
           py::arg("arguments"), py::arg("values") = std::map<std::string, int64_t>{},
           "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. "
-          "`values` gives symbolic variables that are no argument's size, by name.");
+          "`values` gives symbolic variables that are no argument's size, by name.")
+      .def(
+          "run_alone",
+          [](const BoundProgram& p, const std::vector<py::object>& arguments) {
+            const runtime::RunAlone alone;
+            const std::vector<py::handle> handles(arguments.begin(), arguments.end());
+            std::vector<py::object> results = p.run(handles);
+            std::transform(results.begin(), results.end(), results.begin(), to_host);
+            return results;
+          },
+          py::arg("arguments"),
+          "As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.");
 }
 
 }  // namespace rune::bindings

@@ -1,6 +1,8 @@
 // dtypes, capabilities of targets, options and the table of scalar operations.
 #include <pybind11/gil_safe_call_once.h>
 
+#include <bit>
+
 #include "alu/alu.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -62,8 +64,9 @@ py::dict describe(const AluInfo& row) {
 }  // namespace
 
 std::optional<DType> dtype_of(const py::dtype& descriptor) {
-  const char order = descriptor.byteorder();
-  if (order == '>' || order == '<') return std::nullopt;  // native is '=' or, of bytes, '|'
+  // Native is '=' or, of bytes, '|'; arrays from files may name it.
+  constexpr char kOther = std::endian::native == std::endian::little ? '>' : '<';
+  if (descriptor.byteorder() == kOther) return std::nullopt;
   const int number = descriptor.num();
   for (const auto& [known, dtype] : dtype_table().by_number)
     if (known == number) return dtype;

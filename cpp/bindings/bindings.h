@@ -26,6 +26,7 @@ void bind_dispatch(py::module_& m);
 void bind_driver(py::module_& m);
 void bind_hooks(py::module_& m);
 void bind_ir(py::module_& m);
+void bind_partition(py::module_& m);
 void bind_segments(py::module_& m);
 void bind_sizes(py::module_& m);
 void bind_context(py::module_& m);

@@ -18,6 +18,7 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_driver(m);
   rune::bindings::bind_hooks(m);
   rune::bindings::bind_ir(m);
+  rune::bindings::bind_partition(m);
   rune::bindings::bind_sizes(m);
   rune::bindings::bind_profile(m);
   rune::bindings::bind_context(m);

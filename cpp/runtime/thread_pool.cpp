@@ -57,13 +57,6 @@ void name_this_thread(const char* name) {
 
 thread_local bool inside_task = false;
 
-// Nested calls of a task run inline.
-class InsideTask {
- public:
-  InsideTask() { inside_task = true; }
-  ~InsideTask() { inside_task = false; }
-};
-
 // Tasks per claim when `threads` share work that takes `estimated_ns` on one core.
 int64_t grain_of(int64_t tasks, double estimated_ns, int threads) {
   const double worthwhile = std::ceil(static_cast<double>(tasks) * (kClaimNs / estimated_ns));
@@ -171,7 +164,7 @@ class Pool {
   }
 
   void claim() {
-    const InsideTask inside;
+    const RunAlone inside;  // nested calls of a task
     for (;;) {
       const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
       if (begin >= tasks_) return;
@@ -262,6 +255,11 @@ Pool& pool() {
 int num_threads() {
   static const int count = options().num_threads > 0 ? options().num_threads : available_cores();
   return count;
+}
+
+RunAlone::RunAlone() : before_(std::exchange(inside_task, true)) {}
+RunAlone::~RunAlone() {
+  inside_task = before_;
 }
 
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {

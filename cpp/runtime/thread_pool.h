@@ -42,4 +42,17 @@ int num_threads();
 // fork.
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body);
 
+// While it lives, calls of parallel_for by this thread run on it alone: for programs that run side
+// by side on threads of others.
+class RunAlone {
+ public:
+  RunAlone();
+  ~RunAlone();
+  RunAlone(const RunAlone&) = delete;
+  RunAlone& operator=(const RunAlone&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace rune::runtime

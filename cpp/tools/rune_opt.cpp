@@ -1,11 +1,13 @@
 // rune-opt: reads IR text, runs named passes, prints the result.
 //
 //   rune-opt FILE [--pass=a,b | --stop-after=a] [--target=cpu] [--render=cpu] [--split-input-file]
-//                 [--explain=cpu] [--no-verify] [--list]
+//                 [--explain=cpu] [--partition=CHUNKS] [--no-verify] [--list]
 //
 // FILE is `-` for standard input. Without --pass or --stop-after the IR is parsed, verified and
-// printed; with --explain a graph is lowered, and what its schedule decides is described. Exits
-// with 1 and a message on standard error for what cannot be read or done.
+// printed; with --explain a graph is lowered, and what its schedule decides is described. With
+// --partition a graph of core nodes is cut into programs of blocks: CHUNKS has the sizes of the
+// chunks of each argument by axis, `[[[4,4],[8]],[[8]]]`. Exits with 1 and a message on standard
+// error for what cannot be read or done.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -19,6 +21,8 @@
 #include "driver/explain.h"
 #include "driver/pipeline.h"
 #include "driver/targets.h"
+#include "graph/verify.h"
+#include "partition/partition.h"
 
 namespace {
 
@@ -29,6 +33,7 @@ struct Arguments {
   std::vector<std::string> passes;
   std::string stop_after;
   std::string target = "cpu";
+  std::string partition;  // chunks
   bool render = false;
   bool explain = false;
   bool split = false;
@@ -61,6 +66,8 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (key == "--explain") {
       arguments.explain = true;
       arguments.target = value;
+    } else if (key == "--partition") {
+      arguments.partition = value;
     } else if (key == "--split-input-file") {
       arguments.split = true;
     } else if (key == "--no-verify") {
@@ -96,6 +103,18 @@ std::vector<std::string> split_cases(const std::string& text) {
   return cases;
 }
 
+std::string partition(const driver::State& state, const std::string& text) {
+  if (state.stage != driver::Stage::Source ||
+      !graph::verify(state.graph, graph::Dialect::Core).empty())
+    user_error(ErrorKind::Value, "rune-opt: cannot cut what is not a graph of core nodes");
+  text::Lexer lexer(text);
+  const auto chunks = text::Codec<std::vector<partition::Chunks>>::parse(lexer);
+  if (chunks.size() != state.graph.inputs().size())
+    user_error(ErrorKind::Value, "rune-opt: cannot cut ", state.graph.inputs().size(),
+               " arguments by the chunks of ", chunks.size());
+  return partition::print(partition::partition(state.graph, chunks));
+}
+
 void process(const std::string& text, const Arguments& arguments) {
   const driver::Target& target = driver::find_target(arguments.target);
   driver::State state = driver::parse(text, target.capabilities());
@@ -109,6 +128,10 @@ void process(const std::string& text, const Arguments& arguments) {
     if (state.stage != driver::Stage::Source)
       user_error(ErrorKind::Value, "rune-opt: cannot explain what is not a graph");
     std::cout << driver::explain(driver::lower(state.graph, arguments.target));
+    return;
+  }
+  if (!arguments.partition.empty()) {
+    std::cout << partition(state, arguments.partition);
     return;
   }
   for (const std::string& name : arguments.passes) driver::run_pass(driver::find_pass(name), state);

@@ -21,6 +21,7 @@ __all__: list[str] = [
     "LastUse",
     "Lowered",
     "NodeBuilder",
+    "Plan",
     "Segment",
     "SegmentSizes",
     "Size",
@@ -36,6 +37,7 @@ __all__: list[str] = [
     "compile_kernel",
     "cpu_figures",
     "current_trace",
+    "cut",
     "cut_segment",
     "default_device",
     "describe_cuda",
@@ -518,6 +520,10 @@ class Executable:
         """
         Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
         """
+    def run_alone(self, arguments: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+        """
+        As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.
+        """
 
 class CallKey:
     def __eq__(self, arg0: CallKey) -> bool: ...
@@ -696,6 +702,32 @@ class NodeBuilder:
         The (dtype, shape) of a node.
         """
 
+class Plan:
+    """
+    Programs of blocks, and how they make a program.
+    """
+    def __str__(self) -> str: ...
+    @property
+    def arrays(self) -> list:
+        """
+        (index of the argument or None, dtype, chunks by axis) of each.
+        """
+    @property
+    def outputs(self) -> list[int]:
+        """
+        The arrays that are the outputs.
+        """
+    @property
+    def passes(self) -> list:
+        """
+        (level, grid, results, blocks) of each. The grid has the chunks of its axes. A result is (array, axis of the grid or -1 by axis, operation that combines parts or None, axes of the grid along which). A block, in row-major order, is (program, [(array, box)]).
+        """
+    @property
+    def programs(self) -> list:
+        """
+        Texts of graphs.
+        """
+
 class Size:
     """
     A size that is known when the program runs.
@@ -850,6 +882,19 @@ def cpu_figures() -> dict[str, float]:
 def current_trace(*args, **kwargs):
     """
     The innermost trace that runs on this thread, or None.
+    """
+
+def cut(
+    graph: Graph,
+    device: str,
+    chunks: collections.abc.Sequence[
+        collections.abc.Sequence[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+        ]
+    ],
+) -> Plan:
+    """
+    Cuts a graph into programs of blocks of arrays in these chunks: by argument and axis, the sizes of chunks, none of them empty. Raises UnsupportedOpError for what cannot be cut.
     """
 
 def cut_segment(

@@ -94,6 +94,23 @@ TEST(ThreadPool, RunsLittleWorkInOneCallOfTheCaller) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(ThreadPool, RunsAloneWhereItIsToldTo) {
+  const auto count_calls = [] {
+    int calls = 0;
+    const std::thread::id caller = std::this_thread::get_id();
+    parallel_for(100, kMuch, [&](int64_t, int64_t) {
+      calls += std::this_thread::get_id() == caller ? 1 : 1000;
+    });
+    return calls;
+  };
+  const RunAlone outer;
+  {
+    const RunAlone inner;
+    EXPECT_EQ(count_calls(), 1);
+  }
+  EXPECT_EQ(count_calls(), 1);
+}
+
 TEST(ThreadPool, AnUnknownEstimateRunsInline) {
   const std::thread::id caller = std::this_thread::get_id();
   parallel_for(100, std::numeric_limits<double>::quiet_NaN(),

@@ -1,0 +1,80 @@
+// Programs cut into programs of blocks, for arrays in chunks.
+#include "bindings/bindings.h"
+#include "driver/cut.h"
+#include "graph/text.h"
+
+namespace rune::bindings {
+
+namespace {
+
+py::object optional_name(const std::optional<ReduceOp>& op) {
+  return op ? py::object(py::str(name_of(*op))) : py::none();
+}
+
+py::tuple box_of(const partition::Box& box) {
+  py::tuple result(box.size());
+  for (size_t i = 0; i < box.size(); ++i) result[i] = py::make_tuple(box[i].first, box[i].second);
+  return result;
+}
+
+py::list arrays_of(const partition::Plan& plan) {
+  py::list result;
+  for (const partition::Array& array : plan.arrays) {
+    const bool is_argument = array.kind == partition::Array::Kind::Argument;
+    result.append(py::make_tuple(is_argument ? py::object(py::int_(array.number)) : py::none(),
+                                 to_numpy(array.dtype), py::cast(array.chunks)));
+  }
+  return result;
+}
+
+py::list programs_of(const partition::Plan& plan) {
+  py::list result;
+  for (const graph::Graph& program : plan.programs) result.append(graph::print(program));
+  return result;
+}
+
+py::list passes_of(const partition::Plan& plan) {
+  py::list result;
+  for (const partition::Pass& pass : plan.passes) {
+    py::list results, blocks;
+    for (const partition::Result& r : pass.results)
+      results.append(py::make_tuple(r.array, r.grid_axes, optional_name(r.combine), r.reduced));
+    for (size_t i = 0; i < pass.programs.size(); ++i) {
+      py::list operands;
+      for (const partition::Operand& operand : pass.operands[i])
+        operands.append(py::make_tuple(operand.array, box_of(operand.box)));
+      blocks.append(py::make_tuple(pass.programs[i], std::move(operands)));
+    }
+    result.append(py::make_tuple(pass.level, pass.grid, std::move(results), std::move(blocks)));
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_partition(py::module_& m) {
+  py::class_<partition::Plan>(m, "Plan", "Programs of blocks, and how they make a program.")
+      .def("__str__", [](const partition::Plan& plan) { return partition::print(plan); })
+      .def_readonly("outputs", &partition::Plan::outputs, "The arrays that are the outputs.")
+      .def_property_readonly("arrays", &arrays_of,
+                             "(index of the argument or None, dtype, chunks by axis) of each.")
+      .def_property_readonly("programs", &programs_of, "Texts of graphs.")
+      .def_property_readonly(
+          "passes", &passes_of,
+          "(level, grid, results, blocks) of each. The grid has the chunks of its axes. A result "
+          "is "
+          "(array, axis of the grid or -1 by axis, operation that combines parts or None, axes of "
+          "the grid along which). A block, in row-major order, is (program, [(array, box)]).");
+  m.def(
+      "cut",
+      [](const graph::Graph& graph, const std::string& device,
+         const std::vector<partition::Chunks>& chunks) {
+        const py::gil_scoped_release release;
+        return driver::cut(graph, device, chunks);
+      },
+      py::arg("graph"), py::arg("device"), py::arg("chunks"),
+      "Cuts a graph into programs of blocks of arrays in these chunks: by argument and axis, the "
+      "sizes of chunks, none of them empty. Raises UnsupportedOpError for what cannot be cut.");
+}
+
+}  // namespace rune::bindings

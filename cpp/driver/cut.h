@@ -1,0 +1,18 @@
+// From a traced graph to programs of blocks of its arrays.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/node.h"
+#include "partition/partition.h"
+
+namespace rune::driver {
+
+// Cuts a graph for the device, whose arguments are in these chunks (by index): the graph passes
+// that make core nodes and leave out what need not be computed, with all loops expanded, then
+// partition::partition. Throws what these throw, and UserError(Unsupported) for complex numbers.
+partition::Plan cut(const graph::Graph& graph, const std::string& device,
+                    const std::vector<partition::Chunks>& chunks);
+
+}  // namespace rune::driver

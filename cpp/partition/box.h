@@ -1,0 +1,38 @@
+// Boxes of an array's elements.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "types/shape.h"
+
+namespace rune::partition {
+
+// Elements [first, second) of each axis.
+using Box = std::vector<std::pair<int64_t, int64_t>>;
+
+// All elements of an array of these sizes.
+Box whole(const Ints& sizes);
+Ints sizes_of(const Box& box);
+// Saturates at the greatest int64.
+int64_t volume(const Box& box);
+bool is_empty(const Box& box);
+bool contains(const Box& outer, const Box& inner);
+
+// Adds a box to those that are needed of one value. Boxes that lie so close that the box around
+// them has few further elements become that box, so that what they share is computed once. At most
+// a few boxes stay.
+void add_box(std::vector<Box>& boxes, Box box);
+
+// The chunks into which an array is divided: by axis, their sizes in order. An axis of one chunk is
+// whole. No chunk is empty, but for the one of an axis of no elements.
+using Chunks = std::vector<Ints>;
+
+Chunks one_chunk(const Ints& sizes);
+// The ends of chunks: the last one is the size of the axis.
+Ints ends_of(const Ints& chunks);
+// The chunks that have these ends, in ascending order; equal ends count once.
+Ints chunks_between(const Ints& ends);
+
+}  // namespace rune::partition

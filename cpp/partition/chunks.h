@@ -1,0 +1,47 @@
+// The chunks of every value of a graph.
+#pragma once
+
+#include <vector>
+
+#include "graph/node.h"
+#include "partition/box.h"
+
+namespace rune::partition {
+
+// Into which chunks each value of a graph of constant sizes is divided, so that a block of it needs
+// little more of its operands than the blocks at its place. Where operands are divided otherwise,
+// the chunks of arguments go before others.
+class Chunking {
+ public:
+  // `arguments`: the chunks of each Placeholder, by index. Both are kept by reference. Throws
+  // UserError(Unsupported) that names the node for what can be computed as a whole only, has
+  // operands in several chunks, and is no reduction. Linear.
+  Chunking(const graph::Graph& graph, const std::vector<Chunks>& arguments);
+
+  const Chunks& of(graph::Value v) const { return chunks_[v.id]; }
+  // Of what a reduction reduces: the axes of the operand of a Reduce_Axis; those of the result of a
+  // Contract, then the pairs that it sums over.
+  Chunks to_reduce(graph::Value v) const;
+  // Whether the value is a reduction along an axis of several chunks.
+  bool is_reduced_in_parts(graph::Value v) const;
+
+ private:
+  Chunks find(graph::Value v) const;
+  Chunks moved(const graph::Node& node, const Ints& sizes) const;
+  Chunks joined(const graph::Node& node, const Ints& sizes) const;
+  Chunks reduced(graph::Value v) const;
+  Chunks contracted(graph::Value v) const;
+  Chunks selected(const graph::Node& node) const;
+  const Ints& better(const Ints& a, const Ints& b) const;
+  int rank(const Ints& axis) const;
+  void align(Ints& axis) const;
+
+  const graph::Graph& graph_;
+  const std::vector<Chunks>& arguments_;
+  std::vector<Chunks> chunks_;  // by node
+};
+
+// Which axes of Chunking::to_reduce are reduced.
+std::vector<bool> reduced_axes(const graph::Graph& graph, graph::Value v);
+
+}  // namespace rune::partition
