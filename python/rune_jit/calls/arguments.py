@@ -37,6 +37,7 @@ class Call(NamedTuple):
     constants: tuple[int, ...] = ()  # leaves: numbers whose values the trace uses
     slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is what they hold
     plain: Any = None  # the call without slots
+    in_chunks: bool = False  # whether arrays stand for dask's
 
     @property
     def key(self) -> Any:

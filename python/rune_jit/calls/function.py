@@ -24,6 +24,7 @@ from rune_jit.calls.causes import Causes
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.entries import Fallback, Postponed, way
+from rune_jit.calls.in_chunks import CallInChunks, has_dask
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
@@ -120,6 +121,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._changed_state: set[Any] = set()  # kinds of calls whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
+        self._chunked: dict[str, None] = {}  # what explain() says of calls with dask's arrays
         self._constants = Constants()
         self._states = States()
         self._causes = Causes()
@@ -171,7 +173,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         computes a size that depends on data.
 
         Returns:
-            The program, to be read or compiled.
+            The program, to be read or compiled. If an argument is an array of dask's, how it is cut
+            into blocks instead: `explain()` and `plan.text` of it can be read.
 
         Raises:
             UnsupportedOpError: for what cannot be traced.
@@ -184,6 +187,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> rune_jit.jit(lambda x: x * 2).lower(np.ones(3)).cost_analysis()["kernels"]
             1.0
         """
+        if has_dask(args, kwargs):
+            cut: Any = self._in_chunks(args, kwargs).lowered()
+            return cut  # type: ignore[no-any-return]
         call, traced = self._traced(self._take_apart(args, kwargs))
         if traced.graph is None:
             raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
@@ -245,7 +251,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             >>> print(f.explain())  # doctest: +ELLIPSIS
             <lambda>: in segments (2 programs): item: cannot take the value of a traced array (...)
         """
-        lines = []
+        lines = [f"{self._name}: {summary}" for summary in self._chunked]
         for key, entry in self._cache.by_key().items():
             lines.append(f"{self._name}: {way(entry)[1]}")
             if not isinstance(entry, Fallback):
@@ -264,6 +270,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._is_due.clear()
         self._refuted.clear()
         self._notes.clear()
+        self._chunked.clear()
         self._constants.clear()
         self._states.clear()
         self._causes.clear()
@@ -294,6 +301,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_disabled():
             return self._eager_call(args, kwargs, "RUNE_JIT_DISABLE is set")
+        if has_dask(args, kwargs):
+            return self._in_chunks(args, kwargs).result()
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
@@ -502,6 +511,15 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """A call, without what the function assigns outside."""
         bound = self._bound(args, kwargs)
         return self._constants.of(self._apart(args, kwargs, bound))
+
+    def _in_chunks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallInChunks:
+        """A call with arrays of dask's, traced and cut; it raises what cannot be."""
+        device = self._device or _core.default_device()
+        call = CallInChunks(self._fn, self._name, self._take_apart, args, kwargs, device)
+        self._misses += 1
+        if call.program is not None and len(self._chunked) < _MOST_MISSES:
+            self._chunked[call.program.summary()] = None
+        return call
 
     def _entry(self, call: Call) -> tuple[Call, Any, bool]:
         """The call with the constants that it needs, its entry in the cache, and whether that was

@@ -104,6 +104,7 @@ def trace_call(
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, may_grow=not decides)
             trace.decides, trace.builder.must_pay = decides, must_pay
+            trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
             held = Held(call.slots)
             try:

@@ -73,12 +73,20 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _arange(*args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], Size) and set(kwargs) <= {"dtype"}:
+    counts = len(args) == 1 and set(kwargs) <= {"dtype"}
+    if counts and (isinstance(args[0], Size) or _is_large(args[0])):
         trace = require_trace()
         numbers = Tracer(trace, trace.iota(args[0]))
         dtype = kwargs.get("dtype")
         return numbers if dtype is None else numbers.astype(dtype)
     return _made(np.arange)(*args, **kwargs)
+
+
+def _is_large(count: Any) -> bool:
+    """Whether so many integers need not be in memory: a trace of arrays in chunks."""
+    trace = current_trace()
+    in_chunks = trace is not None and trace.in_chunks
+    return in_chunks and type(count) is int and count > 1 << 12
 
 
 def _made(real: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,6 +32,7 @@ from rune_jit.capture.objects import (
     refuse_streams,
 )
 from rune_jit.capture.state import Slot
+from rune_jit.chunked.arrays import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer
@@ -219,9 +220,14 @@ class Watch:
             return
         self._seen[id(x)] = x
         if is_foreign_array(x):
+            how = (
+                "it as an argument"
+                if is_dask_array(x)
+                else "an array as an argument: numpy.asarray(...)"
+            )
             raise UnsupportedOpError(
                 f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
-                "hint: pass an array as an argument: numpy.asarray(...)"
+                f"hint: pass {how}"
             )
         refuse_stateful(x, self._may_grow, self._names)
         effects.refuse(x)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.chunked.iota import Iota
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.loops import HostCall, Loops
@@ -22,6 +23,8 @@ _Value: Any = _core.Value
 
 # How many nodes one program may have: beyond, compiling it takes minutes.
 _MOST_NODES = 30_000
+# Up to so many integers are a constant where arrays are in chunks.
+_MOST_COUNTED = 1 << 12
 
 
 class Trace:
@@ -49,6 +52,7 @@ class Trace:
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
         self.has_guessed = False
+        self.in_chunks = False  # whether arrays may be larger than memory
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
         self.conditions = 0  # how many it has taken
         self.decided: dict[int, bool] = {}  # what these were, by the ids of values
@@ -56,7 +60,7 @@ class Trace:
         self.builder = _core.GraphBuilder(most=_MOST_NODES)
         self.line = _core.user_line()  # where the last operation stands: "file.py:12"
         self.done = False
-        # NumPy's arrays and rune_jit's that are no arguments, in order of their inputs; the
+        # NumPy's arrays, rune_jit's and Iotas that are no arguments, in order of their inputs; the
         # snapshots tell whether NumPy changes one afterwards.
         self.captured: list[Any] = []
         self.constants: set[int] = set()  # of these, by id, those that nobody else can change
@@ -167,6 +171,12 @@ class Trace:
                 ones = self.builder.full([size], 1, np.dtype(np.int64))
                 counts = self.builder.scan("add", ones, 0)
                 self._iotas[key] = self.builder.ufunc("subtract", [counts, 1])[0]
+            elif self.in_chunks and size > _MOST_COUNTED:
+                counted = Iota(size, np.dtype(dtype))
+                self.captured.append(counted)
+                self._snapshots.append(counted)
+                self._iotas[key] = self.builder.input(counted.dtype, [size])
+                self.builder.assume_range(self._iotas[key], 0, size - 1)
             else:
                 self._iotas[key] = self.constant(np.arange(size, dtype=dtype))
         return self._iotas[key]

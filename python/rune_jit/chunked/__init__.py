@@ -1,0 +1,1 @@
+"""Programs on arrays in chunks: dask's arrays, which may be larger than memory."""

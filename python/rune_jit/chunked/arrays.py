@@ -1,0 +1,131 @@
+"""dask's arrays: which they are, what stands for them in a trace, and those that a plan computes.
+dask is imported by nobody here but the caller whose array it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune_jit.chunked import report
+from rune_jit.chunked.graphs import Source, add_output, tasks_of
+from rune_jit.chunked.plan import Plan
+from rune_jit.errors import UnsupportedOpError
+
+
+def may_have_dask() -> bool:
+    """Whether arrays of dask's can exist: somebody has imported dask.array."""
+    return "dask.array" in sys.modules
+
+
+def is_dask_array(x: Any) -> bool:
+    """Whether x is an array of dask's. If dask.array was never imported, nothing is."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(x, module.Array)
+
+
+def stand_in(name: str, array: Any) -> np.ndarray:
+    """An array of the dtype and shape of a dask array that takes no memory, to trace with. Raises
+    UnsupportedOpError for what no program takes."""
+    if any(isinstance(size, float) for size in array.shape):  # NaN
+        raise UnsupportedOpError(
+            f"{name}: cannot cut an array of unknown chunks {array.chunks} into blocks\n"
+            "hint: x.compute_chunk_sizes() finds them, np.where keeps the shape"
+        )
+    if not hasattr(array.dask, "layers"):
+        raise UnsupportedOpError(
+            f"{name}: cannot cut an array of dask's query planner into blocks\n"
+            'hint: dask.config.set({"array.query-planning": False}) before dask.array is imported'
+        )
+    if type(array._meta) is not np.ndarray:
+        raise UnsupportedOpError(
+            f"{name}: cannot compute with chunks of {type(array._meta).__name__}"
+            " (chunks are NumPy's arrays)\nhint: x.map_blocks(numpy.asarray) converts them"
+        )
+    element = np.zeros((), array.dtype)
+    return np.lib.stride_tricks.as_strided(element, array.shape, (0,) * array.ndim)
+
+
+class ChunkedProgram:
+    """A graph cut into blocks for arguments in chunks. Nothing has run. `jit(f).lower(...)` of
+    dask's arrays returns it.
+
+    Attributes:
+        plan: `plan.text` has all blocks with what they read, and the graphs of their programs.
+
+    Raises UnsupportedOpError for what cannot be cut.
+    """
+
+    def __init__(self, name: str, graph: Any, arguments: Sequence[Any], device: str) -> None:
+        self.name, self.device = name, device
+        self.arguments = list(arguments)  # dask's arrays, NumPy's, and Iotas
+        self._are_dask = [is_dask_array(x) for x in self.arguments]
+        chunks = [
+            x.chunks if is_dask else tuple((size,) for size in x.shape)
+            for x, is_dask in zip(self.arguments, self._are_dask, strict=True)
+        ]
+        self.plan = Plan(graph, device, chunks)
+        self._text = str(graph)
+
+    def summary(self) -> str:
+        """One line: how many blocks and passes there are."""
+        passes = self.plan.passes
+        blocks = sum(len(one.blocks) for one in passes)
+        return (
+            f"in blocks: {len(passes)} passes over {blocks} blocks,"
+            f" {len(self.plan.programs)} programs"
+        )
+
+    def explain(self) -> str:
+        """What is computed in which order, from what, and how much memory that takes: a text."""
+        return report.explain(self.name, self.plan, self.arguments, self.device)
+
+    def __repr__(self) -> str:
+        return f"<ChunkedProgram {self.name}: {self.summary()}>"
+
+    def outputs(self) -> list[Any]:
+        """The results, as arrays of dask's."""
+        from dask.array import Array
+        from dask.base import tokenize
+        from dask.graph_manipulation import bind
+        from dask.highlevelgraph import HighLevelGraph
+
+        marked = list(zip(self.arguments, self._are_dask, strict=True))
+        dask_arrays = [x for x, is_dask in marked if is_dask]
+        names = [x.name if is_dask else None for x, is_dask in marked]
+        identity = [(x.name, x.chunks) if is_dask else x for x, is_dask in marked]
+        digest = tokenize(self._text, self.device, identity)
+        token = f"rune-{self.name.strip('<>')}-{digest}"
+        dependencies = list(dask_arrays)
+
+        def array(name: str, source: Source, tasks: dict[Any, Any]) -> Any:
+            # dask finds the layer of an array by the array's name.
+            graph = HighLevelGraph.from_collections(name, dict(tasks), dependencies=dependencies)
+            return Array(graph, name, source.chunks, dtype=source.dtype)
+
+        def read_again(level: int, tasks: dict[Any, Any], reduced: list[Source]) -> list[Any]:
+            # Under their own names dask would keep the arguments in memory from one pass to the
+            # next one.
+            waited_for = [
+                array(add_output(tasks, source, f"{token}-level{level}-{i}"), source, tasks)
+                for i, source in enumerate(reduced)
+                if all(item in (None, 0) for _, item in source.keys.values())
+            ]
+            again = [
+                bind(x, waited_for, seed=f"{token}-{level}") if is_dask else None
+                for x, is_dask in marked
+            ]
+            dependencies.extend(x for x in again if x is not None)
+            return [x.name if x is not None else None for x in again]
+
+        tasks, sources = tasks_of(self.plan, self.arguments, names, token, self.device, read_again)
+        given = [self.plan.arrays[number].argument for number in self.plan.outputs]
+        named = [add_output(tasks, s, f"{token}-out{i}") for i, s in enumerate(sources)]
+        return [
+            self.arguments[argument]
+            if argument is not None and self._are_dask[argument]
+            else array(name, source, tasks)
+            for name, source, argument in zip(named, sources, given, strict=True)
+        ]

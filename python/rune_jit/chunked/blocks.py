@@ -1,0 +1,158 @@
+"""What tasks run: the program of a block, and the combination of partial results. All of it may be
+pickled and sent to other processes, each of which compiles a program once."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import threading
+import zlib
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.backends import calibration
+
+Range = tuple[int, int]
+
+
+class Program:
+    """A program, by its text. Each task of a block holds one: dask then makes the task that reads a
+    chunk part of the task that computes with it."""
+
+    def __init__(self, text: str, device: str) -> None:
+        self.text, self.device = text, device
+
+    def __reduce__(self) -> Any:
+        return _unpack, (zlib.compress(self.text.encode()), self.device)
+
+    def __repr__(self) -> str:
+        return f"<program of a block for {self.device}>"
+
+    def lower(self) -> Any:
+        calibration.ensure()
+        return _core.lower(_core.parse_graph(self.text), self.device, name="block")
+
+    def run(self, operands: list[Any]) -> list[np.ndarray]:
+        executable = _executables.get(self)
+        if _has_neighbours():
+            return executable.run_alone(operands)  # type: ignore[no-any-return]
+        return [np.asarray(x) for x in executable.run(operands)]
+
+
+def _has_neighbours() -> bool:
+    """Whether this is a thread or a process of a scheduler, which runs programs side by side: one
+    core each."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return not is_main or multiprocessing.parent_process() is not None
+
+
+def _unpack(text: bytes, device: str) -> Program:
+    return Program(zlib.decompress(text).decode(), device)
+
+
+class _Executables:
+    """The compiled programs of this process, by text and device: the last ones used."""
+
+    _MOST = 512
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
+
+    def get(self, program: Program) -> Any:
+        key = program.text, program.device
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:  # one thread compiles, the others wait
+            with self._lock:
+                if key in self._known:
+                    return self._known[key]
+            made = program.lower().compile()
+            with self._lock:
+                self._known[key] = made
+                self._locks.pop(key, None)
+                if len(self._known) > self._MOST:
+                    self._known.popitem(last=False)
+        return made
+
+
+_executables = _Executables()
+
+
+class Piece(NamedTuple):
+    """A part of an operand that lies in one chunk."""
+
+    argument: int  # of the task: which holds the chunk
+    item: int | None  # the chunk is this item of it
+    source: tuple[slice, ...]  # of the chunk
+    target: tuple[slice, ...]  # of the operand
+
+
+class Operand(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    pieces: tuple[Piece, ...]
+    iota: Range | None = None  # of the integers that it is
+
+    def of(self, arguments: tuple[Any, ...]) -> np.ndarray:
+        if self.iota is not None:
+            return np.arange(*self.iota, dtype=self.dtype)
+        whole = None
+        for piece in self.pieces:
+            chunk = arguments[piece.argument]
+            part = self._checked(chunk if piece.item is None else chunk[piece.item])[piece.source]
+            if len(self.pieces) == 1:
+                return part
+            if whole is None:
+                whole = np.empty(self.shape, self.dtype)
+            whole[piece.target] = part
+        assert whole is not None
+        return whole
+
+    def _checked(self, chunk: Any) -> np.ndarray:
+        array = np.asarray(chunk)
+        if array.dtype != self.dtype:
+            raise TypeError(
+                f"jit: cannot compute with a chunk of {array.dtype} (its array says {self.dtype})"
+            )
+        return array.view(self.dtype)  # of the machine's byte order, by name
+
+
+class Block:
+    """A task: runs a program on boxes of its arguments, which are chunks."""
+
+    def __init__(self, program: Program, operands: list[Operand]) -> None:
+        self.program, self.operands = program, operands
+
+    def __call__(self, *arguments: Any) -> Any:
+        results = self.program.run([operand.of(arguments) for operand in self.operands])
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+_UFUNCS = {"add": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+class Combine:
+    """A task: combines partial results in the order of its arguments. `items`: which items of the
+    arguments, if these are results of blocks with several."""
+
+    def __init__(self, operations: list[str], items: list[int] | None) -> None:
+        self.operations, self.items = operations, items
+
+    def __call__(self, *parts: Any) -> Any:
+        several = len(self.operations) > 1
+        results = []
+        for i, operation in enumerate(self.operations):
+            item = i if several else None
+            if self.items is not None:
+                item = self.items[i]
+            arrays = [part if item is None else part[item] for part in parts]
+            results.append(functools.reduce(_UFUNCS[operation], arrays))
+        return tuple(results) if several else results[0]

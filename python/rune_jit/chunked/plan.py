@@ -1,0 +1,114 @@
+"""A program cut into programs of blocks, as the core has cut it."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit import _core
+
+Chunks = tuple[tuple[int, ...], ...]  # by axis, their sizes
+Box = tuple[tuple[int, int], ...]  # by axis, the first element and the one behind the last
+
+
+class ArrayInfo(NamedTuple):
+    argument: int | None  # of the program; None: what passes compute
+    dtype: np.dtype[Any]
+    chunks: Chunks
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(map(sum, self.chunks)) * self.dtype.itemsize
+
+
+class Result(NamedTuple):
+    """What each block of a pass computes: a chunk of an array, or a part of one."""
+
+    array: int
+    grid_axes: tuple[int, ...]  # by axis of the array: of the pass's grid, or -1 for one chunk
+    combine: str | None  # how parts are combined
+    reduced: tuple[int, ...]  # axes of the grid along which
+
+    def chunk(self, at: Sequence[int]) -> tuple[int, ...]:
+        """The chunk of the array at a place in the grid."""
+        return tuple(at[axis] if axis >= 0 else 0 for axis in self.grid_axes)
+
+
+class BlockInfo(NamedTuple):
+    program: int
+    operands: list[tuple[int, Box]]  # (array, box)
+
+
+class Pass(NamedTuple):
+    level: int
+    grid: Chunks
+    results: list[Result]
+    blocks: list[BlockInfo]  # in row-major order of the grid
+
+    def places(self) -> Iterator[tuple[int, ...]]:
+        return itertools.product(*(range(len(axis)) for axis in self.grid))
+
+
+class Plan:
+    """The programs of blocks, and how they make a program.
+
+    `chunks`: of each argument of the graph, by axis; empty ones do not count. Raises
+    UnsupportedOpError for what cannot be cut.
+    """
+
+    def __init__(self, graph: Any, device: str, chunks: Sequence[Chunks]) -> None:
+        core = _core.cut(graph, device, [_without_empty(axes) for axes in chunks])
+        self.text = str(core)
+        self.outputs: list[int] = core.outputs
+        self.programs: list[str] = core.programs
+        self.arrays = [
+            ArrayInfo(argument, dtype, tuple(map(tuple, axes)))
+            for argument, dtype, axes in core.arrays
+        ]
+        self.passes = [
+            Pass(
+                level,
+                tuple(map(tuple, grid)),
+                [Result(a, tuple(axes), combine, tuple(along)) for a, axes, combine, along in rs],
+                [BlockInfo(program, operands) for program, operands in blocks],
+            )
+            for level, grid, rs, blocks in core.passes
+        ]
+
+
+def _without_empty(axes: Chunks) -> list[list[int]]:
+    return [[size for size in axis if size] or [0] for axis in axes]
+
+
+class Axis:
+    """The chunks of an axis, of these sizes."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._ends = list(itertools.accumulate(sizes))
+
+    def parts(self, low: int, high: int) -> list[tuple[int, slice, slice]]:
+        """The chunks that have elements of [low, high): the number of each, which of its elements,
+        and where these lie in the range.
+
+        >>> from rune_jit.chunked.plan import Axis
+        >>> Axis([4, 4]).parts(3, 5)
+        [(0, slice(3, 4, None), slice(0, 1, None)), (1, slice(0, 1, None), slice(1, 2, None))]
+        """
+        parts = []
+        number = bisect.bisect_right(self._ends, low)
+        while low < high:
+            end = self._ends[number]
+            start = self._ends[number - 1] if number else 0
+            first, last = max(low, start), min(high, end)
+            if first < last:
+                taken = slice(first - start, last - start)
+                parts.append((number, taken, slice(first - low, last - low)))
+            if end >= high:
+                break
+            number += 1
+        return parts
