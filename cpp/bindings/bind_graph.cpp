@@ -255,6 +255,8 @@ void bind_functions(Class& c) {
       py::arg("value"), "The kind of Python number that a value may stand for, if it may.");
   def(c, "may_be_zero", &may_be_zero, py::arg("value"),
       "Whether an integer is not known to be another number than 0.");
+  def(c, "is_known_to_fit", &is_known_to_fit, py::arg("value"), py::arg("dtype"),
+      "Whether a dtype of integers is known to hold each element of a traced value of integers.");
   def(c, "find_unbounded", &find_unbounded, py::arg("carries"),
       "The position of a Python integer, of these that loops carry, that may leave 64 bits. None "
       "if there is none.");

@@ -230,3 +230,17 @@ def test_products(device: str) -> None:
 
     dim = Dim("n", min=1, max=1024)
     check(f, make, device, dynamic={"x": {0: dim}, "y": {0: "n"}, "i": {-1: "n"}})
+
+
+@pytest.mark.parametrize("copied", (np.ravel, np.ascontiguousarray, lambda x: x.reshape(-1)))
+def test_writes_to_what_is_a_view_of_one_column_only(copied: Callable[..., Any]) -> None:
+    def program(x: Any) -> Any:
+        y = copied(x.T)
+        y[...] = 9.0
+        return x, y
+
+    jitted = rune_jit.jit(program, dynamic={0: {1: Dim("n", max=8)}})
+    for n in (5, 1, 3):
+        given, expected = np.arange(4.0 * n).reshape(4, n), np.arange(4.0 * n).reshape(4, n)
+        assert_same(jitted(given), program(expected))
+        assert_same(given, expected)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, assert_same
 from numpy import float64
 
 import rune_jit
@@ -371,3 +371,71 @@ def test_arrays_refuse_what_numpy_refuses() -> None:
         lambda a: np.tensordot(a, a, axes=([0, 0], [1, 1])),
     ):
         assert outcome(function, ARRAY) == outcome(function, X)
+
+
+def _assigned(index: Any, value: Callable[[Any], Any], dtype: str) -> Callable[[Any], Any]:
+    def program(x: Any) -> Any:
+        made = np.zeros(3, dtype)
+        made[index] = value(x)
+        return made
+
+    return program
+
+
+ASSIGNED: dict[str, Callable[[Any], Any]] = {
+    "an element": _assigned(0, lambda x: x[0], "int32"),
+    "a slice": _assigned(slice(1, 3), lambda x: x.sum(), "int32"),
+    "all elements": _assigned(..., lambda x: x[0], "int8"),
+    "a list": _assigned(slice(None), lambda x: [x[0], 1, 2], "int16"),
+    "a float": _assigned(0, lambda x: x[0] * 1.5, "int64"),
+    "a root": _assigned(0, lambda x: np.sqrt(x[0]), "int32"),
+    "an unsigned one": _assigned(0, lambda x: x[0].astype("u8"), "int64"),
+    "to an unsigned element": _assigned(0, lambda x: x[0], "uint8"),
+    "by an index array": _assigned([0, 1], lambda x: x[0], "int8"),
+    "an array": _assigned(0, lambda x: np.asarray(x[0]), "int32"),
+    "filled": lambda x: np.zeros(3, "int32").fill(x[0]),
+    "np.array": lambda x: np.array([x[0], 2], "int32"),
+    "in a loop": _assigned(0, lambda x: max(x[i] for i in range(3)), "int32"),
+}
+
+
+@pytest.mark.parametrize("name", ASSIGNED)
+def test_numbers_that_elements_do_not_hold(name: str) -> None:
+    """NumPy raises for signed integers, and wraps elsewhere."""
+    program = ASSIGNED[name]
+    jitted = rune_jit.jit(program)
+    for first in (5, 2**40, -(2**62), -(2**31), 2**31 - 1, -129):
+        x = np.array([first, 2, 3])
+        with np.errstate(invalid="ignore"):
+            assert_same(outcome(jitted, x), outcome(program, x))
+
+
+def test_numbers_that_are_known_to_fit_are_not_checked() -> None:
+    def program(x: Any) -> Any:
+        made = np.zeros(2, np.int32)
+        made[0] = np.argmax(x)
+        made[1] = (x > 0).sum(dtype=np.int16)
+        return made
+
+    jitted = rune_jit.jit(program, fallback="error")
+    assert_same(jitted(X), program(X))
+    assert "clip" not in str(jitted.lower(X).graph) and "cat" not in str(jitted.lower(X).graph)
+
+
+def test_complex_takes_numpy_floats_as_floats() -> None:
+    """Python's complex computes with them itself, and its result adapts to the other operand."""
+
+    def program(x: Any, z: complex, a: Any) -> Any:
+        s = x.sum()
+        return 1j * s, z + s, z / (s + 1), s * z, z == s, a * (1j * s), z * np.float64(2)
+
+    a = np.array([1, 2], np.float32)
+    assert_same(rune_jit.jit(program)(X, 1 - 2j, a), program(X, 1 - 2j, a))
+
+
+def test_the_operator_that_squares_bools() -> None:
+    def program(x: Any) -> Any:
+        made = np.zeros(3, bool)
+        return made**2, made**3, (x > 0) ** 2, np.iscomplex(x) ** 2
+
+    assert_same(rune_jit.jit(program)(X), program(X))

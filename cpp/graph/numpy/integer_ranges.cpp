@@ -402,6 +402,11 @@ bool may_be_zero(TracedGraph& t, const Operand& x) {
   return !range || (range->low <= 0 && range->high >= 0);
 }
 
+bool is_known_to_fit(TracedGraph& t, const Operand& x, DType dtype) {
+  const std::optional<IntegerRange> range = integer_range(t, x.value);
+  return range && range->low >= lowest_integer(dtype) && range->high <= highest_integer(dtype);
+}
+
 std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries) {
   const std::optional<size_t> found = Recurrences(t, carries).find_unbounded();
   t.must_fit.clear();

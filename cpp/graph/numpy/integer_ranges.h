@@ -16,6 +16,9 @@ std::optional<IntegerRange> integer_range(TracedGraph& t, Value x);
 // Whether an element of x, integers or what they are converted to, is not known to differ from 0.
 bool may_be_zero(TracedGraph& t, const Operand& x);
 
+// Whether the dtype of integers is known to hold each element of x, an integer or bool value.
+bool is_known_to_fit(TracedGraph& t, const Operand& x, DType dtype);
+
 // Called when an outermost loop has ended, with the Carries of Python integers of its loops.
 // Returns the position of one that is not known to keep within 64 bits, computed as Python computes
 // it; the number of carries if that is one of t.must_fit, which are forgotten.

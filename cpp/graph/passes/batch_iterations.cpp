@@ -104,7 +104,7 @@ class Batcher {
   bool find_writes() {
     for (const uint32_t id : members_) {
       const Node& node = graph_.nodes[id];
-      if (node.as<End_Loop>() || node.as<Loop_Result>()) return false;
+      if (node.as<End_Loop>() || node.as<Loop_Result>() || node.as<Loop_Size>()) return false;
       for (const Value v : node.inputs) ++users_[v.id];
       if (const auto* carry = node.as<Carry>()) carries_[id] = static_cast<size_t>(carry->index);
     }

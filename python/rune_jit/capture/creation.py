@@ -16,12 +16,13 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
 from rune_jit.rules.known import known, plain
+from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import layout
+from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
@@ -155,6 +156,8 @@ def make_array(
     elif not contains_traced(object):
         result = known(np.array(plain(object), dtype))
     else:
+        if dtype is not None:
+            assume_fits(require_trace(), object, np.dtype(dtype))
         result = _stacked(require_trace(), object, dtype)
     while result.ndim < ndmin:
         result = result[None]
@@ -173,7 +176,7 @@ def _in_order(x: Any, order: Any) -> Any:
     if getattr(array.flags, f"{order.lower()}_contiguous"):
         return x
     copy = x.copy(order)
-    copy._storage.reshaped += (x._storage,)
+    note_copy(copy, x)
     return copy
 
 

@@ -79,10 +79,14 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
             if ufunc == "multiply" and number._storage.scalar and number.dtype.kind in "iu":
                 return op.mul(*(op.index(x) if x is number else x for x in operands))  # repeats it
             is_traced = is_traced or contains_traced(x)
-    if not is_traced:
-        return run_known(getattr(np, ufunc), operands, {})
+    if not is_traced:  # the operator ** squares bools as int8, and numpy.power as int64
+        function = op.pow if ufunc == "power" else getattr(np, ufunc)
+        return run_known(function, operands, {})
     trace = require_trace()
     values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
+    if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
+        values[1] = trace.builder.python_number(values[1], False)
+        operands = operands[0], Tracer(trace, values[1])
     if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
     are_pythons = all(type(v) in (bool, int, float, complex) or v.weak for v in values)
@@ -135,6 +139,15 @@ def _python_number(x: Any) -> Any:
 
 def _is_numpy_scalar(x: Any, value: Any) -> bool:
     return type(x) is Tracer and x._storage.scalar and value.weak is None
+
+
+def _is_python_complex(value: Any) -> bool:
+    return type(value) is complex or getattr(value, "weak", None) == "complex"
+
+
+def _is_float64(x: Any, value: Any) -> bool:
+    """Whether x is a numpy.float64, which complex takes as the float that it is."""
+    return type(x) is np.float64 or (_is_numpy_scalar(x, value) and value.dtype == np.float64)
 
 
 def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:

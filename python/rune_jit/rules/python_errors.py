@@ -1,12 +1,15 @@
-"""What Python raises where NumPy gives NaN or an infinity: a trace assumes that Python's numbers do
-not raise, which the program checks. A call for which that is wrong runs in another way."""
+"""What raises where arrays would give NaN, an infinity or wrapped integers: a trace assumes that
+numbers do not raise, which the program checks. A call for which that is wrong runs in another way."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import is_number, tracers_in
 
 
 def assume_nonzero(trace: Trace, divisor: Any) -> None:
@@ -34,6 +37,38 @@ def assume_defined(trace: Trace, result: Any, given: list[Any]) -> None:
     nan_is_right = of("logical_or", of("logical_not", of("isnan", result)), may_be_nan)
     infinity_is_right = of("logical_not", of("logical_and", of("isinf", result), is_all_finite))
     trace.builder.assume(of("logical_and", nan_is_right, infinity_is_right))
+
+
+def assume_fits(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> None:
+    """That signed integers hold the numbers that are assigned to elements of this dtype, one or
+    those of a list: NumPy converts a number by int(), and raises where int() does and where the
+    result is out of bounds. Unsigned integers wrap, as do elements of arrays. A Python integer that
+    is assigned alone is checked where it is converted. Raises UnsupportedOpError."""
+    if dtype.kind != "i" or is_number(assigned, "int"):
+        return
+    for x in tracers_in(assigned):
+        if x._storage.scalar:
+            _assume_number_fits(trace, trace.array(x), dtype)
+
+
+def _assume_number_fits(trace: Trace, number: Any, dtype: np.dtype[Any]) -> None:
+    given = number.dtype
+    if given.kind not in "iuf" or np.can_cast(given, dtype):
+        return
+    if given.kind in "iu" and trace.builder.is_known_to_fit(number, dtype):
+        return
+    _guess(trace, f"it assigns a number of {given} to elements of {dtype}")
+    limit = 1 << (8 * dtype.itemsize - 1)
+    bounds: list[tuple[str, float]] = [("less", limit), ("greater", -limit - 1)]
+    if given.kind == "f":
+        number = trace.builder.astype(number, np.dtype(np.float64))
+        if dtype.itemsize == 8:  # float64 does not have the number below
+            bounds[1] = "greater_equal", -limit
+        bounds = [(name, float(bound)) for name, bound in bounds]
+    elif given.kind == "u":
+        bounds.pop()
+    for name, bound in bounds:
+        trace.builder.assume(trace.builder.ufunc(name, [number, bound])[0])
 
 
 def _guess(trace: Trace, otherwise: str) -> None:

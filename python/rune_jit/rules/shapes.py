@@ -42,6 +42,7 @@ from rune_jit.tracing.storage import (
     is_contiguous,
     is_viewed,
     laid_out_now,
+    note_copy,
     permutation,
 )
 from rune_jit.tracing.trace import Trace
@@ -77,7 +78,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         views = is_viewed(plain(a), wanted)
     if not views:
         result = a.copy().reshape(wanted)
-        result._storage.reshaped += (base,)
+        note_copy(result, a)
         return result
     return make_view("reshape", wanted, a)
 
@@ -108,7 +109,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
     if is_contiguous(a._storage.shape, a.dtype, a._steps):
         return _reshaped(a, shape)
     result = _reshaped(a.copy(), shape)
-    result._storage.reshaped += (a._storage,)
+    note_copy(result, a)
     return result
 
 

@@ -369,6 +369,18 @@ def laid_out_now(tracer: Tracer) -> np.ndarray | None:
     return viewed(made.operands[-1], tracer._steps)
 
 
+def note_copy(copy: Tracer, original: Tracer) -> None:
+    """Notes that a function of NumPy copies the array, or makes a view of others, because of how it
+    lies in memory. If one of its sizes may be 1, that differs between calls: what is written
+    later to one of the two is refused."""
+    behind = original._storage
+    if any(isinstance(n, Size) and n.low <= 1 for n in original.shape):
+        behind = Storage()
+        behind.order_known = False
+        original._storage.reshaped += (behind,)
+    copy._storage.reshaped += (behind,)
+
+
 def can_view(
     shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any
 ) -> bool:

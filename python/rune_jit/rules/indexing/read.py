@@ -12,6 +12,7 @@ from rune_jit.rules.indexing.items import basic_view, index_items, is_mask, item
 from rune_jit.rules.indexing.selection import Selection, masked_view, select
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
+from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
@@ -98,6 +99,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return  # the end of x[index] += ..., which wrote through the view
     if not view._shape and not any(item is Ellipsis for item in items):
         _check_element(view.dtype, value)
+    assume_fits(trace, value, view.dtype)
     write(view, converted(trace, value, view.shape, view.dtype))
 
 
