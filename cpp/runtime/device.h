@@ -101,11 +101,18 @@ class Program {
   virtual bool joins_sequences() const { return false; }
 };
 
-// Programs that a device launches together, in order, by fewer commands than one for each.
+// A program to launch, or without one, bytes to copy within the device's memory: their destination
+// is the first argument, their source the second one.
+struct SequencePart {
+  std::shared_ptr<Program> program;
+  size_t bytes = 0;
+};
+
+// Parts that a device runs together, in order, by fewer commands than one for each.
 class Sequence {
  public:
   virtual ~Sequence() = default;
-  // Several threads may call it at the same time. Arguments are given by program.
+  // Several threads may call it at the same time. Arguments are given by part.
   virtual void launch(std::span<const LaunchArguments> arguments) = 0;
 };
 
@@ -142,8 +149,9 @@ class Device {
   virtual const Capabilities& capabilities() const = 0;
   virtual Allocator& allocator() = 0;
   virtual Compiler& compiler() = 0;
-  // Of programs of this device that join sequences. Null if they had better be launched singly.
-  virtual std::unique_ptr<Sequence> sequence(std::span<const std::shared_ptr<Program>>) {
+  // Of parts whose programs are of this device and join sequences. Null if they had better be run
+  // singly.
+  virtual std::unique_ptr<Sequence> sequence(std::span<const SequencePart>) {
     return nullptr;
   }
   // Whether the device's memory is the host's, so that both use the same addresses.

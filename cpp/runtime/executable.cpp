@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -45,16 +47,12 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
   return owner;
 }
 
-}  // namespace
-
-namespace {
-
 // As profiles number them.
 size_t count(const std::vector<Step>& steps) {
   size_t result = 0;
   for (const Step& step : steps) {
     if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
-      result += sequence->launches.size();
+      result += count(sequence->body->steps);
     else if (const auto* loop = std::get_if<Repeat>(&step))
       result += count(loop->body->steps);
     else
@@ -134,21 +132,41 @@ struct Executable::Run {
       step.program->launch({addresses, values});
     });
   }
-  void operator()(const Launch_Sequence& step) const {
+  // The arguments of a sequence's parts, one after the other.
+  struct Parts {
     std::vector<void*> addresses;
     std::vector<int64_t> values;
-    for (const Launch& launch : step.launches) {
-      for (const Slot& slot : launch.arguments) addresses.push_back(resolve(slot));
-      add_variables(launch, values);
+    std::vector<std::pair<size_t, size_t>> ends;  // by part: behind its addresses and values
+  };
+  void add_parts(const std::vector<Step>& steps, Parts& parts) const {
+    for (const Step& step : steps) {
+      if (const auto* launch = std::get_if<Launch>(&step)) {
+        for (const Slot& slot : launch->arguments) parts.addresses.push_back(resolve(slot));
+        add_variables(*launch, parts.values);
+      } else if (const auto* copy = std::get_if<Memory_Transfer>(&step)) {
+        if (!copy->bytes) continue;
+        parts.addresses.push_back(resolve(copy->destination));
+        parts.addresses.push_back(resolve(copy->source));
+      } else {
+        const auto& loop = std::get<Repeat>(step);
+        repeat(loop, [&] { add_parts(loop.body->steps, parts); });
+        continue;
+      }
+      parts.ends.emplace_back(parts.addresses.size(), parts.values.size());
     }
+  }
+  void operator()(const Launch_Sequence& step) const {
+    Parts parts;
+    add_parts(step.body->steps, parts);
     std::vector<LaunchArguments> arguments;
+    arguments.reserve(parts.ends.size());
     size_t address = 0, value = 0;
-    for (const Launch& launch : step.launches) {
-      const size_t num_values = num_variables(launch);
-      arguments.push_back({std::span(addresses).subspan(address, launch.arguments.size()),
-                           std::span(values).subspan(value, num_values)});
-      address += launch.arguments.size();
-      value += num_values;
+    for (const auto& [addresses_end, values_end] : parts.ends) {
+      arguments.push_back(
+          {std::span(parts.addresses).subspan(address, addresses_end - address),
+           std::span(parts.values).subspan(value, values_end - value)});
+      address = addresses_end;
+      value = values_end;
     }
     step.sequence->launch(arguments);
   }
@@ -190,35 +208,96 @@ struct Executable::Run {
   }
 };
 
-// Launches without other steps between them.
-std::vector<Step> Executable::join_launches(std::vector<Step> steps) const {
-  constexpr size_t kLeastLaunches = 3;
+namespace {
+
+// More parts take longer to describe to the device than they save.
+constexpr size_t kMostParts = 8192;
+
+// The parts of steps that a device may run as one.
+class PartsOfSteps {
+ public:
+  std::vector<SequencePart> parts;
+
+  // Returns false, and adds nothing, for a step that cannot be in a sequence.
+  bool add(const Step& step) {
+    const size_t before = parts.size();
+    const bool is_added = std::visit([&](const auto& s) { return add_parts(s); }, step);
+    if (!is_added) parts.resize(before);
+    return is_added;
+  }
+
+ private:
+  bool add_parts(const Launch& launch) {
+    if (!launch.program->joins_sequences()) return false;
+    parts.push_back({launch.program});
+    return parts.size() <= kMostParts;
+  }
+  bool add_parts(const Memory_Transfer& copy) {
+    if (copy.bytes) parts.push_back({nullptr, copy.bytes});
+    return parts.size() <= kMostParts;
+  }
+  // The counters of loops around the sequence are not known.
+  bool add_parts(const Repeat& loop) {
+    const std::optional<int64_t> start = value_of(loop.start), stop = value_of(loop.stop);
+    if (loop.goes_on || !start || !stop) return false;
+    bool is_added = true;
+    for (int64_t i = *start; is_added && (loop.step > 0 ? i < *stop : i > *stop); i += loop.step) {
+      counters_[loop.counter] = i;
+      is_added = ++iterations_ <= kMostParts;
+      for (const Step& step : loop.body->steps) is_added = is_added && add(step);
+    }
+    counters_.erase(loop.counter);
+    return is_added;
+  }
+  template <class Other>
+  bool add_parts(const Other&) {
+    return false;
+  }
+
+  std::optional<int64_t> value_of(const Affine& sum) const {
+    int64_t value = sum.offset;
+    for (const auto& [variable, factor] : sum.terms) {
+      const auto counter = counters_.find(variable);
+      if (counter == counters_.end()) return std::nullopt;
+      value += factor * counter->second;
+    }
+    return value;
+  }
+
+  std::map<size_t, int64_t> counters_;  // of the loops that the step is in
+  size_t iterations_ = 0;               // of all loops
+};
+
+}  // namespace
+
+// Makes sequences of steps without others between them.
+std::vector<Step> Executable::join_steps(std::vector<Step> steps) const {
+  constexpr size_t kLeastParts = 3;
   if (!peers.empty()) return steps;
   std::vector<Step> joined;
   for (size_t i = 0; i < steps.size();) {
-    if (auto* repeat = std::get_if<Repeat>(&steps[i]))
-      repeat->body->steps = join_launches(std::move(repeat->body->steps));
-    std::vector<std::shared_ptr<Program>> programs;
-    for (size_t next = i; next < steps.size(); ++next) {
-      const auto* launch = std::get_if<Launch>(&steps[next]);
-      if (!launch || !launch->program->joins_sequences()) break;
-      programs.push_back(launch->program);
-    }
+    PartsOfSteps all;
+    size_t end = i;
+    while (end < steps.size() && all.add(steps[end])) ++end;
     std::shared_ptr<Sequence> sequence;
-    if (programs.size() >= kLeastLaunches) sequence = device->sequence(programs);
-    const size_t end = i + std::max<size_t>(programs.size(), 1);
+    if (all.parts.size() >= kLeastParts) sequence = device->sequence(all.parts);
     if (sequence) {
-      Launch_Sequence step{{}, std::move(sequence)};
-      for (; i < end; ++i) step.launches.push_back(std::get<Launch>(std::move(steps[i])));
-      joined.emplace_back(std::move(step));
+      auto body = std::make_shared<Body>();
+      std::move(steps.begin() + i, steps.begin() + end, std::back_inserter(body->steps));
+      joined.emplace_back(Launch_Sequence{std::move(body), std::move(sequence)});
+      i = end;
     }
-    for (; i < end; ++i) joined.push_back(std::move(steps[i]));
+    for (end = std::min(std::max(end, i + 1), steps.size()); i < end; ++i) {
+      if (auto* loop = std::get_if<Repeat>(&steps[i]))
+        loop->body->steps = join_steps(std::move(loop->body->steps));
+      joined.push_back(std::move(steps[i]));
+    }
   }
   return joined;
 }
 
 void Executable::prepare() {
-  steps = join_launches(std::move(steps));
+  steps = join_steps(std::move(steps));
   const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
   for (size_t number = 0; number <= peers.size(); ++number) {
     const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];
@@ -228,7 +307,7 @@ void Executable::prepare() {
   }
 }
 
-// Launches of a sequence run one by one, since the device may tell no times of parts of it. Notes
+// Parts of a sequence run one by one, since the device may tell no times of parts of it. Notes
 // steps from `number` on; returns the number behind the last one. A Repeat's steps have one number
 // each for all iterations.
 size_t Executable::run_profiled(const Run& run, const std::vector<Step>& steps,
@@ -247,7 +326,7 @@ size_t Executable::run_profiled(const Run& run, const std::vector<Step>& steps,
   };
   for (const Step& step : steps) {
     if (const auto* sequence = std::get_if<Launch_Sequence>(&step)) {
-      for (const Launch& launch : sequence->launches) timed(launch);
+      number = run_profiled(run, sequence->body->steps, number);
     } else if (const auto* loop = std::get_if<Repeat>(&step)) {
       run.repeat(*loop, [&] { run_profiled(run, loop->body->steps, number); });
       number += count(loop->body->steps);

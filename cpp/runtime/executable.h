@@ -33,12 +33,6 @@ struct Launch {
   std::optional<std::vector<size_t>> variables = std::nullopt;
 };
 
-// Launches that the device runs as one.
-struct Launch_Sequence {
-  std::vector<Launch> launches;
-  std::shared_ptr<Sequence> sequence;
-};
-
 // Copies bytes within a device's memory, or from one device to another.
 struct Memory_Transfer {
   Slot destination;
@@ -73,6 +67,13 @@ struct Affine {
 };
 
 struct Body;
+
+// Launches, copies within the device's memory, and loops of these that always run as often, which
+// the device runs as one.
+struct Launch_Sequence {
+  std::shared_ptr<Body> body;
+  std::shared_ptr<Sequence> sequence;
+};
 
 // Runs steps for each number of a range, which is the value of a variable meanwhile. Ends before an
 // iteration at whose begin the bool in `goes_on` is false.
@@ -123,7 +124,7 @@ class Executable {
  private:
   Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }
   void synchronize() const;
-  std::vector<Step> join_launches(std::vector<Step> steps) const;
+  std::vector<Step> join_steps(std::vector<Step> steps) const;
 
   struct Run;
   size_t run_profiled(const Run& run, const std::vector<Step>& steps, size_t number) const;

@@ -388,7 +388,7 @@ EXPORTED int cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigne
   return function->kernel ? emulate(*function, grid, block, parameters) : 0;
 }
 
-// Graphs: lists of kernels.
+// Graphs: lists of kernels and copies.
 
 namespace {
 
@@ -400,11 +400,24 @@ struct KernelParameters {
   void* kernel;
   void* context;
 };
+struct CopySide {
+  size_t x, y, z, level;
+  int memory_type;
+  void* host;
+  Address address;
+  void *array, *reserved;
+  size_t row_bytes, num_rows;
+};
+struct CopyParameters {
+  CopySide from, to;
+  size_t bytes, height, depth;
+};
 struct GraphNode {
-  Function* function;
-  unsigned grid, block;
+  Function* function = nullptr;  // null: a copy to the first pointer from the second one
+  unsigned grid = 1, block = 1;
   std::vector<Address> pointers;
   std::vector<char> vars;
+  size_t bytes = 0;
 };
 using Graph = std::vector<GraphNode*>;
 
@@ -421,6 +434,25 @@ void fill(GraphNode& node, const KernelParameters& from) {
   }
 }
 
+bool is_row(const CopySide& side, size_t bytes) {
+  constexpr int kDeviceMemory = 2;
+  return !side.x && !side.y && !side.z && !side.level && side.memory_type == kDeviceMemory &&
+         !side.host && !side.array && side.row_bytes >= bytes;
+}
+
+int fill(GraphNode& node, const CopyParameters& from) {
+  if (from.height != 1 || from.depth != 1 || !is_row(from.to, from.bytes) ||
+      !is_row(from.from, from.bytes))
+    return state().refuse(kInvalidValue, "a copy of a graph that is not one row of memory");
+  node.pointers = {from.to.address, from.from.address};
+  node.bytes = from.bytes;
+  return 0;
+}
+
+bool follows_last(const Graph& graph, GraphNode* const* after, size_t num_after) {
+  return graph.empty() ? num_after == 0 : num_after == 1 && *after == graph.back();
+}
+
 }  // namespace
 
 EXPORTED int cuGraphCreate(Graph** graph, unsigned) {
@@ -433,10 +465,26 @@ EXPORTED int cuGraphDestroy(Graph*) {
 EXPORTED int cuGraphAddKernelNode_v2(GraphNode** node, Graph* graph, GraphNode* const* after,
                                      size_t num_after, const KernelParameters* parameters) {
   const Call call("cuGraphAddKernelNode");
-  if (num_after != (graph->empty() ? 0u : 1u) || (num_after && *after != graph->back()))
+  if (!follows_last(*graph, after, num_after))
     return state().refuse(kInvalidValue, "a kernel of a graph that does not follow the last one");
   fill(*(*node = new GraphNode), *parameters);
   graph->push_back(*node);
+  return call.result;
+}
+EXPORTED int cuGraphAddMemcpyNode(GraphNode** node, Graph* graph, GraphNode* const* after,
+                                  size_t num_after, const CopyParameters* parameters, void*) {
+  const Call call("cuGraphAddMemcpyNode");
+  if (!follows_last(*graph, after, num_after))
+    return state().refuse(kInvalidValue, "a copy of a graph that does not follow the last node");
+  if (const int failed = fill(*(*node = new GraphNode), *parameters)) return failed;
+  graph->push_back(*node);
+  return call.result;
+}
+EXPORTED int cuGraphExecMemcpyNodeSetParams(Graph*, GraphNode* node,
+                                            const CopyParameters* parameters, void*) {
+  const Call call("cuGraphExecMemcpyNodeSetParams");
+  if (node->function) return state().refuse(kInvalidValue, "a kernel becomes a copy");
+  if (const int failed = fill(*node, *parameters)) return failed;
   return call.result;
 }
 EXPORTED int cuGraphInstantiateWithFlags(Graph** program, Graph* graph, unsigned long long) {
@@ -454,6 +502,12 @@ EXPORTED int cuGraphExecKernelNodeSetParams_v2(Graph*, GraphNode* node,
 EXPORTED int cuGraphLaunch(Graph* program, void* stream) {
   const Call call("cuGraphLaunch");
   for (GraphNode* node : *program) {
+    if (!node->function) {
+      if (const int failed =
+              cuMemcpyDtoDAsync_v2(node->pointers[0], node->pointers[1], node->bytes, stream))
+        return failed;
+      continue;
+    }
     std::vector<void*> parameters;
     for (Address& pointer : node->pointers) parameters.push_back(&pointer);
     parameters.push_back(node->vars.data());

@@ -128,31 +128,54 @@ counters = "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyHtoDAsync"
 def counts():
     return np.array([fake.rune_fake_get(name.encode()) for name in counters])
 
-x = rune_jit.asarray(np.ones((200, 300), np.float32), device="cuda")
-f = rune_jit.jit(steps, fallback="error")
-f(x)
+x = rune_jit.asarray(np.ones((20, 30), np.float32), device="cuda")
+joins = int(sys.argv[1])
+for n, wanted in (1000, 1), (3000, 3000):
+    f = rune_jit.jit(lambda x: steps(x, n), fallback="error")
+    begin = counts()
+    first = np.asarray(f(x))
+    assert (counts() - begin)[1] == (0 if wanted == 1 else wanted) * joins
+    begin = counts()
+    second = f(x)
+    launches, graphs, uploads = counts() - begin
+    assert np.array_equal(np.asarray(second), first)
+    kernels = f.lower(x).cost_analysis()["kernels"]
+    assert kernels >= 3 * n and launches == kernels, (launches, kernels)
+    assert graphs == wanted * joins, graphs
+    assert uploads == 0, uploads
+
+f = rune_jit.jit(until_small, fallback="error")
+expected, count = until_small(np.asarray(x))
 begin = counts()
-f(x)
-launches, graphs, uploads = counts() - begin
-kernels = f.lower(x).cost_analysis()["kernels"]
-assert kernels >= 3000 and launches == kernels, (launches, kernels)
-assert graphs == (1000 if int(sys.argv[1]) else 0), graphs
-assert uploads == 0, uploads
+result, found = f(x)
+assert found == count and np.allclose(np.asarray(result), expected), (found, count)
+assert (counts() - begin)[1] == count * joins, counts() - begin
 assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
 print("done")
 """
 
 
-def steps(x: np.ndarray) -> np.ndarray:
-    wave = np.sin(np.arange(300, dtype=np.float32)) ** 2  # a constant
-    for i in range(1000):
+def steps(x: np.ndarray, n: int) -> np.ndarray:
+    wave = np.sin(np.arange(x.shape[1], dtype=np.float32)) ** 2  # a constant
+    for i in range(n):
         x = x - x.mean(axis=0) * wave
         x = x / (1 + np.abs(x).mean(axis=1, keepdims=True)) + i
         x = x - np.abs(x).max(axis=0)
     return x
 
 
+def until_small(x: np.ndarray) -> tuple[np.ndarray, int]:
+    """A loop that data end around one of 100 iterations, which carries two arrays."""
+    y, count = np.zeros_like(x), 0
+    while np.abs(x).max() > 0.01:
+        for i in range(100):
+            x, y = x - x.mean(axis=0) / 128 + i * 0, y + x * x.mean(axis=1, keepdims=True)
+        count += 1
+    return x + y * 0, count
+
+
 @pytest.mark.parametrize("graphs", [0, 1])
 def test_loops_on_the_fake_driver(graphs: int) -> None:
-    """An iteration's kernels are one graph; constants lie on the card between calls."""
+    """All iterations are one graph, or those of an iteration if these are too many or if data end
+    the loop. Constants lie on the card between calls."""
     run_on_fake(_LOOPS_PROGRAM, graphs)

@@ -1,6 +1,5 @@
 #include "backends/cuda/compiler.h"
 
-#include <array>
 #include <utility>
 
 #include "backends/cuda/nvrtc.h"
@@ -51,29 +50,10 @@ class Program : public runtime::Program {
   bool joins_sequences() const override { return true; }
 
   void launch(const runtime::LaunchArguments& arguments) override {
-    RUNE_CHECK(arguments.buffers.size() == kernel_.num_buffers, "kernel ", *kernel_.label, ": ",
-               arguments.buffers.size(), " buffers of ", kernel_.num_buffers);
-    // A parameter is an address of its value; the variables are one struct.
-    constexpr size_t kInline = 32;
-    if (kernel_.num_buffers < kInline) {
-      std::array<void*, kInline> parameters;
-      return launch(arguments, parameters.data());
-    }
-    std::vector<void*> parameters(kernel_.num_buffers + 1);
-    launch(arguments, parameters.data());
+    launch_kernel(kernel_, arguments, context_);
   }
 
  private:
-  void launch(const runtime::LaunchArguments& arguments, void** parameters) {
-    for (size_t i = 0; i < kernel_.num_buffers; ++i)
-      parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
-    parameters[kernel_.num_buffers] = const_cast<int64_t*>(arguments.vars.data());
-    const Context::Scope scope(context_);
-    context_.check_launch(driver().launch(kernel_.function, kernel_.grid, 1, 1, kernel_.local, 1, 1,
-                                          0, context_.stream(), parameters, nullptr),
-                          kernel_.label);
-  }
-
   const LoadedKernel kernel_;
   Context& context_;
 };
@@ -140,12 +120,16 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
 }
 
 std::unique_ptr<runtime::Sequence> Compiler::sequence(
-    std::span<const std::shared_ptr<runtime::Program>> programs) {
+    std::span<const runtime::SequencePart> parts) {
   if (!options().cuda_graphs) return nullptr;
-  std::vector<LoadedKernel> kernels;
-  for (const std::shared_ptr<runtime::Program>& program : programs)
-    kernels.push_back(dynamic_cast<const Program&>(*program).kernel());
-  return make_sequence(std::move(kernels), context_);
+  std::vector<GraphStep> steps;
+  for (const runtime::SequencePart& part : parts) {
+    GraphStep& step = steps.emplace_back();
+    step.bytes = part.bytes;
+    step.program = part.program;
+    if (part.program) step.kernel = &dynamic_cast<const Program&>(*part.program).kernel();
+  }
+  return make_sequence(std::move(steps), context_);
 }
 
 }  // namespace rune::cuda

@@ -27,9 +27,9 @@ class Compiler : public runtime::Compiler {
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
 
-  // Of programs that this compiler made of texts; null if CUDA graphs are not to be used.
-  std::unique_ptr<runtime::Sequence> sequence(
-      std::span<const std::shared_ptr<runtime::Program>> programs);
+  // Of copies, and of programs that this compiler made of texts; null if CUDA graphs are not to be
+  // used.
+  std::unique_ptr<runtime::Sequence> sequence(std::span<const runtime::SequencePart> parts);
 
  private:
   class Module;

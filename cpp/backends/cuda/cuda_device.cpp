@@ -59,8 +59,8 @@ class Device : public runtime::Device {
   runtime::Allocator& allocator() override { return allocator_; }
   runtime::Compiler& compiler() override { return compiler_; }
   std::unique_ptr<runtime::Sequence> sequence(
-      std::span<const std::shared_ptr<runtime::Program>> programs) override {
-    return compiler_.sequence(programs);
+      std::span<const runtime::SequencePart> parts) override {
+    return compiler_.sequence(parts);
   }
   size_t alignment() const override { return capabilities_.access_bytes; }
   runtime::Interchange* interchange() override { return &interchange_; }

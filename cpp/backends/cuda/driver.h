@@ -67,6 +67,23 @@ struct PoolAccess {
   int flags = 3;
 };
 
+// One side of a CUDA_MEMCPY3D: bytes of the device's memory in one row.
+struct CopySide {
+  size_t x = 0, y = 0, z = 0, level = 0;
+  int memory_type = 2;  // the device's
+  void* host = nullptr;
+  Address address = 0;
+  void* array = nullptr;
+  void* reserved = nullptr;
+  size_t row_bytes = 0, num_rows = 1;
+};
+
+// CUDA_MEMCPY3D.
+struct CopyParameters {
+  CopySide from, to;
+  size_t bytes = 0, height = 1, depth = 1;
+};
+
 // CUDA_KERNEL_NODE_PARAMS_v2.
 struct KernelParameters {
   FunctionHandle function = nullptr;

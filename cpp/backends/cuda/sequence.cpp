@@ -1,6 +1,7 @@
 #include "backends/cuda/sequence.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -11,10 +12,17 @@ namespace rune::cuda {
 
 namespace {
 
+// A longer graph is made when it runs a second time.
+constexpr size_t kMadeAtOnce = 64;
+
+Address address_of(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
 class Graph : public runtime::Sequence {
  public:
-  Graph(std::vector<LoadedKernel> kernels, Context& context)
-      : kernels_(std::move(kernels)), context_(context), nodes_(kernels_.size()) {}
+  Graph(std::vector<GraphStep> steps, Context& context)
+      : steps_(std::move(steps)), context_(context), nodes_(steps_.size()) {}
   Graph(const Graph&) = delete;
   // It may still run.
   ~Graph() override {
@@ -29,21 +37,22 @@ class Graph : public runtime::Sequence {
   }
 
   void launch(std::span<const runtime::LaunchArguments> arguments) override {
-    RUNE_CHECK(arguments.size() == kernels_.size(), "a sequence of ", kernels_.size(),
-               " kernels has arguments for ", arguments.size());
+    RUNE_CHECK(arguments.size() == steps_.size(), "a sequence of ", steps_.size(),
+               " parts has arguments for ", arguments.size());
     const Context::Scope scope(context_);
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!std::exchange(has_run_, true) && steps_.size() > kMadeAtOnce) {
+      for (size_t i = 0; i < steps_.size(); ++i) run_singly(steps_[i], arguments[i]);
+      return;
+    }
     if (!program_) {
       build(arguments);
     } else {
-      for (size_t i = 0; i < kernels_.size(); ++i)
-        if (take(nodes_[i], arguments[i])) {
-          const KernelParameters parameters = parameters_of(i);
-          context_.check(driver().set_graph_kernel(program_, nodes_[i].handle, &parameters),
-                         "change a graph of kernels");
-        }
+      for (size_t i = 0; i < steps_.size(); ++i)
+        if (take(nodes_[i], arguments[i])) change(i);
     }
-    for (const LoadedKernel& kernel : kernels_) context_.check_launch(kSuccess, kernel.label);
+    for (const GraphStep& step : steps_)
+      if (step.kernel) context_.check_launch(kSuccess, step.kernel->label);
     context_.check(driver().launch_graph(program_, context_.stream()), "launch a graph of kernels");
   }
 
@@ -54,6 +63,13 @@ class Graph : public runtime::Sequence {
     std::vector<int64_t> vars;
     std::vector<void*> addresses;  // of the parameters
   };
+
+  void run_singly(const GraphStep& step, const runtime::LaunchArguments& arguments) {
+    if (step.kernel) return launch_kernel(*step.kernel, arguments, context_);
+    context_.check(driver().copy(address_of(arguments.buffers[0]), address_of(arguments.buffers[1]),
+                                 step.bytes, context_.stream()),
+                   "copy within the device's memory");
+  }
 
   // Keeps a node's arguments. Returns whether they are others than before.
   static bool take(Node& node, const runtime::LaunchArguments& arguments) {
@@ -70,35 +86,69 @@ class Graph : public runtime::Sequence {
     return true;
   }
 
-  KernelParameters parameters_of(size_t i) {
+  KernelParameters kernel_parameters(size_t i) {
     KernelParameters parameters;
-    parameters.function = kernels_[i].function;
-    parameters.grid[0] = kernels_[i].grid;
-    parameters.block[0] = kernels_[i].local;
+    parameters.function = steps_[i].kernel->function;
+    parameters.grid[0] = steps_[i].kernel->grid;
+    parameters.block[0] = steps_[i].kernel->local;
     parameters.parameters = nodes_[i].addresses.data();
     return parameters;
+  }
+
+  CopyParameters copy_parameters(size_t i) const {
+    CopyParameters parameters;
+    parameters.to.address = address_of(nodes_[i].buffers[0]);
+    parameters.from.address = address_of(nodes_[i].buffers[1]);
+    parameters.bytes = parameters.to.row_bytes = parameters.from.row_bytes = steps_[i].bytes;
+    return parameters;
+  }
+
+  void change(size_t i) {
+    constexpr const char* kWhat = "change a graph of kernels";
+    if (steps_[i].kernel) {
+      const KernelParameters parameters = kernel_parameters(i);
+      context_.check(driver().set_graph_kernel(program_, nodes_[i].handle, &parameters), kWhat);
+      return;
+    }
+    const CopyParameters parameters = copy_parameters(i);
+    context_.check(
+        driver().set_graph_copy(program_, nodes_[i].handle, &parameters, context_.handle()), kWhat);
+  }
+
+  void add(size_t i) {
+    const GraphNodeHandle* const after = i ? &nodes_[i - 1].handle : nullptr;
+    constexpr const char* kWhat = "make a graph of kernels";
+    if (steps_[i].kernel) {
+      const KernelParameters parameters = kernel_parameters(i);
+      context_.check(driver().add_graph_kernel(&nodes_[i].handle, graph_, after, after ? 1 : 0,
+                                               &parameters),
+                     kWhat);
+      return;
+    }
+    const CopyParameters parameters = copy_parameters(i);
+    context_.check(driver().add_graph_copy(&nodes_[i].handle, graph_, after, after ? 1 : 0,
+                                           &parameters, context_.handle()),
+                   kWhat);
   }
 
   void build(std::span<const runtime::LaunchArguments> arguments) {
     if (graph_) driver().destroy_graph(std::exchange(graph_, nullptr));  // an earlier try failed
     context_.check(driver().create_graph(&graph_, 0), "make a graph of kernels");
-    for (size_t i = 0; i < kernels_.size(); ++i) {
-      RUNE_CHECK(arguments[i].buffers.size() == kernels_[i].num_buffers, "kernel ",
-                 *kernels_[i].label, ": ", arguments[i].buffers.size(), " buffers of ",
-                 kernels_[i].num_buffers);
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const LoadedKernel* const kernel = steps_[i].kernel;
+      RUNE_CHECK(!kernel || arguments[i].buffers.size() == kernel->num_buffers, "kernel ",
+                 *kernel->label, ": ", arguments[i].buffers.size(), " buffers of ",
+                 kernel->num_buffers);
       take(nodes_[i], arguments[i]);
-      const KernelParameters parameters = parameters_of(i);
-      context_.check(
-          driver().add_graph_kernel(&nodes_[i].handle, graph_, i ? &nodes_[i - 1].handle : nullptr,
-                                    i ? 1 : 0, &parameters),
-          "make a graph of kernels");
+      add(i);
     }
     context_.check(driver().instantiate_graph(&program_, graph_, 0), "make a graph of kernels");
   }
 
-  const std::vector<LoadedKernel> kernels_;
+  const std::vector<GraphStep> steps_;
   Context& context_;
   std::mutex mutex_;  // guards what follows
+  bool has_run_ = false;
   std::vector<Node> nodes_;
   GraphHandle graph_ = nullptr;
   GraphProgramHandle program_ = nullptr;
@@ -106,9 +156,31 @@ class Graph : public runtime::Sequence {
 
 }  // namespace
 
-std::unique_ptr<runtime::Sequence> make_sequence(std::vector<LoadedKernel> kernels,
-                                                 Context& context) {
-  return std::make_unique<Graph>(std::move(kernels), context);
+void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& arguments,
+                   Context& context) {
+  RUNE_CHECK(arguments.buffers.size() == kernel.num_buffers, "kernel ", *kernel.label, ": ",
+             arguments.buffers.size(), " buffers of ", kernel.num_buffers);
+  const auto launch = [&](void** parameters) {
+    // A parameter is an address of its value; the variables are one struct.
+    for (size_t i = 0; i < kernel.num_buffers; ++i)
+      parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
+    parameters[kernel.num_buffers] = const_cast<int64_t*>(arguments.vars.data());
+    const Context::Scope scope(context);
+    context.check_launch(driver().launch(kernel.function, kernel.grid, 1, 1, kernel.local, 1, 1, 0,
+                                         context.stream(), parameters, nullptr),
+                         kernel.label);
+  };
+  constexpr size_t kInline = 32;
+  if (kernel.num_buffers < kInline) {
+    std::array<void*, kInline> parameters;
+    return launch(parameters.data());
+  }
+  std::vector<void*> parameters(kernel.num_buffers + 1);
+  launch(parameters.data());
+}
+
+std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps, Context& context) {
+  return std::make_unique<Graph>(std::move(steps), context);
 }
 
 }  // namespace rune::cuda

@@ -1,8 +1,9 @@
-// Kernels that are launched together, as a CUDA graph.
+// Kernels and copies that run together, as a CUDA graph.
 #pragma once
 
 #include <memory>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "backends/cuda/context.h"
 #include "runtime/device.h"
@@ -18,8 +19,19 @@ struct LoadedKernel {
   size_t num_buffers = 0;
 };
 
-// The launches as a graph, whose parameters change from run to run.
-std::unique_ptr<runtime::Sequence> make_sequence(std::vector<LoadedKernel> kernels,
-                                                 Context& context);
+// Launches the kernel.
+void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& arguments,
+                   Context& context);
+
+// What a graph does in a step: it launches a kernel, or copies bytes.
+struct GraphStep {
+  const LoadedKernel* kernel = nullptr;  // of `program`
+  std::shared_ptr<const runtime::Program> program;
+  size_t bytes = 0;
+};
+
+// The steps as a graph, whose parameters change from run to run. A long graph is made when it runs
+// a second time: making it takes longer than running it once step by step.
+std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps, Context& context);
 
 }  // namespace rune::cuda

@@ -65,6 +65,37 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   return wanted < 2 ? std::nullopt : divisor_near(terms, wanted);
 }
 
+// On a grid, a vector times a matrix whose rows the sums go down: as a reduction of products, which
+// neighbouring threads compute for neighbouring columns. Returns nothing for another contraction.
+std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const Contract& contract,
+                                       Value a, Value b, const Capabilities& caps) {
+  if (caps.model != ExecutionModel::Grid || contract.contract.size() != 1 ||
+      !contract.batch.empty() || is_bool(node.dtype()))
+    return std::nullopt;
+  const bool is_first = free_elements(contract, 0, builder.shape(a)) == 1;
+  if (!is_first && free_elements(contract, 1, builder.shape(b)) != 1) return std::nullopt;
+  const Value vector = is_first ? a : b;
+  Value matrix = is_first ? b : a;
+  int64_t summed = is_first ? contract.contract[0].second : contract.contract[0].first;
+  std::optional<Ints> order;
+  if (const auto* permute = builder[matrix].as<Permute>()) {  // as it lies in memory
+    order = permute->axes;
+    summed = (*order)[summed];
+    matrix = builder[matrix].inputs[0];
+  }
+  const Shape shape = builder.shape(matrix);
+  if (!is_constant(shape) || !is_long_reduction(shape) ||
+      summed == static_cast<int64_t>(shape.size()) - 1 || shape.back().constant() < caps.simd_width)
+    return std::nullopt;
+  Shape along(shape.size(), Dim(1));
+  along[summed] = shape[summed];
+  const Value factors = builder.expand(builder.reshape(vector, std::move(along)), shape);
+  const Value products = builder.alu(AluOp::Mul, {factors, matrix});
+  Value sums = builder.reduce(ReduceOp::Add, products, {summed});
+  if (order) sums = builder.permute(sums, *order);
+  return builder.reshape(sums, node.shape());
+}
+
 Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
   const auto [of_a, of_b] = node.contract[0];
   const auto shifted = [](int64_t axis, int64_t by) { return axis > by ? axis + 1 : axis; };
@@ -98,20 +129,22 @@ Value contract_by_parts(Builder& builder, const Contract& node, Value a, Value b
 Graph split_contractions(Graph graph, const Capabilities& caps) {
   if (!any_node(graph, [](const Node& node) { return node.kind() == NodeKind::Contract; }))
     return graph;
-  return rewrite(
-      graph, [&](Builder& builder, uint32_t, const Node& node, std::vector<Value> inputs) {
-        const auto* contract = node.as<Contract>();
-        // What is widened for the product, matrix units multiply as it is, and sooner.
-        const bool is_widened = std::any_of(inputs.begin(), inputs.end(), [&](Value v) {
-          return builder[v].kind() == NodeKind::Cast;
-        });
-        const auto parts = contract && !is_widened
-                               ? choose_parts(*contract, builder.shape(inputs[0]),
-                                              builder.shape(inputs[1]), node.dtype(), caps)
-                               : std::nullopt;
-        if (!parts) return builder.copy(node, std::move(inputs));
-        return contract_by_parts(builder, *contract, inputs[0], inputs[1], *parts);
-      });
+  return rewrite(graph, [&](Builder& builder, uint32_t, const Node& node,
+                            std::vector<Value> inputs) {
+    const auto* contract = node.as<Contract>();
+    // What is widened for the product, matrix units multiply as it is, and sooner.
+    const bool is_widened = std::any_of(
+        inputs.begin(), inputs.end(), [&](Value v) { return builder[v].kind() == NodeKind::Cast; });
+    if (contract && !is_widened)
+      if (const auto sums = vector_times_rows(builder, node, *contract, inputs[0], inputs[1], caps))
+        return *sums;
+    const auto parts = contract && !is_widened
+                           ? choose_parts(*contract, builder.shape(inputs[0]),
+                                          builder.shape(inputs[1]), node.dtype(), caps)
+                           : std::nullopt;
+    if (!parts) return builder.copy(node, std::move(inputs));
+    return contract_by_parts(builder, *contract, inputs[0], inputs[1], *parts);
+  });
 }
 
 }  // namespace rune::graph
