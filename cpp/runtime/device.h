@@ -151,9 +151,7 @@ class Device {
   virtual Compiler& compiler() = 0;
   // Of parts whose programs are of this device and join sequences. Null if they had better be run
   // singly.
-  virtual std::unique_ptr<Sequence> sequence(std::span<const SequencePart>) {
-    return nullptr;
-  }
+  virtual std::unique_ptr<Sequence> sequence(std::span<const SequencePart>) { return nullptr; }
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
   // Programs need memory that begins at a multiple of so many bytes.

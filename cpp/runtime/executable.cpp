@@ -162,9 +162,8 @@ struct Executable::Run {
     arguments.reserve(parts.ends.size());
     size_t address = 0, value = 0;
     for (const auto& [addresses_end, values_end] : parts.ends) {
-      arguments.push_back(
-          {std::span(parts.addresses).subspan(address, addresses_end - address),
-           std::span(parts.values).subspan(value, values_end - value)});
+      arguments.push_back({std::span(parts.addresses).subspan(address, addresses_end - address),
+                           std::span(parts.values).subspan(value, values_end - value)});
       address = addresses_end;
       value = values_end;
     }

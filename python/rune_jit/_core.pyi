@@ -277,6 +277,10 @@ class GraphBuilder:
         """
         The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
         """
+    def is_known_to_fit(self, value: typing.Any, dtype: typing.Any) -> bool:
+        """
+        Whether a dtype of integers is known to hold each element of a traced value of integers.
+        """
     def is_python(self, value: typing.Any) -> typing.Any:
         """
         Whether a number is Python's: a 0-d bool.

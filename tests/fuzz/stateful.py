@@ -25,7 +25,7 @@ _ARRAYS = [
     "{a} + {b}", "{a} - {n}", "{a} * {k} % 97", "np.abs({a})", "np.maximum({a}, {b})", "{a}[::-1]",
     "np.where({c}, {a}, {b})", "np.cumsum({a}) % 89", "np.sort({a})", "np.roll({a}, {k})",
     "np.zeros_like({a}) + {n}", "{a}.copy()", "np.clip({a}, -{k}, 40)", "-{a}", "{a} - {a}.min()",
-    "np.concatenate([{a}[1:], {b}[:1]])", "({a} + 1j * {b}).imag", "np.flip({a})", "np.diag({m}) + 0",
+    "np.concatenate([{a}[1:], {b}[:1]])", "({a} + 1j * {b}).imag", "np.flip({a})", "-np.diag({m})",
     "np.outer({a}, {b}).sum(axis=0) % 83", "{m}.sum(axis={i}) % 79", "{a}[[2, 0, 1, 1, 3]][:{l}]",
     "helper({a}, {k})", "np.stack([{a}, {b}])[{i}]", "self.scaled({a})", "np.asarray({a}) + 0",
     "np.interp({a}, [0, 50, 100], [0, 100, 200])", "{m} @ {a} % 73", "np.array([{n}, {k}, 3, 4])",

@@ -119,7 +119,7 @@ def test_threads() -> None:
 
 _LOOPS_PROGRAM = """
 import ctypes, os, sys, numpy as np, rune_jit
-from test_cuda_graphs import steps
+from test_cuda_graphs import sweeps, steps
 fake = ctypes.CDLL(os.environ["RUNE_JIT_CUDA_DRIVER"])
 fake.rune_fake_misuse.restype = ctypes.c_char_p
 fake.rune_fake_get.restype = ctypes.c_long
@@ -130,26 +130,21 @@ def counts():
 
 x = rune_jit.asarray(np.ones((20, 30), np.float32), device="cuda")
 joins = int(sys.argv[1])
-for n, wanted in (1000, 1), (3000, 3000):
-    f = rune_jit.jit(lambda x: steps(x, n), fallback="error")
+# Iterations, graphs of the first call and of the second one.
+for function, n, in_first, in_second in (
+    (steps, 1000, 0, 1), (steps, 3000, 3000, 3000), (sweeps, 100, 99, 100)
+):
+    f = rune_jit.jit(lambda x: function(x, n), fallback="error")
     begin = counts()
-    first = np.asarray(f(x))
-    assert (counts() - begin)[1] == (0 if wanted == 1 else wanted) * joins
+    f(x)
+    assert (counts() - begin)[1] == in_first * joins, counts() - begin
     begin = counts()
-    second = f(x)
+    f(x)
     launches, graphs, uploads = counts() - begin
-    assert np.array_equal(np.asarray(second), first)
     kernels = f.lower(x).cost_analysis()["kernels"]
     assert kernels >= 3 * n and launches == kernels, (launches, kernels)
-    assert graphs == wanted * joins, graphs
+    assert graphs == in_second * joins, graphs
     assert uploads == 0, uploads
-
-f = rune_jit.jit(until_small, fallback="error")
-expected, count = until_small(np.asarray(x))
-begin = counts()
-result, found = f(x)
-assert found == count and np.allclose(np.asarray(result), expected), (found, count)
-assert (counts() - begin)[1] == count * joins, counts() - begin
 assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
 print("done")
 """
@@ -164,14 +159,12 @@ def steps(x: np.ndarray, n: int) -> np.ndarray:
     return x
 
 
-def until_small(x: np.ndarray) -> tuple[np.ndarray, int]:
-    """A loop that data end around one of 100 iterations, which carries two arrays."""
-    y, count = np.zeros_like(x), 0
-    while np.abs(x).max() > 0.01:
+def sweeps(x: np.ndarray, n: int) -> np.ndarray:
+    """Too many iterations for one graph, of which each has a loop."""
+    for _ in range(n):
         for i in range(100):
-            x, y = x - x.mean(axis=0) / 128 + i * 0, y + x * x.mean(axis=1, keepdims=True)
-        count += 1
-    return x + y * 0, count
+            x = x - x.mean(axis=0) / (i + 2)
+    return x
 
 
 @pytest.mark.parametrize("graphs", [0, 1])

@@ -120,9 +120,9 @@ class Graph : public runtime::Sequence {
     constexpr const char* kWhat = "make a graph of kernels";
     if (steps_[i].kernel) {
       const KernelParameters parameters = kernel_parameters(i);
-      context_.check(driver().add_graph_kernel(&nodes_[i].handle, graph_, after, after ? 1 : 0,
-                                               &parameters),
-                     kWhat);
+      context_.check(
+          driver().add_graph_kernel(&nodes_[i].handle, graph_, after, after ? 1 : 0, &parameters),
+          kWhat);
       return;
     }
     const CopyParameters parameters = copy_parameters(i);

@@ -130,8 +130,8 @@ Graph split_scatters(Graph graph, const Capabilities& caps);
 
 // Splits contractions into products of parts of their sums, which are stored, and the sum of those:
 // on a device of many threads, contractions whose result has too few blocks for all workgroups, and
-// long sums; on cores, long dot products. On a grid, products of a vector by a matrix whose rows the
-// sums go down become reductions of products, which split_reductions splits.
+// long sums; on cores, long dot products. On a grid, products of a vector by a matrix whose rows
+// the sums go down become reductions of products, which split_reductions splits.
 Graph split_contractions(Graph graph, const Capabilities& caps);
 
 // Sums of exp(x - max x), of x - c and of (x - c)^2, where c depends on the sum of x, read x a

@@ -1,5 +1,6 @@
 """What raises where arrays would give NaN, an infinity or wrapped integers: a trace assumes that
-numbers do not raise, which the program checks. A call for which that is wrong runs in another way."""
+numbers do not raise, which the program checks. A call for which that is wrong runs in another
+way."""
 
 from __future__ import annotations
 

@@ -53,9 +53,8 @@ class ProfileTest : public testing::Test {
     executable.device = std::make_shared<FakeDevice>();
     executable.num_outputs = 1;
     executable.arena_bytes = 1 << 20;
-    executable.steps.emplace_back(
-        Launch_Sequence{std::make_shared<Body>(Body{{increment(), increment()}}),
-                        std::make_shared<Together>()});
+    executable.steps.emplace_back(Launch_Sequence{
+        std::make_shared<Body>(Body{{increment(), increment()}}), std::make_shared<Together>()});
     executable.steps.emplace_back(Host_Callback{"f",
                                                 [this](std::span<void* const>) {
                                                   if (throws) user_error(ErrorKind::Value, "mine");
