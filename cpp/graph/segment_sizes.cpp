@@ -50,7 +50,11 @@ class Expressions {
   Dim of_argument() {
     const History h = next();
     if (is_constant(h)) return add(h, h.front());
-    if (const auto dim = known(h, kNear)) return add(h, *dim);
+    if (const auto dim = known(h, kNear)) {
+      if (dim->least() < 0)
+        user_error(ErrorKind::Unsupported, "segment: a size of ", *dim, " may be negative");
+      return add(h, *dim);
+    }
     const int64_t low = std::clamp<int64_t>(*std::min_element(h.begin(), h.end()), 1, least_);
     return add_variable(h, low, most(h, is_tight_));
   }

@@ -205,3 +205,20 @@ def test_conditional_expressions(program: Callable[..., Any]) -> None:
     function = rune_jit.jit(program)
     np.testing.assert_array_equal(function(a, b), program(a, b))
     assert "is a loop of the program" in function.explain()
+
+
+def test_rows_of_an_array_that_an_iteration_makes() -> None:
+    """The name of a row has the value of an earlier trace when the loop over rows begins."""
+
+    def program(a: Any, b: Any) -> None:
+        n = a.shape[0]
+        for i in range(n - 1):
+            for row in a + 0.0:
+                for j in range(i + 1, n):
+                    row[j] = b[0]
+                    np.add(b, np.flip(b[:]), out=b)
+
+    a, b, expected = np.ones((5, 5)), np.arange(5.0), np.arange(5.0)
+    rune_jit.jit(program, fallback="error")(a, b)
+    program(a, expected)
+    np.testing.assert_array_equal(b, expected)

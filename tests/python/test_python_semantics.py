@@ -34,6 +34,10 @@ COMPILED = {
     "the numeric tower": lambda x, n: isinstance(n, numbers.Integral),
     "no array": lambda x, n: (isinstance(n, np.ndarray), isinstance(x.sum(), np.ndarray)),
     "an array": lambda x, n: (isinstance(x, np.ndarray), isinstance(x, float)),
+    "elements under a mask": lambda x, n: (
+        isinstance(x[x > 0], np.ndarray),
+        type(x[x > 0]) is np.ndarray,
+    ),
     "equal to None": lambda x, n: (x == None, x != None, x.sum() == None, n == None),  # noqa: E711
     "equal to text": lambda x, n: (x == "a", x != "a", x[0, 0] == "a"),
     "initial": lambda x, n: (np.sum(x[:0], initial=-0.0), np.prod(x[:0], initial=3.0)),

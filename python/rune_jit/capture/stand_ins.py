@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import numbers_as
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
@@ -196,8 +197,9 @@ class Ndarray(Class):
         return self._make(shape, dtype)
 
     def __instancecheck__(self, x: Any) -> bool:
-        is_traced = issubclass(type(x), Tracer) and not x._storage.scalar
-        return is_traced or isinstance(x, np.ndarray)
+        if issubclass(type(x), Tracer):
+            return not x._storage.scalar
+        return type(x) is Selection or isinstance(x, np.ndarray)
 
 
 class Type(Class):
@@ -214,6 +216,8 @@ class Type(Class):
 
 
 def _class_of(x: Any) -> Any:
+    if type(x) is Selection:
+        return np.ndarray
     if type(x) is not Tracer:
         return type(x)
     return x.__class__ if x._storage.scalar else np.ndarray

@@ -158,7 +158,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
         NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
         if not self._storage.scalar:
             frame = sys._getframe(1)
-            if _is_asked(frame):
+            if is_class_asked(frame):
                 return np.ndarray
             of_abc = frame.f_code.co_name == "__instancecheck__"
             # NumPy's shuffle warns of what is no Sequence.
@@ -348,7 +348,7 @@ _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 
 
-def _is_asked(frame: types.FrameType) -> bool:
+def is_class_asked(frame: types.FrameType) -> bool:
     """Whether a frame of the user's reads x.__class__, or may call isinstance or match a class.
     (Methods that are not copied name numpy.ndarray itself.)"""
     code = frame.f_code

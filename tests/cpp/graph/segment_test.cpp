@@ -151,6 +151,21 @@ TEST(SegmentSizesTest, SizesOfArgumentsGrow) {
   EXPECT_EQ(limit(900, 1000), (SymVar{"n0", 8, 4096}));
 }
 
+TEST(SegmentSizesTest, SizesOfArgumentsAreNotNegative) {
+  const auto cut = [](Builder& builder, int64_t n) {
+    const Value x = builder.placeholder(DType::Float32, {n});
+    const Value y = builder.placeholder(DType::Float32, {n - 2});
+    const Value both = builder.cat({x, y}, 0);
+    return cut_segment(builder.graph(), {both}, {}, {x.id, y.id});
+  };
+  Builder a, b;
+  const Segment first = cut(a, 60), second = cut(b, 40);
+  const SegmentSizes sizes = symbolic_sizes(b.graph(), second, {first.sizes, second.sizes});
+  ASSERT_EQ(sizes.vars.size(), 1);
+  EXPECT_GE(sizes.vars[0].min_val, 2);
+  expect_valid(program_of(b.graph(), second, {}, sizes));
+}
+
 TEST(SegmentSizesTest, RefusesWhatIsNoExpression) {
   Sized a(100, 60, 1), b(90, 40, 1);  // a part of an array of which the length differs, too
   EXPECT_THROW(b.symbolic({a.cut().sizes, b.cut().sizes}), UserError);

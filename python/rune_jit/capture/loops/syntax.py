@@ -159,7 +159,7 @@ def make_loop(
         tuple(sorted((assigned - targets) & live.at_start)),
         tuple(sorted((assigned | targets) & live.after)),
         frozenset(updated - others - inner),
-        _written(loop.body) - assigned,
+        _written(loop.body) - assigned - targets,
         steps,
         uses_of([loop.test, *loop.body] if isinstance(loop, ast.While) else loop.body),
         refusal,

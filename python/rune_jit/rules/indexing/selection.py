@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from rune_jit.rules.known import of_data
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_class_asked
 
 
 class Selection(np.lib.mixins.NDArrayOperatorsMixin):
@@ -33,6 +34,11 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self.axes = axes  # of the mask: the first ones
         self._site = user_site()
         self._array: Any = None  # from the first use as an array on, in a trace that knows values
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """As that of a traced array."""
+        return np.ndarray if is_class_asked(sys._getframe(1)) else Selection
 
     def refusal(self, what: str) -> DataDependentShapeError:
         error = DataDependentShapeError(
