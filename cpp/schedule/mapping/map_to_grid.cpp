@@ -167,22 +167,26 @@ class GridMapper {
   }
 
   // Whether neighbouring threads should compute neighbouring results, because what is reduced lies
-  // side by side along an outer axis and apart along the reduced one.
+  // side by side along an outer axis and apart along the reduced one. What all these results share
+  // may lie as it likes.
   bool reduces_columns() const {
     if (s_.contracts || s_.sequential || !fills_device()) return false;
-    bool columns = false;
+    std::optional<int64_t> column;
+    std::vector<MemoryAccess> along_lines;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
       const Stage& stage = s_.kernel.stages()[access.stage];
       if (stage.kind != StageKind::Reduce || access.is_store) continue;
       const auto step = [&](int64_t axis) {
         return access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0);
       };
-      const int64_t within = step(stage.axes.back());
-      if (within == 1 || within == -1) return false;
-      columns |= within != 0 && std::any_of(s_.outer.begin(), s_.outer.end(),
-                                            [&](int64_t axis) { return step(axis) == 1; });
+      const int64_t within = std::abs(step(stage.axes.back()));
+      if (within == 1) along_lines.push_back(access);
+      for (const int64_t axis : s_.outer)
+        if (within > 1 && step(axis) == 1) column = axis;
     }
-    return columns;
+    return column && std::none_of(along_lines.begin(), along_lines.end(), [&](const auto& access) {
+             return access.position.depends_on(static_cast<uint32_t>(*column));
+           });
   }
 
   int64_t longest_reduction() const {
