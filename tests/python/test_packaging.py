@@ -63,7 +63,7 @@ def test_requirements() -> None:
     runtime = {re.split(r"[<>=; ]", text)[0] for text in requirements if "extra ==" not in text}
     assert runtime == {"numpy", "llvmlite", "ml_dtypes", "optree", "platformdirs"}
     extras = set(installed().metadata.get_all("Provides-Extra") or [])
-    of_users = {"cuda", "cuda12", "cublas", "cublas12", "profile", "bench", "examples"}
+    of_users = {"cuda", "cuda12", "cublas", "cublas12", "dask", "profile", "bench", "examples"}
     assert extras == of_users | {"test", "lint", "docs", "wheel", "dev"}
 
 

@@ -103,7 +103,8 @@ class ChunkedProgram:
         def array(name: str, source: Source, tasks: dict[Any, Any]) -> Any:
             # dask finds the layer of an array by the array's name.
             graph = HighLevelGraph.from_collections(name, dict(tasks), dependencies=dependencies)
-            return Array(graph, name, source.chunks, dtype=source.dtype)
+            make: Any = Array  # which has no types
+            return make(graph, name, source.chunks, dtype=source.dtype)
 
         def read_again(level: int, tasks: dict[Any, Any], reduced: list[Source]) -> list[Any]:
             # Under their own names dask would keep the arguments in memory from one pass to the
