@@ -14,6 +14,7 @@ extensions linalg and fft are included. Source: https://data-apis.org/array-api/
 # mypy: disable-error-code=empty-body
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,7 +44,7 @@ from rune_jit.numpy.namespace import install as _install
 SUPPORTED_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 __array_api_version__ = "2024.12"
 
-e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(DTYPES)
 if TYPE_CHECKING:
