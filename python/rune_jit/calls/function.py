@@ -69,8 +69,9 @@ _MOST_REFUTED = 8
 _MOST_MISSES = 32
 _CALLS_UNTRIED = 8
 
-# How many such keys are known.
-_MOST_USED_ONCE = 64
+# Of how many keys it is known that the program of others has served one call, and of how many what a
+# call with state needs again.
+_MOST_KEYS = 64
 
 # Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
 # and shapes that it was of.
@@ -421,7 +422,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         signature = call.plain.signature[0]
         if again is not None:
             self._again[signature] = again
-            for oldest in list(self._again)[:-_MOST_USED_ONCE]:
+            for oldest in list(self._again)[:-_MOST_KEYS]:
                 self._again.pop(oldest, None)
 
     def _call_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
@@ -559,7 +560,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             self._cache.add(call.key, entry)
             return entry
         self._used_once[call.key] = True
-        for oldest in list(self._used_once)[:-_MOST_USED_ONCE]:
+        for oldest in list(self._used_once)[:-_MOST_KEYS]:
             for known in (self._used_once, self._trials, self._notes):
                 known.pop(oldest, None)
             self._states.discard(oldest)
