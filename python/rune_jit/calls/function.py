@@ -69,8 +69,8 @@ _MOST_REFUTED = 8
 _MOST_MISSES = 32
 _CALLS_UNTRIED = 8
 
-# Of how many keys it is known that the program of others has served one call, and of how many what a
-# call with state needs again.
+# Of how many keys it is known that another key's program has served one call, and of how many what
+# a call with state needs again.
 _MOST_KEYS = 64
 
 # Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
