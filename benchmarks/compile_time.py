@@ -172,9 +172,9 @@ def measure(name: str, nodes: int, compile_it: bool) -> None:
         return result
 
     call = jitted._take_apart(args, {})
-    traced = timed("trace", lambda: jitted._trace(call))
+    traced = timed("trace", lambda: jitted._compiler.trace(call))
     print("-- passes", file=sys.stderr, flush=True)
-    lowered = timed("lower, all passes", lambda: jitted._lower(call, traced))
+    lowered = timed("lower, all passes", lambda: jitted._compiler.lower(call, traced))
     print("-- end", file=sys.stderr, flush=True)
     marks["nodes"] = len(traced.graph)
     marks["kernels"] = lowered.cost_analysis()["kernels"]

@@ -124,7 +124,7 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     arguments = program.arguments()
     call = jitted._take_apart(tuple(arguments), {})
     jitted._refuted[call.key] = 1  # sizes that depend on data are those of this data
-    traced = jitted._trace(call)
+    traced = jitted._compiler.trace(call)
     if traced.functions or len(program.observed) > len(program.outputs):
         raise Refused("only kernels are interpreted")
     computed: list[np.ndarray] = []

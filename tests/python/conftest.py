@@ -17,7 +17,7 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     """Traces a function and evaluates the graph with NumPy (tests/python/graph_reference.py)."""
     jitted = rune_jit.jit(function, fallback="error")
     call = jitted._take_apart(args, {})
-    traced = jitted._traced(call)[1]
+    traced = jitted._known.traced(call)[1]
     inputs = [call.leaves[i] for i in traced.input_leaves] + traced.captured
     for i in traced.turned:
         inputs[i] = inputs[i].T

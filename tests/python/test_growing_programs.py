@@ -31,7 +31,7 @@ def test_compilations(name, least, monkeypatch):
     function, arguments, most = PROGRAMS[name]
     jitted = rune_jit.jit(function)
     compare(jitted, function, arguments)
-    for entry in jitted._cache.entries():
+    for entry in jitted._known.cache.entries():
         if isinstance(entry, Segmented):
             assert entry.runs_on_numpy is None
             assert entry.programs.compiled <= most

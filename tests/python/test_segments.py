@@ -594,7 +594,7 @@ def test_positions_are_no_part_of_a_segment():
         got, expected = f(*copies), function(*args)
         for a, b in zip((*got, *copies), (*expected, *args), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
-        (entry,) = f._cache.entries()
+        (entry,) = f._known.cache.entries()
         assert entry.runs_on_numpy is None and entry.programs.compiled <= 12
 
 

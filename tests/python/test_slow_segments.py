@@ -29,7 +29,7 @@ def test_many_programs_end_in_numpy():
     jitted = rune_jit.jit(f)
     for _ in range(2):
         check(jitted(x(50)), f(x(50)))
-    (entry,) = jitted._cache.entries()
+    (entry,) = jitted._known.cache.entries()
     assert "programs" in entry.runs_on_numpy
 
 
@@ -172,7 +172,7 @@ def test_small_operations_in_segments_end_in_numpy(monkeypatch):
 
     jitted = rune_jit.jit(f)
     check(jitted(x(50)), f(x(50)))
-    (entry,) = jitted._cache.entries()
+    (entry,) = jitted._known.cache.entries()
     assert "longer to compile" in entry.runs_on_numpy
 
 

@@ -94,10 +94,10 @@ def test_only_lines_of_the_program(case: str, tmp_path: Path) -> None:
 def test_own_errors_are_shown_whole(tmp_path: Path) -> None:
     program = """
         import numpy as np, rune_jit
-        from rune_jit.calls import function
+        from rune_jit.calls import compiler
         def broken(*args, **options):
             raise rune_jit.InternalError("a bug")
-        function.trace_call = broken
+        compiler.trace_call = broken
         rune_jit.jit(lambda x: x + 1)(np.ones(3))
     """
     shown = run(program, SCRIPT=str(tmp_path / "program.py"))

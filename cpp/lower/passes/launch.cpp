@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
-#include "lower/passes/lower_kernel.h"
-
 namespace rune::lower {
+
+std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,
+                                              const std::vector<schedule::Value>& outputs) {
+  std::vector<schedule::Value> arguments = inputs;
+  for (const schedule::Value v : outputs)
+    if (std::find(arguments.begin(), arguments.end(), v) == arguments.end()) arguments.push_back(v);
+  return arguments;
+}
 
 namespace {
 

@@ -17,6 +17,10 @@ struct Placement {
 };
 using Placements = std::map<schedule::Value, Placement>;
 
+// The values behind a lowered kernel's globals, by index, given its inputs and outputs.
+std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,
+                                              const std::vector<schedule::Value>& outputs);
+
 // The kernel whose arguments are the globals, the graph's variables, and the instructions that they
 // become. All that it refers to must outlive it.
 struct Launch {

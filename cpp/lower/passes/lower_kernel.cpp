@@ -24,14 +24,6 @@ using schedule::StageValue;
 using sym::Expr;
 using sym::Mask;
 
-std::vector<Value> kernel_arguments(const std::vector<Value>& inputs,
-                                    const std::vector<Value>& outputs) {
-  std::vector<Value> arguments = inputs;
-  for (const Value v : outputs)
-    if (std::find(arguments.begin(), arguments.end(), v) == arguments.end()) arguments.push_back(v);
-  return arguments;
-}
-
 namespace {
 
 // The loops over a kernel's outer axes, and what runs inside them.

@@ -19,8 +19,4 @@ namespace rune::lower {
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps,
                                    const Placements& placements = {});
 
-// The values behind a lowered kernel's globals, by index, given its inputs and outputs.
-std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,
-                                              const std::vector<schedule::Value>& outputs);
-
 }  // namespace rune::lower

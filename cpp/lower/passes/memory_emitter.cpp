@@ -1,7 +1,7 @@
 #include "lower/passes/memory_emitter.h"
 
 #include "base/error.h"
-#include "lower/passes/lower_kernel.h"
+#include "lower/passes/launch.h"
 #include "schedule/analysis/cost.h"
 #include "schedule/mapping/mapping.h"
 

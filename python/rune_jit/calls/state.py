@@ -17,6 +17,8 @@ from rune_jit.errors import UnsupportedOpError
 
 # How many programs a signature has for what its slots hold; with more it runs in segments.
 _MOST = 8
+# Of how many calls it is known what the next ones like them need.
+_MOST_AGAIN = 64
 
 
 class StateFound(BaseException):
@@ -166,6 +168,33 @@ class Again(NamedTuple):
         if isinstance(self.program, WithState):
             result = self.program.write_back(self.call, (), {}, result)
         return (result,)
+
+
+class AgainCalls:
+    """By key of the arguments, the calls with state that ran, of the last so many."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Any, Again] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def clear(self) -> None:
+        self._calls.clear()
+
+    def add(self, call: Call, program: Any, changes: int) -> None:
+        """Notes a call that ran; `changes` counts those of the cache."""
+        assert call.plain is not None
+        again = Again.of(call, program, changes)
+        if again is not None:
+            self._calls[call.plain.signature[0]] = again
+            for oldest in list(self._calls)[:-_MOST_AGAIN]:
+                self._calls.pop(oldest, None)
+
+    def run(self, key: Any, leaves: list[Any], changes: int) -> tuple[Any] | None:
+        """The result of a call like one that ran before, None if there was none."""
+        again = self._calls.get(key)
+        return again.run(leaves) if again is not None and again.changes == changes else None
 
 
 class WithState:

@@ -8,7 +8,6 @@ restored."""
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 import re
@@ -23,6 +22,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import effects
 from rune_jit.capture.matching import Met, bound_members, has_slots, knows_identity
+from rune_jit.capture.names import names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -48,30 +48,6 @@ _OF_IDENTITY = {"id", "hash", "weakref"}
 _ASKING = {"getattr", "hasattr", "vars", "__dict__", "AttributeError"}
 # Names by which a function reaches attributes that its code does not name.
 _BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
-
-
-@functools.cache
-def names_in(code: types.CodeType) -> frozenset[str]:
-    """Names of globals and attributes in a function's code and the functions in it. Not those that
-    an `__init__` assigns only: what else they stand for is not read."""
-    inner = (names_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    names = _names_read(code) if code.co_name == "__init__" else code.co_names
-    return frozenset(names).union(*inner)
-
-
-def _names_read(code: types.CodeType) -> set[str]:
-    """The names in code, without attributes of its first variable that it assigns only."""
-    names: set[str] = set()
-    last: Any = None  # the last local variables that were read
-    for instruction in dis.get_instructions(code):
-        name = instruction.argval
-        is_own = code.co_varnames[:1] == (last[-1:] if type(last) is tuple else (last,))
-        if instruction.opcode in dis.hasname and not (
-            instruction.opname == "STORE_ATTR" and is_own
-        ):
-            names.add(name)
-        last = name if instruction.opname.startswith("LOAD_FAST") else None
-    return names
 
 
 class Watch:

@@ -17,13 +17,14 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
-from rune_jit.capture.guards import Watch, names_in
+from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
 from rune_jit.capture.math_functions import is_of_math
+from rune_jit.capture.names import names_in_classes
 from rune_jit.capture.objects import is_copied, is_library, is_replaceable, refuse_stateful
 from rune_jit.capture.shim import (
     BUILTINS,
@@ -181,7 +182,7 @@ class Rebinder:
                 inside = self._state[key] if key in self._state else self.inside(real.cell_contents)
                 cell.cell_contents = inside
                 self._cells.append((real, cell, cell.cell_contents))
-        for name in _names_in_classes(function.__code__) & function.__globals__.keys():
+        for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         return copy
 
@@ -417,16 +418,6 @@ _UNIQUE = (
     *(types.EllipsisType, types.NotImplementedType, type(None), slice),
     *(_core.ArrayBase, _core.Dispatcher),
 )
-
-
-def _names_in_classes(code: types.CodeType) -> frozenset[str]:
-    """Names in the bodies of the classes that a function defines."""
-    names: frozenset[str] = frozenset()
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            is_function = inner.co_flags & inspect.CO_OPTIMIZED
-            names |= _names_in_classes(inner) if is_function else names_in(inner)
-    return names
 
 
 def _outside(value: Any) -> Any:

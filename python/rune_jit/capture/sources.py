@@ -15,7 +15,7 @@ import numpy as np
 
 from rune_jit.capture import shim
 from rune_jit.capture.creation import writable
-from rune_jit.capture.guards import names_in
+from rune_jit.capture.names import names_in
 from rune_jit.capture.stand_ins import Scalar
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse

@@ -3,7 +3,6 @@ from iteration to iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from rune_jit.capture.loops.kinds import (
 )
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
+from rune_jit.capture.loops.tuples import Tuples
 from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import Storage
@@ -60,9 +60,8 @@ class Attempt:
         missing = [name for name in loop.carried if name not in before]
         if missing:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
-        self._tuples: dict[str, list[str]] = {}  # the names of their parts
-        self._carried = self._names_of_parts(loop.carried, self._before)
-        self._num_carried = len(self._tuples)
+        self._tuples = Tuples()
+        self._carried = self._tuples.begin(loop.carried, self._before)
         # Arrays that are written to: those that an earlier trace of the body has written to, and
         # those that it seems to write to.
         self._storages = list(self._loops.hints.get(loop.number, []))
@@ -150,7 +149,7 @@ class Attempt:
         self._values_given = [storage.value for storage in self._storages]
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
-        return tuple(self._whole(name, self._given) for name in self._loop.carried)
+        return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
 
     def _counts(self, value: Any, step: int) -> tuple[Any, Any] | None:
         """What a number is at the start of an iteration and after the loop, if each iteration adds
@@ -188,7 +187,7 @@ class Attempt:
         another iteration follows if the range has one; None if that is certain. Raises GivenUp,
         Unstable."""
         self._goes_on = goes_on
-        after = self._parts(after)
+        after, self._results = self._tuples.after(after, self._loop.results)
         if goes_on is not None:
             largest = self._trace.builder.largest_operation(self.counter)
             if largest > _LARGE:
@@ -327,46 +326,6 @@ class Attempt:
         elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{shown} is read after the loop, which may not run")
 
-    def _names_of_parts(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
-        """The names, with parts in the place of tuples, whose values are added."""
-        found: list[str] = []
-        for name in names:
-            value = values.get(name)
-            if type(value) is not tuple:
-                found.append(name)
-                continue
-            parts = self._tuples[name] = [f"{name}[{k}]" for k in range(len(value))]
-            values.update(zip(parts, value, strict=True))
-            found += self._names_of_parts(parts, values)
-        return found
-
-    def _parts(self, after: Any) -> dict[str, Any]:
-        """What names stand for after an iteration, and parts of tuples. Raises Unstable."""
-        found = dict(after)
-        for name in list(self._tuples)[self._num_carried :]:  # of an earlier trace of the body
-            del self._tuples[name]
-        for name, parts in self._tuples.items():
-            value = found[name]
-            if type(value) is not tuple or len(value) != len(parts):
-                raise Unstable(f"{name} is another tuple after an iteration")
-            found.update(zip(parts, value, strict=True))
-        rest = [name for name in self._loop.results if name not in self._loop.carried]
-        kept = [name for name in self._loop.results if name in self._loop.carried]
-        self._results = self._names_of_parts(rest, found)
-        for name in kept:
-            self._results += self._leaves(name)
-        return found
-
-    def _leaves(self, name: str) -> list[str]:
-        if name not in self._tuples:
-            return [name]
-        return [leaf for part in self._tuples[name] for leaf in self._leaves(part)]
-
-    def _whole(self, name: str, values: dict[str, Any]) -> Any:
-        if name in self._tuples:
-            return tuple(self._whole(part, values) for part in self._tuples[name])
-        return values[name]
-
     def _is_traced(self, after: Any) -> bool:
         if self._goes_on is not None or self._body.decides:
             return True
@@ -392,7 +351,7 @@ class Attempt:
     def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
         """Ends the loop: what the names carried, and those that are read after it, stand for."""
         trace, builder = self._trace, self._trace.builder
-        after = self._parts(after)
+        after, self._results = self._tuples.after(after, self._loop.results)
         finals: list[Any] = [None] * self._first_storage
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
@@ -469,8 +428,8 @@ class Attempt:
         for name in self._carried:
             values.setdefault(name, self._counted.get(name, after[name]))
         for name in self._loop.carried:
-            values[name] = self._whole(name, values)
-        return values, tuple(self._whole(name, values) for name in self._loop.results)
+            values[name] = self._tuples.whole(name, values)
+        return values, tuple(self._tuples.whole(name, values) for name in self._loop.results)
 
     def _is_from_outside(self, array: Tracer) -> bool:
         """Whether the body has not made the array, nor a view of it."""

@@ -1,0 +1,135 @@
+"""Programs of one function: a call is traced, its graph is lowered for a device, and the program is
+bound to what the call gives it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rune_jit import _core
+from rune_jit.arrays.array import Array
+from rune_jit.arrays.memory import from_numpy
+from rune_jit.backends import calibration
+from rune_jit.calls.arguments import Call, input_names
+from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.device import has_host_memory, is_dtype
+from rune_jit.errors import DataDependentShapeError
+from rune_jit.tracing.programs import Programs
+
+# How often a signature is traced again because a size that depends on data has changed.
+_MOST_REFUTED = 8
+
+
+class Compiler:
+    """Traces and compiles calls of the function `fn` for a device; None: where their Arrays are."""
+
+    def __init__(self, fn: Callable[..., Any], name: str, device: str | None) -> None:
+        self.name = name
+        self._fn, self._device = fn, device
+        # Of segments, by signature: one for all values of the signature's constants.
+        self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
+
+    def trace(
+        self, call: Call, refuted: int = 0, decides: bool = False, must_pay: bool = False
+    ) -> Traced:
+        """The trace of a call; data was not what earlier traces of it assumed `refuted` times. For
+        `decides` and `must_pay` see trace_call, which raises all else.
+
+        Raises:
+            DataDependentShapeError: if data was too often not what a trace assumed.
+        """
+
+        def run(traced: Traced) -> Any:
+            compiled = self.bind(call, traced, self.lower(call, traced).compile())
+            status, result = compiled.call(call.leaves)
+            if status != "done":
+                raise DataDependentShapeError(
+                    f"{self.name}: cannot trace a size that depends on arrays of this layout"
+                )
+            return result
+
+        if refuted > _MOST_REFUTED:
+            raise DataDependentShapeError(
+                f"{self.name}: cannot make a program for each size that data may have (another one"
+                f" at {refuted} calls)\nhint: give np.bincount a minlength that is large enough"
+            )
+        return trace_call(self._fn, self.name, call, run, refuted == 0, decides, must_pay)
+
+    def lower(self, call: Call, traced: Traced) -> Any:
+        """The graph of a trace, lowered for the device; `compile()` of it is the executable."""
+        calibration.ensure()
+        device, names = self._device_for(call, traced), self.names_of_inputs(call, traced)
+        return _core.lower(traced.graph, device, names, traced.functions, self.name)
+
+    def names_of_inputs(self, call: Call, traced: Traced) -> list[str]:
+        """What errors and reports call the inputs of a program."""
+        captured = [f"captured array {i}" for i in range(len(traced.captured))]
+        return input_names(call, traced.input_leaves) + captured
+
+    def bind(self, call: Call, traced: Traced, executable: Any) -> Any:
+        """The executable as a CompiledCall, which takes a call's leaves and makes its results."""
+        outputs, device = traced.outputs, None
+        if self._devices_of(call, traced):  # Arrays in, Arrays out
+            device = self._device_for(call, traced)
+            outputs = [
+                ("copy", from_numpy(o[1], device)) if o[0] == "copy" and is_dtype(o[1].dtype) else o
+                for o in outputs
+            ]
+        return _core.CompiledCall(
+            executable,
+            traced.input_leaves,
+            self._captured(call, traced) if executable else [],
+            outputs,
+            traced.unflatten,
+            traced.leaf_guards,
+            traced.guards,
+            traced.writes,
+            traced.contiguous,
+            traced.turned if executable else [],
+            traced.checks,
+            device,
+        )
+
+    def segmented(self, error: Exception, signature: Any = None) -> Segmented:
+        """What runs calls of a signature for which there is no program, as `error` says."""
+        programs = self._programs.get(signature)
+        if programs is None:
+            programs = Programs(self._device or _core.default_device(), self.name)
+            self._programs[signature] = programs
+        return Segmented(self._fn, self.name, programs, str(error))
+
+    def _captured(self, call: Call, traced: Traced) -> list[Any]:
+        """The captured arrays as calls of the program take them: constants lie on its device."""
+        if not traced.constants or has_host_memory(device := self._device_for(call, traced)):
+            return traced.captured
+        return [
+            from_numpy(array, device) if i in traced.constants else array
+            for i, array in enumerate(traced.captured)
+        ]
+
+    def _device_for(self, call: Call, traced: Traced) -> str:
+        """Where the program runs: as the option says, or where its Arrays are."""
+        if self._device is not None:
+            return self._device
+        devices = self._devices_of(call, traced)
+        if len(set(devices.values())) > 1:
+            places = ", ".join(f"{owner} on {device}" for owner, device in devices.items())
+            raise ValueError(
+                f"{self.name}: cannot use Arrays of several devices together ({places})\n"
+                "hint: x.to_device(device) moves one, jit(..., device=...) says where to run"
+            )
+        return next(iter(devices.values()), _core.default_device())
+
+    def _devices_of(self, call: Call, traced: Traced) -> dict[str, str]:
+        """The devices of the Arrays among arguments and captured arrays."""
+        leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+        if not any(isinstance(leaf, Array) for leaf in leaves):
+            return {}
+        owners = self.names_of_inputs(call, traced)
+        return {
+            owner: leaf.device
+            for owner, leaf in zip(owners, leaves, strict=True)
+            if isinstance(leaf, Array)
+        }

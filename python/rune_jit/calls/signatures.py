@@ -1,0 +1,312 @@
+"""What a jitted function knows of each signature of its calls: the program that runs them, or how
+else they run, and what traces of them have needed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rune_jit.backends.compilation import Stopwatch
+from rune_jit.calls.arguments import Call
+from rune_jit.calls.cache import Cache
+from rune_jit.calls.causes import Causes
+from rune_jit.calls.compiler import Compiler
+from rune_jit.calls.constants import Constants
+from rune_jit.calls.entries import Fallback, Postponed, way
+from rune_jit.calls.paths import Apart, Paths
+from rune_jit.calls.reports import Reports
+from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.sharing import Sharing, alike
+from rune_jit.calls.state import StateFound, States, WithState
+from rune_jit.calls.traced import Raised, Traced
+from rune_jit.errors import (
+    ConcretizationError,
+    NumPyOnlyError,
+    SlowCompilationWarning,
+    StateChangedError,
+    UnsupportedOpError,
+)
+from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
+
+# How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
+_LARGE = 2000
+# How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
+# the first calls of new signatures, so many of each.
+_MOST_MISSES = 32
+_CALLS_UNTRIED = 8
+# Of how many keys it is known that another key's program has served one call.
+_MOST_USED_ONCE = 64
+
+
+class Signatures:
+    """By the key of a call (Call.key), its entry: a CompiledCall, WithState or Paths, which are
+    programs; Segmented; or a Fallback, which runs on NumPy. At most `size` entries are kept."""
+
+    def __init__(self, compiler: Compiler, size: int, reports: Reports) -> None:
+        self.cache = Cache(size)
+        self.causes = Causes()
+        self.hits = self.misses = 0
+        self.fast_hits = 0  # calls that were not looked up here, as the owner knows
+        self._compiler, self._reports = compiler, reports
+        self._name = compiler.name
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets every signature."""
+        self.cache.clear()
+        self.causes.clear()
+        self._constants, self._states, self._sharing = Constants(), States(), Sharing()
+        self._changed_state: set[Any] = set()  # kinds of calls whose first trace did
+        self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
+        self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
+        self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
+        # By key: of programs so large, or with so much to write back, that NumPy may be faster.
+        self._trials: dict[Any, Trial] = {}
+        self._is_due: set[Any] = set()  # keys whose programs are made however large they are
+        self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
+        self._wanted: set[Any] = set()  # keys that are traced in any case
+
+    def describe(self) -> list[str]:
+        """How the calls of each signature run, a line each, and what is noted of its program."""
+        lines = []
+        for key, entry in self.cache.by_key().items():
+            lines.append(f"{self._name}: {way(entry)[1]}")
+            if not isinstance(entry, Fallback):
+                lines += [f"  {line}" for line in self._notes.get(key, [])]
+            if isinstance(entry, Segmented):
+                lines += [f"  a segment {report}" for report in entry.programs.reports]
+        return lines
+
+    # What a call is an example of.
+
+    def of(self, call: Call) -> Call:
+        """The call with the constants that traces of its signature need."""
+        return self._constants.of(call)
+
+    def with_state(self, call: Call) -> Call:
+        """The call with these constants and with what the places hold that such calls assign."""
+        return self._constants.of(self._states.of(self._name, call))
+
+    # Entries.
+
+    def entry(self, call: Call) -> tuple[Call, Any, bool]:
+        """The call with the constants that it needs, its entry, and whether that was made now.
+        There is no entry for a call that runs on NumPy this time: None, or what was Raised."""
+        evictions = self.cache.evictions
+        while True:
+            make = functools.partial(self._make, call)
+            try:
+                fresh, entry = False, self.cache.peek(call.key) or self._shared(call)
+                if entry is None:
+                    entry, fresh = self.cache.get(call.key, make)
+            except ValuesNeeded as needed:
+                call = self._constants.add(call, needed.leaves)
+                continue
+            except StateFound:
+                call = self.with_state(call.plain or call)
+                continue
+            except Raised as raised:
+                return call, raised, False
+            if self.cache.evictions != evictions:
+                known = self.cache.by_key()
+                self._notes = {key: lines for key, lines in self._notes.items() if key in known}
+                self._states.keep(known)
+                self._sharing.keep(known)
+            return call, entry, fresh
+
+    def traced(self, call: Call) -> tuple[Call, Traced]:
+        """The trace of a call, and the call with the constants that the trace needs."""
+        while True:
+            try:
+                return call, self._compiler.trace(call, self._refuted.get(call.key, 0))
+            except ValuesNeeded as needed:
+                call = self._constants.add(call, needed.leaves)
+            except Raised as raised:
+                error = raised.error
+                break
+        raise error
+
+    def trial(self, call: Call) -> Trial | None:
+        """What finds out whether NumPy is faster than the call's program, if that is open."""
+        return self._trials.get(call.key) if self._trials else None
+
+    def end_trial(self, key: Any) -> None:
+        """Makes NumPy the entry of a key if it was faster."""
+        reason = self._trials.pop(key).verdict()
+        if reason:
+            self.cache.replace(key, Fallback(reason))
+
+    def trace_soon(self, call: Call, entry: Fallback) -> None:
+        """The next call like this one is traced, however many were traced before."""
+        self._wanted.add(call.key)
+        self.cache.discard(call.key, entry)
+
+    def compile_now(self, call: Call, entry: Postponed) -> None:
+        """The next call like this one gets its program, however large that is."""
+        self._is_due.add(call.key)
+        self.cache.discard(call.key, entry)
+
+    def replace_stale(self, call: Call, entry: Any) -> Call:
+        """Forgets a program that is not right for a call of its key any more, or adds another one
+        to it. Returns the call to look up again."""
+        self.causes.stale(call.key, entry)
+        if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
+            return call
+        self.cache.discard(call.key, entry)
+        if entry.is_current():
+            self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
+            self._sharing.forget(call)
+            return call
+        why = self._states.note_changes(call, entry, self.hits + self.fast_hits)
+        if why and self._reports.may_fall_back:
+            error = UnsupportedOpError(f"{self._name}: {why}")
+            self.cache.replace(call.key, self._compiler.segmented(error, call.signature))
+            return call
+        return self.with_state(call.plain or call)
+
+    # Making them.
+
+    def _shared(self, call: Call) -> Any:
+        """The entry of a call that differs from others in which objects it is given only: their
+        program, if it is right for this call, too. It is kept from the second such call on: some
+        objects are used once."""
+        entry = self._entry_of_others(call)
+        if entry is None:
+            return None
+        if self._used_once.pop(call.key, False):
+            self.cache.add(call.key, entry)
+            return entry
+        self._used_once[call.key] = True
+        for oldest in list(self._used_once)[:-_MOST_USED_ONCE]:
+            for known in (self._used_once, self._trials, self._notes):
+                known.pop(oldest, None)
+            self._states.discard(oldest)
+            self._constants.discard(oldest)
+        return entry
+
+    def _entry_of_others(self, call: Call) -> Any:
+        if slots := self._sharing.slots(call):
+            self._states.add(call, slots)
+        programs = []
+        for shared, traced in self._sharing.find(call):
+            known = self.cache.peek(shared.call.key)
+            if isinstance(known, Fallback) and not known.is_passing:  # NumPy was faster
+                return known
+            if trial := self._trials.get(shared.call.key):
+                if trial.is_over:
+                    self.end_trial(shared.call.key)
+                    return self._entry_of_others(call)
+                self._trials[call.key] = trial
+            self._notes[call.key] = traced.loops
+            programs.append(self._program(call, traced, shared.executable))
+            if not isinstance(programs[-1], Paths):
+                return programs[-1]
+        if not programs:
+            return self._sharing.refused(call)
+        for other in programs[:0:-1]:
+            programs[0].add(other.last)
+        return programs[0]
+
+    def _make(self, call: Call, done: Callable[[], None]) -> Any:
+        """What is kept for a call that is the first one of its key; `done` is called when the
+        user's code has run."""
+        few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits)
+        is_new = call.key not in self._wanted and call.key not in self._is_due
+        too_large = self._too_large.get(call.kind) if self._too_large else None
+        if (few or too_large) and is_new and self._reports.may_fall_back:
+            reason = too_large or "most of its programs serve one call"
+            return Fallback(f"{self._name}: {reason}", untried=_CALLS_UNTRIED)
+        self._wanted.discard(call.key)
+        with Stopwatch(self._name, is_own=is_own) as watch:
+            return self._compile(call, done, watch)
+
+    def _compile(self, call: Call, done: Callable[[], None], watch: Stopwatch) -> Any:
+        may_fall_back = self._reports.may_fall_back
+        self.misses += 1
+        try:
+            self._constants.count(self._name, call)
+            self._states.count(call)
+            refuted = self._refuted.get(call.key, 0)
+            must_pay = may_fall_back and call.key not in self._is_due
+            traced = self._compiler.trace(call, refuted, may_fall_back, must_pay)
+            watch.note("trace")
+            self._notes[call.key] = traced.loops
+            done()
+            executable = None
+            if traced.graph is not None:
+                lowered = self._compiler.lower(call, traced)
+                watch.note("passes")
+                executable = lowered.compile()
+                watch.note("code")
+                if report := watch.report(traced.graph, traced.loops):
+                    self._notes[call.key] = [report, *traced.loops]
+                    self._reports.once(report, SlowCompilationWarning, user_site())
+                is_slow = len(traced.graph) > _LARGE or traced.assigned is not None or call.slots
+                if is_slow and may_fall_back:
+                    self._trials[call.key] = Trial()
+        except (ValuesNeeded, StateFound):
+            self.misses -= 1
+            raise
+        except (UnsupportedOpError, ConcretizationError) as error:
+            return self._without_program(call, error, watch)
+        self.causes.note(self._name, call, watch, "program", len(traced.graph or ()))
+        self._sharing.add(call, traced, executable)
+        return self._program(call, traced, executable)
+
+    def _without_program(
+        self, call: Call, error: UnsupportedOpError | ConcretizationError, watch: Stopwatch
+    ) -> Any:
+        """The entry of a call whose trace has raised this error."""
+        if isinstance(error, StateChangedError):
+            if not call.slots and (kind := alike(call)) not in self._changed_state:
+                self._changed_state.add(kind)
+                return None
+            self._states.add(call, error.slots)
+        if call.slots:
+            self._states.refuse(call)
+        if not self._reports.may_fall_back or isinstance(error, NumPyOnlyError):
+            self._reports.fall_back(error)
+            self.causes.note(self._name, call, watch, f"NumPy: {error}")
+            return Fallback(str(error))
+        self._notes[call.key] = getattr(error, "loops", [])
+        if not getattr(error, "pays", True):
+            self.causes.note(self._name, call, watch, f"NumPy: {error}")
+            self._too_large[call.kind] = str(error)
+            return Postponed(str(error))
+        self.causes.note(self._name, call, watch, f"segments: {error}")
+        segmented = self._compiler.segmented(error, call.signature)
+        segmented.conditions = getattr(error, "conditions", None)
+        self._sharing.refuse(call, segmented)
+        return segmented
+
+    def _program(self, call: Call, traced: Traced, executable: Any) -> Any:
+        """The entry of a call that has a program."""
+        compiled = self._compiler.bind(call, traced, executable)
+        if traced.is_conditions:
+            compiled = Apart(compiled)
+        elif traced.assigned is not None:
+            compiled = WithState(compiled, traced.assigned)
+        return Paths(compiled) if traced.conditions else compiled
+
+    def _add_path(self, call: Call, paths: Paths) -> bool:
+        """Traces a call that takes none of the known ways, and adds its program to them, or puts
+        another entry in their place. False if that must begin anew."""
+        if paths.are_too_many:
+            reason = f"{self._name}: it takes {len(paths)} ways through its conditions"
+            segmented = self._compiler.segmented(UnsupportedOpError(reason), call.signature)
+            self.cache.replace(call.key, segmented)
+            return True
+        try:
+            other = self._make(call, lambda: None)
+        except (ValuesNeeded, StateFound, Raised):
+            return False
+        if isinstance(other, Paths):
+            paths.add(other.last)
+        elif isinstance(other, Segmented) and other.conditions is not None:
+            lowered = self._compiler.lower(call, other.conditions)
+            compiled = self._compiler.bind(call, other.conditions, lowered.compile())
+            paths.add(Apart(compiled, other))
+        elif other is not None:
+            self.cache.replace(call.key, other)
+        return other is not None

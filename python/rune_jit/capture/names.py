@@ -1,0 +1,43 @@
+"""The names of globals and attributes that code reads."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import types
+from typing import Any
+
+
+@functools.cache
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """Names of globals and attributes in a function's code and the functions in it. Not those that
+    an `__init__` assigns only: what else they stand for is not read."""
+    inner = (names_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    names = _names_read(code) if code.co_name == "__init__" else code.co_names
+    return frozenset(names).union(*inner)
+
+
+def _names_read(code: types.CodeType) -> set[str]:
+    """The names in code, without attributes of its first variable that it assigns only."""
+    names: set[str] = set()
+    last: Any = None  # the last local variables that were read
+    for instruction in dis.get_instructions(code):
+        name = instruction.argval
+        is_own = code.co_varnames[:1] == (last[-1:] if type(last) is tuple else (last,))
+        if instruction.opcode in dis.hasname and not (
+            instruction.opname == "STORE_ATTR" and is_own
+        ):
+            names.add(name)
+        last = name if instruction.opname.startswith("LOAD_FAST") else None
+    return names
+
+
+def names_in_classes(code: types.CodeType) -> frozenset[str]:
+    """Names in the bodies of the classes that a function defines."""
+    names: frozenset[str] = frozenset()
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            is_function = inner.co_flags & inspect.CO_OPTIMIZED
+            names |= names_in_classes(inner) if is_function else names_in(inner)
+    return names
