@@ -23,13 +23,13 @@ _MOST_HELD = 1000  # objects looked through for arrays
 # Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
-# Functions that are traced like the user's: loops and choices.
-EXPLICIT = "rune_jit.control"
+# Modules whose functions are traced like the user's: loops and choices, and linear algebra.
+_TRACED = ("rune_jit.control", "rune_jit.rules.matrix_algorithms")
 
 
 def is_library(module: str | None) -> bool:
     """Whether a module is NumPy's, ours or Python's: its functions are not traced."""
-    if module is None or module == EXPLICIT:
+    if module is None or module in _TRACED:
         return False
     top = module.split(".")[0]
     return top in ("numpy", "rune_jit") or _is_pythons(top)

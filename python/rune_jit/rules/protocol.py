@@ -32,6 +32,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     products,
     reductions,
     shapes,
+    small_matrices,
     statistics,
     ufuncs,
     writes,

@@ -13,7 +13,7 @@ from rune_jit.rules.coercions import SAMPLES
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
-from rune_jit.tracing.storage import refuse_write_to_numpy
+from rune_jit.tracing.storage import refuse_write_to_numpy, same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -208,7 +208,7 @@ def refuse_itself(what: str, x: Tracer, value: Any) -> None:
 def refuse_other_view(what: str, x: Tracer, mask: Any) -> None:
     """The same for a mask, of which NumPy reads an element just before it writes that of x: it may
     be x itself."""
-    if isinstance(mask, Tracer) and mask._steps != x._steps:
+    if isinstance(mask, Tracer) and not same_steps(mask._steps, x._steps):
         refuse_itself(what, x, mask)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.sizes import Size, with_bounds
+from rune_jit.tracing.sizes import Size, same_size, with_bounds
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -127,6 +127,28 @@ class Step(NamedTuple):
         wrapped = builder.where(builder.ufunc("less", [at, 0])[0], from_end, at)
         here = builder.ufunc("equal", [_along(trace, old, axis), wrapped])[0]
         return builder.where(here, builder.expand_dims(part, [axis]), old)
+
+
+def same_steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> bool:
+    """Whether two series of views certainly are of the same elements."""
+    return _is_same([tuple(step) for step in a], [tuple(step) for step in b])
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, (tuple, list)):
+        return isinstance(b, (tuple, list)) and len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, slice):
+        return isinstance(b, slice) and _is_same(
+            (a.start, a.stop, a.step), (b.start, b.stop, b.step)
+        )
+    if isinstance(a, Size) or isinstance(b, Size):
+        return same_size(a, b)
+    number = getattr(a, "id", None)  # of a value of the graph
+    if number is not None:
+        return bool(number == getattr(b, "id", None))
+    return type(a) is type(b) and bool(a == b)
 
 
 def _along(trace: Trace, x: Any, axis: int) -> Any:

@@ -17,6 +17,7 @@ from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
 from rune_jit.tracing.sizes import Size, check_fits
+from rune_jit.tracing.storage import same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
@@ -95,7 +96,8 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if view is None:
         scatter(trace, x, items, value)
         return
-    if type(value) is Tracer and value._storage is view._storage and value._steps == view._steps:
+    of_same_array = type(value) is Tracer and value._storage is view._storage
+    if of_same_array and same_steps(value._steps, view._steps):
         return  # the end of x[index] += ..., which wrote through the view
     if not view._shape and not any(item is Ellipsis for item in items):
         _check_element(view.dtype, value)
