@@ -123,8 +123,7 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     jitted = rune_jit.jit(program.function(), device="cpu", fallback="error")
     arguments = program.arguments()
     call = jitted._take_apart(tuple(arguments), {})
-    jitted._refuted[call.key] = 1  # sizes that depend on data are those of this data
-    traced = jitted._compiler.trace(call)
+    traced = jitted._compiler.trace(call, refuted=1)  # sizes that data decide are this data's
     if traced.functions or len(program.observed) > len(program.outputs):
         raise Refused("only kernels are interpreted")
     computed: list[np.ndarray] = []

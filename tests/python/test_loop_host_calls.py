@@ -90,7 +90,7 @@ def test_large_and_small_iterations_backwards() -> None:
 def test_calls_of_what_an_iteration_has_computed() -> None:
     def value(a, x):
         for i in range(a.shape[0]):
-            x = np.linalg.solve(a[i], x)
+            x = np.linalg.lstsq(a[i], x)[0]
         return x
 
     def array(a, x):
@@ -106,7 +106,7 @@ def test_calls_of_what_an_iteration_has_computed() -> None:
             x = y * 0.25
         return x
 
-    refused("it calls numpy.linalg.solve on the host", value, matrices(), np.ones(5))
+    refused("it calls numpy.linalg.lstsq on the host", value, matrices(), np.ones(5))
     refused("it calls numpy.sort on the host", array, matrices(), np.ones(5))
     refused("it calls numpy.sort on the host", of_an_outer_loop, matrices(), np.ones(5))
 
@@ -116,7 +116,7 @@ def test_calls_under_conditions() -> None:
         total = np.zeros((5, 5))
         for i in range(a.shape[0]):
             if a[i, 0, 0] > 3.5:
-                total += np.linalg.inv(a[i] - a[i, 0, 0])
+                total += np.linalg.pinv(a[i] - a[i, 0, 0])
         return total
 
     def until(a):
@@ -124,7 +124,7 @@ def test_calls_under_conditions() -> None:
         for i in range(a.shape[0]):
             if a[i, 0, 0] > 3.8:
                 break
-            total += np.linalg.inv(a[i])
+            total += np.linalg.pinv(a[i])
         return total
 
     for f in (some, until):

@@ -88,6 +88,15 @@ def test_a_singular_matrix_after_regular_ones() -> None:
     np.testing.assert_allclose(jitted(a, b), programs.chained_solutions(a, b))
 
 
+def test_conditions_on_matrices() -> None:
+    a, b = _stack(3, np.float64)
+    a[[2, 5]] = 0
+    jitted = _check(programs.only_regular_ones, a, b, calls=3)
+    assert _is_one_loop(jitted, programs.only_regular_ones), jitted.explain()
+    a[5] = 1
+    _check(programs.only_regular_ones, a, b, calls=3)
+
+
 def test_kalman_filter() -> None:
     rng = np.random.default_rng(0)
     f, h = np.eye(4) + np.eye(4, k=2) / 10, np.eye(2, 4)

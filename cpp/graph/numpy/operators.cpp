@@ -110,20 +110,22 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   return result;
 }
 
-// Of numbers that may be NumPy's or Python's: sums, differences and comparisons, products of floats
-// and quotients of them by other numbers than 0 are equal.
+// Of numbers that may be NumPy's or Python's. Results are equal for sums, differences, comparisons
+// and, of floats, all others but quotients by 0 and powers that Python refuses: the caller assumes
+// that there are none of the latter.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
-  const bool divides = name == "divide" && operands[1].literal && operands[1].literal->real != 0;
+  const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";
   const bool compares = name.starts_with("less") || name.starts_with("greater") ||
                         name == "equal" || name == "not_equal";
-  const bool is_float = widest == Kind::Float;
-  const bool is_same = name == "add" || name == "subtract" || compares || (divides && is_float) ||
-                       (name == "multiply" && is_float);
-  if (!is_same)
+  const bool of_floats = divides || name == "multiply" || name == "power" || name == "negative" ||
+                         name == "positive" || name == "absolute";
+  const bool is_same =
+      name == "add" || name == "subtract" || compares || (of_floats && widest == Kind::Float);
+  if (!is_same || (divides && may_be_zero(t, operands[1])))
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
-  const Operand result = ufunc(t, name, operands)[0];
+  const Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
   Value all_pythons;
   for (const Operand& x : operands) {
     if (!unsure_kind(t, x)) continue;

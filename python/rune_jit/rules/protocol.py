@@ -88,9 +88,12 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
         values[1] = trace.builder.python_number(values[1], False)
         operands = operands[0], Tracer(trace, values[1])
-    if ufunc == "power" and _is_numpy_scalar(operands[0], values[0]):
+    are_pythons = all(
+        type(v) in (bool, int, float, complex) or v.weak or trace.builder.unsure_kind(v)
+        for v in values
+    )
+    if ufunc == "power" and not are_pythons and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
-    are_pythons = all(type(v) in (bool, int, float, complex) or v.weak for v in values)
     try:
         if are_pythons:
             return _python_operator(trace, ufunc, operands, values)
@@ -110,7 +113,8 @@ _DIVIDE = ("divide", "floor_divide", "remainder")
 
 
 def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]) -> Any:
-    """An operator of Python's own numbers, of which some are traced."""
+    """An operator of Python's own numbers, of which some are traced. A loop may have made some of
+    them NumPy's, which only the program knows."""
     divisor = operands[-1]
     may_raise = ufunc in _DIVIDE and type(divisor) is Tracer
     if may_raise and (divisor._storage.leaf is not None or divisor._storage.is_nonzero):
@@ -120,7 +124,8 @@ def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values
     if may_raise:
         assume_nonzero(trace, values[1])
     result = trace.builder.operator(ufunc, values)
-    if ufunc == "power" and result.weak == "float":
+    is_float = result.weak == "float" or trace.builder.unsure_kind(result) == "float"
+    if ufunc == "power" and is_float:
         assume_defined(trace, result, [trace.builder.value(v) for v in values])
     elif ufunc == "power" and trace.loops is not None:
         trace.loops.refuse("it computes a power of Python's integers")
