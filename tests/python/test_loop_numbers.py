@@ -362,3 +362,56 @@ def test_numbers_that_give_shapes_after_a_loop() -> None:
     np.testing.assert_array_equal(compiled(x, 100, 400), f(x, 100, 400))
     np.testing.assert_array_equal(compiled(x, 400, 100), f(x, 400, 100))
     assert "is a loop of the program" in compiled.explain()
+
+
+def test_arithmetic_of_numbers_that_are_pythons_or_numpys() -> None:
+    def steps(x, h):
+        for i in range(x.shape[0]):
+            e = max(abs(x[i]), 1e-3)
+            h *= min(4.0, max(0.25, 0.9 * (0.5 / e) ** 0.5))
+            h = -(-h // 0.125) * 0.125 + h % 0.25
+        return h
+
+    rolled(steps, np.array([0.5, 3.0, 0.0, -2.0, 1e-9]), 0.125, ulps=16)
+    rolled(steps, np.array([0.5, 3.0, 0.0, -2.0, 1e-9]), np.float64(0.125), ulps=16)
+
+
+@pytest.mark.parametrize("y", [np.array([0.0, 2.0]), np.array([2.0, 0.0])])
+def test_quotients_by_a_zero_that_is_pythons_or_numpys(y: np.ndarray) -> None:
+    def smallest(x, y):
+        s, least = 1.0, 5.0
+        for i in range(x.shape[0]):
+            if y[i] < least:
+                least = y[i] if x[i] > 0 else 0.0
+            s = s / least
+        return s
+
+    for x in (np.array([1.0, 1.0]), np.array([-1.0, 1.0]), np.array([1.0, -1.0])):
+        jitted = rune_jit.jit(smallest)
+        with np.errstate(all="ignore"):
+            try:
+                expected = smallest(x, y)
+            except ZeroDivisionError:
+                with pytest.raises(ZeroDivisionError):
+                    jitted(x, y)
+            else:
+                assert_same(jitted(x, y), expected)
+
+
+def test_choices_in_conditions() -> None:
+    def way(s, a, b):
+        i, j, moves = a.shape[0], b.shape[0], 0
+        while i > 0 and j > 0:
+            if s[i, j] == s[i - 1, j - 1] + (1 if a[i - 1] == b[j - 1] else -1):
+                i -= 1
+                j -= 1
+            elif s[i, j] == (s[i - 1, j] if moves % 2 else s[i - 1, j] - 1):
+                i -= 1
+            else:
+                j -= 1
+            moves += 1
+        return moves, i, j
+
+    rng = np.random.default_rng(0)
+    s = rng.integers(-3, 3, (21, 19))
+    rolled(way, s, rng.integers(0, 4, 20), rng.integers(0, 4, 18))

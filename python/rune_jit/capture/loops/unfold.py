@@ -34,6 +34,18 @@ class Unfolder(ast.NodeTransformer):
                 return self._sides(node, node.value, ast.Return)
             if len(node.targets) == 1:
                 return self._sides(node, node.value, lambda v: ast.Assign(node.targets, v))
+        before = self._statements_before(node)
+        return [*before, node] if before else node
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        test = ast.copy_location(ast.Expr(node.test), node.test)
+        before = self._statements_before(test)
+        node.test = test.value
+        return [*before, node] if before else node
+
+    def _statements_before(self, node: ast.stmt) -> list[ast.stmt]:
+        """Takes the choices and comprehensions out of a statement; returns what computes them."""
         before: list[ast.stmt] = []
         while choice := _first_choice(node, self._is_in_class):
             name = f".choice{self._choices}"
@@ -47,7 +59,7 @@ class Unfolder(ast.NodeTransformer):
             else:
                 before += self._loop(choice, name)
             _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
-        return [*before, node] if before else node
+        return before
 
     visit_Assign = visit_AugAssign = visit_Return = _visit_statement
 

@@ -121,27 +121,47 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self, func.__name__)(*args[1:], **kwargs)
 
     def _reduced(self, name: str, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-        """A reduction of all elements: the others count as its neutral element."""
-        one_axis = self.full.ndim == self.axes and axis in (0, -1, (0,))
-        has_options = any(v is not np._NoValue for v in kwargs.values())
-        if self.is_settled or has_options or not (axis is None or one_axis):
+        """A reduction. Along the axis of the elements under the mask, the others count as its
+        neutral element; along others only, the result is a selection, too."""
+        axes = self._axes_of(axis)
+        options = {key: v for key, v in kwargs.items() if v is not np._NoValue}
+        if self.is_settled or axes is None or not options.keys() <= {"ddof"}:
             if require_trace().is_segmented:
                 given = {"axis": axis, "dtype": np._NoValue if dtype is None else dtype, **kwargs}
                 given = {key: v for key, v in given.items() if v is not np._NoValue}
                 return getattr(np, name)(self.settled(), **given)
             raise self.refusal(name)
-        trace = require_trace()
-        x = self.full
-        where = Tracer(trace, trace.builder.broadcast_to(self.where, list(x.shape)))
-        options: dict[str, Any] = {"where": where}
         if dtype is not None:
             options["dtype"] = dtype
+        trace, x = require_trace(), self.full
+        if self.axes > 0 and 0 not in axes:
+            full = getattr(np, name)(x, axis=axes, **options)
+            ones = [1] * (full.ndim - self.axes)
+            where = trace.builder.reshape(self.where, [*self.where.shape[: self.axes], *ones])
+            return Selection(full, where, self.axes)
         if name in ("max", "min"):
             ufunc = "maximum" if name == "max" else "minimum"
             message = f"zero-size array to reduction operation {ufunc} which has no identity"
-            trace.must_be_equal(trace.operand(np.any(where)), True, message)
+            is_some = np.any(Tracer(trace, self.where))
+            trace.must_be_equal(trace.operand(is_some), True, message)
             options["initial"] = _extreme(x.dtype, name == "min")
-        return getattr(np, name)(x, **options)
+        where = Tracer(trace, trace.builder.broadcast_to(self.where, list(x.shape)))
+        return getattr(np, name)(x, axis=axes, where=where, **options)
+
+    def _axes_of(self, axis: Any) -> tuple[int, ...] | None:
+        """The axes of all values for those of a reduction of the selection, which has one axis in
+        the place of the mask's; None if they are not known."""
+        given = axis if isinstance(axis, tuple) else (axis,)
+        ndim = self.full.ndim - self.axes + 1
+        if axis is None:
+            return tuple(range(self.full.ndim))
+        if not all(type(n) is int and -ndim <= n < ndim for n in given):
+            return None
+        wanted = {n % ndim for n in given}
+        if len(wanted) < len(given):
+            return None
+        others = sorted(n + self.axes - 1 for n in wanted - {0})
+        return (*(range(self.axes) if 0 in wanted else ()), *others)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,0 +1,90 @@
+"""Reductions of x[mask], whose number of elements data decide, are parts of a program."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import rune_jit
+
+NAMES = ["sum", "mean", "max", "min", "std", "prod", "any"]
+# The shape of x, how many axes the mask has, and axes of the selection.
+CASES: list[tuple[tuple[int, ...], int, Any]] = [
+    ((7,), 1, 0),
+    ((7, 4), 1, None),
+    ((7, 4), 1, 0),
+    ((7, 4), 1, -1),
+    ((7, 4), 1, (0, 1)),
+    ((7, 4), 1, (0, 0)),
+    ((7, 4), 2, -1),
+    ((7, 4), 2, 1),
+    ((5, 4, 3), 1, (-3, 2)),
+    ((5, 4, 3), 1, 1),
+    ((5, 4, 3), 2, 0),
+    ((5, 4, 3), 2, 1),
+    ((5, 4, 3), 3, (0,)),
+]
+
+
+def _check(f: Any, *args: Any) -> Any:
+    jitted = rune_jit.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = f(*args)
+        except Exception as error:
+            with pytest.raises(type(error)) as raised:
+                jitted(*args)
+            assert str(raised.value) == str(error)
+        else:
+            assert_same(jitted(*args), expected, ulps=64, scaled=True)
+    return jitted
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize(("shape", "axes", "axis"), CASES)
+def test_reductions(shape: tuple[int, ...], axes: int, axis: Any, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = (4 * rng.standard_normal(shape)).astype(dtype)
+    masks = [rng.random(shape[:axes]) < 0.5, np.zeros(shape[:axes], bool)]
+    for name in NAMES:
+        for mask in masks:
+            _check(lambda x, m, name=name: getattr(x[m], name)(axis=axis), x, mask)
+            _check(lambda x, m, name=name: getattr(np, name)(x[m] + 1, axis), x, mask)
+
+
+def test_what_is_left_of_rows_is_computed_with_and_assigned() -> None:
+    rng = np.random.default_rng(0)
+    x, mask = rng.standard_normal((9, 3)), rng.random(9) < 0.6
+
+    def f(x, mask):
+        y = np.zeros(len(x))
+        y[mask] = (x[mask] ** 2).sum(axis=1)
+        spread = x[mask].std(0, ddof=1)
+        return y, (np.sqrt(x[mask].max(1) ** 2)).mean(), spread
+
+    assert "as one program" in _check(f, x, mask).explain()
+
+
+def test_k_means_is_one_program() -> None:
+    def k_means(x, k):
+        centres = x[:k].copy()
+        for _ in range(20):
+            distances = ((x[:, None] - centres[None]) ** 2).sum(-1)
+            labels = distances.argmin(1)
+            new = np.array(
+                [x[labels == j].mean(0) if (labels == j).any() else centres[j] for j in range(k)]
+            )
+            if np.allclose(new, centres):
+                break
+            centres = new
+        return centres, labels
+
+    x = np.random.default_rng(1).standard_normal((30, 2))
+    jitted = _check(k_means, x, 3)
+    assert "as one program" in jitted.explain()
+    assert "is a loop of the program" in jitted.explain()
