@@ -33,6 +33,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     reductions,
     shapes,
     small_matrices,
+    small_sorts,
     statistics,
     ufuncs,
     writes,

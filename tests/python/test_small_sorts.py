@@ -1,0 +1,65 @@
+"""np.sort and np.median of a few elements are parts of a loop (rules/small_sorts.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_checks import both, rolled
+
+
+def medians(x: Any, n: int) -> Any:
+    out = np.full(len(x), np.nan)
+    for i in range(n - 1, len(x)):
+        out[i] = np.median(x[i - n + 1 : i + 1])
+    return out
+
+
+def sorted_rows(x: Any, n: int) -> Any:
+    out = np.zeros((len(x), n), x.dtype)
+    for i in range(n - 1, len(x)):
+        out[i] = np.sort(x[i - n + 1 : i + 1])
+    return out
+
+
+def sorted_in_place(x: Any, n: int) -> Any:
+    x = x.copy()
+    for i in range(len(x) - n):
+        x[i : i + n].sort()
+    return x
+
+
+def _values(dtype: str) -> np.ndarray:
+    x = (5 * np.random.default_rng(0).standard_normal(40)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[[3, 9, 10, 11]] = np.nan, np.inf, -np.inf, np.nan
+    x[30:33] = x[29]
+    return x
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
+@pytest.mark.parametrize("function", [medians, sorted_rows, sorted_in_place])
+def test_windows(function: Callable[..., Any], dtype: str, n: int) -> None:
+    rolled(function, _values(dtype), n)
+
+
+@pytest.mark.parametrize("function", [medians, sorted_rows])
+def test_what_numpy_sorts(function: Callable[..., Any]) -> None:
+    both(function, _values("float16"), 3)
+    both(function, _values("int8"), 3)
+    both(function, _values("float64") + 1j, 3)
+    both(function, _values("float64"), 36)
+
+
+def test_median_filter() -> None:
+    def filtered(image):
+        out = image.copy()
+        for i in range(1, image.shape[0] - 1):
+            for j in range(1, image.shape[1] - 1):
+                out[i, j] = np.median(image[i - 1 : i + 2, j - 1 : j + 2])
+        return out
+
+    rolled(filtered, np.random.default_rng(0).random((9, 8)))
