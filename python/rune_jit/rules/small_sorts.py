@@ -30,8 +30,8 @@ def _elements(name: str, a: Any, axis: Any) -> Tracer:
 
 
 def _sorted(x: Tracer) -> Any:
-    """The elements in order, NaN last: each one's position is the number of those before it. Which of
-    0.0 and -0.0 comes first is not what it is in NumPy, whose sorts are not stable."""
+    """The elements in order, NaN last: each one's position is the number of those before it. (Of
+    0.0 and -0.0 the first one stays first; NumPy's sorts are not stable.)"""
     at = np.arange(x.size)
     own, other = x[:, None], x[None, :]
     is_earlier = at[None, :] < at[:, None]
