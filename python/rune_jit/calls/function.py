@@ -57,6 +57,7 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 
 
+_FEW = "most of its programs serve one call"
 _UNSUITABLE = "its program does not take these arguments"
 
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
@@ -65,9 +66,13 @@ _LARGE = 2000
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
 # How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
-# the first calls of new signatures, so many of each.
-_MOST_MISSES = 32
+# the first calls of new signatures, so many of each. After so many new ones in a row, only one call
+# in some finds out whether its signature is new.
+_MOST_MISSES = 4
 _CALLS_UNTRIED = 8
+_MOST_IN_A_ROW, _LOOKS_AT_SIGNATURE = 16, 16
+# How many programs for arrays in chunks explain() tells of.
+_MOST_CHUNKED = 32
 
 # Of how many keys it is known that another key's program has served one call, and of how many what
 # a call with state needs again.
@@ -139,6 +144,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
         self._hits = self._misses = 0
+        # Signatures in a row that were new and not traced; how many calls since were not looked at.
+        self._new_in_a_row = self._unlooked = 0
         self._warned: set[Any] = set()
 
     if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
@@ -282,6 +289,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._unkeyed = None
         self._refused.clear()
         self._trials.clear()
+        self._new_in_a_row = 0
         self._warned.clear()
 
     # One call.
@@ -307,6 +315,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
+        if self._new_in_a_row > _MOST_IN_A_ROW:
+            self._unlooked = (self._unlooked + 1) % _LOOKS_AT_SIGNATURE
+            if self._unlooked:
+                return self._eager_call(args, kwargs, _FEW)
         if self._again and (result := self._call_again(args, kwargs)) is not None:
             self._hits += 1
             return result[0]
@@ -330,6 +342,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         for _ in range(2):  # once more if the entry is stale
             start = time.perf_counter()
             call, entry, fresh = self._entry(call)
+            if not fresh:
+                self._new_in_a_row = 0
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
@@ -518,7 +532,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         device = self._device or _core.default_device()
         call = CallInChunks(self._fn, self._name, self._take_apart, args, kwargs, device)
         self._misses += 1
-        if call.program is not None and len(self._chunked) < _MOST_MISSES:
+        if call.program is not None and len(self._chunked) < _MOST_CHUNKED:
             self._chunked[call.program.summary()] = None
         return call
 
@@ -596,7 +610,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         is_new = call.key not in self._wanted and call.key not in self._is_due
         too_large = self._too_large.get(call.kind) if self._too_large else None
         if (few or too_large) and is_new and self._fallback != "error":
-            reason = too_large or "most of its programs serve one call"
+            self._new_in_a_row += 1
+            reason = too_large or _FEW
             return Fallback(f"{self._name}: {reason}", untried=_CALLS_UNTRIED)
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
@@ -670,6 +685,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 call.key, self._segmented(UnsupportedOpError(reason), call.signature)
             )
             return True
+        self._wanted.add(call.key)
         try:
             other = self._make_entry(call, lambda: None)
         except (ValuesNeeded, StateFound, Raised):
