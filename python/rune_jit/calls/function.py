@@ -33,6 +33,7 @@ from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import Again, StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced, trace_call
+from rune_jit.calls.untried import Untried
 from rune_jit.device import check_name, has_host_memory, is_dtype
 from rune_jit.errors import (
     ConcretizationError,
@@ -66,11 +67,8 @@ _LARGE = 2000
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
 # How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
-# the first calls of new signatures, so many of each. After so many new ones in a row, only one call
-# in some finds out whether its signature is new.
+# the first calls of new signatures.
 _MOST_MISSES = 4
-_CALLS_UNTRIED = 8
-_MOST_IN_A_ROW, _LOOKS_AT_SIGNATURE = 16, 16
 # How many programs for arrays in chunks explain() tells of.
 _MOST_CHUNKED = 32
 
@@ -144,8 +142,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
         self._hits = self._misses = 0
-        # Signatures in a row that were new and not traced; how many calls since were not looked at.
-        self._new_in_a_row = self._unlooked = 0
+        self._untried = Untried()
         self._warned: set[Any] = set()
 
     if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
@@ -242,9 +239,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         ways = [way(entry)[0] for entry in entries]
         hits = self._hits + self._fast_hits
         evictions, segmented = self._cache.evictions, ways.count("segments")
-        return CacheInfo(
-            hits, self._misses, ways.count("NumPy"), len(entries), evictions, segmented
-        )
+        fallbacks = ways.count("NumPy") + len(self._untried)
+        return CacheInfo(hits, self._misses, fallbacks, len(entries), evictions, segmented)
 
     def explain(self) -> str:
         """How calls run, one line a known signature: as a program, in segments or on NumPy, and
@@ -260,6 +256,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             <lambda>: in segments (2 programs): item: cannot take the value of a traced array (...)
         """
         lines = [f"{self._name}: {summary}" for summary in self._chunked]
+        lines += [f"{self._name}: on NumPy: {why}" for why in self._untried.reasons]
         for key, entry in self._cache.by_key().items():
             lines.append(f"{self._name}: {way(entry)[1]}")
             if not isinstance(entry, Fallback):
@@ -289,7 +286,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._unkeyed = None
         self._refused.clear()
         self._trials.clear()
-        self._new_in_a_row = 0
+        self._untried.clear()
         self._warned.clear()
 
     # One call.
@@ -315,10 +312,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._new_in_a_row > _MOST_IN_A_ROW:
-            self._unlooked = (self._unlooked + 1) % _LOOKS_AT_SIGNATURE
-            if self._unlooked:
-                return self._eager_call(args, kwargs, _FEW)
+        if self._untried.skips:
+            return self._eager_call(args, kwargs, _FEW)
         if self._again and (result := self._call_again(args, kwargs)) is not None:
             self._hits += 1
             return result[0]
@@ -342,12 +337,13 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         for _ in range(2):  # once more if the entry is stale
             start = time.perf_counter()
             call, entry, fresh = self._entry(call)
-            if not fresh:
-                self._new_in_a_row = 0
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
-                return self._eager_call(args, kwargs, "it changed what only its first call may")
+                reason = self._untried.why(call.key) or "it changed what only its first call may"
+                return self._eager_call(args, kwargs, reason)
+            if not fresh and not isinstance(entry, Fallback):
+                self._untried.traced()
             if isinstance(entry, Segmented):
                 self._hits += not fresh
                 if entry.runs_on_numpy:
@@ -361,12 +357,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 continue
             if isinstance(entry, Fallback):
                 entry.use.is_now()
-                if entry.untried:
-                    entry.untried -= 1
-                    if not entry.untried:
-                        self._wanted.add(call.key)
-                        self._cache.discard(call.key, entry)
-                elif not entry.until_it_returns:
+                if not entry.until_it_returns:
                     self._remember_numpy(call, entry, args, kwargs)
                 result = self._eager_call(args, kwargs, entry.reason)
                 if entry.until_it_returns:
@@ -587,7 +578,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         programs = []
         for shared, traced in self._sharing.find(call):
             known = self._cache.peek(shared.call.key)
-            if isinstance(known, Fallback) and not known.is_passing:  # NumPy was faster
+            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
                 return known
             if trial := self._trials.get(shared.call.key):
                 if trial.is_over:
@@ -609,10 +600,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         few = self._misses > max(_MOST_MISSES, self._hits + self._fast_hits)
         is_new = call.key not in self._wanted and call.key not in self._is_due
         too_large = self._too_large.get(call.kind) if self._too_large else None
-        if (few or too_large) and is_new and self._fallback != "error":
-            self._new_in_a_row += 1
-            reason = too_large or _FEW
-            return Fallback(f"{self._name}: {reason}", untried=_CALLS_UNTRIED)
+        is_new &= bool(few or too_large) and self._fallback != "error"
+        if is_new and self._untried.takes(call.key, too_large or _FEW):
+            return None
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
             return self._compile(call, done, watch)
