@@ -33,7 +33,7 @@ from rune_jit.capture.shim import (
     original,
     replacements,
 )
-from rune_jit.capture.stand_ins import refuse_identity
+from rune_jit.capture.stand_ins import refuse_code
 from rune_jit.capture.state import ABSENT, Slot
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -152,7 +152,7 @@ class Rebinder:
         if known is not None:
             return known[1]
         try:
-            refuse_identity(function.__code__)
+            refuse_code(function.__code__)
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
