@@ -115,7 +115,7 @@ def test_little_work_is_interpreted(monkeypatch):
     jitted = rune_jit.jit(asks)
     for n, most in ((5, 0), (5, 0), (3000, 3)):
         check(jitted(x(20), n), asks(x(20), n))
-        *_, entry = jitted._cache.entries()
+        *_, entry = jitted._known.cache.entries()
         assert entry.programs.compiled <= most
     assert entry.programs.compiled > 0
     large = rune_jit.jit(asks)
@@ -139,7 +139,7 @@ def test_nothing_is_compiled_where_numpy_is_faster(monkeypatch):
         jitted = rune_jit.jit(asks)
         for _ in range(12):
             check(jitted(x(20), 3), asks(x(20), 3))
-        (entry,) = jitted._cache.entries()
+        (entry,) = jitted._known.cache.entries()
         assert (entry.programs.compiled > 0) is not faster
         assert len(verdicts) == (1 if faster else 2)
 

@@ -16,6 +16,7 @@ from rune_jit import _core
 from rune_jit.backends import calibration
 
 Range = tuple[int, int]
+Box = tuple[Range, ...]
 
 
 class Program:
@@ -93,6 +94,7 @@ class Piece(NamedTuple):
     item: int | None  # the chunk is this item of it
     source: tuple[slice, ...]  # of the chunk
     target: tuple[slice, ...]  # of the operand
+    is_file: bool = False  # the chunk is read from an array in files, whose elements `source` are
 
 
 class Operand(NamedTuple):
@@ -107,7 +109,12 @@ class Operand(NamedTuple):
         whole = None
         for piece in self.pieces:
             chunk = arguments[piece.argument]
-            part = self._checked(chunk if piece.item is None else chunk[piece.item])[piece.source]
+            if piece.item is not None:
+                chunk = chunk[piece.item]
+            if piece.is_file:
+                part = self._checked(chunk[piece.source])
+            else:
+                part = self._checked(chunk)[piece.source]
             if len(self.pieces) == 1:
                 return part
             if whole is None:
@@ -134,6 +141,37 @@ class Block:
     def __call__(self, *arguments: Any) -> Any:
         results = self.program.run([operand.of(arguments) for operand in self.operands])
         return results[0] if len(results) == 1 else tuple(results)
+
+
+class Edges:
+    """A task: parts of a chunk, which need less memory than the chunk. `item`: the chunk is this
+    item of what its task returns; `region`: it is read from an array in files."""
+
+    def __init__(
+        self, parts: list[Box], item: int | None, region: tuple[slice, ...] | None
+    ) -> None:
+        self.parts, self.item, self.region = parts, item, region
+
+    def __call__(self, source: Any) -> list[np.ndarray]:
+        chunk = source if self.item is None else source[self.item]
+        array = np.asarray(chunk if self.region is None else chunk[self.region])
+        return [array[tuple(slice(*r) for r in part)].copy() for part in self.parts]
+
+
+class HostCall:
+    """A task: calls a function of the host on boxes of its arguments, which are chunks. Of the
+    function's results it returns those of these numbers."""
+
+    def __init__(self, function: Any, results: list[int], operands: list[Operand]) -> None:
+        self.function, self.results, self.operands = function, results, operands
+
+    def __call__(self, *arguments: Any) -> Any:
+        arrays = [operand.of(arguments).view() for operand in self.operands]
+        for array in arrays:
+            array.flags.writeable = False
+        found = self.function(*arrays)
+        picked = [np.asarray(found[i]) for i in self.results]
+        return picked[0] if len(picked) == 1 else tuple(picked)
 
 
 _UFUNCS = {"add": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
