@@ -120,7 +120,7 @@ def test_little_work_is_interpreted(monkeypatch):
     assert entry.programs.compiled > 0
     large = rune_jit.jit(asks)
     check(large(x(300_000), 2), asks(x(300_000), 2))
-    (entry,) = large._cache.entries()
+    (entry,) = large._known.cache.entries()
     assert entry.programs.compiled > 0
 
 
