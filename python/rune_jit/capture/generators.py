@@ -4,11 +4,15 @@ Loads both random modules, which `import rune_jit` does not."""
 
 from __future__ import annotations
 
+import functools
 import pickle
 import random
 from typing import Any
 
 import numpy as np
+
+from rune_jit.rules.known import known
+from rune_jit.tracing.context import current_trace
 
 KINDS = (np.random.Generator, np.random.RandomState, random.Random)
 # Those that functions use without a name: None is NumPy's.
@@ -36,3 +40,24 @@ def set_state(source: Any, state: Any) -> None:
         target.set_state((kind, np.frombuffer(keys, np.uint32), *rest))
     else:
         source.setstate(state)
+
+
+class Seeded(np.random.Generator):
+    """A generator that a trace has made from a known seed. The trace may write to its arrays."""
+
+
+def _sampling(name: str) -> Any:
+    method = getattr(np.random.Generator, name)
+
+    @functools.wraps(method)
+    def sample(self: Seeded, *args: Any, **kwargs: Any) -> Any:
+        result = method(self, *args, **kwargs)
+        is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
+        return known(result) if is_new and current_trace() is not None else result
+
+    return sample
+
+
+for _name in vars(np.random.Generator):
+    if not _name.startswith("_") and _name not in ("bit_generator", "shuffle", "spawn"):
+        setattr(Seeded, _name, _sampling(_name))

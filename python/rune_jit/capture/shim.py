@@ -92,6 +92,22 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
     return refuse
 
 
+def _seeded(real: Any) -> Callable[..., Any]:
+    """Stands for numpy.random.default_rng."""
+    refuse = _refusing(real, "numpy.random.default_rng")
+
+    def default_rng(seed: Any = None) -> Any:
+        made = refuse(seed)
+        trace = current_trace()
+        if trace is None or trace.is_segmented or made is seed:
+            return made
+        from rune_jit.capture.generators import Seeded  # not before: it loads numpy.random
+
+        return Seeded(made.bit_generator)
+
+    return default_rng
+
+
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
@@ -107,7 +123,6 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("os.urandom", os.urandom),
         ("uuid.uuid1", uuid.uuid1),
         ("uuid.uuid4", uuid.uuid4),
-        ("numpy.random.default_rng", np.random.default_rng),
     ]
     effects = [
         ("time.sleep", time.sleep),
@@ -117,6 +132,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     ]
     for name, function in functions:
         yield function, _refusing(function, name)
+    yield np.random.default_rng, _seeded(np.random.default_rng)
     for name, function in effects:
         yield function, _refusing(function, name, has_result=False)
 
