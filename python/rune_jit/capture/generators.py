@@ -42,7 +42,7 @@ def set_state(source: Any, state: Any) -> None:
         source.setstate(state)
 
 
-class Seeded(np.random.Generator):
+class SeededGenerator(np.random.Generator):
     """A generator that a trace has made from a known seed. The trace may write to its arrays."""
 
 
@@ -50,7 +50,7 @@ def _sampling(name: str) -> Any:
     method = getattr(np.random.Generator, name)
 
     @functools.wraps(method)
-    def sample(self: Seeded, *args: Any, **kwargs: Any) -> Any:
+    def sample(self: SeededGenerator, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
         is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
         return known(result) if is_new and current_trace() is not None else result
@@ -60,4 +60,4 @@ def _sampling(name: str) -> Any:
 
 for _name in vars(np.random.Generator):
     if not _name.startswith("_") and _name not in ("bit_generator", "shuffle", "spawn"):
-        setattr(Seeded, _name, _sampling(_name))
+        setattr(SeededGenerator, _name, _sampling(_name))

@@ -101,9 +101,9 @@ def _seeded(real: Any) -> Callable[..., Any]:
         trace = current_trace()
         if trace is None or trace.is_segmented or made is seed:
             return made
-        from rune_jit.capture.generators import Seeded  # not before: it loads numpy.random
+        from rune_jit.capture.generators import SeededGenerator  # not before: it loads numpy.random
 
-        return Seeded(made.bit_generator)
+        return SeededGenerator(made.bit_generator)
 
     return default_rng
 
