@@ -342,17 +342,17 @@ PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
 }
 
 // The results, of these (dtype, shape), of call number `call` to a function of the host. One that
-// may raise is called whether its results are used or not.
+// may raise is called whether its results are used or not. `rows`: see graph::Host_Callback.
 std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t call,
                                    const py::sequence& operands, const py::sequence& results,
-                                   bool may_raise) {
+                                   bool may_raise, std::optional<int64_t> rows) {
   std::vector<graph::Value> inputs;
   for (const py::handle x : operands) inputs.push_back(value_of(g, to_operand(x)));
   std::vector<PyValue> values;
   for (const py::handle result : results) {
     const auto [dtype, shape] = result.cast<std::pair<py::object, py::sequence>>();
     const graph::Metadata declared{to_dtype(dtype), to_shape(shape, g.trace), std::nullopt};
-    const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size())};
+    const graph::Host_Callback node{name, call, static_cast<int64_t>(values.size()), rows};
     values.push_back(wrap(g, Operand(g.add(node, inputs, declared))));
   }
   if (may_raise && !values.empty()) g.add(graph::Sink{}, {values.front().operand().value});
@@ -447,9 +447,10 @@ void bind_graph(py::module_& m) {
                              "(value, axis, size) of each check of traced indices; the value is a "
                              "0-d uint64, nonzero if an index is out of bounds.")
       .def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
-           py::arg("results"), py::arg("may_raise"),
+           py::arg("results"), py::arg("may_raise"), py::arg("rows") = py::none(),
            "Values of the results, of these (dtype, shape), of call number `call` to a function. "
-           "One that may raise is called whether its results are used or not.")
+           "One that may raise is called whether its results are used or not. With `rows` it treats "
+           "the points of the first axes of operand 0 and of the results, so many, one by one.")
       .def(
           "finish",
           [](const PyGraph& g, const std::vector<PyValue>& outputs) {

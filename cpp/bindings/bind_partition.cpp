@@ -39,13 +39,17 @@ py::list passes_of(const partition::Plan& plan) {
     py::list results, blocks;
     for (const partition::Result& r : pass.results)
       results.append(py::make_tuple(r.array, r.grid_axes, optional_name(r.combine), r.reduced));
-    for (size_t i = 0; i < pass.programs.size(); ++i) {
+    for (size_t i = 0; i < pass.operands.size(); ++i) {
       py::list operands;
       for (const partition::Operand& operand : pass.operands[i])
         operands.append(py::make_tuple(operand.array, box_of(operand.box)));
-      blocks.append(py::make_tuple(pass.programs[i], std::move(operands)));
+      const py::object program = pass.call ? py::object(py::none()) : py::int_(pass.programs[i]);
+      blocks.append(py::make_tuple(program, std::move(operands)));
     }
-    result.append(py::make_tuple(pass.level, pass.grid, std::move(results), std::move(blocks)));
+    py::object call = py::none();
+    if (pass.call) call = py::make_tuple(pass.call->name, pass.call->number, pass.call->results);
+    result.append(py::make_tuple(pass.level, pass.grid, std::move(results), std::move(blocks),
+                                 std::move(call)));
   }
   return result;
 }
@@ -61,10 +65,11 @@ void bind_partition(py::module_& m) {
       .def_property_readonly("programs", &programs_of, "Texts of graphs.")
       .def_property_readonly(
           "passes", &passes_of,
-          "(level, grid, results, blocks) of each. The grid has the chunks of its axes. A result "
-          "is "
-          "(array, axis of the grid or -1 by axis, operation that combines parts or None, axes of "
-          "the grid along which). A block, in row-major order, is (program, [(array, box)]).");
+          "(level, grid, results, blocks, call) of each. The grid has the chunks of its axes. A "
+          "result is (array, axis of the grid or -1 by axis, operation that combines parts or None, "
+          "axes of the grid along which). A block, in row-major order, is (program, [(array, "
+          "box)]). The call is None, or (name, number, the function's results that it has): then "
+          "programs are None.");
   m.def(
       "cut",
       [](const graph::Graph& graph, const std::string& device,

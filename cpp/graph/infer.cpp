@@ -393,6 +393,18 @@ Metadata infer_node(const Host_Callback& node, const Operands& in) {
     user_error(ErrorKind::Value, "host_callback: cannot be result ", node.result, " of call ",
                node.call, " (both count from 0)");
   check_constant("host_callback", in.declared.shape);
+  if (node.rows) {
+    const int64_t most = in.size() == 0 ? 0 : static_cast<int64_t>(in.shape(0).size());
+    if (*node.rows < 0 || *node.rows > most ||
+        *node.rows > static_cast<int64_t>(in.declared.shape.size()))
+      user_error(ErrorKind::Value, "host_callback: cannot call ", node.name, " by ", *node.rows,
+                 " axes (operand 0 has ", most, ", the result ", in.declared.shape.size(), ")");
+    for (int64_t i = 0; i < *node.rows; ++i)
+      if (in.shape(0)[i].constant() != in.declared.shape[i].constant())
+        user_error(ErrorKind::Value, "host_callback: cannot call ", node.name, " by axis ", i,
+                   " (operand 0 has ", in.shape(0)[i].constant(), " elements, the result ",
+                   in.declared.shape[i].constant(), ")");
+  }
   for (size_t i = 0; i < in.size(); ++i) check_constant("host_callback", in.shape(i));
   for (size_t i = 0; i < in.size(); ++i)
     if (max_elements(in.shape(i)) == 0)

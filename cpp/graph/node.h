@@ -198,12 +198,17 @@ struct Scatter {
 // a function of the host, as Host_Callback's: what computes it where it has no source.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
 // Result number `result` of call number `call` to a function `name` of the host, on the operands.
-// The program is compiled with the functions, by call. Nodes of one call have equal operands.
+// The program is compiled with the functions, by call. Nodes of one call have equal operands. The
+// function treats the points of the first `rows` axes of operand 0 one by one: they are the first
+// axes of each result, too, and the function may be called for a part of them (none if it is
+// absent).
 struct Host_Callback {
   std::string name;
   int64_t call = 0;
   int64_t result = 0;
-  RUNE_FIELDS(Host_Callback, f("", name), f("call", call), f("result", result))
+  std::optional<int64_t> rows = std::nullopt;
+  RUNE_FIELDS(Host_Callback, f("", name), f("call", call), f("result", result), f("rows", rows))
+  int64_t row_rank() const { return rows.value_or(0); }
 };
 RUNE_NODE_EMPTY(Noop)
 

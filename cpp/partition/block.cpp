@@ -41,8 +41,8 @@ void add_place(std::vector<int64_t>& key, const Graph& graph, const Node& node, 
     for (const auto& range : box) key.push_back(range.first);
   };
   switch (node.kind()) {
+    case NodeKind::Scan: key.push_back(box[node.as<graph::Scan>()->axis].first); break;
     case NodeKind::Vconst:
-    case NodeKind::Scan:
     case NodeKind::View:
     case NodeKind::Scatter:
     case NodeKind::Loop_Nest: add_lows(); break;
@@ -194,6 +194,7 @@ Value Block::emit(Builder& b, Value v, const Box& box) {
       return b.slice(copy(b, v, box), axis, box[axis].first, box[axis].second);
     }
     case Cut::Whole: return b.shrink(copy(b, v, all), limits_in(all, box));
+    case Cut::Called:
     case Cut::Never: break;
   }
   RUNE_UNREACHABLE(name_of_node(node), " is part of no block");

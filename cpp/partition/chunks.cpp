@@ -17,10 +17,6 @@ using graph::Value;
 
 namespace {
 
-const char* const kRechunk =
-    "rechunk the array so that this axis is one chunk (x.rechunk({axis: -1})), or compute this "
-    "part "
-    "of the function with dask";
 const char* const kCompute =
     "compute this part before (x.compute()), or block by block with dask (x.map_blocks)";
 
@@ -86,20 +82,18 @@ Chunks Chunking::find(Value v) const {
     case Cut::Prefix: {
       const int64_t axis = node.as<graph::Scan>()->axis;
       Chunks result = of(node.inputs[0]);
-      if (result[axis].size() > 1)
-        refuse(node,
-               concat("it runs along axis ", axis, ", which has ", result[axis].size(), " chunks"),
-               kRechunk);
+      result[axis] = {sizes[axis]};
       return result;
     }
     case Cut::Selected: return selected(node);
-    case Cut::Whole:
-      for (const Value operand : node.inputs)
-        for (const Ints& axis : of(operand))
-          if (axis.size() > 1)
-            refuse(node, concat("it needs a whole array, which has ", axis.size(), " chunks"),
-                   kCompute);
-      return one_chunk(sizes);
+    case Cut::Whole: return one_chunk(sizes);
+    case Cut::Called: {
+      const int64_t rows = node.as<graph::Host_Callback>()->row_rank();
+      Chunks result = one_chunk(sizes);
+      if (rows > 0)
+        std::copy_n(of(node.inputs[0]).begin(), static_cast<size_t>(rows), result.begin());
+      return result;
+    }
     case Cut::Never: {
       const bool is_size = node.as<graph::Define_Var>() != nullptr;
       refuse(node,
@@ -208,11 +202,6 @@ Chunks Chunking::contracted(Value v) const {
 Chunks Chunking::selected(const Node& node) const {
   const int64_t axis = node.as<graph::Gather>()->axis;
   const Chunks &source = of(node.inputs[0]), &indices = of(node.inputs[1]);
-  if (source[axis].size() > 1)
-    refuse(node,
-           concat("data decide which elements of axis ", axis, " it takes, which has ",
-                  source[axis].size(), " chunks"),
-           kRechunk);
   Chunks result(source.begin(), source.begin() + axis);
   result.insert(result.end(), indices.begin(), indices.end());
   result.insert(result.end(), source.begin() + axis + 1, source.end());
@@ -232,6 +221,29 @@ bool Chunking::is_reduced_in_parts(Value v) const {
   for (size_t i = 0; i < chunks.size(); ++i)
     if (reduced[i] && chunks[i].size() > 1) return true;
   return false;
+}
+
+std::vector<size_t> Chunking::stored_operands(Value v) const {
+  const Node& node = graph_[v];
+  const Cut cut = cut_of(node);
+  std::vector<size_t> result;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Chunks& chunks = of(node.inputs[i]);
+    const auto is_divided = [](const Ints& axis) { return axis.size() > 1; };
+    if (cut == Cut::Called ||
+        (cut == Cut::Selected && i == 0 && is_divided(chunks[node.as<graph::Gather>()->axis])) ||
+        (cut == Cut::Whole && std::any_of(chunks.begin(), chunks.end(), is_divided)))
+      result.push_back(i);
+  }
+  return result;
+}
+
+bool Chunking::is_stored(Value v) const {
+  const Node& node = graph_[v];
+  if (const auto* scan = node.as<graph::Scan>()) return of(node.inputs[0])[scan->axis].size() > 1;
+  // Elements of a View are read where its blocks need them.
+  const bool is_whole = cut_of(node) == Cut::Whole && !node.as<graph::View>();
+  return is_whole && !stored_operands(v).empty();
 }
 
 std::vector<bool> reduced_axes(const Graph& graph, Value v) {

@@ -14,8 +14,7 @@ namespace rune::partition {
 class Chunking {
  public:
   // `arguments`: the chunks of each Placeholder, by index. Both are kept by reference. Throws
-  // UserError(Unsupported) that names the node for what can be computed as a whole only, has
-  // operands in several chunks, and is no reduction. Linear.
+  // UserError(Unsupported) that names the node for what has no chunks. Linear.
   Chunking(const graph::Graph& graph, const std::vector<Chunks>& arguments);
 
   const Chunks& of(graph::Value v) const { return chunks_[v.id]; }
@@ -24,6 +23,14 @@ class Chunking {
   Chunks to_reduce(graph::Value v) const;
   // Whether the value is a reduction along an axis of several chunks.
   bool is_reduced_in_parts(graph::Value v) const;
+  // Operands that are to be arrays before blocks of the value are computed, for each block needs
+  // more of them than their blocks at its place: all that a function of the host is called with;
+  // operands of several chunks along an axis that is needed as a whole.
+  std::vector<size_t> stored_operands(graph::Value v) const;
+  // Whether the value is to be an array itself, in these chunks, so that it is computed once: what
+  // runs along an axis on which its operand has several chunks, and what needs whole operands that
+  // have several.
+  bool is_stored(graph::Value v) const;
 
  private:
   Chunks find(graph::Value v) const;

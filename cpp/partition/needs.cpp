@@ -17,7 +17,8 @@ Cut cut_of(const Node& node) {
   switch (node.kind()) {
     case NodeKind::Placeholder:
     case NodeKind::Const_Scalar:
-    case NodeKind::Vconst: return Cut::Given;
+    case NodeKind::Vconst:
+    case NodeKind::Sink: return Cut::Given;
     case NodeKind::Binop:
     case NodeKind::Unary:
     case NodeKind::Ternary:
@@ -40,10 +41,9 @@ Cut cut_of(const Node& node) {
     case NodeKind::View:
     case NodeKind::Scatter:
     case NodeKind::Loop_Nest: return Cut::Whole;
+    case NodeKind::Host_Callback: return Cut::Called;
     case NodeKind::Copy:
-    case NodeKind::Define_Var:
-    case NodeKind::Host_Callback:
-    case NodeKind::Sink: return Cut::Never; RUNE_SOURCE_CASES break;
+    case NodeKind::Define_Var: return Cut::Never; RUNE_SOURCE_CASES break;
   }
   RUNE_UNREACHABLE(graph::name_of(node.kind()), " is no core node");
 }
@@ -132,7 +132,7 @@ std::vector<Need> selected_boxes(const Graph& graph, const Node& node, const Box
 
 std::vector<Need> needs_of(const Graph& graph, Value v, const Box& box) {
   const Node& node = graph[v];
-  if (is_empty(box)) return {};
+  if (is_empty(box) && cut_of(node) != Cut::Called) return {};
   const auto shape = [&](size_t operand) {
     return constants_of(graph[node.inputs[operand]].shape());
   };
@@ -173,6 +173,14 @@ std::vector<Need> needs_of(const Graph& graph, Value v, const Box& box) {
     case Cut::Whole:
       for (size_t i = 0; i < node.inputs.size(); ++i) needs.push_back({i, whole(shape(i))});
       break;
+    case Cut::Called: {
+      const auto rows = node.as<graph::Host_Callback>()->row_rank();
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        needs.push_back({i, whole(shape(i))});
+        if (i == 0) std::copy(box.begin(), box.begin() + rows, needs[0].box.begin());
+      }
+      break;
+    }
     case Cut::Never: RUNE_UNREACHABLE(name_of_node(node), " is part of no block");
   }
   return needs;

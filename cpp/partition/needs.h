@@ -19,6 +19,7 @@ enum class Cut : uint8_t {
   Prefix,       // all before it along an axis: Scan
   Selected,     // the whole axis that a Gather selects along
   Whole,        // the whole operands
+  Called,       // by a function of the host: it is a pass of its own
   Never,        // it cannot be part of a block's program
 };
 Cut cut_of(const graph::Node& node);
@@ -37,8 +38,8 @@ struct Need {
 };
 
 // What computing a box of the value needs: one box of each operand, in order; none of what a Pad
-// only surrounds and of parts of a Cat that lie outside. Nothing is needed for an empty box. Sizes
-// are constants.
+// only surrounds and of parts of a Cat that lie outside. Nothing but the operands of a call is needed for
+// an empty box. Sizes are constants.
 std::vector<Need> needs_of(const graph::Graph& graph, graph::Value v, const Box& box);
 
 // A contraction of which a part of the sums is wanted: the axes of `box` are those of the result,

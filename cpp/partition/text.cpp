@@ -26,7 +26,11 @@ std::string print(const Plan& plan) {
     out += concat(" : ", rune::name_of(array.dtype), " ", text::to_text(array.chunks), "\n");
   }
   for (const Pass& pass : plan.passes) {
-    out += concat("  pass level=", pass.level, " grid=", text::to_text(pass.grid), " {\n");
+    out += concat("  pass level=", pass.level, " grid=", text::to_text(pass.grid));
+    if (pass.call)
+      out += concat(" call=\"", pass.call->name, "\" number=", pass.call->number,
+                    " results=", text::to_text(pass.call->results));
+    out += " {\n";
     for (const Result& result : pass.results) {
       out += concat("    result array=", result.array, " axes=", text::to_text(result.grid_axes));
       if (result.combine)
@@ -34,8 +38,9 @@ std::string print(const Plan& plan) {
                       " along=", text::to_text(result.reduced));
       out += "\n";
     }
-    for (size_t i = 0; i < pass.programs.size(); ++i) {
-      out += concat("    block ", i, " program=", pass.programs[i]);
+    for (size_t i = 0; i < pass.operands.size(); ++i) {
+      out += concat("    block ", i);
+      if (!pass.call) out += concat(" program=", pass.programs[i]);
       for (const Operand& operand : pass.operands[i])
         out += concat(" ", operand.array, text::to_text(operand.box));
       out += "\n";

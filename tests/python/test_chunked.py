@@ -172,7 +172,8 @@ def test_whole_arrays_take_no_memory() -> None:
     """100 TB: tracing and cutting allocate nothing of that size, nor do positions."""
     x = da.zeros((10**7, 10**6), chunks=(10**6, 10**5), dtype=np.float64)
     f = rune_jit.jit(lambda x: x[:, 0] * np.arange(x.shape[0]) + x.argmax(0)[0])
-    assert f(x).shape == (10**7,)
+    with dask.config.set({"rune_jit.memory-limit": "2 TB"}):
+        assert f(x).shape == (10**7,)
 
 
 def test_what_is_lazy_is_computed_once_asked() -> None:
@@ -227,8 +228,6 @@ def test_files_of_native_byte_order(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda x: np.sort(x, axis=0), r"numpy.sort: cannot compute blocks of \[23,17\]"),
-        (lambda x: np.cumsum(x, axis=0), r"scan: cannot .* \(it runs along axis 0, which has 3"),
         (lambda x: x.reshape(-1), r"reshape: cannot .* \(it merges or divides axes of \[23,17\]"),
         (lambda x: x if x.sum() > 0 else -x, "no value is known before they are computed"),
         (lambda x: float(x[0, 0]), "no value is known before they are computed"),
@@ -247,7 +246,7 @@ def test_refusals(f: Any, message: str) -> None:
 
 def test_a_refusal_names_the_line() -> None:
     def f(x: Any) -> Any:
-        return np.cumsum(x * 2, axis=0)
+        return (x * 2).reshape(-1)
 
     with pytest.raises(rune_jit.UnsupportedOpError, match=r"at test_chunked.py:\d+"):
         rune_jit.jit(f)(da.from_array(X, chunks=(8, 5)))

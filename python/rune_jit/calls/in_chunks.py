@@ -56,7 +56,10 @@ class CallInChunks:
         self._leaves = [dask_arrays.get(id(leaf), leaf) for leaf in call.leaves]
         self.program: ChunkedProgram | None = None
         if self._traced.graph is not None:
-            self.program = ChunkedProgram(name, self._traced.graph, self._inputs(), device)
+            traced = self._traced
+            self.program = ChunkedProgram(
+                name, traced.graph, traced.functions, self._inputs(), device
+            )
 
     def _inputs(self) -> list[Any]:
         inputs = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.chunked import report
+from rune_jit.chunked import memory, report
 from rune_jit.chunked.graphs import Source, add_output, tasks_of
 from rune_jit.chunked.plan import Plan
 from rune_jit.errors import UnsupportedOpError
@@ -55,12 +55,21 @@ class ChunkedProgram:
     Attributes:
         plan: `plan.text` has all blocks with what they read, and the graphs of their programs.
 
-    Raises UnsupportedOpError for what cannot be cut.
+    Raises UnsupportedOpError for what cannot be cut, and for what does not fit in the memory of those
+    who would compute it.
     """
 
-    def __init__(self, name: str, graph: Any, arguments: Sequence[Any], device: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: Any,
+        functions: Sequence[tuple[str, Any]],
+        arguments: Sequence[Any],
+        device: str,
+    ) -> None:
         self.name, self.device = name, device
         self.arguments = list(arguments)  # dask's arrays, NumPy's, and Iotas
+        self._functions = [function for _, function in functions]
         self._are_dask = [is_dask_array(x) for x in self.arguments]
         chunks = [
             x.chunks if is_dask else tuple((size,) for size in x.shape)
@@ -68,6 +77,7 @@ class ChunkedProgram:
         ]
         self.plan = Plan(graph, device, chunks)
         self._text = str(graph)
+        memory.refuse_what_does_not_fit(name, self.plan, self.arguments)
 
     def summary(self) -> str:
         """One line: how many blocks and passes there are."""
@@ -96,7 +106,7 @@ class ChunkedProgram:
         dask_arrays = [x for x, is_dask in marked if is_dask]
         names = [x.name if is_dask else None for x, is_dask in marked]
         identity = [(x.name, x.chunks) if is_dask else x for x, is_dask in marked]
-        digest = tokenize(self._text, self.device, identity)
+        digest = tokenize(self._text, self._functions, self.device, identity)
         token = f"rune-{self.name.strip('<>')}-{digest}"
         dependencies = list(dask_arrays)
 
@@ -115,13 +125,15 @@ class ChunkedProgram:
                 if all(item in (None, 0) for _, item in source.keys.values())
             ]
             again = [
-                bind(x, waited_for, seed=f"{token}-{level}") if is_dask else None
+                bind(x, waited_for or None, seed=f"{token}-{level}") if is_dask else None
                 for x, is_dask in marked
             ]
             dependencies.extend(x for x in again if x is not None)
             return [x.name if x is not None else None for x in again]
 
-        tasks, sources = tasks_of(self.plan, self.arguments, names, token, self.device, read_again)
+        tasks, sources = tasks_of(
+            self.plan, self._functions, self.arguments, names, token, self.device, read_again
+        )
         given = [self.plan.arrays[number].argument for number in self.plan.outputs]
         named = [add_output(tasks, s, f"{token}-out{i}") for i, s in enumerate(sources)]
         return [

@@ -100,10 +100,14 @@ class Operand(NamedTuple):
     dtype: np.dtype[Any]
     pieces: tuple[Piece, ...]
     iota: Range | None = None  # of the integers that it is
+    is_stored: bool = False  # the only piece is read from an array in files
 
     def of(self, arguments: tuple[Any, ...]) -> np.ndarray:
         if self.iota is not None:
             return np.arange(*self.iota, dtype=self.dtype)
+        if self.is_stored:
+            (piece,) = self.pieces
+            return self._checked(arguments[piece.argument][piece.source])
         whole = None
         for piece in self.pieces:
             chunk = arguments[piece.argument]
@@ -134,6 +138,22 @@ class Block:
     def __call__(self, *arguments: Any) -> Any:
         results = self.program.run([operand.of(arguments) for operand in self.operands])
         return results[0] if len(results) == 1 else tuple(results)
+
+
+class HostCall:
+    """A task: calls a function of the host on boxes of its arguments, which are chunks. Of the
+    function's results it returns those of these numbers."""
+
+    def __init__(self, function: Any, results: list[int], operands: list[Operand]) -> None:
+        self.function, self.results, self.operands = function, results, operands
+
+    def __call__(self, *arguments: Any) -> Any:
+        arrays = [operand.of(arguments).view() for operand in self.operands]
+        for array in arrays:
+            array.flags.writeable = False
+        found = self.function(*arrays)
+        picked = [np.asarray(found[i]) for i in self.results]
+        return picked[0] if len(picked) == 1 else tuple(picked)
 
 
 _UFUNCS = {"add": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rune_jit.chunked.blocks import Block, Combine, Operand, Piece, Program
+from rune_jit.chunked.blocks import Block, Combine, HostCall, Operand, Piece, Program
 from rune_jit.chunked.iota import Iota
 from rune_jit.chunked.plan import Axis, Box, Chunks, Pass, Plan, Result
 
@@ -29,6 +30,7 @@ class Source:
         self.dtype, self.chunks = dtype, chunks
         self.axes = [Axis(sizes) for sizes in chunks]
         self.iota = False
+        self.stored: str | None = None  # the key of the array in files whose chunks these are
         self.keys: dict[tuple[int, ...], tuple[Any, int | None]] = {}
 
 
@@ -39,6 +41,7 @@ Between = Callable[[int, dict[Any, Any], list[Source]], Sequence[Any]]
 
 def tasks_of(
     plan: Plan,
+    functions: Sequence[Any],
     arguments: Sequence[Any],
     names: Sequence[Any],
     token: str,
@@ -47,22 +50,23 @@ def tasks_of(
 ) -> tuple[dict[Any, Any], list[Source]]:
     """The tasks, and by output its chunks: one task a block and pass, and those that combine parts.
 
-    `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
+    `functions` are those of the host that calls have, by number; `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
     `between` is called before each level but the first.
     """
-    return _Tasks(plan, arguments, names, token, device).run(between)
+    return _Tasks(plan, functions, arguments, names, token, device).run(between)
 
 
 class _Tasks:
     def __init__(
         self,
         plan: Plan,
+        functions: Sequence[Any],
         arguments: Sequence[Any],
         names: Sequence[Any],
         token: str,
         device: str,
     ) -> None:
-        self._plan, self._token = plan, token
+        self._plan, self._token, self._functions = plan, token, functions
         self._tasks: dict[Any, Any] = {}
         self._programs = [Program(text, device) for text in plan.programs]
         self._sources: list[Source] = []
@@ -77,12 +81,17 @@ class _Tasks:
         level = 0
         reduced: list[Source] = []
         for number, one in enumerate(self._plan.passes):
-            if one.level > level:
+            if one.level > level and one.call is None:
                 level = one.level
                 self._rename(between(level, self._tasks, reduced))
                 reduced = []
             self._add_pass(number, one)
-            reduced += [self._sources[r.array] for r in one.results if r.combine is not None]
+            is_whole = one.call is not None and not one.grid
+            reduced += [
+                self._sources[r.array]
+                for r in one.results
+                if r.combine is not None or is_whole
+            ]
         return self._tasks, [self._sources[array] for array in self._plan.outputs]
 
     def _rename(self, names: Sequence[Any]) -> None:
@@ -94,6 +103,7 @@ class _Tasks:
     def _argument(self, dtype: np.dtype[Any], array: Any, name: str | None) -> Source:
         if name is not None:
             source = Source(dtype, array.chunks)
+            source.stored = _array_in_files(array)
             for at in itertools.product(*(range(len(axis)) for axis in array.chunks)):
                 source.keys[at] = (name, *at), None
             return source
@@ -119,7 +129,13 @@ class _Tasks:
             key = (name, *(single.chunk(place) if single is not None and is_chunk else place))
             at_key[place] = key
             operands, keys = self._operands(block.operands)
-            self._tasks[key] = (Block(self._programs[block.program], operands), *keys)
+            task: Any
+            if one.call is not None:
+                task = HostCall(self._functions[one.call.number], one.call.results, operands)
+            else:
+                assert block.program is not None
+                task = Block(self._programs[block.program], operands)
+            self._tasks[key] = (task, *keys)
         several = single is None
         groups: dict[tuple[int, ...], list[int]] = {}
         for item, result in enumerate(one.results):
@@ -142,6 +158,11 @@ class _Tasks:
                 operands.append(Operand(shape, source.dtype, (), box[0]))
                 continue
             axes = [axis.parts(*r) for axis, r in zip(source.axes, box, strict=True)]
+            if source.stored is not None and _takes_most_of_chunks(source, axes, shape):
+                number = arguments.setdefault(source.stored, len(arguments))
+                piece = Piece(number, None, tuple(slice(*r) for r in box), ())
+                operands.append(Operand(shape, source.dtype, (piece,), is_stored=True))
+                continue
             pieces = []
             for parts in itertools.product(*axes):
                 key, item = source.keys[tuple(part[0] for part in parts)]
@@ -180,6 +201,29 @@ class _Tasks:
                 result: Result = one.results[item]
                 where = position if len(items) > 1 else None
                 self._sources[result.array].keys[result.chunk(kept)] = keys[0], where
+
+
+def _array_in_files(x: Any) -> str | None:
+    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it: tasks
+    then read it themselves."""
+    key = f"original-{x.name}"
+    layer = x.dask.layers.get(key)
+    found = None if layer is None else layer.get(key)
+    found = getattr(found, "value", found)  # of a dask node
+    is_zarr = type(found).__module__.partition(".")[0] == "zarr"
+    return key if is_zarr and found.shape == x.shape and found.dtype == x.dtype else None
+
+
+def _takes_most_of_chunks(
+    source: Source, axes: Sequence[Sequence[Any]], shape: tuple[int, ...]
+) -> bool:
+    """Whether a box has most elements of the chunks that it touches: files are read by chunks, and
+    blocks that need parts of the same chunk share the task that reads it."""
+    touched = math.prod(
+        sum(sizes[number] for number, *_ in parts)
+        for parts, sizes in zip(axes, source.chunks, strict=True)
+    )
+    return touched <= 1.25 * math.prod(shape)
 
 
 def add_output(tasks: dict[Any, Any], source: Source, name: str) -> str:

@@ -40,8 +40,16 @@ class Result(NamedTuple):
 
 
 class BlockInfo(NamedTuple):
-    program: int
+    program: int | None  # None: of a call
     operands: list[tuple[int, Box]]  # (array, box)
+
+
+class Call(NamedTuple):
+    """A call to a function of the host."""
+
+    name: str
+    number: int
+    results: list[int]  # which of the function's results the pass has
 
 
 class Pass(NamedTuple):
@@ -49,6 +57,12 @@ class Pass(NamedTuple):
     grid: Chunks
     results: list[Result]
     blocks: list[BlockInfo]  # in row-major order of the grid
+    call: Call | None  # what each block is, instead of a program
+
+    @property
+    def reads(self) -> set[int]:
+        """The arrays that its blocks read."""
+        return {array for block in self.blocks for array, _ in block.operands}
 
     def places(self) -> Iterator[tuple[int, ...]]:
         return itertools.product(*(range(len(axis)) for axis in self.grid))
@@ -76,8 +90,9 @@ class Plan:
                 tuple(map(tuple, grid)),
                 [Result(a, tuple(axes), combine, tuple(along)) for a, axes, combine, along in rs],
                 [BlockInfo(program, operands) for program, operands in blocks],
+                None if call is None else Call(*call),
             )
-            for level, grid, rs, blocks in core.passes
+            for level, grid, rs, blocks, call in core.passes
         ]
 
 

@@ -62,6 +62,21 @@ def eye(value: Any) -> np.ndarray:
 _PROBES = (zeros, ones, eye, various)
 
 
+# Arrays in chunks that a function takes as a whole have at most this many bytes together.
+_MOST_AT_ONCE = 1 << 28
+
+
+class _Type(NamedTuple):
+    """What a probe is made of."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
 class _Operand(NamedTuple):
     """A traced argument: its position among the leaves, and how NumPy is to see it."""
 
@@ -84,6 +99,7 @@ def call_on_host(
     may_raise: bool = True,
     others: Sequence[Callable[[Any], np.ndarray]] | None = None,
     ints_are_data: bool = False,
+    rows: int = 0,
 ) -> Any:
     """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
 
@@ -92,8 +108,9 @@ def call_on_host(
     Raises what such calls raise, if all raise the same; otherwise UnsupportedOpError if none gives
     a result, and for a result of a dtype that cannot be traced or depends on values;
     DataDependentShapeError if other values give other shapes; ValuesNeeded for ints among the
-    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. When the
-    program runs, exceptions of the function end the run and reach the caller; if there may be some,
+    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. With `rows`
+    one array is traced, and the function treats the points of its first axes one by one, which are
+    the first axes of each result, too: it is asked about one row. When the program runs, exceptions of the function end the run and reach the caller; if there may be some,
     it is called even if nobody uses its results.
     """
     trace = require_trace()
@@ -121,6 +138,10 @@ def call_on_host(
                 trace.need_numbers([value])
             operands.append(_Operand(position, bool(weak), traced and leaf._storage.scalar))
             values.append(value)
+            leaves[position] = None  # the function may be sent to another process
+
+    if trace.in_chunks:
+        _refuse_large(name, values, rows)
 
     def run(*arrays: np.ndarray) -> list[Any]:
         filled = list(leaves)
@@ -128,14 +149,18 @@ def call_on_host(
             filled[operand.position] = operand.of(array)
         args, kwargs = optree.tree_unflatten(treedef, filled)
         found = optree.tree_leaves(function(*args, **kwargs))
-        if _types(found) != types:
-            raise ResultsChangedError(f"{name}: gave {_types(found)}, not {types}")
+        wanted = types
+        if rows:  # of some of which it has been called
+            wanted = [(dtype, (*arrays[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
+        if _types(found) != wanted:
+            raise ResultsChangedError(f"{name}: gave {_types(found)}, not {wanted}")
         return found
 
     def ask(probe: Callable[[Any], np.ndarray]) -> Any:
         probes = list(leaves)
         for operand, value in zip(operands, values, strict=True):
-            probes[operand.position] = operand.of(probe(value))
+            shape = (1,) * rows + tuple(value.shape[rows:])
+            probes[operand.position] = operand.of(probe(_Type(shape, value.dtype)))
         args, kwargs = optree.tree_unflatten(treedef, probes)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -171,7 +196,9 @@ def call_on_host(
             raise UnsupportedOpError(f"{name}: cannot trace a result of {dtype}")
     if any(type(result) in (int, float) for result in results):
         raise UnsupportedOpError(f"{name}: cannot trace a result that is a Python number")
-    made = trace.call_host(name, run, values, types, may_raise)
+    if rows:
+        types = [(dtype, (*values[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
+    made = trace.call_host(name, run, values, types, may_raise, rows or None)
     tracers = [
         Tracer(
             trace,
@@ -181,6 +208,18 @@ def call_on_host(
         for value, result in zip(made, results, strict=True)
     ]
     return optree.tree_unflatten(result_treedef, tracers)
+
+
+def _refuse_large(name: str, values: Sequence[Any], rows: int) -> None:
+    """Raises UnsupportedOpError if a call takes more of arrays in chunks than a task may hold."""
+    size = sum(math.prod(x.shape[rows:]) * x.dtype.itemsize for x in values)
+    if size > _MOST_AT_ONCE:
+        shapes = ", ".join(f"{x.dtype}{list(x.shape[rows:])}" for x in values)
+        raise UnsupportedOpError(
+            f"{name}: cannot call it on {shapes} ({size / 2**20:.0f} MiB, a task takes at most"
+            f" {_MOST_AT_ONCE / 2**20:.0f} MiB at once)\nhint: reduce it first, or use dask's"
+            " function for this part"
+        )
 
 
 def _refuse_other_arrays(name: str, x: Any) -> None:

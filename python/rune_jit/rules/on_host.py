@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import ConcretizationError, UnsupportedOpError
+from rune_jit.rules.by_rows import QUANTILES, by_rows
 from rune_jit.rules.coercions import traced
 from rune_jit.rules.host import (
     call_on_host,
@@ -22,6 +23,7 @@ from rune_jit.rules.host import (
 )
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import ON_HOST, implements, named
+from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import contains_traced
 
 
@@ -34,16 +36,14 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         require_known([x for x in given if x is not None], function.__name__)
     kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}  # which may, not must
     probe = ON_HOST[function]
+    trace = current_trace()
+    if trace is not None and trace.in_chunks:
+        found = by_rows(function, args, kwargs)
+        if found is not None:
+            return found.call(probe, may_raise, is_quantile)
     return call_on_host(
         function, args, kwargs, probe, may_raise=may_raise, ints_are_data=is_quantile
     )
-
-
-# Where their axis stands.
-QUANTILES = {
-    **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
-    **dict.fromkeys((np.median, np.nanmedian), 1),
-}
 
 
 # The functions whose results' shapes and dtypes follow from those of the arguments, and what stands

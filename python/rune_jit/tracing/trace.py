@@ -152,16 +152,19 @@ class Trace:
         operands: list[Any],
         types: list[tuple[Any, Any]],
         may_raise: bool,
+        rows: int | None = None,
     ) -> list[Any]:
         """The values of a call to `function` when the program runs: of the arrays that the operands
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
-        called even if nobody uses the results."""
+        called even if nobody uses the results. With `rows` it may be called for a part of that many
+        first axes, which operand 0 and the results have in common."""
         if self.loops is not None and self.loops.open:
             call = HostCall(name, function, operands, types, may_raise)
             return self.loops.call_host(self.builder, call)
         self.functions.append((name, function))
         self._may_raise |= may_raise
-        return self.builder.host_callback(name, len(self.functions) - 1, operands, types, may_raise)
+        number = len(self.functions) - 1
+        return self.builder.host_callback(name, number, operands, types, may_raise, rows)
 
     def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
         """The integers 0 .. size - 1; of a symbolic size, int64."""

@@ -1,0 +1,97 @@
+"""Functions of NumPy that treat the lines along an axis, or the matrices of a stack, one by one: of
+arrays in chunks the host is called for some of them at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.rules.host import call_on_host
+from rune_jit.rules.table import named
+from rune_jit.tracing.tracer import Tracer, contains_traced
+
+# Where the axis of a function stands among its arguments.
+QUANTILES = {
+    **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
+    **dict.fromkeys((np.median, np.nanmedian), 1),
+}
+_SORTS = {
+    **dict.fromkeys((np.sort, np.argsort), 1),
+    **dict.fromkeys((np.partition, np.argpartition), 2),
+}
+_OF_STACKS = named(
+    np.linalg, "inv cholesky det slogdet eigh eigvalsh svd svdvals qr pinv matrix_rank cond"
+)
+
+
+class ByRows(NamedTuple):
+    """A call on an array whose first `rows` axes are those of the results."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    name: str
+    rows: int
+    restore: Callable[[Any], Any]  # the axes of the result as the user has asked for
+
+    def call(self, probe: Callable[[Any], np.ndarray], may_raise: bool, are_data: bool) -> Any:
+        found = call_on_host(
+            self.function,
+            self.args,
+            self.kwargs,
+            probe,
+            self.name,
+            may_raise,
+            ints_are_data=are_data,
+            rows=self.rows,
+        )
+        return self.restore(found)
+
+
+def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByRows | None:
+    """The call row by row, if it can be made so: of one traced array, which is the first argument
+    and has elements, along one axis or of a stack of matrices."""
+    if not args or not isinstance(args[0], Tracer) or contains_traced((args[1:], kwargs)):
+        return None
+    x = args[0]
+    name = f"{function.__module__}.{function.__name__}"
+    if x.size == 0:
+        return None
+    if function in _OF_STACKS:
+        if x.ndim < 3:
+            return None
+        return ByRows(function, args, kwargs, name, x.ndim - 2, lambda found: found)
+    position = {**QUANTILES, **_SORTS}.get(function)
+    if position is None or x.ndim < 2:
+        return None
+    given = dict(kwargs)
+    rest = list(args[1:])
+    axis: Any = -1 if function in _SORTS else None
+    if len(rest) >= position:
+        axis, rest[position - 1] = rest[position - 1], -1
+    else:
+        axis, given["axis"] = given.get("axis", axis), -1
+    if not isinstance(axis, (int, np.integer)) or not -x.ndim <= axis < x.ndim:
+        return None
+    keeps = function in _SORTS or bool(given.get("keepdims", False))
+    q = rest[0] if position == 2 and rest else given.get("q", 0)
+    has_several = function in QUANTILES and position == 2 and np.ndim(q) > 0
+    if has_several and np.ndim(q) > 1:
+        return None
+
+    def restore(found: Any) -> Any:
+        if has_several:
+            found = np.moveaxis(found, -1, 0)
+        return np.moveaxis(found, -1, axis % x.ndim + has_several) if keeps else found
+
+    moved = (np.moveaxis(x, axis, -1), *rest)
+    called = functools.partial(_with_quantiles_last, function) if has_several else function
+    return ByRows(called, moved, given, name, x.ndim - 1, restore)
+
+
+def _with_quantiles_last(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """numpy.quantile and its kind, whose first axis is that of the quantiles."""
+    return np.moveaxis(function(*args, **kwargs), 0, -1)

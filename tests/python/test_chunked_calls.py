@@ -1,0 +1,167 @@
+"""What no block computes alone: functions of the host, running sums and positions along axes of
+several chunks; and what does not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune_jit
+from rune_jit.chunked import memory
+
+dask = pytest.importorskip("dask")
+import dask.array as da  # noqa: E402
+
+X = np.random.default_rng(0).random((23, 17), dtype=np.float32)
+STACK = np.random.default_rng(1).random((7, 4, 4)) + 4 * np.eye(4)
+
+
+def check(
+    f: Callable[..., Any], x: np.ndarray, chunks: Any = (8, 5), scheduler: str = "sync"
+) -> Any:
+    """Compares f of an array in chunks with NumPy's result; returns dask's."""
+    lazy = rune_jit.jit(f)(da.from_array(x, chunks=chunks))
+    wanted = f(x)
+    pairs = zip(lazy, wanted, strict=True) if isinstance(wanted, tuple) else [(lazy, wanted)]
+    for found, want in pairs:
+        computed = np.asarray(found.compute(scheduler=scheduler, num_workers=2))
+        assert found.shape == computed.shape == np.shape(want)
+        assert found.dtype == computed.dtype == np.asarray(want).dtype
+        np.testing.assert_allclose(computed, want, 2e-5, 2e-6)
+    return lazy
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sort(x, axis=0),
+        lambda x: np.sort(x),
+        lambda x: np.argsort(x * 2, axis=1, kind="stable") + 1,
+        lambda x: np.partition(x, 3, axis=0)[3],
+        lambda x: np.median(x, axis=0),
+        lambda x: x - np.median(x, axis=1, keepdims=True),
+        lambda x: np.quantile(x, 0.25, axis=0),
+        lambda x: np.quantile(x, [0.25, 0.5, 1.0], axis=1),
+        lambda x: np.quantile(x, [0.25, 0.5], axis=0, keepdims=True) * 2,
+        lambda x: np.percentile(x, q=30, axis=-1),
+        lambda x: np.median(x) + np.sort(x, axis=None)[:4],
+        lambda x: np.sort(x.sum(0)) + np.sort(x, axis=0)[0],
+        lambda x: (np.sort(x, 0).mean(1), x.max()),
+    ],
+)
+@pytest.mark.parametrize("chunks", [(8, 5), (23, 17), ((10, 1, 12), (3, 14))], ids=str)
+def test_sorting_and_quantiles(f: Any, chunks: Any) -> None:
+    check(f, X, chunks)
+
+
+def test_lines_are_sorted_in_the_chunks_of_the_other_axes() -> None:
+    lazy = check(lambda x: np.sort(x, axis=0), X)
+    assert lazy.chunks == ((23,), (5, 5, 5, 2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.linalg.inv(x.T @ x + np.eye(17, dtype=np.float32)),
+        lambda x: np.linalg.solve(x.T @ x + np.eye(17, dtype=np.float32), x.sum(0)),
+        lambda x: x @ np.linalg.eigh(x.T @ x)[1][:, -1:] ** 2,
+        lambda x: x / np.linalg.norm(np.linalg.svd(x.T @ x)[1]),
+    ],
+)
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_linear_algebra_of_what_has_been_reduced(f: Any, scheduler: str) -> None:
+    check(f, X, (8, 17), scheduler)
+
+
+def test_stacks_of_matrices_stay_in_chunks() -> None:
+    lazy = check(lambda x: np.linalg.inv(x * 2), STACK, (3, 2, 4))
+    assert lazy.chunks == ((3, 3, 1), (4,), (4,))
+    check(lambda x: tuple(np.linalg.slogdet(x)), STACK, (3, 4, 2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.cumsum(x, axis=0),
+        lambda x: x - np.cumsum(x * 2, axis=0) / x.mean(0),
+        lambda x: np.cumsum(np.cumsum(x, axis=0), axis=1)[3:, ::-1],
+        lambda x: np.cumprod(x + 0.5, axis=1).sum(0),
+        lambda x: np.diff(np.cumsum(x, axis=0), axis=0),
+        lambda x: np.maximum.accumulate(x, axis=1),
+    ],
+)
+@pytest.mark.parametrize("chunks", [(8, 5), ((10, 1, 12), (3, 14))], ids=str)
+def test_running_sums_along_chunks(f: Any, chunks: Any) -> None:
+    check(f, X, chunks)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.take(x, [20, 3, -1], 0),
+        lambda x: np.take(x * 2, [16, 0, 3], 1) + 1,
+        lambda x: (x + x.mean())[[5, 4, 22, 9]] * 2,
+        lambda x: np.convolve(x[:, 0], [1.0, 2.0, 1.0]),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, axis=0).mean(-1),
+    ],
+)
+def test_what_needs_whole_axes_or_arrays(f: Any) -> None:
+    check(f, X)
+
+
+def test_calls_that_differ_have_other_names() -> None:
+    x = da.from_array(X, chunks=(8, 5))
+    one, same, other = (
+        rune_jit.jit(lambda x, k=k: np.partition(x, k, axis=0))(x) for k in (3, 3, 5)
+    )
+    assert other.name not in (one.name, same.name)
+
+
+def test_an_error_of_the_host_ends_the_run() -> None:
+    y = rune_jit.jit(lambda x: np.linalg.inv(x.T @ x * 0))(da.from_array(X, chunks=(8, 17)))
+    with pytest.raises(np.linalg.LinAlgError):
+        y.compute(scheduler="sync")
+
+
+def test_tracing_calls_takes_no_memory() -> None:
+    """Shapes are found by one line of 100,000 x 200,000 elements."""
+    x = da.zeros((100_000, 200_000), chunks=(1000, 1000), dtype=np.float32)
+    with dask.config.set({"rune_jit.memory-limit": "2 GB"}):
+        assert rune_jit.jit(lambda x: np.sort(x, axis=0))(x).shape == x.shape
+    with pytest.raises(rune_jit.UnsupportedOpError, match=r"sort: cannot call it on .* .76294 MiB"):
+        rune_jit.jit(lambda x: np.sort(x, axis=None))(x)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    x = da.zeros((20_000, 20_000), chunks=(2000, 2000), dtype=np.float32)
+    f = rune_jit.jit(lambda x: np.cumsum(x, axis=0))
+    with (
+        dask.config.set({"rune_jit.memory-limit": "200 MB"}),
+        pytest.raises(rune_jit.UnsupportedOpError, match=r"pass 0 in 190.7 MiB") as e,
+    ):
+        f(x)
+    assert "hint: make chunks smaller" in str(e.value)
+    with dask.config.set({"rune_jit.memory-limit": "2 GB", "num_workers": 3}):
+        text = f.lower(x).explain()
+        assert "limit 1907.3 MiB: rune_jit.memory-limit" in text and "of 3 threads" in text
+
+
+def test_predicted_memory_counts_tasks_neighbours_and_kept_arrays() -> None:
+    def halo(x: Any) -> Any:
+        return x[1:] + x[:-1]
+
+    x = da.zeros((40, 1024), chunks=(10, 1024), dtype=np.float64)
+    chunk = 10 * 1024 * 8
+    (one,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], None)
+    assert one.task == 2 * chunk + 11 * 1024 * 8 + chunk
+    (with_halo,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], "cpu")
+    assert with_halo.shared == chunk
+    scan = rune_jit.jit(lambda x: x - np.cumsum(x, axis=0)).lower(x).plan
+    assert [p.kept for p in memory.of_passes(scan, [x], None)] == [0, 0]
+    x = x.rechunk((10, 256))
+    both = rune_jit.jit(lambda x: np.cumsum(x, axis=0) - np.cumsum(x, axis=0).max()).lower(x).plan
+    kept = [p.kept for p in memory.of_passes(both, [x], None)]
+    assert kept == [4 * chunk, 4 * chunk + 8, 4 * chunk + 8]
