@@ -446,11 +446,12 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("checks", &checks,
                              "(value, axis, size) of each check of traced indices; the value is a "
                              "0-d uint64, nonzero if an index is out of bounds.")
-      .def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
-           py::arg("results"), py::arg("may_raise"), py::arg("rows") = py::none(),
-           "Values of the results, of these (dtype, shape), of call number `call` to a function. "
-           "One that may raise is called whether its results are used or not. With `rows` it treats "
-           "the points of the first axes of operand 0 and of the results, so many, one by one.")
+      .def(
+          "host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
+          py::arg("results"), py::arg("may_raise"), py::arg("rows") = py::none(),
+          "Values of the results, of these (dtype, shape), of call number `call` to a function. "
+          "One that may raise is called whether its results are used or not. With `rows` it treats "
+          "the points of the first axes of operand 0 and of the results, so many, one by one.")
       .def(
           "finish",
           [](const PyGraph& g, const std::vector<PyValue>& outputs) {

@@ -66,7 +66,8 @@ void bind_partition(py::module_& m) {
       .def_property_readonly(
           "passes", &passes_of,
           "(level, grid, results, blocks, call) of each. The grid has the chunks of its axes. A "
-          "result is (array, axis of the grid or -1 by axis, operation that combines parts or None, "
+          "result is (array, axis of the grid or -1 by axis, operation that combines parts or "
+          "None, "
           "axes of the grid along which). A block, in row-major order, is (program, [(array, "
           "box)]). The call is None, or (name, number, the function's results that it has): then "
           "programs are None.");

@@ -38,8 +38,8 @@ struct Need {
 };
 
 // What computing a box of the value needs: one box of each operand, in order; none of what a Pad
-// only surrounds and of parts of a Cat that lie outside. Nothing but the operands of a call is needed for
-// an empty box. Sizes are constants.
+// only surrounds and of parts of a Cat that lie outside. Nothing but the operands of a call is
+// needed for an empty box. Sizes are constants.
 std::vector<Need> needs_of(const graph::Graph& graph, graph::Value v, const Box& box);
 
 // A contraction of which a part of the sums is wanted: the axes of `box` are those of the result,

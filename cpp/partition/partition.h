@@ -3,11 +3,11 @@
 // What is computed in one go over a grid of blocks is a pass. A reduction along an axis of several
 // chunks ends a level: a pass computes partial results, one a block, which are combined in the
 // order of the blocks; passes of later levels read the combined results, and the arguments again.
-// So does what needs whole axes or arrays, a running sum for one: its operands or results are arrays
-// that passes of later levels read. A call to a function of the host is a pass of its own, of blocks
-// of whole rows.
-// Between its operands and results a pass computes each element that a block needs: at the borders
-// of blocks some are computed more than once. Nothing here knows what runs the blocks.
+// So does what needs whole axes or arrays, a running sum for one: its operands or results are
+// arrays that passes of later levels read. A call to a function of the host is a pass of its own,
+// of blocks of whole rows. Between its operands and results a pass computes each element that a
+// block needs: at the borders of blocks some are computed more than once. Nothing here knows what
+// runs the blocks.
 #pragma once
 
 #include <optional>

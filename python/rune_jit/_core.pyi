@@ -263,9 +263,10 @@ class GraphBuilder:
         operands: collections.abc.Sequence,
         results: collections.abc.Sequence,
         may_raise: bool,
+        rows: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> list[typing.Any]:
         """
-        Values of the results, of these (dtype, shape), of call number `call` to a function. One that may raise is called whether its results are used or not.
+        Values of the results, of these (dtype, shape), of call number `call` to a function. One that may raise is called whether its results are used or not. With `rows` it treats the points of the first axes of operand 0 and of the results, so many, one by one.
         """
     def imag(self, arg0: typing.Any) -> typing.Any: ...
     def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
@@ -724,7 +725,7 @@ class Plan:
     @property
     def passes(self) -> list:
         """
-        (level, grid, results, blocks) of each. The grid has the chunks of its axes. A result is (array, axis of the grid or -1 by axis, operation that combines parts or None, axes of the grid along which). A block, in row-major order, is (program, [(array, box)]).
+        (level, grid, results, blocks, call) of each. The grid has the chunks of its axes. A result is (array, axis of the grid or -1 by axis, operation that combines parts or None, axes of the grid along which). A block, in row-major order, is (program, [(array, box)]). The call is None, or (name, number, the function's results that it has): then programs are None.
         """
     @property
     def programs(self) -> list:

@@ -162,6 +162,9 @@ class _Maker:
                 f"np.take({a}, {[rng.randrange(size) for _ in range(2)] if size else []}, {axis})",
                 f"np.repeat({a}, 2, {axis})",
                 f"np.sort({a}, axis={axis})",
+                f"np.median({a}, axis={axis}, keepdims={rng.random() < 0.5})",
+                f"np.quantile({a}, [0.25, 0.5], axis={axis})",
+                f"np.cumsum({a}, axis={axis})[{before}::-1]",
                 f"np.arange({shape[-1]}) * {a}",
             )
         )

@@ -156,7 +156,7 @@ def test_predicted_memory_counts_tasks_neighbours_and_kept_arrays() -> None:
     x = da.zeros((40, 1024), chunks=(10, 1024), dtype=np.float64)
     chunk = 10 * 1024 * 8
     (one,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], None)
-    assert one.task == 2 * chunk + 11 * 1024 * 8 + chunk
+    assert one.task == (2 + 1) * chunk + 11 * 1024 * 8 + chunk  # read, put together, result
     (with_halo,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], "cpu")
     assert with_halo.shared == chunk
     scan = rune_jit.jit(lambda x: x - np.cumsum(x, axis=0)).lower(x).plan

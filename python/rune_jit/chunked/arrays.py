@@ -55,8 +55,8 @@ class ChunkedProgram:
     Attributes:
         plan: `plan.text` has all blocks with what they read, and the graphs of their programs.
 
-    Raises UnsupportedOpError for what cannot be cut, and for what does not fit in the memory of those
-    who would compute it.
+    Raises UnsupportedOpError for what cannot be cut, and for what does not fit in the memory of
+    those who would compute it.
     """
 
     def __init__(

@@ -50,7 +50,8 @@ def tasks_of(
 ) -> tuple[dict[Any, Any], list[Source]]:
     """The tasks, and by output its chunks: one task a block and pass, and those that combine parts.
 
-    `functions` are those of the host that calls have, by number; `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
+    `functions` are those of the host, by the number of the call; `arguments` are arrays, or Iotas;
+    `names` the names of those that are dask's, else None.
     `between` is called before each level but the first.
     """
     return _Tasks(plan, functions, arguments, names, token, device).run(between)
@@ -88,9 +89,7 @@ class _Tasks:
             self._add_pass(number, one)
             is_whole = one.call is not None and not one.grid
             reduced += [
-                self._sources[r.array]
-                for r in one.results
-                if r.combine is not None or is_whole
+                self._sources[r.array] for r in one.results if r.combine is not None or is_whole
             ]
         return self._tasks, [self._sources[array] for array in self._plan.outputs]
 
@@ -204,12 +203,12 @@ class _Tasks:
 
 
 def _array_in_files(x: Any) -> str | None:
-    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it: tasks
-    then read it themselves."""
+    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it:
+    tasks then read it themselves."""
     key = f"original-{x.name}"
     layer = x.dask.layers.get(key)
-    found = None if layer is None else layer.get(key)
-    found = getattr(found, "value", found)  # of a dask node
+    node: Any = None if layer is None else layer.get(key)
+    found = getattr(node, "value", node)
     is_zarr = type(found).__module__.partition(".")[0] == "zarr"
     return key if is_zarr and found.shape == x.shape and found.dtype == x.dtype else None
 
@@ -223,7 +222,7 @@ def _takes_most_of_chunks(
         sum(sizes[number] for number, *_ in parts)
         for parts, sizes in zip(axes, source.chunks, strict=True)
     )
-    return touched <= 1.25 * math.prod(shape)
+    return bool(touched <= 1.25 * math.prod(shape))
 
 
 def add_output(tasks: dict[Any, Any], source: Source, name: str) -> str:

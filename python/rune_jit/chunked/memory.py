@@ -24,7 +24,7 @@ class Worker(NamedTuple):
 
     limit: int  # bytes
     threads: int
-    count: int  # of such processes
+    processes: int
     source: str  # of the limit
 
 
@@ -114,6 +114,8 @@ class Reads:
             if (array, *touched) not in known:
                 known.add((array, *touched))
                 total += size
+                if info.argument is not None:  # what a file holds lies beside what is made of it
+                    total += size // math.prod(map(len, touched))
             if math.prod(map(len, touched)) > 1:
                 total += own
         for result in one.results:
@@ -133,12 +135,12 @@ class PassMemory(NamedTuple):
     def of(self, who: Worker) -> int:
         """In a worker."""
         running = self.task * min(who.threads, self.tasks)
-        return running + self.shared + -(-self.kept // who.count)
+        return running + self.shared + -(-self.kept // who.processes)
 
 
 def of_passes(plan: Plan, arguments: Sequence[Any], device: str | None) -> list[PassMemory]:
-    """What each pass takes. Programs' own temporaries count if a device is given, for which they are
-    lowered; else the figures are lower bounds, found quickly."""
+    """What each pass takes. Programs' own temporaries count if a device is given, for which they
+    are lowered; else the figures are lower bounds, found quickly."""
     reads = Reads(plan, arguments)
     scratch = [0] * len(plan.programs)
     if device is not None:
@@ -205,7 +207,10 @@ def _kept(plan: Plan, number: int) -> int:
 
 def _made_since(plan: Plan, level: int, arrays: set[int]) -> bool:
     return any(
-        result.array in arrays for one in plan.passes if one.level >= level for result in one.results
+        result.array in arrays
+        for one in plan.passes
+        if one.level >= level
+        for result in one.results
     )
 
 
@@ -214,7 +219,7 @@ def refuse_what_does_not_fit(name: str, plan: Plan, arguments: Sequence[Any]) ->
     memory of those who would compute it."""
     who = worker()
     for number, pass_memory in enumerate(of_passes(plan, arguments, None)):
-        least = pass_memory.task + -(-pass_memory.kept // who.count)
+        least = pass_memory.task + -(-pass_memory.kept // who.processes)
         if least <= who.limit:
             continue
         raise UnsupportedOpError(

@@ -42,7 +42,7 @@ def explain(name: str, plan: Plan, arguments: Sequence[Any], device: str) -> str
         lines.append(text)
         most = max(most, size.of(who))
     lines.append(
-        f"predicted peak memory: {memory.text_of(most)} in each of {who.count} processes of"
+        f"predicted peak memory: {memory.text_of(most)} in each of {who.processes} processes of"
         f" {who.threads} threads, beside Python itself and results that are not stored"
         f" (limit {memory.text_of(who.limit)}: {who.source})"
     )

@@ -14,11 +14,11 @@ from rune_jit.rules.table import named
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # Where the axis of a function stands among its arguments.
-QUANTILES = {
+QUANTILES: dict[Any, int] = {
     **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
     **dict.fromkeys((np.median, np.nanmedian), 1),
 }
-_SORTS = {
+_SORTS: dict[Any, int] = {
     **dict.fromkeys((np.sort, np.argsort), 1),
     **dict.fromkeys((np.partition, np.argpartition), 2),
 }
@@ -56,7 +56,7 @@ def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByR
     and has elements, along one axis or of a stack of matrices."""
     if not args or not isinstance(args[0], Tracer) or contains_traced((args[1:], kwargs)):
         return None
-    x = args[0]
+    x: Any = args[0]
     name = f"{function.__module__}.{function.__name__}"
     if x.size == 0:
         return None

@@ -108,10 +108,11 @@ def call_on_host(
     Raises what such calls raise, if all raise the same; otherwise UnsupportedOpError if none gives
     a result, and for a result of a dtype that cannot be traced or depends on values;
     DataDependentShapeError if other values give other shapes; ValuesNeeded for ints among the
-    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. With `rows`
-    one array is traced, and the function treats the points of its first axes one by one, which are
-    the first axes of each result, too: it is asked about one row. When the program runs, exceptions of the function end the run and reach the caller; if there may be some,
-    it is called even if nobody uses its results.
+    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. With
+    `rows` one array is traced, and the function treats the points of its first axes one by one,
+    which are the first axes of each result, too: it is asked about one row. When the program runs,
+    exceptions of the function end the run and reach the caller; if there may be some, it is called
+    even if nobody uses its results.
     """
     trace = require_trace()
     if isinstance(trace, SegmentedTrace):

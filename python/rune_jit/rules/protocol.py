@@ -23,6 +23,7 @@ from rune_jit.errors import (
 )
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
+    by_rows,
     compositions,
     counting,
     elementwise,
@@ -273,7 +274,7 @@ _CASTING_OF_OUT = {
     **dict.fromkeys((np.mean, np.std, np.argmax, np.argmin), "unsafe"),
 }
 
-_BROADCAST_TO_OUT = tuple(on_host.QUANTILES)
+_BROADCAST_TO_OUT = tuple(by_rows.QUANTILES)
 
 # NumPy adds and multiplies in the dtype of the array for the result.
 _IN_DTYPE_OF_OUT = named(
