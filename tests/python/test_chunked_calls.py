@@ -11,6 +11,7 @@ import pytest
 
 import rune_jit
 from rune_jit.chunked import memory
+from rune_jit.chunked.reading import Reader
 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402
@@ -149,19 +150,44 @@ def test_what_does_not_fit_is_refused() -> None:
         assert "limit 1907.3 MiB: rune_jit.memory-limit" in text and "of 3 threads" in text
 
 
-def test_predicted_memory_counts_tasks_neighbours_and_kept_arrays() -> None:
-    def halo(x: Any) -> Any:
-        return x[1:] + x[:-1]
+def passes_of(f: Callable[..., Any], x: Any, device: str | None = None) -> Any:
+    """The memory of the passes of f, in one process of two threads."""
+    plan = rune_jit.jit(f).lower(x).plan
+    who = memory.Worker(1 << 40, threads=2, processes=1, source="")
+    return memory.of_passes(plan, Reader(plan, [x]), who, device)
 
+
+def test_predicted_memory_counts_tasks_edges_and_kept_arrays() -> None:
     x = da.zeros((40, 1024), chunks=(10, 1024), dtype=np.float64)
-    chunk = 10 * 1024 * 8
-    (one,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], None)
-    assert one.task == (2 + 1) * chunk + 11 * 1024 * 8 + chunk  # read, put together, result
-    (with_halo,) = memory.of_passes(rune_jit.jit(halo).lower(x).plan, [x], "cpu")
-    assert with_halo.shared == chunk
-    scan = rune_jit.jit(lambda x: x - np.cumsum(x, axis=0)).lower(x).plan
-    assert [p.kept for p in memory.of_passes(scan, [x], None)] == [0, 0]
-    x = x.rechunk((10, 256))
-    both = rune_jit.jit(lambda x: np.cumsum(x, axis=0) - np.cumsum(x, axis=0).max()).lower(x).plan
-    kept = [p.kept for p in memory.of_passes(both, [x], None)]
-    assert kept == [4 * chunk, 4 * chunk + 8, 4 * chunk + 8]
+    row = 1024 * 8
+    chunk = 10 * row
+    (one,) = passes_of(lambda x: x[1:] + x[:-1], x)
+    assert one.computed == 11 * row + 10 * row  # put together, and the result
+    assert one.task == one.computed + chunk + row  # a chunk, and the edge of the next one
+    (with_edges,) = passes_of(lambda x: x[1:] + x[:-1], x, "cpu")
+    assert with_edges.shared == 3 * chunk + 2 * row  # of two tasks, and what the last edge is of
+    assert [p.kept for p in passes_of(lambda x: x - np.cumsum(x, axis=0), x)] == [0, 0]
+    both = passes_of(
+        lambda x: np.cumsum(x, axis=0) - np.cumsum(x, axis=0).max(), x.rechunk((10, 256))
+    )
+    assert [p.kept for p in both] == [4 * chunk, 4 * chunk + 8, 4 * chunk + 8]
+
+
+def test_edges_are_cut_off_chunks(tmp_path: Any) -> None:
+    """A block of a stencil takes its own chunk, and what is needed of those around it."""
+    zarr = pytest.importorskip("zarr")
+
+    def near(x: Any) -> Any:
+        return x[2:] + x[1:-1] * x[:-2]
+
+    wide = np.random.default_rng(2).random((60, 8))
+    z = zarr.create_array(str(tmp_path / "x.zarr"), shape=wide.shape, dtype="f8", chunks=(10, 8))
+    z[:] = wide
+    for x in (da.from_array(wide, chunks=(10, 8)), da.from_zarr(str(tmp_path / "x.zarr"))):
+        y = rune_jit.jit(near)(x)
+        (found,) = dask.optimize(y)
+        edges = [key for key in dict(found.dask) if "edges" in str(key)]
+        assert len(edges) == 5  # all but the first chunk, whose elements only one block needs
+        np.testing.assert_array_equal(y.compute(), near(wide))
+    own = [key for key in dict(found.dask) if str(key).startswith("('from-zarr")]
+    assert not own  # blocks read the files themselves

@@ -12,6 +12,7 @@ import numpy as np
 from rune_jit.chunked import memory, report
 from rune_jit.chunked.graphs import Source, add_output, tasks_of
 from rune_jit.chunked.plan import Plan
+from rune_jit.chunked.reading import Reader
 from rune_jit.errors import UnsupportedOpError
 
 
@@ -77,7 +78,8 @@ class ChunkedProgram:
         ]
         self.plan = Plan(graph, device, chunks)
         self._text = str(graph)
-        memory.refuse_what_does_not_fit(name, self.plan, self.arguments)
+        self._reader = Reader(self.plan, self.arguments)
+        memory.refuse_what_does_not_fit(name, self.plan, self._reader)
 
     def summary(self) -> str:
         """One line: how many blocks and passes there are."""
@@ -90,7 +92,7 @@ class ChunkedProgram:
 
     def explain(self) -> str:
         """What is computed in which order, from what, and how much memory that takes: a text."""
-        return report.explain(self.name, self.plan, self.arguments, self.device)
+        return report.explain(self.name, self.plan, self._reader, self.device)
 
     def __repr__(self) -> str:
         return f"<ChunkedProgram {self.name}: {self.summary()}>"
@@ -132,7 +134,14 @@ class ChunkedProgram:
             return [x.name if x is not None else None for x in again]
 
         tasks, sources = tasks_of(
-            self.plan, self._functions, self.arguments, names, token, self.device, read_again
+            self.plan,
+            self._functions,
+            self._reader,
+            self.arguments,
+            names,
+            token,
+            self.device,
+            read_again,
         )
         given = [self.plan.arrays[number].argument for number in self.plan.outputs]
         named = [add_output(tasks, s, f"{token}-out{i}") for i, s in enumerate(sources)]

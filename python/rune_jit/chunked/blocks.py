@@ -16,6 +16,7 @@ from rune_jit import _core
 from rune_jit.backends import calibration
 
 Range = tuple[int, int]
+Box = tuple[Range, ...]
 
 
 class Program:
@@ -93,6 +94,7 @@ class Piece(NamedTuple):
     item: int | None  # the chunk is this item of it
     source: tuple[slice, ...]  # of the chunk
     target: tuple[slice, ...]  # of the operand
+    is_file: bool = False  # the chunk is read from an array in files, whose elements `source` are
 
 
 class Operand(NamedTuple):
@@ -100,18 +102,19 @@ class Operand(NamedTuple):
     dtype: np.dtype[Any]
     pieces: tuple[Piece, ...]
     iota: Range | None = None  # of the integers that it is
-    is_stored: bool = False  # the only piece is read from an array in files
 
     def of(self, arguments: tuple[Any, ...]) -> np.ndarray:
         if self.iota is not None:
             return np.arange(*self.iota, dtype=self.dtype)
-        if self.is_stored:
-            (piece,) = self.pieces
-            return self._checked(arguments[piece.argument][piece.source])
         whole = None
         for piece in self.pieces:
             chunk = arguments[piece.argument]
-            part = self._checked(chunk if piece.item is None else chunk[piece.item])[piece.source]
+            if piece.item is not None:
+                chunk = chunk[piece.item]
+            if piece.is_file:
+                part = self._checked(chunk[piece.source])
+            else:
+                part = self._checked(chunk)[piece.source]
             if len(self.pieces) == 1:
                 return part
             if whole is None:
@@ -138,6 +141,21 @@ class Block:
     def __call__(self, *arguments: Any) -> Any:
         results = self.program.run([operand.of(arguments) for operand in self.operands])
         return results[0] if len(results) == 1 else tuple(results)
+
+
+class Edges:
+    """A task: parts of a chunk, which need less memory than the chunk. `item`: the chunk is this
+    item of what its task returns; `region`: it is read from an array in files."""
+
+    def __init__(
+        self, parts: list[Box], item: int | None, region: tuple[slice, ...] | None
+    ) -> None:
+        self.parts, self.item, self.region = parts, item, region
+
+    def __call__(self, source: Any) -> list[np.ndarray]:
+        chunk = source if self.item is None else source[self.item]
+        array = np.asarray(chunk if self.region is None else chunk[self.region])
+        return [array[tuple(slice(*r) for r in part)].copy() for part in self.parts]
 
 
 class HostCall:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rune_jit.chunked.blocks import Block, Combine, HostCall, Operand, Piece, Program
-from rune_jit.chunked.iota import Iota
-from rune_jit.chunked.plan import Axis, Box, Chunks, Pass, Plan, Result
+from rune_jit.chunked.blocks import Block, Combine, Edges, HostCall, Operand, Piece, Program
+from rune_jit.chunked.plan import Box, Chunks, Pass, Plan, Result
+from rune_jit.chunked.reading import Layout, Part, Reader, Reading, Way
 
 Key = tuple[Any, ...]
 
@@ -26,12 +25,26 @@ class Source:
     """An array that blocks read: its chunks, and the key of each with the item that it is of what
     the key stands for (None: all of it)."""
 
-    def __init__(self, dtype: np.dtype[Any], chunks: Chunks) -> None:
-        self.dtype, self.chunks = dtype, chunks
-        self.axes = [Axis(sizes) for sizes in chunks]
-        self.iota = False
-        self.stored: str | None = None  # the key of the array in files whose chunks these are
+    def __init__(self, layout: Layout) -> None:
+        self.dtype: np.dtype[Any] = layout.dtype
+        self.chunks: Chunks = layout.chunks
+        self.layout = layout
+        self._ends = [list(itertools.accumulate(axis)) for axis in layout.chunks]
         self.keys: dict[tuple[int, ...], tuple[Any, int | None]] = {}
+
+    def region_of(self, place: tuple[int, ...]) -> tuple[slice, ...]:
+        """The elements of the array that a chunk has."""
+        starts = [ends[i - 1] if i else 0 for ends, i in zip(self._ends, place, strict=True)]
+        ends = [ends[i] for ends, i in zip(self._ends, place, strict=True)]
+        return tuple(map(slice, starts, ends))
+
+    def region(self, part: Part) -> tuple[slice, ...]:
+        """The elements of the array that a part of a chunk has."""
+        starts = (chunk.start for chunk in self.region_of(part.place))
+        return tuple(
+            slice(start + low, start + high)
+            for start, (low, high) in zip(starts, part.box, strict=True)
+        )
 
 
 # Takes a level, the tasks of the levels before and what these have reduced, and returns the names
@@ -42,19 +55,21 @@ Between = Callable[[int, dict[Any, Any], list[Source]], Sequence[Any]]
 def tasks_of(
     plan: Plan,
     functions: Sequence[Any],
+    reader: Reader,
     arguments: Sequence[Any],
     names: Sequence[Any],
     token: str,
     device: str,
     between: Between,
 ) -> tuple[dict[Any, Any], list[Source]]:
-    """The tasks, and by output its chunks: one task a block and pass, and those that combine parts.
+    """The tasks, and by output its chunks: one task a block and pass, those that cut edges off
+    chunks, and those that combine parts.
 
-    `functions` are those of the host, by the number of the call; `arguments` are arrays, or Iotas;
-    `names` the names of those that are dask's, else None.
+    `functions` are those of the host, by the number of the call; `reader` knows what blocks read;
+    `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
     `between` is called before each level but the first.
     """
-    return _Tasks(plan, functions, arguments, names, token, device).run(between)
+    return _Tasks(plan, functions, reader, arguments, names, token, device).run(between)
 
 
 class _Tasks:
@@ -62,21 +77,23 @@ class _Tasks:
         self,
         plan: Plan,
         functions: Sequence[Any],
+        reader: Reader,
         arguments: Sequence[Any],
         names: Sequence[Any],
         token: str,
         device: str,
     ) -> None:
         self._plan, self._token, self._functions = plan, token, functions
+        self._readings = reader.readings
         self._tasks: dict[Any, Any] = {}
         self._programs = [Program(text, device) for text in plan.programs]
         self._sources: list[Source] = []
-        for info in plan.arrays:
+        for info, layout in zip(plan.arrays, reader.layouts, strict=True):
             if info.argument is None:
-                self._sources.append(Source(info.dtype, info.chunks))
+                self._sources.append(Source(layout))
             else:
                 argument, name = arguments[info.argument], names[info.argument]
-                self._sources.append(self._argument(info.dtype, argument, name))
+                self._sources.append(self._argument(layout, argument, name))
 
     def run(self, between: Between) -> tuple[dict[Any, Any], list[Source]]:
         level = 0
@@ -99,16 +116,13 @@ class _Tasks:
             if info.argument is not None and (name := names[info.argument]) is not None:
                 source.keys = {at: ((name, *at), None) for at in source.keys}
 
-    def _argument(self, dtype: np.dtype[Any], array: Any, name: str | None) -> Source:
+    def _argument(self, layout: Layout, array: Any, name: str | None) -> Source:
+        source = Source(layout)
         if name is not None:
-            source = Source(dtype, array.chunks)
-            source.stored = _array_in_files(array)
             for at in itertools.product(*(range(len(axis)) for axis in array.chunks)):
                 source.keys[at] = (name, *at), None
             return source
-        source = Source(dtype, tuple((size,) for size in array.shape))
-        if isinstance(array, Iota):
-            source.iota = True
+        if layout.is_iota:
             return source
         digest = hashlib.blake2b(
             np.ascontiguousarray(array).tobytes() + f"{array.dtype} {array.shape}".encode(),
@@ -122,12 +136,14 @@ class _Tasks:
         name = f"{self._token}-{number}"
         single = one.results[0] if len(one.results) == 1 else None
         at_key: dict[tuple[int, ...], Key] = {}
+        readings = iter(self._readings[number])
+        edges: dict[Any, dict[Box, int]] = {}
         for place, block in zip(one.places(), one.blocks, strict=True):
             # The chunks of an array that a pass computes alone are its tasks.
             is_chunk = single is not None and single.combine is None
             key = (name, *(single.chunk(place) if single is not None and is_chunk else place))
             at_key[place] = key
-            operands, keys = self._operands(block.operands)
+            operands, keys = self._operands(name, next(readings), edges)
             task: Any
             if one.call is not None:
                 task = HostCall(self._functions[one.call.number], one.call.results, operands)
@@ -135,6 +151,7 @@ class _Tasks:
                 assert block.program is not None
                 task = Block(self._programs[block.program], operands)
             self._tasks[key] = (task, *keys)
+        self._add_edges(edges)
         several = single is None
         groups: dict[tuple[int, ...], list[int]] = {}
         for item, result in enumerate(one.results):
@@ -147,29 +164,46 @@ class _Tasks:
         for reduced, items in groups.items():
             self._combine(f"{name}-{items[0]}", one, reduced, items, at_key, several)
 
-    def _operands(self, boxes: list[tuple[int, Box]]) -> tuple[list[Operand], list[Any]]:
+    def _operands(
+        self, name: str, readings: list[Reading], edges: dict[Any, dict[Box, int]]
+    ) -> tuple[list[Operand], list[Any]]:
+        """The operands of a block of the pass of this name, and the keys of what they are taken
+        from. Adds the parts that it takes of edges to `edges`: by key, array and chunk of the task.
+        """
         operands: list[Operand] = []
         arguments: dict[Any, int] = {}
-        for array, box in boxes:
+
+        def piece(array: int, part: Part) -> Piece:
             source = self._sources[array]
-            shape = tuple(high - low for low, high in box)
-            if source.iota:
-                operands.append(Operand(shape, source.dtype, (), box[0]))
-                continue
-            axes = [axis.parts(*r) for axis, r in zip(source.axes, box, strict=True)]
-            if source.stored is not None and _takes_most_of_chunks(source, axes, shape):
-                number = arguments.setdefault(source.stored, len(arguments))
-                piece = Piece(number, None, tuple(slice(*r) for r in box), ())
-                operands.append(Operand(shape, source.dtype, (piece,), is_stored=True))
-                continue
-            pieces = []
-            for parts in itertools.product(*axes):
-                key, item = source.keys[tuple(part[0] for part in parts)]
-                argument = arguments.setdefault(key, len(arguments))
-                taken, placed = tuple(p[1] for p in parts), tuple(p[2] for p in parts)
-                pieces.append(Piece(argument, item, taken, placed))
-            operands.append(Operand(shape, source.dtype, tuple(pieces)))
+            taken = tuple(slice(*r) for r in part.box)
+            if part.way is Way.FILE:
+                number = arguments.setdefault(source.layout.stored, len(arguments))
+                return Piece(number, None, source.region(part), part.target, is_file=True)
+            if part.way is Way.CHUNK:
+                key, item = source.keys[part.place]
+                return Piece(arguments.setdefault(key, len(arguments)), item, taken, part.target)
+            key = (f"{name}-edges-{array}", *part.place)
+            known = edges.setdefault((key, array, part.place), {})
+            number = arguments.setdefault(key, len(arguments))
+            return Piece(number, known.setdefault(part.box, len(known)), (), part.target)
+
+        for array, box, parts in readings:
+            shape, dtype = tuple(high - low for low, high in box), self._sources[array].dtype
+            if self._sources[array].layout.is_iota:
+                operands.append(Operand(shape, dtype, (), box[0]))
+            else:
+                operands.append(Operand(shape, dtype, tuple(piece(array, p) for p in parts)))
         return operands, list(arguments)
+
+    def _add_edges(self, edges: dict[Any, dict[Box, int]]) -> None:
+        for (key, array, place), parts in edges.items():
+            source = self._sources[array]
+            if source.layout.stored is not None:
+                cut = Edges(list(parts), None, source.region_of(place))
+                self._tasks[key] = (cut, source.layout.stored)
+            else:
+                chunk, item = source.keys[place]
+                self._tasks[key] = (Edges(list(parts), item, None), chunk)
 
     def _combine(
         self,
@@ -202,33 +236,10 @@ class _Tasks:
                 self._sources[result.array].keys[result.chunk(kept)] = keys[0], where
 
 
-def _array_in_files(x: Any) -> str | None:
-    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it:
-    tasks then read it themselves."""
-    key = f"original-{x.name}"
-    layer = x.dask.layers.get(key)
-    node: Any = None if layer is None else layer.get(key)
-    found = getattr(node, "value", node)
-    is_zarr = type(found).__module__.partition(".")[0] == "zarr"
-    return key if is_zarr and found.shape == x.shape and found.dtype == x.dtype else None
-
-
-def _takes_most_of_chunks(
-    source: Source, axes: Sequence[Sequence[Any]], shape: tuple[int, ...]
-) -> bool:
-    """Whether a box has most elements of the chunks that it touches: files are read by chunks, and
-    blocks that need parts of the same chunk share the task that reads it."""
-    touched = math.prod(
-        sum(sizes[number] for number, *_ in parts)
-        for parts, sizes in zip(axes, source.chunks, strict=True)
-    )
-    return bool(touched <= 1.25 * math.prod(shape))
-
-
 def add_output(tasks: dict[Any, Any], source: Source, name: str) -> str:
     """The name of the array whose chunks an output is: its tasks' own, or `name` and further tasks
     that take them from tasks of several results."""
-    if source.iota:
+    if source.layout.is_iota:
         (size,) = map(sum, source.chunks)
         tasks[(name, 0)] = (functools.partial(np.arange, size, dtype=source.dtype),)
         return name

@@ -1,8 +1,8 @@
 """How much memory a program in blocks takes, and whether that fits.
 
-A task holds the chunks that it reads, the boxes that it puts together of several chunks, what its
-program computes in between, and its results. Beside the tasks that run, a worker holds chunks that
-neighbouring blocks read, too, until the last one has, and arrays that later passes read."""
+A task holds what it reads, the boxes that it puts together of several chunks, what its program
+computes in between, and its results. Beside the tasks that run, a process holds chunks and edges of
+chunks until the last block that reads them is done, and arrays that later passes read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import itertools
 import math
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rune_jit.chunked.blocks import Program
-from rune_jit.chunked.iota import Iota
-from rune_jit.chunked.plan import Axis, BlockInfo, Box, Pass, Plan
+from rune_jit.chunked.plan import Box, Plan
+from rune_jit.chunked.reading import Reader, Reading, Way
 from rune_jit.errors import UnsupportedOpError
 
 
@@ -69,79 +68,26 @@ def _this_process() -> Worker:
     return Worker(size, threads, 1, "this machine's memory")
 
 
-def elements(box: Box) -> int:
-    return math.prod(high - low for low, high in box)
-
-
-class Reads:
-    """What blocks read, and how many bytes that is."""
-
-    def __init__(self, plan: Plan, arguments: Sequence[Any]) -> None:
-        self._plan, self._arguments = plan, arguments
-        self._axes: dict[int, list[tuple[Axis, Sequence[int]]]] = {}
-
-    def chunks(self, array: int, box: Box) -> tuple[list[tuple[int, ...]], int]:
-        """The numbers of the chunks of which a box of an array has elements, by axis, and their
-        bytes together."""
-        info = self._plan.arrays[array]
-        if array not in self._axes:
-            chunks = info.chunks
-            if info.argument is not None:
-                chunks = getattr(self._arguments[info.argument], "chunks", chunks)
-            self._axes[array] = [(Axis(sizes), sizes) for sizes in chunks]
-        touched, size = [], info.dtype.itemsize
-        for (axis, sizes), (low, high) in zip(self._axes[array], box, strict=True):
-            numbers = tuple(number for number, *_ in axis.parts(low, high))
-            touched.append(numbers)
-            size *= sum(sizes[number] for number in numbers)
-        return touched, size
-
-    def is_iota(self, array: int) -> bool:
-        argument = self._plan.arrays[array].argument
-        return argument is not None and isinstance(self._arguments[argument], Iota)
-
-    def bytes_of(self, one: Pass, block: BlockInfo) -> int:
-        """Of the chunks that a task reads, the boxes that it puts together, and its results."""
-        total = 0
-        known: set[Any] = set()
-        for array, box in block.operands:
-            info = self._plan.arrays[array]
-            own = elements(box) * info.dtype.itemsize
-            if self.is_iota(array):
-                total += own
-                continue
-            touched, size = self.chunks(array, box)
-            if (array, *touched) not in known:
-                known.add((array, *touched))
-                total += size
-                if info.argument is not None:  # what a file holds lies beside what is made of it
-                    total += size // math.prod(map(len, touched))
-            if math.prod(map(len, touched)) > 1:
-                total += own
-        for result in one.results:
-            info = self._plan.arrays[result.array]
-            total += math.prod(max(axis) for axis in info.chunks) * info.dtype.itemsize
-        return total
-
-
 class PassMemory(NamedTuple):
     """Bytes that a pass takes."""
 
-    task: int  # at most
+    task: int  # at most: of what it computes, and of what it reads
+    computed: int  # at most, without chunks and edges that others may read, too
     tasks: int  # how many there are
-    shared: int  # chunks that wait for further blocks
+    shared: int  # chunks and edges that are there while tasks run, in a process
     kept: int  # arrays that passes of later levels read
 
     def of(self, who: Worker) -> int:
-        """In a worker."""
-        running = self.task * min(who.threads, self.tasks)
+        """In a process."""
+        running = self.computed * min(who.threads, self.tasks)
         return running + self.shared + -(-self.kept // who.processes)
 
 
-def of_passes(plan: Plan, arguments: Sequence[Any], device: str | None) -> list[PassMemory]:
-    """What each pass takes. Programs' own temporaries count if a device is given, for which they
-    are lowered; else the figures are lower bounds, found quickly."""
-    reads = Reads(plan, arguments)
+def of_passes(
+    plan: Plan, reader: Reader, who: Worker, device: str | None = None
+) -> list[PassMemory]:
+    """What each pass takes. Programs' own temporaries and what is shared count if a device is
+    given, for which programs are lowered; else the figures are lower bounds, found quickly."""
     scratch = [0] * len(plan.programs)
     if device is not None:
         scratch = [
@@ -150,41 +96,79 @@ def of_passes(plan: Plan, arguments: Sequence[Any], device: str | None) -> list[
         ]
     result = []
     for number, one in enumerate(plan.passes):
-        first = {block.program: block for block in one.blocks}  # whose boxes have the same sizes
-        most = max(
-            reads.bytes_of(one, block) + (0 if program is None else scratch[program])
-            for program, block in first.items()
+        results = sum(
+            math.prod(map(max, plan.arrays[r.array].chunks)) * plan.arrays[r.array].dtype.itemsize
+            for r in one.results
         )
-        shared = _shared(reads, one) if device is not None else 0
-        result.append(PassMemory(most, len(one.blocks), shared, _kept(plan, number)))
+        # Blocks of one program have boxes of the same sizes.
+        first = {block.program: i for i, block in enumerate(one.blocks)}
+        task = computed = 0
+        for program, block in first.items():
+            size = results + (0 if program is None else scratch[program])
+            size += sum(_own_bytes(reader, r) for r in reader.readings[number][block])
+            computed = max(computed, size)
+            shared = sum(_shared_by(reader, reader.readings[number][block]).values())
+            task = max(task, size + shared)
+        alive = _alive(reader, number, who) if device is not None else 0
+        kept = _kept(plan, number)
+        result.append(PassMemory(task, computed, len(one.blocks), alive, kept))
     return result
 
 
-def _shared(reads: Reads, one: Pass) -> int:
-    """The most bytes of chunks that wait for further blocks, if blocks run in order."""
+def _own_bytes(reader: Reader, reading: Reading) -> int:
+    """Of the box that a task reads: unless it is part of one chunk in memory, it is put together.
+    What files hold lies beside what is made of it."""
+    layout = reader.layouts[reading.array]
+    files = [layout.bytes_of(part.place) for part in reading.parts if part.way is Way.FILE]
+    is_view = len(reading.parts) == 1 and not files
+    own = 0 if is_view else elements(reading.box) * layout.dtype.itemsize
+    if len(reading.parts) > 1:  # a part, and what its file holds
+        return own + 2 * max(files, default=0)
+    return own + max(files, default=0)
+
+
+def _shared_by(reader: Reader, readings: list[Reading]) -> dict[Any, int]:
+    """The bytes of the chunks, and of what is cut off chunks, that a task reads."""
+    found: dict[Any, int] = {}
+    for array, _, parts in readings:
+        layout = reader.layouts[array]
+        for part in parts:
+            if part.way is Way.CHUNK:
+                found[array, part.place] = layout.bytes_of(part.place)
+            elif part.way is Way.EDGE:
+                found[array, part.place, part.box] = elements(part.box) * layout.dtype.itemsize
+    return found
+
+
+def _alive(reader: Reader, number: int, who: Worker) -> int:
+    """The most bytes of chunks and edges that are there at a time in a process, if each process
+    runs blocks that follow each other, in order: from the first task that reads them, or edges of
+    them, to the end of the last one."""
+    readings = reader.readings[number]
+    count = -(-len(readings) // who.processes)
+    start = (len(readings) - count) // 2
     first: dict[Any, int] = {}
     last: dict[Any, int] = {}
     size: dict[Any, int] = {}
-    for number, block in enumerate(one.blocks):
-        for array, box in block.operands:
-            if reads.is_iota(array):
-                continue
-            touched, total = reads.chunks(array, box)
-            each = total // max(1, math.prod(map(len, touched)))
-            for chunk in itertools.product(*touched):
-                key = array, chunk
-                first.setdefault(key, number)
-                last[key] = number
-                size[key] = max(size.get(key, 0), each)
-    change = [0] * (len(one.blocks) + 2)
+    for i, one in enumerate(readings[start : start + count]):
+        for key, own in _shared_by(reader, one).items():
+            keys = {key: own}
+            array, place, *edge = key
+            if edge and reader.layouts[array].stored is None:  # cut off a chunk that is there
+                keys[array, place] = reader.layouts[array].bytes_of(place)
+            for each, total in keys.items():
+                first.setdefault(each, i)
+                last[each], size[each] = i, total
+    change = [0] * (count + who.threads + 1)
     for key, begin in first.items():
-        change[begin + 1] += size[key]
-        change[last[key] + 1] -= size[key]
-    alive = most = 0
-    for delta in change:
-        alive += delta
-        most = max(most, alive)
-    return most
+        change[begin] += size[key]
+        change[last[key] + who.threads] -= size[key]
+    return max(itertools.accumulate(change))
+
+
+def elements(box: Box) -> int:
+    """How many a box has."""
+    return math.prod(high - low for low, high in box)
 
 
 def _kept(plan: Plan, number: int) -> int:
@@ -214,20 +198,18 @@ def _made_since(plan: Plan, level: int, arrays: set[int]) -> bool:
     )
 
 
-def refuse_what_does_not_fit(name: str, plan: Plan, arguments: Sequence[Any]) -> None:
-    """Raises UnsupportedOpError if a task alone, or an array that passes keep, is larger than the
-    memory of those who would compute it."""
+def refuse_what_does_not_fit(name: str, plan: Plan, reader: Reader) -> None:
+    """Raises UnsupportedOpError if a task alone, with the arrays that passes keep, is larger than
+    the memory of those who would compute it."""
     who = worker()
-    for number, pass_memory in enumerate(of_passes(plan, arguments, None)):
-        least = pass_memory.task + -(-pass_memory.kept // who.processes)
-        if least <= who.limit:
+    for number, size in enumerate(of_passes(plan, reader, who)):
+        if size.task + -(-size.kept // who.processes) <= who.limit:
             continue
         raise UnsupportedOpError(
             f"{name}: cannot compute pass {number} in {text_of(who.limit)}, {who.source} (a task"
-            f" takes {text_of(pass_memory.task)}, arrays for later passes"
-            f" {text_of(pass_memory.kept)})\nhint: make chunks smaller (x.rechunk) along axes that"
-            " are not read as a whole, or say what there is:"
-            ' dask.config.set({"rune_jit.memory-limit": "64 GB"})'
+            f" takes {text_of(size.task)}, arrays for later passes {text_of(size.kept)})\n"
+            "hint: make chunks smaller (x.rechunk) along axes that are not read as a whole, or say"
+            ' what there is: dask.config.set({"rune_jit.memory-limit": "64 GB"})'
         )
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 from rune_jit.chunked import memory
 from rune_jit.chunked.plan import Box, Pass, Plan
+from rune_jit.chunked.reading import Reader
 
 
-def explain(name: str, plan: Plan, arguments: Sequence[Any], device: str) -> str:
+def explain(name: str, plan: Plan, reader: Reader, device: str) -> str:
     """The passes, what their blocks compute and read, and the memory that they take."""
     lines = [f"{name}: {len(plan.passes)} passes, {len(plan.programs)} programs of blocks"]
     who = memory.worker()
     most = 0
-    sizes = memory.of_passes(plan, arguments, device)
+    sizes = memory.of_passes(plan, reader, who, device)
     for number, (one, size) in enumerate(zip(plan.passes, sizes, strict=True)):
         grid = " x ".join(str(len(axis)) for axis in one.grid) or "1"
         lines.append(f"pass {number}: {len(one.blocks)} blocks ({grid})")
@@ -33,10 +32,10 @@ def explain(name: str, plan: Plan, arguments: Sequence[Any], device: str) -> str
                     f"  reduces to {info.dtype}{list(shape)}: {result.combine} of {along} parts,"
                     " in the order of the blocks"
                 )
-        lines += _reads(plan, one, arguments)
+        lines += _reads(plan, one)
         text = f"  memory of a task: at most {memory.text_of(size.task)}"
         if size.shared:
-            text += f"; chunks that wait for neighbours: {memory.text_of(size.shared)}"
+            text += f"; chunks and edges for several tasks: {memory.text_of(size.shared)}"
         if size.kept:
             text += f"; arrays for later passes: {memory.text_of(size.kept)}"
         lines.append(text)
@@ -49,7 +48,7 @@ def explain(name: str, plan: Plan, arguments: Sequence[Any], device: str) -> str
     return "\n".join(lines)
 
 
-def _reads(plan: Plan, one: Pass, arguments: Sequence[Any]) -> list[str]:
+def _reads(plan: Plan, one: Pass) -> list[str]:
     """Of each array that blocks read: the largest box, and how far it exceeds the block."""
     largest: dict[int, Box] = {}
     for block in one.blocks:
