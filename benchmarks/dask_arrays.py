@@ -285,7 +285,8 @@ class Runs:
     def measure(
         self, program: str, variant: str, options: argparse.Namespace, *more: str
     ) -> dict[str, Any] | None:
-        """None: there is no time left, or it took longer than --most seconds."""
+        """None: there is no time left, or it failed. Of what takes longer than --most seconds, or
+        is not done when the time is up, how long it ran."""
         left = min(options.most, self._end - time.monotonic())
         if left < 5:
             print(f"no time is left for {program}, {variant}", file=sys.stderr)
@@ -303,7 +304,7 @@ class Runs:
             process.communicate()
             print(f"{program}, {variant}: not done after {left:.0f} s", file=sys.stderr)
             shutil.rmtree(options.folder / "result.zarr", ignore_errors=True)
-            return None
+            return {"seconds": left, "late": True}
         if process.returncode:
             print(f"{program}, {variant}: exit status {process.returncode}", file=sys.stderr)
             return None
@@ -360,7 +361,7 @@ def main() -> None:
                 known = best.get((program, variant), found)
                 if found and known and found["seconds"] <= known["seconds"]:
                     best[program, variant] = found
-            if found is None:
+            if found is None or "late" in found:
                 continue
             if "stencil" in program:
                 same(program, found, wanted_of_stencil(field))
@@ -369,7 +370,7 @@ def main() -> None:
             if options.workers and "stencil" in program and variant == "rune_jit":
                 after = str(0.4 * found["seconds"])
                 killed = runs.measure(program, variant, options, "--kill-after", after)
-                if killed:
+                if killed and "late" not in killed:
                     same(program, killed, wanted_of_stencil(field))
     report(options, best, killed)
 
@@ -391,20 +392,26 @@ def report(
     for program in options.program or PROGRAMS:
         one, other = (best.get((program, v), _NONE) for v in ("dask", "rune_jit"))
         cells = [
-            f"{x['seconds']:.2f} | {x['cpu']:.2f} | {x['tasks']} | {x['peak']:.2f}"
+            f"> {x['seconds']:.0f} | - | - | -"
+            if "late" in x
+            else f"{x['seconds']:.2f} | {x['cpu']:.2f} | {x['tasks']} | {x['peak']:.2f}"
             for x in (one, other)
         ]
-        ratios = [other[k] / one[k] for k in ("seconds", "cpu")]
-        more = f"{other.get('predicted', math.nan):.2f} | {other.get('blocks', 0)}"
-        print(f"| {program} | {' | '.join(cells)} | {more} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
-    if killed:
+        sign = "< " if "late" in one else ""
+        ratios = [other["seconds"] / one["seconds"], other.get("cpu", 0) / one.get("cpu", math.nan)]
+        predicted = other.get("predicted", math.nan) + other.get("base", 0)
+        print(
+            f"| {program} | {' | '.join(cells)} | {predicted:.2f} | {other.get('blocks', 0)}"
+            f" | {sign}{ratios[0]:.2f} | {ratios[1]:.2f} |"
+        )
+    if killed and "late" not in killed:
         print(
             f"\nA worker killed in the middle: {killed['seconds']:.2f} s, {killed['lost']} lost,"
             " the result is NumPy's"
         )
     bases = [x["base"] for x in best.values() if "base" in x]
     if bases:
-        print(f"\nA worker has {max(bases):.2f} GiB before it computes anything.")
+        print(f"\nWhat is predicted contains {max(bases):.2f} GiB: a worker before it computes.")
 
 
 if __name__ == "__main__":
