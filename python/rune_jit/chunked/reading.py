@@ -19,6 +19,8 @@ from rune_jit.chunked.iota import Iota
 from rune_jit.chunked.plan import ArrayInfo, Axis, Box, Chunks, Pass, Plan
 
 Place = tuple[int, ...]  # of a chunk, by axis
+# Of an axis: the chunk, its elements that are read, where these are put, which share they are.
+_Along = tuple[int, tuple[int, int], slice, float]
 
 # Less than this part of a chunk is an edge.
 _EDGE = 0.25
@@ -102,6 +104,7 @@ class Reader:
     def __init__(self, plan: Plan, arguments: Sequence[Any]) -> None:
         self.layouts = layouts(plan, arguments)
         self._axes = [[Axis(sizes) for sizes in layout.chunks] for layout in self.layouts]
+        self._along: dict[Any, list[_Along]] = {}
         self.readings = [self._of_pass(one) for one in plan.passes]
 
     def _of_pass(self, one: Pass) -> list[list[Reading]]:
@@ -122,22 +125,28 @@ class Reader:
             # Beyond two, reading a chunk again costs more than keeping it.
             return Way.FILE if is_stored and most_of[at] <= 2 else Way.CHUNK
 
-        return [
-            [r._replace(parts=[p._replace(way=way(r.array, p)) for p in r.parts]) for r in readings]
-            for readings in boxes
-        ]
+        for readings in boxes:
+            for array, _, parts in readings:
+                parts[:] = [Part(p.place, way(array, p), p.box, p.target) for p in parts]
+        return boxes
 
     def _reading(self, array: int, box: Box) -> Reading:
         layout = self.layouts[array]
         if layout.is_iota:
             return Reading(array, box, [])
-        axes = [axis.parts(*r) for axis, r in zip(self._axes[array], box, strict=True)]
         parts = []
-        for along in itertools.product(*axes):
-            place = tuple(number for number, _, _ in along)
-            taken = tuple((piece.start, piece.stop) for _, piece, _ in along)
-            elements = math.prod(high - low for low, high in taken)
-            is_edge = elements * layout.dtype.itemsize < _EDGE * layout.bytes_of(place)
-            way = Way.EDGE if is_edge else Way.CHUNK
-            parts.append(Part(place, way, taken, tuple(target for _, _, target in along)))
+        for along in itertools.product(*(self._parts(array, i, r) for i, r in enumerate(box))):
+            places, boxes, targets, shares = zip(*along, strict=True) if along else ((),) * 4
+            way = Way.EDGE if math.prod(shares) < _EDGE else Way.CHUNK
+            parts.append(Part(places, way, boxes, targets))
         return Reading(array, box, parts)
+
+    def _parts(self, array: int, axis: int, limits: tuple[int, int]) -> list[_Along]:
+        key = array, axis, limits
+        if key not in self._along:
+            sizes = self.layouts[array].chunks[axis]
+            self._along[key] = [
+                (i, (taken.start, taken.stop), target, (taken.stop - taken.start) / sizes[i])
+                for i, taken, target in self._axes[array][axis].parts(*limits)
+            ]
+        return self._along[key]
