@@ -34,7 +34,14 @@ OUTSIDE = {
     "README.md": "index.md",
     **{
         f"benchmarks/{name}": f"benchmarks/{name}"
-        for name in ("results.md", "results.png", "npbench.md", "shapes.md", "results_cuda.md")
+        for name in (
+            "results.md",
+            "results.png",
+            "npbench.md",
+            "shapes.md",
+            "results_cuda.md",
+            "dask_arrays.md",
+        )
     },
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

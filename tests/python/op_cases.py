@@ -378,7 +378,10 @@ _MOVEMENT: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
         lambda x: (x[[0, 2, -1]], x[:, [1, 1]], x[np.array([[0, 1], [1, 0]])]),
         (3, 4),
     ),
-    "take": (lambda x: (np.take(x, [5, 0, -1]), np.take(x, [1, 0], axis=1)), (3, 4)),
+    "take": (
+        lambda x: (np.take(x, [5, 0, -1]), np.take(x, [], 0), np.take(x, [1, 0], axis=1)),
+        (3, 4),
+    ),
     "iterate": (lambda x: [row + 1 for row in x], (3, 4)),
     "meshgrid": (lambda x: np.meshgrid(x, x[:2]), (4,)),
 }

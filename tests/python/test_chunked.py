@@ -298,6 +298,21 @@ def test_xarray_keeps_dimensions() -> None:
     np.testing.assert_array_equal(found.y, field.y)
 
 
+def test_xarray_computes_blocks() -> None:
+    """With dask="parallelized" xarray cuts, and the function is compiled for blocks."""
+    xarray = library("xarray")
+    field = xarray.DataArray(X, dims=("y", "x")).chunk({"y": 8, "x": -1})
+    found = xarray.apply_ufunc(
+        rune_jit.jit(lambda x: x - x.mean(-1, keepdims=True)),
+        field,
+        input_core_dims=[["x"]],
+        output_core_dims=[["x"]],
+        dask="parallelized",
+        output_dtypes=[np.float32],
+    )
+    np.testing.assert_allclose(found.compute().values, X - X.mean(1, keepdims=True), 1e-5, 1e-6)
+
+
 def test_distributed() -> None:
     distributed = library("distributed")
     with (

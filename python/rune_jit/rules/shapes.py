@@ -360,6 +360,8 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     refuse_unless(mode == "raise", f"take with mode={mode!r}")
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
+    if isinstance(indices, (list, tuple)) and len(indices) == 0:  # no floats to NumPy
+        indices = np.empty(0, np.intp)
     return call_builder("take", a, require_trace().array(indices), along)
 
 
