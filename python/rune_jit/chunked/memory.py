@@ -46,9 +46,15 @@ def _of_distributed() -> Worker | None:
     if distributed is None:
         return None
     try:
-        workers = list(distributed.default_client().scheduler_info(-1)["workers"].values())
-    except (ValueError, TypeError, KeyError):  # no client, or an older one
+        client = distributed.default_client()
+    except ValueError:  # there is none
         return None
+    if client.asynchronous:  # whose answers come later
+        return None
+    try:
+        workers = list(client.scheduler_info(-1)["workers"].values())
+    except TypeError:  # before 2025.3, which gives all workers
+        workers = list(client.scheduler_info()["workers"].values())
     limits = [(int(w["memory_limit"] or 0), int(w["nthreads"])) for w in workers]
     limits = [pair for pair in limits if pair[0] > 0]
     if not limits:
