@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.chunked import blocks
+from rune_jit.chunked import blocks, memory
 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402
@@ -321,6 +321,7 @@ def test_distributed() -> None:
         ) as cluster,
         distributed.Client(cluster),
     ):
+        assert memory.worker()[1:] == (1, 2, "a worker's memory limit")
         x = da.from_array(X, chunks=(8, 5))
         for array in (x, x.persist()):
             y = rune_jit.jit(standardise)(array)

@@ -189,5 +189,7 @@ def test_edges_are_cut_off_chunks(tmp_path: Any) -> None:
         edges = [key for key in dict(found.dask) if "edges" in str(key)]
         assert len(edges) == 5  # all but the first chunk, whose elements only one block needs
         np.testing.assert_array_equal(y.compute(), near(wide))
+    doubled = da.from_array(z, chunks=(10, 8), getitem=lambda a, at: np.asarray(a[at]) * 2)
+    np.testing.assert_array_equal(rune_jit.jit(near)(doubled).compute(), near(2 * wide))
     own = [key for key in dict(found.dask) if str(key).startswith("('from-zarr")]
     assert not own  # blocks read the files themselves

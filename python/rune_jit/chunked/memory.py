@@ -53,7 +53,7 @@ def _of_distributed() -> Worker | None:
         return None
     try:
         workers = list(client.scheduler_info(-1)["workers"].values())
-    except TypeError:  # before 2025.3, which gives all workers
+    except TypeError:  # an older version, which tells of all workers
         workers = list(client.scheduler_info()["workers"].values())
     limits = [(int(w["memory_limit"] or 0), int(w["nthreads"])) for w in workers]
     limits = [pair for pair in limits if pair[0] > 0]

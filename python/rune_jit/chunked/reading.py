@@ -84,10 +84,16 @@ def layouts(plan: Plan, arguments: Sequence[Any]) -> list[Layout]:
 
 
 def _array_in_files(x: Any) -> str | None:
-    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it."""
+    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it.
+    None for other arrays, and where chunks are not simply slices of it."""
+    from dask.array.core import getter
+
     key = f"original-{x.name}"
     layer = x.dask.layers.get(key)
-    node: Any = None if layer is None else layer.get(key)
+    task = getattr(x.dask.layers.get(x.name), "task", None)
+    if layer is None or getattr(task, "func", None) is not getter:
+        return None
+    node: Any = layer[key]
     found = getattr(node, "value", node)
     is_zarr = type(found).__module__.partition(".")[0] == "zarr"
     return key if is_zarr and found.shape == x.shape and found.dtype == x.dtype else None
