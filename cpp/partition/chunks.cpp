@@ -108,15 +108,8 @@ Chunks Chunking::find(Value v) const {
 Chunks Chunking::moved(const Node& node, const Ints& sizes) const {
   const Chunks& from = of(node.inputs[0]);
   switch (node.kind()) {
-    case NodeKind::Reshape: {
-      const Ints before = constants_of(graph_[node.inputs[0]].shape());
-      Chunks result = reshaped_chunks(before, sizes, from);
-      if (result.size() != sizes.size())
-        refuse(node, concat("it merges or divides axes of ", shape_text(before), " across chunks"),
-               "rechunk the array so that the inner axes are one chunk each "
-               "(x.rechunk({1: -1}))");
-      return result;
-    }
+    case NodeKind::Reshape:
+      return reshaped_chunks(constants_of(graph_[node.inputs[0]].shape()), sizes, from);
     case NodeKind::Permute: {
       Chunks result;
       for (const int64_t axis : node.as<graph::Permute>()->axes) result.push_back(from[axis]);

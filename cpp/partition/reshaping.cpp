@@ -76,8 +76,6 @@ Chunks reshaped_chunks(const Ints& from, const Ints& to, const Chunks& chunks) {
   if (elements(from, 0, from.size()) == 0) return result;
   for (const AxisGroup& group : axis_groups(from, to)) {
     const size_t outer = first_long(from, group.from, group.from_end);
-    for (size_t d = outer + 1; d < group.from_end; ++d)
-      if (chunks[d].size() > 1) return {};
     if (outer == group.from_end || chunks[outer].size() == 1) continue;
     const size_t target = first_long(to, group.to, group.to_end);
     const int64_t from_inner = elements(from, outer + 1, group.from_end);
@@ -85,7 +83,6 @@ Chunks reshaped_chunks(const Ints& from, const Ints& to, const Chunks& chunks) {
     Ints ends;
     for (const int64_t end : ends_of(chunks[outer])) ends.push_back(end * from_inner / to_inner);
     result[target] = chunks_between(ends);
-    if (2 * result[target].size() <= chunks[outer].size()) return {};
   }
   return result;
 }

@@ -28,9 +28,8 @@ struct Reshaping {
 // Of a box that is not empty.
 Reshaping reshaping_of(const Ints& from, const Ints& to, const Box& box);
 
-// The chunks of the result. An empty list: the operand is divided along an axis that the reshape
-// merges into an outer one, or in more parts than the result's outermost axis of the group has
-// elements.
+// The chunks of the result: those of the outermost axis of each group, as far as the result's
+// outermost axis has elements where they end. Blocks need the group's inner axes as a whole.
 Chunks reshaped_chunks(const Ints& from, const Ints& to, const Chunks& chunks);
 
 }  // namespace rune::partition

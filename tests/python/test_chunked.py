@@ -228,7 +228,6 @@ def test_files_of_native_byte_order(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda x: x.reshape(-1), r"reshape: cannot .* \(it merges or divides axes of \[23,17\]"),
         (lambda x: x if x.sum() > 0 else -x, "no value is known before they are computed"),
         (lambda x: float(x[0, 0]), "no value is known before they are computed"),
         (lambda x: x[x > 0.5], "cannot"),
@@ -246,7 +245,7 @@ def test_refusals(f: Any, message: str) -> None:
 
 def test_a_refusal_names_the_line() -> None:
     def f(x: Any) -> Any:
-        return (x * 2).reshape(-1)
+        return x * 2 + 1j
 
     with pytest.raises(rune_jit.UnsupportedOpError, match=r"at test_chunked.py:\d+"):
         rune_jit.jit(f)(da.from_array(X, chunks=(8, 5)))

@@ -89,7 +89,9 @@ TEST(Reshaping, ChunksOfOuterAxesStay) {
   EXPECT_EQ(reshaped_chunks({6, 4}, {24}, {{2, 4}, {4}}), (Chunks{{8, 16}}));
   EXPECT_EQ(reshaped_chunks({24}, {6, 4}, {{8, 16}}), (Chunks{{2, 4}, {4}}));
   EXPECT_EQ(reshaped_chunks({6, 4}, {6, 2, 2}, {{2, 4}, {4}}), (Chunks{{2, 4}, {2}, {2}}));
-  EXPECT_EQ(reshaped_chunks({6, 4}, {24}, {{6}, {2, 2}}), Chunks{});
+  EXPECT_EQ(reshaped_chunks({6, 4}, {24}, {{6}, {2, 2}}), Chunks{{24}});
+  EXPECT_EQ(reshaped_chunks({6, 4}, {24}, {{2, 4}, {2, 2}}), (Chunks{{8, 16}}));
+  EXPECT_EQ(reshaped_chunks({8}, {2, 4}, {{2, 2, 2, 2}}), (Chunks{{1, 1}, {4}}));
 }
 
 // Every node but the first few of a program with a halo is shared by the blocks inside.
@@ -136,12 +138,33 @@ TEST(Partition, ArraysOfNoElements) {
   EXPECT_EQ(plan.passes[0].programs.size(), 2u);
 }
 
-TEST(Partition, ScansAndSelectionsAreCutBeside) {
+TEST(Partition, ScansAreCutBeside) {
   Builder b;
   const Value x = b.placeholder(DType::Float32, {6, 8});
   b.set_outputs({b.scan(ReduceOp::Add, x, 1)});
   EXPECT_EQ(partition(b.graph(), {{{3, 3}, {8}}}).passes[0].programs.size(), 2u);
-  EXPECT_THROW(partition(b.graph(), {{{6}, {4, 4}}}), UserError);
+  const Plan along = partition(b.graph(), {{{6}, {4, 4}}});
+  ASSERT_EQ(along.passes[0].operands.size(), 1u);
+  EXPECT_EQ(along.passes[0].operands[0][0].box, (Box{{0, 6}, {0, 8}}));
+}
+
+// Two results of one call, and a program of a later level that reads them.
+TEST(Partition, CallsArePasses) {
+  Builder b;
+  const Value x = b.placeholder(DType::Float32, {6, 8});
+  const graph::Metadata declared{DType::Float32, {6, 8}, std::nullopt};
+  const Value first = b.add(graph::Host_Callback{"f", 0, 0, 1}, {x}, declared);
+  const Value second = b.add(graph::Host_Callback{"f", 0, 1, 1}, {x}, declared);
+  b.set_outputs({b.alu(AluOp::Add, {first, second})});
+  const Plan plan = partition(b.graph(), {{{2, 4}, {4, 4}}});
+  ASSERT_EQ(plan.passes.size(), 2u);
+  const Pass& call = plan.passes[0];
+  ASSERT_TRUE(call.call);
+  EXPECT_EQ(call.call->results, (Ints{0, 1}));
+  EXPECT_TRUE(call.programs.empty());
+  ASSERT_EQ(call.operands.size(), 2u);
+  EXPECT_EQ(call.operands[1][0].box, (Box{{2, 6}, {0, 8}}));
+  EXPECT_GT(plan.passes[1].level, call.level);
 }
 
 }  // namespace
