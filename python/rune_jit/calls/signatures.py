@@ -209,7 +209,8 @@ class Signatures:
         """What is kept for a call that is the first one of its key; `done` is called when the
         user's code has run."""
         few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits)
-        is_new = call.key not in self._wanted and call.key not in self._is_due
+        traced = self._wanted, self._is_due, self._refuted
+        is_new = not any(call.key in keys for keys in traced)
         too_large = self._too_large.get(call.kind) if self._too_large else None
         is_new &= bool(few or too_large) and self._reports.may_fall_back
         if is_new and self.untried.takes(call.key, too_large or FEW):
