@@ -93,7 +93,9 @@ def jit(program: Program, device: str, **options: Any) -> Any:
 def _in_segments(program: Program) -> Any:
     """The program as a function that runs in segments, with a cut after about each third
     operation."""
-    segmented = Segmented(program.function(), "program", programs.Programs("cpu"), "a test")
+    made = programs.Programs("cpu")
+    made.interprets = len(program.steps) % 4 == 0
+    segmented = Segmented(program.function(), "program", made, "a test")
     chance = random.Random(len(program.steps))
 
     def cut(trace: segments.SegmentedTrace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import warnings
 from typing import Any
 
@@ -14,6 +15,7 @@ from stateful import arguments, program
 
 import rune_jit
 from rune_jit.calls.segmented import Trial
+from rune_jit.tracing import programs
 
 _CALLS = 5
 
@@ -82,6 +84,7 @@ def check(seed: int, device: str = "cpu") -> str:
 @pytest.fixture(autouse=True)
 def _never_on_numpy_because_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
 
 
 @pytest.mark.parametrize("device", ("cpu", "interpreter"))

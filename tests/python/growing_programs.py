@@ -1,6 +1,6 @@
 """Programs whose arrays grow and shrink as data decide, as people write them: name -> (function,
-arguments, the number of compilations in three calls). There are two for the operations between two
-reads, three where lengths differ later that were equal."""
+arguments, the number of compilations in three calls if nothing is interpreted). There are two for
+the operations between two reads, three where lengths differ later that were equal."""
 
 import collections
 

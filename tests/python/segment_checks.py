@@ -14,10 +14,12 @@ from rune_jit.tracing import conditions, programs, segments
 
 @pytest.fixture(autouse=True)
 def never_numpy(monkeypatch):
-    """Segments run even where NumPy would be faster, and for conditions outside of loops."""
+    """Segments run compiled even where NumPy or the interpreter would do, and for conditions
+    outside of loops."""
     monkeypatch.setattr(conditions, "MOST", 0)
     monkeypatch.setattr(segments, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
+    monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
 
 

@@ -1,5 +1,5 @@
 """Programs whose arrays grow and shrink as data decide (growing_programs.py): under jit as without
-it, with few programs however many lengths there are."""
+it, with few compilations however many lengths there are."""
 
 import copy
 import math
@@ -20,10 +20,14 @@ def test_default_settings(name):
     compare(rune_jit.jit(function), function, arguments)
 
 
+@pytest.mark.parametrize("interprets", [False, True])
 @pytest.mark.parametrize("least", [0, 40, 10_000])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_compilations(name, least, monkeypatch):
-    """Segments run even where NumPy would be faster, on arrays of so many elements."""
+def test_compilations(name, least, interprets, monkeypatch):
+    """Segments run even where NumPy would be faster, on arrays of so many elements. At most three
+    of them do so much that they are compiled."""
+    if not interprets:
+        monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
     monkeypatch.setattr(segments, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
@@ -34,7 +38,7 @@ def test_compilations(name, least, monkeypatch):
     for entry in jitted._known.cache.entries():
         if isinstance(entry, Segmented):
             assert entry.runs_on_numpy is None
-            assert entry.programs.compiled <= most
+            assert entry.programs.compiled <= (3 if interprets else most)
             assert not entry.programs.refusals
 
 

@@ -580,3 +580,25 @@ def test_objects_of_objects_are_changed() -> None:
         for k in range(3):
             assert_matches(jitted(ours, X + k), applied(theirs, X + k))
             assert_matches(described(ours), described(theirs))
+
+
+def test_functions_that_numba_compiles() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def sums(x: Any, out: Any) -> float:
+        total = 0.0
+        for i in range(len(x)):
+            total += x[i]
+            out[i] = total
+        return total
+
+    @numba.vectorize  # type: ignore[untyped-decorator]
+    def scaled_by(x: Any) -> Any:
+        return x * 2 + 1
+
+    def program(x: Any, scale: Any = scaled_by) -> Any:
+        out = np.zeros_like(x)
+        return sums(x * 2, out), out, scale(x) + x
+
+    follow(program, [(X,), (X + 1,), (X,), (X,)])

@@ -125,8 +125,8 @@ def test_reads_and_segments() -> None:
     outcomes = [(c.function, c.cause, c.outcome) for c in p.compilations]
     assert outcomes[0][:2] == ("reads", "first call") and "segments: item" in outcomes[0][2]
     assert outcomes[1:] == [
-        ("reads, segment 1", "the first segment", "segment"),
-        ("reads, segment 2", "a new segment", "segment"),
+        ("reads, segment 1", "the first segment", "segment, interpreted"),
+        ("reads, segment 2", "a new segment", "segment, interpreted"),
     ]
     kernels = {kernel.function: kernel.calls for kernel in p.kernels}
     assert kernels == {"reads, segment 1": 2, "reads, segment 2": 2}

@@ -11,7 +11,7 @@ from segment_checks import check, never_numpy, segmented, x
 import rune_jit
 from rune_jit.calls import entries
 from rune_jit.calls.segmented import Trial
-from rune_jit.tracing import segments
+from rune_jit.tracing import programs, segments
 
 __all__ = ["never_numpy"]  # a fixture of all tests here
 
@@ -99,6 +99,51 @@ def test_the_faster_way_is_kept(monkeypatch):
         assert jitted.cache_info().fallbacks == 1
 
 
+def asks(x, n):
+    total = 0.0
+    for _ in [0] * n:
+        x = np.abs(x[::-1]) * 0.5 + 1
+        total += x[0].item()
+    return total
+
+
+def test_little_work_is_interpreted(monkeypatch):
+    """Until interpreting it has taken as long as compiling it."""
+    monkeypatch.undo()
+    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(Trial, "is_over", False)
+    jitted = rune_jit.jit(asks)
+    for n, most in ((5, 0), (5, 0), (3000, 3)):
+        check(jitted(x(20), n), asks(x(20), n))
+        *_, entry = jitted._known.cache.entries()
+        assert entry.programs.compiled <= most
+    assert entry.programs.compiled > 0
+    large = rune_jit.jit(asks)
+    check(large(x(300_000), 2), asks(x(300_000), 2))
+    (entry,) = large._known.cache.entries()
+    assert entry.programs.compiled > 0
+
+
+def test_nothing_is_compiled_where_numpy_is_faster(monkeypatch):
+    """Even if interpreted programs are taken to need no time; otherwise a second trial decides, of
+    compiled ones."""
+    monkeypatch.undo()
+    verdicts = []
+    for faster in (True, False):
+        monkeypatch.setattr(
+            Trial,
+            "verdict",
+            lambda self: verdicts.append(0) or ("it is slower" if faster else None),  # noqa: B023
+        )
+        verdicts.clear()
+        jitted = rune_jit.jit(asks)
+        for _ in range(12):
+            check(jitted(x(20), 3), asks(x(20), 3))
+        (entry,) = jitted._known.cache.entries()
+        assert (entry.programs.compiled > 0) is not faster
+        assert len(verdicts) == (1 if faster else 2)
+
+
 def test_a_program_is_of_limited_size():
     def f(x):
         for _ in [0] * 8000:
@@ -159,6 +204,7 @@ def test_too_many_small_operations_stay_with_numpy(monkeypatch):
 def test_small_operations_in_segments_end_in_numpy(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
 
     def f(x):
         sums = []

@@ -79,24 +79,15 @@ def test_program(name):
     compare(name)
 
 
-# Segments differ in the lengths of slices: NumPy takes over, or would soon.
-POSITIONS = {
-    "agglomerate",
-}
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_segments(name, monkeypatch):
     monkeypatch.setattr(segments, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Segmented, "_choose", lambda self: None)
     for entry in compare(name):
-        compiled = entry.programs.compiled
-        if name in POSITIONS:
-            assert compiled > 24, "remove it from POSITIONS"
-        else:
-            assert entry.runs_on_numpy is None or "errstate" in entry.runs_on_numpy
-            assert compiled <= 24
+        assert entry.runs_on_numpy is None or "errstate" in entry.runs_on_numpy
+
+        assert entry.programs.compiled <= 3
 
 
 @pytest.mark.parametrize("cuts", [1, 3])

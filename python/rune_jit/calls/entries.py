@@ -10,23 +10,16 @@ from rune_jit.calls.segmented import Segmented
 
 
 class Fallback:
-    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing;
-    `untried`: for so many calls, after which it is traced."""
+    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing."""
 
-    def __init__(self, reason: str, until_it_returns: bool = False, untried: int = 0) -> None:
+    def __init__(self, reason: str, until_it_returns: bool = False) -> None:
         self.use = _core.LastUse()
         self.reason = reason
         self.until_it_returns = until_it_returns
-        self.untried = untried
 
     @property
     def last_used(self) -> int:
         return self.use.tick
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether another way of running the calls follows."""
-        return self.until_it_returns or self.untried > 0
 
 
 # How long NumPy runs the calls of a signature before a program is made after all, in seconds: about

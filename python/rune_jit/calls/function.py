@@ -23,7 +23,7 @@ from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented
-from rune_jit.calls.signatures import Signatures
+from rune_jit.calls.signatures import FEW, Signatures
 from rune_jit.calls.state import AgainCalls, WithState
 from rune_jit.calls.traced import Raised
 from rune_jit.device import check_name
@@ -193,9 +193,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         ways = [way(entry)[0] for entry in entries]
         hits = self._known.hits + self._fast_hits
         evictions, segmented = self._known.cache.evictions, ways.count("segments")
-        return CacheInfo(
-            hits, self._known.misses, ways.count("NumPy"), len(entries), evictions, segmented
-        )
+        fallbacks = ways.count("NumPy") + len(self._known.untried)
+        return CacheInfo(hits, self._known.misses, fallbacks, len(entries), evictions, segmented)
 
     def explain(self) -> str:
         """How calls run, one line a known signature: as a program, in segments or on NumPy, and
@@ -240,6 +239,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
+        if self._known.untried.skips:
+            return self._eager_call(args, kwargs, FEW)
         if self._again and (result := self._call_again(args, kwargs)) is not None:
             self._known.hits += 1
             return result[0]
@@ -266,7 +267,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
-                return self._eager_call(args, kwargs, "it changed what only its first call may")
+                reason = known.untried.why(call.key) or "it changed what only its first call may"
+                return self._eager_call(args, kwargs, reason)
+            if not fresh and not isinstance(entry, Fallback):
+                known.untried.traced()
             if isinstance(entry, Segmented):
                 known.hits += not fresh
                 if entry.runs_on_numpy:
@@ -335,11 +339,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 seconds = time.thread_time() - start
                 if calls := entry.note(seconds):
                     entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
-        if entry.untried:
-            entry.untried -= 1
-            if not entry.untried:
-                self._known.trace_soon(call, entry)
-        elif not entry.until_it_returns:
+        if not entry.until_it_returns:
             self._remember_numpy(call, entry, args, kwargs)
         result = self._eager_call(args, kwargs, entry.reason)
         if entry.until_it_returns:

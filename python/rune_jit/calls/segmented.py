@@ -80,8 +80,7 @@ class Segmented:
         self.runs_on_numpy: str | None = None  # why
         # The trace that tells whether calls are like the one that could not be a program.
         self.conditions: Any = None
-        self._function, self._name = function, name
-        self._trial = Trial()
+        self._function, self._name, self._trial = function, name, Trial()
         self._is_new = True  # the first call reads sources and loads modules
 
     @property
@@ -91,9 +90,9 @@ class Segmented:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """function(*args, **kwargs). Raises what the function raises."""
         self.use.is_now()
-        start = time.perf_counter()
         if self.runs_on_numpy:
             return self._on_numpy(self.runs_on_numpy, args, kwargs)
+        start = time.perf_counter()
         if self._trial.is_numpys_turn:
             try:
                 return self._on_numpy("to find out whether NumPy is faster", args, kwargs)
@@ -101,11 +100,13 @@ class Segmented:
                 self._trial.note(time.perf_counter() - start)
                 if self._trial.is_over:
                     self._choose()
-        compiled = self.programs.compiled
+        compiled, compile_time = self.programs.compiled, self.programs.compile_time
         try:
             return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
         finally:  # also of calls that raise
-            if self.programs.compiled == compiled and not self._is_new:
+            is_comparable = self.programs.interprets or self.programs.compiled == compiled
+            if is_comparable and not self._is_new:
+                start += self.programs.compile_time - compile_time  # as if interpreted in no time
                 self._trial.note(time.perf_counter() - start)
             self._is_new = False
 
@@ -117,6 +118,8 @@ class Segmented:
 
     def _choose(self) -> None:
         self.runs_on_numpy = self._trial.verdict()
+        if self.runs_on_numpy is None and self.programs.interprets:  # again, compiled
+            self.programs.interprets, self._trial = False, Trial()
 
     def _in_segments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays = list(_arrays((args, kwargs)).values())

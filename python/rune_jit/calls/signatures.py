@@ -20,6 +20,7 @@ from rune_jit.calls.segmented import Segmented, Trial
 from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
+from rune_jit.calls.untried import Untried
 from rune_jit.errors import (
     ConcretizationError,
     NumPyOnlyError,
@@ -32,9 +33,9 @@ from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
 # How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
-# the first calls of new signatures, so many of each.
-_MOST_MISSES = 32
-_CALLS_UNTRIED = 8
+# the first calls of new signatures.
+_MOST_MISSES = 4
+FEW = "most of its programs serve one call"
 # Of how many keys it is known that another key's program has served one call.
 _MOST_USED_ONCE = 64
 
@@ -66,10 +67,11 @@ class Signatures:
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
         self._wanted: set[Any] = set()  # keys that are traced in any case
+        self.untried = Untried()
 
     def describe(self) -> list[str]:
         """How the calls of each signature run, a line each, and what is noted of its program."""
-        lines = []
+        lines = [f"{self._name}: on NumPy: {why}" for why in self.untried.reasons]
         for key, entry in self.cache.by_key().items():
             lines.append(f"{self._name}: {way(entry)[1]}")
             if not isinstance(entry, Fallback):
@@ -137,11 +139,6 @@ class Signatures:
         if reason:
             self.cache.replace(key, Fallback(reason))
 
-    def trace_soon(self, call: Call, entry: Fallback) -> None:
-        """The next call like this one is traced, however many were traced before."""
-        self._wanted.add(call.key)
-        self.cache.discard(call.key, entry)
-
     def compile_now(self, call: Call, entry: Postponed) -> None:
         """The next call like this one gets its program, however large that is."""
         self._is_due.add(call.key)
@@ -191,7 +188,7 @@ class Signatures:
         programs = []
         for shared, traced in self._sharing.find(call):
             known = self.cache.peek(shared.call.key)
-            if isinstance(known, Fallback) and not known.is_passing:  # NumPy was faster
+            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
                 return known
             if trial := self._trials.get(shared.call.key):
                 if trial.is_over:
@@ -214,9 +211,9 @@ class Signatures:
         few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits)
         is_new = call.key not in self._wanted and call.key not in self._is_due
         too_large = self._too_large.get(call.kind) if self._too_large else None
-        if (few or too_large) and is_new and self._reports.may_fall_back:
-            reason = too_large or "most of its programs serve one call"
-            return Fallback(f"{self._name}: {reason}", untried=_CALLS_UNTRIED)
+        is_new &= bool(few or too_large) and self._reports.may_fall_back
+        if is_new and self.untried.takes(call.key, too_large or FEW):
+            return None
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
             return self._compile(call, done, watch)
@@ -225,7 +222,8 @@ class Signatures:
         may_fall_back = self._reports.may_fall_back
         self.misses += 1
         try:
-            self._constants.count(self._name, call)
+            is_varied = self.misses > self.hits + self.fast_hits
+            self._constants.count(self._name, call, is_varied)
             self._states.count(call)
             refuted = self._refuted.get(call.key, 0)
             must_pay = may_fall_back and call.key not in self._is_due
@@ -297,6 +295,7 @@ class Signatures:
             segmented = self._compiler.segmented(UnsupportedOpError(reason), call.signature)
             self.cache.replace(call.key, segmented)
             return True
+        self._wanted.add(call.key)
         try:
             other = self._make(call, lambda: None)
         except (ValuesNeeded, StateFound, Raised):

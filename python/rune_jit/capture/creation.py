@@ -22,7 +22,7 @@ from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import layout, note_copy
+from rune_jit.tracing.storage import laid_out_now, layout, note_copy
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
@@ -171,6 +171,8 @@ def _in_order(x: Any, order: Any) -> Any:
     # Of an array in C order a view is returned, of others a copy: what follows may depend on it.
     x._storage.reshaped += (x._storage,)
     array = x._array()
+    if array is None and x._trace.is_segmented:
+        array = laid_out_now(x)
     if array is None:
         array = layout(x._storage.shape, x.dtype, x._steps)
     if getattr(array.flags, f"{order.lower()}_contiguous"):

@@ -70,13 +70,14 @@ class OnHost(StandIn):
 
 def is_compiled(x: Any) -> bool:
     """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
-    if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _CYTHON:
+    if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
     module = getattr(x, "__module__", None)
     return isinstance(module, str) and not is_library(module)
 
 
-_CYTHON = ("cython_function_or_method", "fused_cython_function")
+# Of Cython and of numba.
+_COMPILED = ("cython_function_or_method", "fused_cython_function", "CPUDispatcher")
 
 
 class Compiled(StandIn):

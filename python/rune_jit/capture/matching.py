@@ -4,6 +4,7 @@ guards of the trace say what it has read."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import weakref
@@ -262,6 +263,8 @@ def reachable(x: Any) -> Iterator[Any]:
     open_ = [x]
     while open_ and len(seen) < _MOST_HELD:
         x = open_.pop()
+        if type(x) in weakref.ProxyTypes:  # what it stands for may be gone
+            continue
         yield x
         if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, Tracer)):
             continue
@@ -277,4 +280,5 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += (x.func, x.args, x.keywords)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
             open_ += (*x, *x.values()) if isinstance(x, dict) else x
-        open_ += getattr(x, "__dict__", {}).values()
+        with contextlib.suppress(AttributeError):  # __getattr__ may say anything
+            open_ += object.__getattribute__(x, "__dict__").values()

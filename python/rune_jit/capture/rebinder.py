@@ -25,7 +25,13 @@ from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
-from rune_jit.capture.objects import is_copied, is_library, is_replaceable, refuse_stateful
+from rune_jit.capture.objects import (
+    is_copied,
+    is_library,
+    is_of_pandas,
+    is_replaceable,
+    refuse_stateful,
+)
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
@@ -33,7 +39,7 @@ from rune_jit.capture.shim import (
     original,
     replacements,
 )
-from rune_jit.capture.stand_ins import refuse_identity
+from rune_jit.capture.stand_ins import refuse_code
 from rune_jit.capture.state import ABSENT, Slot
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -152,7 +158,7 @@ class Rebinder:
         if known is not None:
             return known[1]
         try:
-            refuse_identity(function.__code__)
+            refuse_code(function.__code__)
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
@@ -245,6 +251,10 @@ class Rebinder:
         return stand_in
 
     def _stand_in(self, value: Any) -> Any:
+        trace: Any = self._trace
+        if trace.is_segmented and is_of_pandas(value):
+            trace.give_up("it uses pandas, which takes traced arrays for lists")
+            return value
         replacement = replacements().get(id(value))
         if replacement is not None:
             # In segments a number is known when it is asked for.

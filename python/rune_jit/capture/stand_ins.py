@@ -122,7 +122,20 @@ def _parameters(function: Any) -> tuple[str, ...]:
 _CLASS_NAMES = {"ndarray", *(np.dtype(c).name for c in "?bhilqBHILQefd"), "bool_"}
 
 
-def refuse_identity(code: types.CodeType) -> None:
+# Methods of random generators that take out=.
+_FILLING = {"permuted", "random", "standard_normal", "standard_exponential", "standard_gamma"}
+
+
+def refuse_code(code: types.CodeType) -> None:
+    """Raises UnsupportedOpError if code cannot run on traced arrays, and Python cannot tell."""
+    if _FILLING & set(code.co_names) and any(
+        type(names) is tuple and "out" in names for names in code.co_consts
+    ):
+        raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
+    _refuse_identity(code)
+
+
+def _refuse_identity(code: types.CodeType) -> None:
     """Raises UnsupportedOpError if code writes `x.dtype.type is np.float64` or `x.__class__ is
     np.ndarray`: the right side is a stand-in, and unlike `==` nothing can make `is` true of it."""
     if not {"type", "__class__"} & set(code.co_names) or not _CLASS_NAMES & set(code.co_names):

@@ -97,6 +97,7 @@ def laid_out_as(result: Tracer, operands: Any) -> Tracer:
 _IN_C_ORDER = {
     *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.tensordot),
     *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
+    *(np.dot, np.inner, np.outer),
 }
 
 

@@ -360,6 +360,10 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     refuse_unless(mode == "raise", f"take with mode={mode!r}")
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
+    shape = with_bounds(np.shape(a))
+    if along is not None and -len(shape) <= along < len(shape) and 0 in shape[: along % len(shape)]:
+        along %= len(shape)  # NumPy does not look at the indices
+        return call_builder("reshape", a, [*shape[:along], *np.shape(indices), *shape[along + 1 :]])
     return call_builder("take", a, require_trace().array(indices), along)
 
 

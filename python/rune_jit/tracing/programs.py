@@ -16,6 +16,9 @@ from rune_jit.tracing.context import user_site
 # Compilations pay while they have taken less than so many seconds, or than NumPy takes for so many
 # calls. A program takes so many seconds beside those of its nodes.
 _SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
+# How much longer than NumPy's time the interpreter takes, and how long for a program of few nodes:
+# to run, and to get ready.
+_SLOWDOWN, _INTERPRETED, _READY = 50.0, 20e-6, 0.004
 # How often a program with symbolic sizes is tried in vain for a pattern.
 _MOST_REFUSALS = 3
 
@@ -25,9 +28,10 @@ class _Program:
     with `sizes`, of all that these describe. Constants that have had two values are its arguments.
     """
 
-    def __init__(self, segment: Any, device: str, name: str, sizes: Any = None) -> None:
-        self._device = device
+    def __init__(self, segment: Any, name: str, sizes: Any = None) -> None:
         self.name = name  # in profiles
+        self.is_interpreted = False
+        self.interpreted = 0.0  # an estimate of the seconds that its runs by the interpreter took
         self._constants = segment.constants
         self._sizes = sizes
         # Which constants are arguments, and the program: of one time, for other threads.
@@ -41,7 +45,9 @@ class _Program:
         """Whether the program is right for these constants."""
         return constants == self._constants or not self._changed(constants)
 
-    def compile(self, segment: Any, constants: Iterable[int] = ()) -> tuple[Stopwatch, Any]:
+    def compile(
+        self, segment: Any, device: str, constants: Iterable[int] = ()
+    ) -> tuple[Stopwatch, Any]:
         """Compiles the program such that it takes this segment, too; `constants` are further ones
         that become arguments. Returns the times and the graph."""
         changed = self._changed(segment.constants)
@@ -50,10 +56,11 @@ class _Program:
         names = [f"value {i}" for i in range(len(segment.inputs) + len(arguments))]
         graph = segment.graph(arguments, self._sizes)
         with Stopwatch(self.name, ("passes", "code")) as watch:
-            lowered = _core.lower(graph, self._device, names, [], self.name)
+            lowered = _core.lower(graph, device, names, [], self.name)
             watch.note("passes")
             self._compiled = arguments, lowered.compile()
             watch.note("code")
+        self.is_interpreted = device == "interpreter"
         return watch, graph
 
     def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
@@ -96,14 +103,23 @@ class _Pattern:
         return None, {}
 
 
+def _interpretation(segment: Any) -> float:
+    """An estimate of the seconds that the interpreter takes for a segment."""
+    return _INTERPRETED + _SLOWDOWN * segment.numpy_ns * 1e-9  # type: ignore[no-any-return]
+
+
 class Programs:
     """The programs of a function's segments on one device, by pattern. From the second size on
-    that a part of a pattern has, the program takes it as a symbolic size."""
+    that a part of a pattern has, the program takes it as a symbolic size. On the CPU segments of
+    little work are interpreted, until that has taken as long as compiling them."""
 
     def __init__(self, device: str, name: str = "") -> None:
         self.device, self.name = device, name
         self.compiled = 0  # compilations so far
-        self.compile_time = 0.0  # in seconds
+        # Seconds of compilations, and of runs by the interpreter.
+        self.compile_time = 0.0
+        # Whether a program is interpreted until that has taken as long as compiling it.
+        self.interprets = device == "cpu"
         # Estimates in seconds: of that time, and of NumPy's for all segments that have run.
         self.compile_cost = self.numpy_time = 0.0
         self._patterns: dict[str, _Pattern] = {}
@@ -135,16 +151,31 @@ class Programs:
         """Computes the outputs of a segment from what is in memory, by id of the value."""
         pattern = self._patterns.get(segment.pattern) or _Pattern()
         program, values = pattern.find(segment.sizes)
-        if program is None or not program.takes(segment.constants):
-            start = time.thread_time()
-            if program is None:
-                program, values = self._make(segment, pattern)
-            else:
-                self._compile(program, segment, "a segment with other constants")
+        start = time.perf_counter()
+        is_new = True
+        if program is None:
+            program, values = self._make(segment, pattern)
+        elif not program.takes(segment.constants):
+            self._compile(program, segment, "a segment with other constants")
+        elif program.is_interpreted and not self._is_interpreted(program, segment):
+            self._compile(program, segment, "a segment that has run often")
+        else:
+            is_new = False
+        if is_new:
             self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
-            self.compile_time += time.thread_time() - start
+            self.compile_time += time.perf_counter() - start
+            start = time.perf_counter()
         self.numpy_time += segment.numpy_ns * 1e-9
-        return program.run(segment, memory, values)
+        results = program.run(segment, memory, values)
+        if program.is_interpreted:
+            program.interpreted += _interpretation(segment)
+            self.compile_time += time.perf_counter() - start
+        return results
+
+    def _is_interpreted(self, program: _Program, segment: Any) -> bool:
+        """Whether to interpret a program once more."""
+        cost = _PROGRAM + segment.compile_ns * 1e-9
+        return self.interprets and program.interpreted + _interpretation(segment) <= cost
 
     def _make(self, segment: Any, pattern: _Pattern) -> tuple[_Program, dict[str, int]]:
         """A program for a segment of new sizes."""
@@ -154,7 +185,7 @@ class Programs:
         if first is not None and len(pattern.refusals) < _MOST_REFUSALS:
             try:
                 sizes = segment.symbolic_sizes(seen)
-                program = _Program(segment, self.device, name, sizes)
+                program = _Program(segment, name, sizes)
                 constants = first.varying(segment.constants)
                 self._compile(program, segment, "a segment of other sizes", constants)
             except (UnsupportedOpError, ValueError) as error:
@@ -163,7 +194,7 @@ class Programs:
                 pattern.symbolic.append(program)
                 pattern.seen = seen
                 return program, program.values_for(segment.sizes) or {}
-        program = _Program(segment, self.device, name)
+        program = _Program(segment, name)
         cause = "the first segment" if not self._patterns else "a new segment"
         self._compile(program, segment, cause if first is None else "a segment of other sizes")
         pattern.exact[segment.sizes] = program
@@ -173,13 +204,18 @@ class Programs:
     def _compile(
         self, program: _Program, segment: Any, cause: str, constants: Iterable[int] = ()
     ) -> None:
-        watch, graph = program.compile(segment, constants)
-        self.compiled += 1
-        self.compile_cost += _PROGRAM + segment.compile_ns * 1e-9
+        device = "interpreter" if self._is_interpreted(program, segment) else self.device
+        watch, graph = program.compile(segment, device, constants)
+        if program.is_interpreted:
+            self.compile_cost += _READY
+        else:
+            self.compiled += 1
+            self.compile_cost += _PROGRAM + segment.compile_ns * 1e-9
         if report := watch.report(graph):
             self.reports.append(report)
         if (recorder := recording.active) is not None:
             site = "{}:{}".format(*user_site())
+            what = "segment, interpreted" if program.is_interpreted else "segment"
             recorder.compiled(
-                program.name, site, cause, "segment", watch.parts, len(graph), watch.begin_ns
+                program.name, site, cause, what, watch.parts, len(graph), watch.begin_ns
             )

@@ -20,7 +20,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_own, may_handle_errors, user_site
 from rune_jit.tracing.frames import callers, replace_locals, user_frame
 from rune_jit.tracing.programs import Programs
-from rune_jit.tracing.storage import Step, Storage
+from rune_jit.tracing.storage import Step, Storage, base_laid_out_now
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -312,7 +312,11 @@ class SegmentedTrace(Trace):
             self.flush()
             self._keep(memory)
         else:
-            memory = np.array(self.values([storage.current(self)])[0])
+            memory = np.array(self.values([storage.current(self)])[0], order="C")
+            lies = base_laid_out_now(tracer)
+            if lies is not None and not lies.flags.c_contiguous:
+                memory, elements = np.empty_like(lies, subok=False), memory
+                memory[...] = elements
         if owner is not None and isinstance(owner, _core.ArrayBase):
             self._exposed.append((owner, memory))
         storage.array, storage.is_exposed = memory, True

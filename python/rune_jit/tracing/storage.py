@@ -365,30 +365,35 @@ def _has_c_order(array: np.ndarray) -> bool:
 def laid_out_now(tracer: Tracer) -> np.ndarray | None:
     """An array that lies in memory as this one does at the call that is traced in segments, and
     that must not be touched. None if that is not known."""
+    base = base_laid_out_now(tracer)
+    return None if base is None else viewed(base, tracer._steps)
+
+
+def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
+    """The same of the array of which this one is a view."""
     storage = tracer._storage
-    captured: Any = storage.captured
-    if captured is not None:
-        lies = captured if isinstance(captured, np.ndarray) else captured._laid_out()
-        return viewed(lies, tracer._steps)
-    in_c_order = layout(storage.shape, tracer.dtype, tracer._steps)
+    known: Any = storage.captured if storage.array is None else storage.array
+    if known is not None:
+        return known if isinstance(known, np.ndarray) else known._laid_out()
+    dtype = tracer.dtype
+    for step in reversed(tracer._steps):
+        dtype = step.dtype_before(dtype)
+    in_c_order = layout(storage.shape, dtype, ())
     shape = tuple(with_bounds(storage.shape))
     if sum(size != 1 for size in shape) < 2:
         return in_c_order
     operands = [laid_out_now(x) for x in storage.order_from]
-    known = [x for x in operands if x is not None]
-    if not storage.order_known or len(known) < len(operands):
+    laid_out = [x for x in operands if x is not None]
+    if not storage.order_known or len(laid_out) < len(operands):
         return None
-    if all(map(_has_c_order, known)):
+    if all(map(_has_c_order, laid_out)):
         return in_c_order
-    dtype = tracer.dtype
-    for step in reversed(tracer._steps):
-        dtype = step.dtype_before(dtype)
-    if any(x.shape != shape for x in known):  # more than a function of each element
+    if any(x.shape != shape for x in laid_out):  # more than a function of each element
         return None
-    roles: list[Any] = [["readonly"]] * len(known) + [["writeonly", "allocate"]]
-    arrays: list[Any] = [*known, None]
-    made = np.nditer(arrays, ["zerosize_ok"], roles, [x.dtype for x in known] + [dtype])
-    return viewed(made.operands[-1], tracer._steps)
+    roles: list[Any] = [["readonly"]] * len(laid_out) + [["writeonly", "allocate"]]
+    arrays: list[Any] = [*laid_out, None]
+    made = np.nditer(arrays, ["zerosize_ok"], roles, [x.dtype for x in laid_out] + [dtype])
+    return made.operands[-1]
 
 
 def note_copy(copy: Tracer, original: Tracer) -> None:

@@ -1,0 +1,77 @@
+"""Functions whose calls differ in an int, a length or a structure each time: NumPy's results, and
+few compilations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+from rune_jit.calls.segmented import Segmented
+
+X = np.linspace(-1.0, 2.0, 300)
+
+CALLS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]]] = {
+    "a part": (lambda x, n: x[:n].sum(), lambda i: (X, 10 + i)),
+    "a lag": (lambda x, n: x[n:] - x[:-n], lambda i: (X, 1 + i)),
+    "a shift": (lambda x, n: np.roll(x, n), lambda i: (X, i)),
+    "a size": (lambda n: np.linspace(0, 1, n) ** 2, lambda i: (2 + i,)),
+    "a length": (lambda x: (x**2).sum(), lambda i: (X[: 5 + i].copy(),)),
+    "a list of numbers": (lambda x: np.array(x).mean(), lambda i: ([1.0] * (2 + i),)),
+    "a list of arrays": (
+        lambda x: np.concatenate(x).sum(),
+        lambda i: ([X[: k + 1].copy() for k in range(2 + i)],),
+    ),
+    "a dict": (
+        lambda x: sum(x.values()),
+        lambda i: ({f"a{k}": X for k in range(1 + i)},),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_call_is_new(name: str) -> None:
+    function, arguments = CALLS[name]
+    jitted = rune_jit.jit(function)
+    for i in range(80):
+        assert_matches(jitted(*arguments(i)), function(*arguments(i)))
+    assert jitted.cache_info().misses <= 5
+    assert all(
+        e.programs.compiled <= 3 for e in jitted._known.cache.entries() if isinstance(e, Segmented)
+    )
+    # One that is called often is compiled yet.
+    for _ in range(600):
+        assert_matches(jitted(*arguments(3)), function(*arguments(3)))
+    jitted.clear_cache()
+    jitted(*arguments(3))
+    assert jitted.cache_info().misses >= 6
+
+
+def test_each_call_is_new_and_assigns() -> None:
+    class Sum:
+        def __init__(self) -> None:
+            self.total, self.calls = 0.0, 0
+
+        def add(self, x: np.ndarray) -> int:
+            self.total = self.total + x.sum()
+            self.calls += 1
+            return self.calls
+
+    ours, theirs = Sum(), Sum()
+    add = rune_jit.jit(Sum.add)
+    for i in range(80):
+        assert add(ours, X[: 5 + i].copy()) == theirs.add(X[: 5 + i].copy())
+        assert_matches(ours.total, theirs.total)
+    assert add.cache_info().misses <= 8
+
+
+def test_a_signature_among_many_new_ones_is_compiled() -> None:
+    jitted = rune_jit.jit(lambda x: x * 2 + x.max())
+    for i in range(600):
+        x = X[: 5 + i % 250].copy() if i % 2 else X
+        assert_matches(jitted(x), x * 2 + x.max())
+    assert jitted.cache_info().hits > 200
