@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_matches
 
 import rune_jit
 
@@ -222,3 +223,54 @@ def test_jax() -> None:
     back = jax.dlpack.from_dlpack(rune_jit.jit(halved)(a))
     np.testing.assert_array_equal(np.asarray(back), np.asarray(x) / 2)
     np.testing.assert_array_equal(np.asarray(rune_jit.asarray(x)), np.asarray(x))
+
+
+class _Table:
+    def __init__(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        self.frame, self.weights = pandas.DataFrame(X), np.ones(X.shape[1])
+
+    def rows(self, x: Any) -> Any:
+        return self.frame[x[:, 0] > 0].values * self.weights
+
+
+def test_pandas_inside_of_functions() -> None:
+    """It takes masks that are no arrays of NumPy's for lists of names."""
+    pandas = pytest.importorskip("pandas")
+
+    def columns(x: Any) -> Any:
+        return pandas.DataFrame(x).loc[:, np.array([True] * (x.shape[1] - 1) + [False])].values
+
+    def rows(x: Any) -> Any:
+        frame = pandas.DataFrame(x * 2)
+        return frame[x[:, 0] > 0].values, frame.groupby(np.arange(len(x)) % 2).mean().values
+
+    def helped(x: Any) -> Any:
+        return rows(x + 1)[1] * float(x[0, 0])
+
+    table = _Table()
+    for function in (columns, rows, helped, table.rows):
+        jitted = rune_jit.jit(function)
+        for _ in range(3):
+            assert_matches(jitted(X.copy()), function(X.copy()))
+    method, ours = rune_jit.jit(_Table.rows), _Table()
+    for _ in range(3):
+        assert_matches(method(ours, X.copy()), table.rows(X.copy()))
+
+
+def test_numbers_that_differ_at_each_call() -> None:
+    """There is one entry for all, from some number of values on."""
+
+    def is_within(value: Any, start: Any, end: Any) -> Any:
+        return start <= value <= end
+
+    jitted = rune_jit.jit(is_within)
+    values = np.random.default_rng(0).normal(size=600).tolist()
+    for value in values:
+        assert jitted(value, 0.0, 1.0) is is_within(value, 0.0, 1.0)
+        assert jitted(0.5, 0.0, 1.0) is True
+    size = jitted.cache_info().size
+    assert size < 150
+    for value in values:
+        jitted(value + 7, 0.0, 1.0)
+    assert jitted.cache_info().size <= size + 1

@@ -58,3 +58,30 @@ def test_indices_into_an_array_without_elements(shape, at, axis):
     for bad in ((0,), (3, 0)):
         with pytest.raises(IndexError):
             rune_jit.jit(lambda x: np.take(x, [5], 0))(np.zeros(bad))
+
+
+def test_out_of_memory_that_is_not_traced(tmp_path, monkeypatch):
+    """As functions of installed libraries give it."""
+    (tmp_path / "site-packages").mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    (tmp_path / "site-packages" / "filling.py").write_text(
+        "import numpy as np\n"
+        "def fill(function, x, shape, *args):\n"
+        "    out = np.full(shape, 7.0)\n"
+        "    function(x, *args, out=out)\n"
+        "    return out\n"
+    )
+    from filling import fill
+
+    def f(x):
+        total = x.sum()
+        total.item()
+        return (
+            fill(np.clip, x * 2, x.shape, 0, None),
+            fill(np.clip, total, (), 0, None),
+            fill(np.sum, x * 2, ()),
+            fill(np.mean, x * 2, (), 0),
+            fill(np.cumsum, x * 2, x.shape),
+        )
+
+    segmented(f, x())

@@ -22,16 +22,18 @@ class Constants:
         self._leaves: dict[Any, frozenset[int]] = {}
         self._traced: dict[Any, int] = {}
         self._steps: dict[Any, int] = {}
+        self._refused: dict[Any, str] = {}  # why no value is traced any more
 
     def clear(self) -> None:
         """Forgets every signature."""
         self._leaves.clear()
         self._traced.clear()
         self._steps.clear()
+        self._refused.clear()
 
     def discard(self, key: Any) -> None:
         """Forgets the signature of a call's key."""
-        for known in (self._leaves, self._traced, self._steps):
+        for known in (self._leaves, self._traced, self._steps, self._refused):
             known.pop(key[0], None)
 
     def of(self, call: Call) -> Call:
@@ -45,10 +47,13 @@ class Constants:
         self._steps[call.signature] = self._steps.get(call.signature, 0) + 1
         return self.of(call)
 
-    def count(self, name: str, call: Call) -> None:
+    def count(self, name: str, call: Call, is_varied: bool) -> None:
         """Counts a trace for the values of this call of the function `name`. Raises
         UnsupportedOpError if there were traces for many values already, or if the trace needs one
-        number after the other."""
+        number after the other. If calls are `is_varied`, most values are new: there are no
+        constants any more then."""
+        if reason := self._refused.get(call.signature):
+            raise UnsupportedOpError(reason)
         if not call.constants:
             return
         steps = self._steps.get(call.signature, 0)
@@ -60,10 +65,14 @@ class Constants:
         count = self._traced[call.signature] = self._traced.get(call.signature, 0) + 1
         most = _MOST_OF_STATE if call.slots else _MOST
         if count > most:
-            raise UnsupportedOpError(
+            reason = (
                 f"{name}: cannot trace each value of {_owners(call)} ({most} values so far)\n"
                 "hint: pass arrays, or use np.where instead of if"
             )
+            if (is_varied or count > 2 * most) and not call.slots:
+                self._refused[call.signature] = reason
+                self._leaves.pop(call.signature, None)
+            raise UnsupportedOpError(reason)
 
 
 def _owners(call: Call) -> str:

@@ -267,8 +267,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
-                why = known.untried.why(call.key) or "it changed what only its first call may"
-                return self._eager_call(args, kwargs, why)
+                reason = known.untried.why(call.key) or "it changed what only its first call may"
+                return self._eager_call(args, kwargs, reason)
             if not fresh and not isinstance(entry, Fallback):
                 known.untried.traced()
             if isinstance(entry, Segmented):

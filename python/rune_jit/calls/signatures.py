@@ -33,7 +33,7 @@ from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
 # How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
-# the first calls of new signatures, for this reason.
+# the first calls of new signatures.
 _MOST_MISSES = 4
 FEW = "most of its programs serve one call"
 # Of how many keys it is known that another key's program has served one call.
@@ -223,7 +223,8 @@ class Signatures:
         may_fall_back = self._reports.may_fall_back
         self.misses += 1
         try:
-            self._constants.count(self._name, call)
+            is_varied = self.misses > self.hits + self.fast_hits
+            self._constants.count(self._name, call, is_varied)
             self._states.count(call)
             refuted = self._refuted.get(call.key, 0)
             must_pay = may_fall_back and call.key not in self._is_due

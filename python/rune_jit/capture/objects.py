@@ -66,6 +66,20 @@ def is_foreign_array(x: Any) -> bool:
     return not kind.__flags__ & trees.PYTHON_CLASS or path.startswith(INSTALLED)
 
 
+def is_of_pandas(x: Any) -> bool:
+    """Whether x is pandas, a class, function or object of it, or an object that holds one."""
+    if "pandas" not in sys.modules:
+        return False
+    held: Any = () if isinstance(x, (type, types.ModuleType)) else getattr(x, "__dict__", ())
+    return any(map(_is_pandas_own, (x, *held.values()) if type(held) is dict else (x,)))
+
+
+def _is_pandas_own(x: Any) -> bool:
+    named = x if isinstance(x, (type, types.FunctionType)) else type(x)
+    module = x.__name__ if isinstance(x, types.ModuleType) else named.__module__
+    return isinstance(module, str) and module.partition(".")[0] == "pandas"
+
+
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
     object of a Python class, that holds arrays which can be replaced, or something `assigned`, by

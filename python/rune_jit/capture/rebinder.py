@@ -25,7 +25,13 @@ from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
-from rune_jit.capture.objects import is_copied, is_library, is_replaceable, refuse_stateful
+from rune_jit.capture.objects import (
+    is_copied,
+    is_library,
+    is_of_pandas,
+    is_replaceable,
+    refuse_stateful,
+)
 from rune_jit.capture.shim import (
     BUILTINS,
     ModuleView,
@@ -245,6 +251,10 @@ class Rebinder:
         return stand_in
 
     def _stand_in(self, value: Any) -> Any:
+        trace: Any = self._trace
+        if trace.is_segmented and is_of_pandas(value):
+            trace.give_up("it uses pandas, which takes traced arrays for lists")
+            return value
         replacement = replacements().get(id(value))
         if replacement is not None:
             # In segments a number is known when it is asked for.

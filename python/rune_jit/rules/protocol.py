@@ -224,6 +224,7 @@ def _array_function(
         return run_known(func, args, kwargs)
     if handler is None and func not in ON_HOST:
         raise UnsupportedOpError(f"{_name_of(func)}: cannot trace this function")
+    kwargs = {**kwargs}  # NumPy gets them all if this raises
     out = kwargs.pop("out", None)
     given, position = args, _position_of_out(func)
     if position < len(args):  # the traced forms have no such parameter
