@@ -128,11 +128,23 @@ _FILLING = {"permuted", "random", "standard_normal", "standard_exponential", "st
 
 def refuse_code(code: types.CodeType) -> None:
     """Raises UnsupportedOpError if code cannot run on traced arrays, and Python cannot tell."""
-    if _FILLING & set(code.co_names) and any(
-        type(names) is tuple and "out" in names for names in code.co_consts
-    ):
+    names_out = any(type(names) is tuple and "out" in names for names in code.co_consts)
+    if names_out and _FILLING & set(code.co_names) and _FILLING & _last_names(code):
         raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
     _refuse_identity(code)
+
+
+def _last_names(code: types.CodeType) -> set[str]:
+    """The names of attributes of which no further attribute is read: not the `random` of
+    `np.random.rand`."""
+    found: set[str] = set()
+    last = None
+    for instruction in dis.get_instructions(code):
+        is_attribute = instruction.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        if last is not None and not is_attribute:
+            found.add(last)
+        last = instruction.argval if is_attribute else None
+    return found
 
 
 def _refuse_identity(code: types.CodeType) -> None:
