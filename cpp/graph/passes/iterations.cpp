@@ -2,10 +2,81 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "base/math.h"
 
 namespace rune::graph {
+
+namespace {
+
+// x * (a number) + y * (another number) + constant >= 0.
+struct Inequality {
+  int64_t x, y, constant;
+};
+
+// Whether two numbers may obey all. Of rational numbers, so that the answer may be true where no
+// integers do.
+bool may_hold(const std::vector<Inequality>& all) {
+  // Without y: of each bound below it and each bound above it.
+  std::vector<Inequality> of_x;
+  for (const Inequality& below : all) {
+    if (below.y == 0) of_x.push_back(below);
+    if (below.y <= 0) continue;
+    for (const Inequality& above : all)
+      if (above.y < 0)
+        of_x.push_back({below.x * -above.y + above.x * below.y, 0,
+                        below.constant * -above.y + above.constant * below.y});
+  }
+  double least = -std::numeric_limits<double>::infinity(), greatest = -least;
+  for (const Inequality& each : of_x) {
+    const double bound = -static_cast<double>(each.constant) / static_cast<double>(each.x);
+    if (each.x > 0) least = std::max(least, bound);
+    if (each.x < 0) greatest = std::min(greatest, bound);
+    if (each.x == 0 && each.constant < 0) return false;
+  }
+  return least <= greatest;
+}
+
+// Whether an iteration may read from a box what an iteration before it, or else itself, has written
+// to another box.
+bool may_meet(const Iterations& iterations, const DimPairs& read, const DimPairs& written,
+              bool before) {
+  if (!iterations.count.is_constant()) return true;
+  const int64_t last = iterations.count.constant() - 1;
+  // x is the number of the iteration that reads, y of that which writes.
+  std::vector<Inequality> all{{1, 0, 0}, {-1, 0, last}, {0, 1, 0}, {0, -1, last}};
+  all.push_back(before ? Inequality{1, -1, -1} : Inequality{1, -1, 0});
+  if (!before) all.push_back({-1, 1, 0});
+  const auto is_below = [&](const Dim& low, bool of_reader, const Dim& high) {
+    const Dim first_low = iterations.at(0, low), first_high = iterations.at(0, high);
+    const auto of_low = iterations.growth(low), of_high = iterations.growth(high);
+    if (!of_low || !of_high || !(first_high - first_low).is_constant()) return;
+    const int64_t constant = (first_high - first_low).constant() - 1;
+    all.push_back(of_reader ? Inequality{-*of_low, *of_high, constant}
+                            : Inequality{*of_high, -*of_low, constant});
+  };
+  for (size_t d = 0; d < read.size(); ++d) {
+    is_below(read[d].first, true, written[d].second);
+    is_below(written[d].first, false, read[d].second);
+  }
+  return may_hold(all);
+}
+
+// Whether no iteration reads from a box what any iteration writes to another one.
+bool are_apart(const Iterations& iterations, const DimPairs& read, const DimPairs& written) {
+  for (size_t d = 0; d < read.size(); ++d) {
+    const auto all_read = iterations.hull(read[d].first, read[d].second);
+    const auto all_written = iterations.hull(written[d].first, written[d].second);
+    if (!all_read || !all_written) continue;
+    if (always_at_most(all_read->second, all_written->first) ||
+        always_at_most(all_written->second, all_read->first))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::optional<Iterations> Iterations::of(const Graph& graph, const LoopTree& tree, Value end) {
   const auto& range = *graph[end].as<End_Loop>();
@@ -44,52 +115,65 @@ Dim Iterations::extreme(const Dim& size, int64_t growth, bool is_least) const {
   return at((growth >= 0) == is_least ? Dim(0) : count - 1, size);
 }
 
-bool Writes::add(const Graph& graph, const Iterations& iterations, Value update) {
+std::optional<std::pair<Dim, Dim>> Iterations::hull(const Dim& low, const Dim& high) const {
+  const auto of_low = growth(low), of_high = growth(high);
+  if (!of_low || !of_high) return std::nullopt;
+  return std::pair{extreme(low, *of_low, true), extreme(high, *of_high, false)};
+}
+
+std::optional<Write> Write::of(const Graph& graph, const Iterations& iterations, Value update) {
   const std::vector<Dim>& offsets = graph[update].as<Update>()->offsets;
   const Shape& box = graph[graph[update].inputs[1]].shape();
-  std::optional<int64_t> walked;
+  Write result{update, -1, 0, 0, 0, {}};
   for (size_t d = 0; d < offsets.size(); ++d) {
-    if (iterations.decide(box[d])) return false;
-    if (!iterations.decide(offsets[d])) continue;
-    if (walked) return false;
-    walked = static_cast<int64_t>(d);
+    const auto axis = static_cast<int64_t>(d);
+    if (iterations.decide(box[d])) {
+      result.windows.push_back(axis);
+    } else if (iterations.decide(offsets[d])) {
+      if (result.axis >= 0 || !box[d].is_constant()) return std::nullopt;
+      result.axis = axis;
+    }
   }
-  if (!walked || !box[*walked].is_constant()) return false;
-  const Dim& first = offsets[*walked];
-  const std::optional<int64_t> step = iterations.growth(first);
-  const int64_t length = box[*walked].constant();
-  if (!step || std::abs(*step) != length) return false;
-  if (!updates.empty() && (*walked != axis || first != offset || length != size)) return false;
-  updates.push_back(update);
-  axis = *walked;
-  offset = first;
-  size = length;
-  stride = *step;
+  if (result.axis < 0) return std::nullopt;
+  result.offset = offsets[result.axis];
+  result.size = box[result.axis].constant();
+  const std::optional<int64_t> stride = iterations.growth(result.offset);
+  if (!stride || std::abs(*stride) != result.size) return std::nullopt;
+  result.stride = *stride;
+  return result;
+}
+
+bool Writes::add(const Graph& graph, const Iterations& iterations, Value update) {
+  const std::optional<Write> box = Write::of(graph, iterations, update);
+  if (!box) return false;
+  if (!boxes.empty()) {
+    const Write& first = boxes[0];
+    share_axis &=
+        box->axis == first.axis && box->offset == first.offset && box->size == first.size;
+  }
+  boxes.push_back(*box);
   return true;
 }
 
-bool Writes::leave_to_one(const Graph& graph, const Iterations& iterations,
-                          const Shrink& part) const {
-  if (updates.empty()) return true;
-  const auto& [own_low, own_high] = part.limits[axis];
-  if (own_low == offset && own_high - own_low == Dim(size)) return true;
-  const auto is_apart = [&](Value update) {
-    const std::vector<Dim>& offsets = graph[update].as<Update>()->offsets;
-    const Shape& box = graph[graph[update].inputs[1]].shape();
-    for (size_t d = 0; d < part.limits.size(); ++d) {
-      const auto& [low, high] = part.limits[d];
-      const auto of_low = iterations.growth(low), of_high = iterations.growth(high);
-      if (!of_low || !of_high) continue;
-      const int64_t along = static_cast<int64_t>(d) == axis ? stride : 0;
-      const Dim begin = iterations.extreme(offsets[d], along, true);
-      const Dim end = iterations.extreme(offsets[d], along, false) + box[d];
-      if (always_at_most(iterations.extreme(high, *of_high, false), begin) ||
-          always_at_most(end, iterations.extreme(low, *of_low, true)))
-        return true;
-    }
-    return false;
+bool Writes::own(const Shrink& part) const {
+  if (!share_axis || boxes.empty()) return false;
+  const auto& [low, high] = part.limits[boxes[0].axis];
+  return low == boxes[0].offset && high - low == Dim(boxes[0].size);
+}
+
+bool Writes::leave(const Graph& graph, const Iterations& iterations, const Shrink& part,
+                   size_t count) const {
+  const auto leaves = [&](const Write& write) {
+    DimPairs limits;
+    const std::vector<Dim>& offsets = graph[write.update].as<Update>()->offsets;
+    const Shape& box = graph[graph[write.update].inputs[1]].shape();
+    for (size_t d = 0; d < box.size(); ++d) limits.emplace_back(offsets[d], offsets[d] + box[d]);
+    if (are_apart(iterations, part.limits, limits)) return true;
+    const bool is_done = &write < boxes.data() + count;
+    return !may_meet(iterations, part.limits, limits, true) &&
+           !(is_done && may_meet(iterations, part.limits, limits, false));
   };
-  return std::all_of(updates.begin(), updates.end(), is_apart);
+  return std::all_of(boxes.begin(), boxes.end(), leaves);
 }
 
 }  // namespace rune::graph

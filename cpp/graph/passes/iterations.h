@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "graph/loops.h"
@@ -27,22 +28,40 @@ struct Iterations {
   std::optional<int64_t> growth(const Dim& size) const;
   // The least, or else the greatest value of a size that grows by so much.
   Dim extreme(const Dim& size, int64_t growth, bool is_least) const;
+  // The least lower and the greatest upper limit of all iterations; nothing if one does not grow by
+  // a constant.
+  std::optional<std::pair<Dim, Dim>> hull(const Dim& low, const Dim& high) const;
 };
 
-// What an iteration does to a carried array: it replaces one box after the other, all of them
-// between the same limits of one axis, which no other iteration touches.
-struct Writes {
-  std::vector<Value> updates;  // in order
+// An Update of a carried array of which each iteration writes a box of its own: the boxes lie side
+// by side along one axis. Along other axes the counter may decide their limits.
+struct Write {
+  Value update;
   int64_t axis = 0;
-  Dim offset;          // of the boxes, along the axis
-  int64_t size = 0;    // of the boxes, along the axis
-  int64_t stride = 0;  // from an iteration's boxes to those of the next one: size or -size
+  Dim offset;          // of the box, along the axis
+  int64_t size = 0;    // of the box, along the axis
+  int64_t stride = 0;  // from an iteration's box to that of the next one: size or -size
+  Ints windows;        // the other axes along which the counter decides the box
 
-  // Adds the last update. Returns false if it is no such write.
+  // Nothing for another Update.
+  static std::optional<Write> of(const Graph& graph, const Iterations& iterations, Value update);
+};
+
+// What an iteration does to a carried array: it replaces one box after the other.
+struct Writes {
+  std::vector<Write> boxes;  // in order
+  // Whether all boxes of an iteration are between the same limits of one axis, which no other
+  // iteration touches.
+  bool share_axis = true;
+
+  // Adds the last update. Returns false if it is no Write.
   bool add(const Graph& graph, const Iterations& iterations, Value update);
-  // Whether an iteration may read this part of the array, and finds there what it has written
-  // itself, or what no iteration writes.
-  bool leave_to_one(const Graph& graph, const Iterations& iterations, const Shrink& part) const;
+  // Whether the part of the array is between those limits.
+  bool own(const Shrink& part) const;
+  // Whether an iteration that reads this part of the array, after so many of its own writes, finds
+  // what was there before the loop: no iteration before it, nor itself, has written there.
+  bool leave(const Graph& graph, const Iterations& iterations, const Shrink& part,
+             size_t count) const;
 };
 
 }  // namespace rune::graph

@@ -148,6 +148,11 @@ def _bool(self: Any) -> bool:
     return not bool(self == 0)
 
 
+def _with_object(self: Any, name: str, other: Any, reflected: bool) -> Any:
+    return NotImplemented  # as an int: Python asks the other operand, then compares or raises
+
+
+Size._with_object = _with_object
 for _name in ("index", "int", "float", "complex", "divmod", "rdivmod"):
     setattr(Size, f"__{_name}__", _refusal(_name))
 Size.__bool__ = _bool

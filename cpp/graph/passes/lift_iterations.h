@@ -1,0 +1,91 @@
+// What the values of a loop's body are for all iterations together.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "graph/builder.h"
+#include "graph/passes/iterations.h"
+
+namespace rune::graph {
+
+// Of a value that may have to be stored for all iterations at once. Larger ones must have one user,
+// with which they share a kernel.
+inline constexpr int64_t kMostElements = 1 << 27;
+
+// Of an axis whose size the counter decides: its elements in an iteration are those from `low` up
+// to `high` of the axis of the lifted value. `is_uniform`: that has one element, which is all of
+// them.
+struct Window {
+  Dim low, high;
+  bool is_uniform = false;
+};
+
+struct Lifted {
+  Value value;
+  bool by_iteration = false;  // whether it has a further first axis, along which iterations lie
+  std::vector<std::optional<Window>> windows;  // by axis of the value in the body
+
+  bool has_windows() const;
+};
+
+// Builds the lifted values. What is computed outside of the windows nobody uses.
+class Lifter {
+ public:
+  // `map` says what the nodes outside of the loop have become in the builder's graph.
+  Lifter(const Graph& graph, const LoopTree::Loop& loop, const Iterations& iterations,
+         Builder& builder, const std::vector<Value>& map);
+  virtual ~Lifter() = default;
+
+  // Nothing for a value that cannot be told for all iterations together.
+  std::optional<Lifted> lift(Value v);
+  // The value with the axis of iterations.
+  Value by_iteration(const Lifted& lifted);
+
+ protected:
+  bool is_member(Value v) const { return members_.contains(v.id); }
+  const std::set<uint32_t>& members() const { return members_; }
+  // The node is a Shrink.
+  virtual std::optional<Lifted> lift_part(const Node& node);
+  std::optional<Lifted> lift_shrink(const Shrink& shrink, Lifted lifted);
+
+  const Graph& graph_;
+  const Iterations iterations_;
+  Builder& builder_;
+  const std::vector<Value>& map_;
+
+ private:
+  using Operands = std::vector<Lifted>;
+  std::optional<Lifted> lift_node(const Node& node, int num_users);
+  std::optional<Lifted> lift_uniform(const Node& node, const Operands& inputs);
+  std::optional<Lifted> lift_operation(const Node& node, const Operands& inputs);
+  std::optional<Lifted> lift_fixed(const Node& node, const Operands& inputs);
+  std::optional<Lifted> lift_elementwise(const Node& node, const Operands& inputs);
+  std::optional<Lifted> lift_reshape(const Shape& from, const Shape& to, const Lifted& x);
+  std::optional<Lifted> lift_expand(const Shape& from, const Shape& to, const Lifted& x);
+  std::optional<Lifted> lift_permute(const Ints& axes, const Lifted& x);
+  std::optional<Lifted> lift_reduce(const Reduce_Axis& reduce, const Lifted& x);
+  std::optional<Lifted> lift_view(const View& view, Value x);
+  std::optional<Lifted> lift_contract(const Contract& contract, const Lifted& a, const Lifted& b);
+  Value divide(Value x, int64_t axis, int64_t stride);
+  std::optional<Value> overlap(const Lifted& lifted, const Ints& walked, const Ints& strides,
+                               const Ints& sizes);
+
+  const Dim& trip() const { return iterations_.count; }
+  bool decides_sizes(const Node& node) const;
+  // Of a lifted value: its axis of the body's axis, and its size there.
+  static int64_t axis_of(const Lifted& lifted, int64_t axis) {
+    return axis + (lifted.by_iteration ? 1 : 0);
+  }
+  const Dim& size_of(const Lifted& lifted, int64_t axis) const {
+    return builder_.shape(lifted.value)[axis_of(lifted, axis)];
+  }
+
+  const std::set<uint32_t> members_;
+  std::map<uint32_t, int> users_;  // in the body
+  std::map<uint32_t, Lifted> lifted_;
+};
+
+}  // namespace rune::graph
