@@ -47,6 +47,12 @@ def test_there_is_no_loop(program: Callable[..., Any]) -> None:
     assert text.count("where") <= 3  # expanded iterations would be a selection each
 
 
+@pytest.mark.parametrize("name", ["mirrored_rows", "read_across", "shifted_windows"])
+def test_slices_that_are_written_to_slices_are_a_loop(name: str) -> None:
+    f = rune_jit.jit(getattr(window_programs, name), device="cpu", fallback="error")
+    assert str(f.lower(*_arguments(33)).graph).count("= end_loop") == 1
+
+
 def test_long_loops_that_copy_triangles_are_few_kernels() -> None:
     program = rune_jit.jit(window_programs.symmetric_without_diagonal, device="cuda-interpreted")
     assert len(program.lower(*_arguments(1000)).kernels) == 1

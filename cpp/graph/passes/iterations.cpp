@@ -148,8 +148,7 @@ bool Writes::add(const Graph& graph, const Iterations& iterations, Value update)
   if (!box) return false;
   if (!boxes.empty()) {
     const Write& first = boxes[0];
-    share_axis &=
-        box->axis == first.axis && box->offset == first.offset && box->size == first.size;
+    share_axis &= box->axis == first.axis && box->offset == first.offset && box->size == first.size;
   }
   boxes.push_back(*box);
   return true;

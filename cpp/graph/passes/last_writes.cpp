@@ -15,8 +15,8 @@ Value full_true(Builder& b, const Shape& shape) {
   return b.full(Scalar::of(DType::Bool, true), shape);
 }
 
-// Of each point whether `constant` and the sum of its coordinates times `factors` are not negative.
-// A mask of a range of the sum's values.
+// Of each point whether `constant` and the sum of its coordinates times `factors` are not negative:
+// a mask of a range of the sum's values. No value if all are.
 Value not_negative(Builder& b, const Ints& shape, Ints factors, int64_t constant) {
   int64_t least = constant, greatest = constant;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -24,7 +24,7 @@ Value not_negative(Builder& b, const Ints& shape, Ints factors, int64_t constant
     least += std::min<int64_t>(last, 0);
     greatest += std::max<int64_t>(last, 0);
   }
-  if (least >= 0) return full_true(b, to_shape(shape));
+  if (least >= 0) return {};
   if (greatest < 0) return b.full(Scalar::of(DType::Bool, false), to_shape(shape));
   const int64_t values = greatest - least + 1;
   const rune::View range{{values}, {0}, 0, std::vector{std::pair{-least, values}}};
@@ -32,7 +32,7 @@ Value not_negative(Builder& b, const Ints& shape, Ints factors, int64_t constant
   return b.add(View{ShapeTracker{{range, points}}}, {full_true(b, {Dim(1)})});
 }
 
-// Both, where no value is true everywhere.
+// Both. No value is true everywhere.
 Value both(Builder& b, Value x, Value y) {
   if (!x.valid() || !y.valid()) return x.valid() ? x : y;
   return b.alu(AluOp::And, {x, y});
@@ -53,8 +53,9 @@ std::optional<Line> line_of(const Iterations& iterations, const Dim& size, bool 
 
 std::optional<Boxes> boxes_of_all(Builder& b, const Graph& graph, const Iterations& iterations,
                                   const Write& write, const Lifted& part) {
-  Boxes result{part.value,  {}, graph[write.update].as<Update>()->offsets, write.axis, write.size,
-               write.stride < 0, iterations.count};
+  Boxes result{part.value,      {},         graph[write.update].as<Update>()->offsets,
+               write.axis,      write.size, write.stride < 0,
+               iterations.count};
   const Shape& box = graph[graph[write.update].inputs[1]].shape();
   const auto rank = static_cast<int64_t>(box.size());
   Value& all = result.all;
@@ -166,6 +167,7 @@ std::optional<Value> write_last(Builder& b, std::vector<Boxes> writes, Value tar
       Ints factors(shape.size());
       factors[own.axis] += a.slope, factors[other.axis] -= c.slope;
       const Value is_later = not_negative(b, shape, factors, a.at_first - c.at_first);
+      if (!is_later.valid()) continue;
       const Value is_alone = b.alu(AluOp::Not, {other.written});
       counts = both(b, counts, b.alu(AluOp::Or, {is_alone, is_later}));
     }

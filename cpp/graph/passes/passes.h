@@ -27,12 +27,14 @@ Graph split_complex(const Graph& graph);
 // after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
-// On a grid, makes the iterations of a loop elements of a further axis, if none depends on another:
-// each writes boxes of its own of the arrays that the loop carries, side by side along an axis, and
-// reads of these only what it writes later. What a body computes for an iteration is then computed
-// for all of them by threads side by side: a convolution written as loops over its results is one
-// reduction of windows. Loops of which a node cannot be told for all iterations together stay. It
-// runs before form_loops, after which there are no loops.
+// Makes the iterations of a loop elements of a further axis, if none depends on one before it: each
+// writes boxes of its own of the arrays that the loop carries, side by side along an axis, and
+// reads of these only what it writes itself or what no iteration before has written. The counter
+// may decide the boxes' limits along other axes: a mask says what an iteration writes. What a body
+// computes for an iteration is then computed for all of them by threads side by side: a convolution
+// written as loops over its results is one reduction of windows, the copy of a triangle one kernel.
+// On cores, only where iterations one by one fill no vectors. Loops of which a node cannot be told
+// for all iterations together stay. It runs before form_loops, after which there are no loops.
 Graph batch_iterations(Graph graph, const Capabilities& caps);
 
 // Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
