@@ -104,6 +104,8 @@ class Explanation {
         out_ << "for " << repeat.counter.name << " from " << repeat.start << " to " << repeat.stop
              << " by " << repeat.step;
         if (repeat.goes_on) out_ << ", waits for a condition";
+        if (!repeat.turns.empty())
+          out_ << ", in " << 1 + repeat.turns.size() << " turns that exchange memory";
         out_ << '\n';
         add_steps(loops, repeat.body, first_kernel, indent + 2);
       }

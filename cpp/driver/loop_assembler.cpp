@@ -87,11 +87,23 @@ runtime::Step LoopAssembler::assemble(const LoopRead& read) {
 }
 
 runtime::Step LoopAssembler::assemble(const LoopRepeat& repeat) {
-  runtime::Repeat step{
-      number_of(repeat.counter.name),   affine(repeat.start), affine(repeat.stop), repeat.step, {},
-      std::make_shared<runtime::Body>()};
+  const auto body_of = [&](const std::vector<LoopStep>& steps) {
+    return std::make_shared<runtime::Body>(runtime::Body{assemble(steps)});
+  };
+  runtime::Repeat step{number_of(repeat.counter.name),
+                       affine(repeat.start),
+                       affine(repeat.stop),
+                       repeat.step,
+                       {},
+                       body_of(repeat.body)};
   if (repeat.goes_on) step.goes_on = slots_[*repeat.goes_on];
-  step.body->steps = assemble(repeat.body);
+  for (const LoopTurn& turn : repeat.turns) {
+    // Profiles know the steps of all turns by those of the first one.
+    const size_t known = info_.steps.size();
+    auto body = body_of(turn.body);
+    info_.steps.resize(known);
+    step.turns.push_back({std::move(body), body_of(turn.end)});
+  }
   return step;
 }
 

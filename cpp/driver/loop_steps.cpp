@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "driver/loop_exchanges.h"
 #include "graph/builder.h"
 #include "lower/passes/lower_kernel.h"
 #include "schedule/analysis/loop_cost.h"
@@ -54,10 +55,51 @@ class StepsLowerer {
   }
 
   void run(Repeat& repeat, std::vector<LoopStep>& steps) {
-    LoopRepeat result{repeat, {}};
+    LoopRepeat result{repeat, {}, {}};
     if (repeat.goes_on) result.goes_on = memory_of(*repeat.goes_on);
-    for (Statement& statement : repeat.body) add(statement, result.body);
+    const Exchanges exchanges = find_exchanges(plan_, repeat);
+    for (const size_t number : exchanges.statements) add(repeat.body[number], result.body);
+    for (size_t turn = 1; turn < exchanges.num_turns; ++turn)
+      result.turns.push_back(turn_of(exchanges.cells, turn, result.body));
     steps.emplace_back().action = std::move(result);
+  }
+
+  LoopTurn turn_of(const std::vector<Exchange>& exchanges, size_t turn,
+                   const std::vector<LoopStep>& body) {
+    LoopTurn result{body, {}};
+    std::map<size_t, size_t> exchanged;
+    for (const Exchange& cells : exchanges) {
+      const size_t count = cells.size();
+      const auto memory = [&](size_t i) { return memory_of(cells[i % count]); };
+      for (size_t i = 0; i < count; ++i) exchanged[memory(i)] = memory(i + turn);
+      // The memory of which nobody needs what it holds is the first to be given its cell's value.
+      if (turn % count == 0) continue;
+      for (size_t to = (count - 1 + turn) % count; to != count - 1; to = (to + turn) % count)
+        result.end.emplace_back().action = LoopCopy{memory(to), memory(to + turn)};
+    }
+    exchange(result.body, exchanged);
+    return result;
+  }
+
+  static void exchange(std::vector<LoopStep>& steps, const std::map<size_t, size_t>& memory) {
+    const auto change = [&](size_t& number) {
+      if (const auto other = memory.find(number); other != memory.end()) number = other->second;
+    };
+    for (LoopStep& step : steps) {
+      if (auto* launch = std::get_if<LoopLaunch>(&step.action)) {
+        for (size_t& number : launch->memory) change(number);
+      } else if (auto* copy = std::get_if<LoopCopy>(&step.action)) {
+        change(copy->to), change(copy->from);
+      } else if (auto* read = std::get_if<LoopRead>(&step.action)) {
+        change(read->memory);
+      } else {
+        auto& repeat = std::get<LoopRepeat>(step.action);
+        if (repeat.goes_on) change(*repeat.goes_on);
+        exchange(repeat.body, memory);
+        for (LoopTurn& turn : repeat.turns)
+          for (auto* inner : {&turn.body, &turn.end}) exchange(*inner, memory);
+      }
+    }
   }
 
   void run(const Bind& bind, std::vector<LoopStep>& steps) {

@@ -42,13 +42,25 @@ struct LoopRead {
 
 struct LoopStep;
 
+struct LoopTurn;
+
 // The memory of `goes_on` is one of LoopSteps::memory.
 struct LoopRepeat : LoopRange {
   std::vector<LoopStep> body;
+  // Iterations run the body and these in turns.
+  std::vector<LoopTurn> turns;
 };
 
 struct LoopStep {
   std::variant<LoopLaunch, LoopCopy, LoopRead, LoopRepeat> action;
+};
+
+// The body on memory that iterations exchange.
+struct LoopTurn {
+  std::vector<LoopStep> body;
+  // What is left to do if the loop has ended when it would be this body's turn: copies to the
+  // memory from which the loop's results are read.
+  std::vector<LoopStep> end;
 };
 
 struct LoopSteps {

@@ -47,17 +47,24 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
   return owner;
 }
 
-// As profiles number them.
+// As profiles number them. The bodies of a loop have the same numbers.
+size_t count(const Repeat& loop);
 size_t count(const std::vector<Step>& steps) {
   size_t result = 0;
   for (const Step& step : steps) {
     if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
       result += count(sequence->body->steps);
     else if (const auto* loop = std::get_if<Repeat>(&step))
-      result += count(loop->body->steps);
+      result += count(*loop);
     else
       ++result;
   }
+  return result;
+}
+
+size_t count(const Repeat& loop) {
+  size_t result = count(loop.body->steps);
+  for (const Repeat::Turn& turn : loop.turns) result += count(turn.end->steps);
   return result;
 }
 
@@ -149,7 +156,7 @@ struct Executable::Run {
         parts.addresses.push_back(resolve(copy->source));
       } else {
         const auto& loop = std::get<Repeat>(step);
-        repeat(loop, [&] { add_parts(loop.body->steps, parts); });
+        repeat(loop, [&](const Body& body) { add_parts(body.steps, parts); });
         continue;
       }
       parts.ends.emplace_back(parts.addresses.size(), parts.values.size());
@@ -190,20 +197,23 @@ struct Executable::Run {
   }
   void operator()(const Read& step) const { all_vars[step.variable] = read<int64_t>(step.from); }
   void operator()(const Repeat& step) const {
-    repeat(step, [&] {
-      for (const Step& inner : step.body->steps) std::visit(*this, inner);
+    repeat(step, [&](const Body& body) {
+      for (const Step& inner : body.steps) std::visit(*this, inner);
     });
   }
 
   template <class F>
   void repeat(const Repeat& step, const F& run_body) const {
     const int64_t start = value_of(step.start), stop = value_of(step.stop);
+    size_t turn = 0;
     for (int64_t i = start; step.step > 0 ? i < stop : i > stop; i += step.step) {
       check_interrupt();
-      if (step.goes_on && !read<uint8_t>(*step.goes_on)) return;
+      if (step.goes_on && !read<uint8_t>(*step.goes_on)) break;
       all_vars[step.counter] = i;
-      run_body();
+      run_body(turn ? *step.turns[turn - 1].body : *step.body);
+      turn = turn == step.turns.size() ? 0 : turn + 1;
     }
+    if (turn) run_body(*step.turns[turn - 1].end);
   }
 };
 
@@ -240,12 +250,18 @@ class PartsOfSteps {
     const std::optional<int64_t> start = value_of(loop.start), stop = value_of(loop.stop);
     if (loop.goes_on || !start || !stop) return false;
     bool is_added = true;
+    const auto add_all = [&](const Body& body) {
+      for (const Step& step : body.steps) is_added = is_added && add(step);
+    };
+    size_t turn = 0;
     for (int64_t i = *start; is_added && (loop.step > 0 ? i < *stop : i > *stop); i += loop.step) {
       counters_[loop.counter] = i;
       is_added = ++iterations_ <= kMostParts;
-      for (const Step& step : loop.body->steps) is_added = is_added && add(step);
+      add_all(turn ? *loop.turns[turn - 1].body : *loop.body);
+      turn = turn == loop.turns.size() ? 0 : turn + 1;
     }
     counters_.erase(loop.counter);
+    if (turn) add_all(*loop.turns[turn - 1].end);
     return is_added;
   }
   template <class Other>
@@ -287,8 +303,11 @@ std::vector<Step> Executable::join_steps(std::vector<Step> steps) const {
       i = end;
     }
     for (end = std::min(std::max(end, i + 1), steps.size()); i < end; ++i) {
-      if (auto* loop = std::get_if<Repeat>(&steps[i]))
-        loop->body->steps = join_steps(std::move(loop->body->steps));
+      if (auto* loop = std::get_if<Repeat>(&steps[i])) {
+        const auto join = [&](Body& body) { body.steps = join_steps(std::move(body.steps)); };
+        join(*loop->body);
+        for (const Repeat::Turn& turn : loop->turns) join(*turn.body), join(*turn.end);
+      }
       joined.push_back(std::move(steps[i]));
     }
   }
@@ -327,8 +346,18 @@ size_t Executable::run_profiled(const Run& run, const std::vector<Step>& steps,
     if (const auto* sequence = std::get_if<Launch_Sequence>(&step)) {
       number = run_profiled(run, sequence->body->steps, number);
     } else if (const auto* loop = std::get_if<Repeat>(&step)) {
-      run.repeat(*loop, [&] { run_profiled(run, loop->body->steps, number); });
-      number += count(loop->body->steps);
+      run.repeat(*loop, [&](const Body& body) {
+        size_t first = number;
+        if (const auto ended = std::find_if(loop->turns.begin(), loop->turns.end(),
+                                            [&](const auto& turn) { return &*turn.end == &body; });
+            ended != loop->turns.end()) {
+          first += count(loop->body->steps);
+          for (auto before = loop->turns.begin(); before != ended; ++before)
+            first += count(before->end->steps);
+        }
+        run_profiled(run, body.steps, first);
+      });
+      number += count(*loop);
     } else {
       std::visit(timed, step);
     }

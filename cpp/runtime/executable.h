@@ -78,11 +78,16 @@ struct Launch_Sequence {
 // Runs steps for each number of a range, which is the value of a variable meanwhile. Ends before an
 // iteration at whose begin the bool in `goes_on` is false.
 struct Repeat {
+  // A body of as many steps, and what to do if the loop has ended when it is this body's turn.
+  struct Turn {
+    std::shared_ptr<Body> body, end;
+  };
   size_t counter = 0;
   Affine start, stop;
   int64_t step = 1;
   std::optional<Slot> goes_on;
   std::shared_ptr<Body> body;
+  std::vector<Turn> turns{};  // iterations run `body` and these in turns
 };
 
 using Step = std::variant<Launch, Launch_Sequence, Memory_Transfer, Synchronization, Host_Callback,

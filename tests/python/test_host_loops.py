@@ -93,7 +93,42 @@ def _scan_in_a_loop(x, y):
     return x, y
 
 
+def _two_steps_back(x, y):
+    before = y
+    for _ in range(302):
+        x, before = np.roll(x, 1, 0) * 0.5 + np.roll(x, -1, 1) * 0.4 - before * 0.1, x
+    return x, before
+
+
+def _three_steps_back(x, y):
+    before, first = y, y.T.copy()
+    for i in range(301):
+        new = np.roll(x, 1, 0) * 0.5 + np.roll(before, 1, 1) * 0.4 - first * 0.1
+        x, before, first = new, x, before
+    return x, before, first
+
+
+def _exchanges_in_a_loop(x, y):
+    for i in range(30):
+        for j in range(11 + i):
+            x = np.roll(x, 1, 0) * 0.5 + np.roll(x, 1, 1) * 0.4 + y
+        y = np.roll(y, 2, 1) * 0.9 + x.T * 0.01
+    return x, y
+
+
+def _stencil_until_small(x, y):
+    steps = 0
+    while np.abs(x).max() > 0.01:
+        x = (np.roll(x, 1, 0) + np.roll(x, 1, 1)) * 0.45 + y * 1e-4
+        steps += 1
+    return x, steps
+
+
 PROGRAMS = [
+    _two_steps_back,
+    _three_steps_back,
+    _exchanges_in_a_loop,
+    _stencil_until_small,
     _sweeps,
     _history,
     _growing_parts,
@@ -123,6 +158,28 @@ def test_programs(device: str, function: Callable[..., Any]) -> None:
     explained = _compare(function, device)
     assert re.search(r"for \S+ from .* by", explained), explained
     assert re.search(r"launch loops_0_\d+_", explained), explained
+
+
+@pytest.mark.parametrize(
+    ("function", "turns"),
+    [(_two_steps_back, 3), (_swapped, 3), (_stencil_until_small, 2), (_exchanges_in_a_loop, 2)],
+)
+def test_iterations_exchange_memory(function: Callable[..., Any], turns: int) -> None:
+    f = rune_jit.jit(function, device="cuda-interpreted")
+    loops = str(f.lower(X.copy(), Y.copy()).explain()).partition("    for ")[2]
+    assert f", in {turns} turns that exchange memory" in loops
+    assert "copy" not in loops
+
+
+def test_profiles_count_the_iterations_of_all_turns() -> None:
+    f = rune_jit.jit(_swapped, device="cuda-interpreted", fallback="error")
+    f(X.copy(), Y.copy())
+    with rune_jit.profile() as p:
+        f(X.copy(), Y.copy())
+    counts = {k.name: k.calls for k in p.kernels}
+    assert max(counts.values()) == 301, counts
+    copies = [k.calls for k in p.kernels if k.name.startswith("copy")]
+    assert sum(copies) == 4, counts  # the arguments at first, and after iteration 301 both results
 
 
 def _recurrence(x, y):

@@ -249,7 +249,7 @@ class Fuser {
       if (!is_elementwise(b)) return "the consumer has outer axes that the producer lacks";
       if (is_elementwise(a))
         return "the producer would be computed again along the consumer's axes";
-      if (loses_parallelism(a, b)) return "too few outer points to keep the device busy";
+      if (loses_parallelism(a, b, match)) return "too few outer points to keep the device busy";
     }
     if (a.num_nodes + b.num_nodes > kMostNodes + kMostNodes / 4)
       return "the kernel would be too long to compile";
@@ -276,11 +276,18 @@ class Fuser {
     a = Cluster{};
   }
 
-  // Merging makes b's points that share a's outer point run one after the other.
-  bool loses_parallelism(const Cluster& a, const Cluster& b) const {
+  // Merging makes b's points that share a's outer point run one after the other. On a grid the
+  // threads of a workgroup share them, unless neighbours in memory have different outer points:
+  // then each thread has one of these to itself.
+  bool loses_parallelism(const Cluster& a, const Cluster& b, const AxisMap& match) const {
+    constexpr int64_t kBusySimdGroups = 16;  // of a core
     const double elements = static_cast<double>(max_elements(b.outer));
     if (elements < kSmallKernelElements) return false;
-    return max_elements(a.outer) < 2 * caps_.num_cores;
+    const int last = static_cast<int>(b.outer.size()) - 1;
+    const bool by_thread = caps_.model == ExecutionModel::Grid &&
+                           std::find(match.begin(), match.end(), last) != match.end();
+    const int64_t least = by_thread ? kBusySimdGroups * caps_.simd_width : 2;
+    return max_elements(a.outer) < least * caps_.num_cores;
   }
 
   // Whether some third cluster needs `a` and is needed by `b`.

@@ -206,6 +206,35 @@ TEST_F(ExecutableTest, RepeatsStepsForEachNumberOfARange) {
   }
 }
 
+TEST_F(ExecutableTest, IterationsTakeBodiesInTurns) {
+  std::vector<int64_t> seen;
+  const auto note = [&](int64_t what) {
+    return std::make_shared<Body>(Body{
+        {Launch{program([&seen, what](const std::vector<int*>&, const std::vector<int64_t>& v) {
+                  seen.push_back(10 * v[0] + what);
+                }),
+                {},
+                {},
+                0,
+                {{1}}}}});
+  };
+  // Bodies 1, 2 and 3; 8 and 9 where the loop ends before the turn of 2 and 3.
+  executable.num_loop_variables = 1;
+  executable.steps = {
+      Repeat{1, {0}, {0, {{0, 1}}}, 1, {}, note(1), {{note(2), note(8)}, {note(3), note(9)}}}};
+  executable.prepare();
+  const std::vector<std::vector<int64_t>> expected{
+      {}, {1, 8}, {1, 12, 19}, {1, 12, 23}, {1, 12, 23, 31, 38}};
+  for (const bool deferred : {false, true}) {
+    device->deferred = deferred;
+    for (int64_t count = 0; count < std::ssize(expected); ++count) {
+      seen.clear();
+      run({0}, std::vector<int64_t>{count});
+      EXPECT_EQ(seen, expected[count]);
+    }
+  }
+}
+
 TEST_F(ExecutableTest, EndsALoopByABoolAndReadsVariables) {
   executable.arena_bytes = 2 * kBytes;
   const auto set = [&](Slot slot, const auto& value_of) {
