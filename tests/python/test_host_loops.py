@@ -102,7 +102,7 @@ def _two_steps_back(x, y):
 
 def _three_steps_back(x, y):
     before, first = y, y.T.copy()
-    for i in range(301):
+    for _ in range(301):
         new = np.roll(x, 1, 0) * 0.5 + np.roll(before, 1, 1) * 0.4 - first * 0.1
         x, before, first = new, x, before
     return x, before, first
@@ -110,7 +110,7 @@ def _three_steps_back(x, y):
 
 def _exchanges_in_a_loop(x, y):
     for i in range(30):
-        for j in range(11 + i):
+        for _ in range(11 + i):
             x = np.roll(x, 1, 0) * 0.5 + np.roll(x, 1, 1) * 0.4 + y
         y = np.roll(y, 2, 1) * 0.9 + x.T * 0.01
     return x, y
