@@ -11,7 +11,8 @@ namespace rune::driver {
 
 namespace {
 
-constexpr size_t kMostCells = 3;  // of an Exchange: a prime number of them at most
+// Of an Exchange. With a prime number of cells, copies bring the values back one after the other.
+constexpr size_t kMostCells = 3;
 
 bool is_whole(const LoopPlan& plan, const Store& store) {
   const Cell &target = plan.cells[store.target], &part = plan.cells[store.part];
@@ -101,7 +102,6 @@ class Finder {
     }
     for (size_t i = 0; i < body.size(); ++i) {
       const auto* store = i < end ? nullptr : std::get_if<Store>(&body[i].action);
-      // Where a copy has another source by then, its own is what a copy before it has brought.
       if (store && (exchanged.contains(store->target) || serves_only(exchanged, copies, store)))
         continue;
       if (store && exchanged.contains(store->part)) return all_copies();
@@ -144,7 +144,7 @@ class Finder {
     return cells;
   }
 
-  // Whether a copy's target is no carried cell, but keeps what one of the exchanged cells wants.
+  // Whether the store keeps what an exchanged cell holds, for a copy after it.
   static bool serves_only(const std::set<size_t>& exchanged, const std::map<size_t, size_t>& copies,
                           const Store* store) {
     return !copies.contains(store->target) && exchanged.contains(store->part);

@@ -1,6 +1,5 @@
 // Iterations that do not depend on one another become elements of a further axis.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
