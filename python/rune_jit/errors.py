@@ -63,7 +63,9 @@ def noted_refusals() -> Iterator[list[_Refusal]]:
 
 def forgive(error: BaseException | None) -> None:
     """Forgets an error, and those that led to it, since what failed was done in another way."""
-    while error is not None:
+    met: list[BaseException] = []
+    while error is not None and all(error is not other for other in met):
+        met.append(error)  # a cause may lead back to its effect
         if _refusals.noted is not None and isinstance(error, _Refusal):
             _refusals.noted[:] = [noted for noted in _refusals.noted if noted is not error]
         error = error.__cause__ or error.__context__

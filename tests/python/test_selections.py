@@ -70,6 +70,34 @@ def test_what_is_left_of_rows_is_computed_with_and_assigned() -> None:
     assert "as one program" in _check(f, x, mask).explain()
 
 
+def test_nothing_is_written_after_an_error_in_segments() -> None:
+    def f(x, m):
+        m[0, 0] = x.max()
+        m.ravel()[4] = x[x > 22].max()
+        return x[x > 12].size
+
+    jitted = rune_jit.jit(f)
+    for x in (np.array([37.0, 27, 19, 21]), np.array([21.0, 18, 13, 16])):
+        m, wanted = np.ones((4, 4)), np.ones((4, 4))
+        if x[0] > 22:
+            assert jitted(x, m) == f(x, wanted)
+        else:
+            for function, array in ((jitted, m), (f, wanted)):
+                with pytest.raises(ValueError, match="zero-size array"):
+                    function(x, array)
+        np.testing.assert_array_equal(m, wanted)
+
+
+def test_selections_as_out() -> None:
+    def f(x, a):
+        y = x[x > 1]
+        np.add(a, a, out=y)
+        return y
+
+    _check(f, np.array([0.0, 2, 3]), np.array([5.0, 6]))
+    _check(f, np.array([0, 2, 3]), np.array([5.0, 6]))
+
+
 def test_k_means_is_one_program() -> None:
     def k_means(x, k):
         centres = x[:k].copy()

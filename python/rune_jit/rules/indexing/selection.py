@@ -101,7 +101,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _traced_ufunc(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))
-        if method != "__call__" or kwargs or len(out) != 1:
+        is_of_selections = any(isinstance(x, Selection) for x in inputs)
+        if method != "__call__" or kwargs or len(out) != 1 or not is_of_selections:
             raise self.refusal(f"{ufunc.__name__}.{method}")
         result = selected(ufunc, inputs)
         if out[0] is None:
@@ -125,8 +126,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         neutral element; along others only, the result is a selection, too."""
         axes = self._axes_of(axis)
         options = {key: v for key, v in kwargs.items() if v is not np._NoValue}
-        if self.is_settled or axes is None or not options.keys() <= {"ddof"}:
-            if require_trace().is_segmented:
+        is_segmented = require_trace().is_segmented
+        may_raise = name in ("max", "min") and is_segmented  # before what follows is written
+        if self.is_settled or may_raise or axes is None or not options.keys() <= {"ddof"}:
+            if is_segmented:
                 given = {"axis": axis, "dtype": np._NoValue if dtype is None else dtype, **kwargs}
                 given = {key: v for key, v in given.items() if v is not np._NoValue}
                 return getattr(np, name)(self.settled(), **given)
