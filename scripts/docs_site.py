@@ -38,6 +38,7 @@ OUTSIDE = {
             "results.md",
             "results.png",
             "npbench.md",
+            "loops.md",
             "shapes.md",
             "results_cuda.md",
             "dask_arrays.md",
