@@ -81,7 +81,7 @@ class Segmented:
         # The trace that tells whether calls are like the one that could not be a program.
         self.conditions: Any = None
         self._function, self._name, self._trial = function, name, Trial()
-        self._is_new = True  # the first call reads sources and loads modules
+        self._is_new = True  # the first call reads sources
 
     @property
     def last_used(self) -> int:
@@ -93,7 +93,8 @@ class Segmented:
         if self.runs_on_numpy:
             return self._on_numpy(self.runs_on_numpy, args, kwargs)
         start = time.perf_counter()
-        if self._trial.is_numpys_turn:
+        is_numpys_turn = self._trial.is_numpys_turn
+        if is_numpys_turn and not self.programs.has_met_device:
             try:
                 return self._on_numpy("to find out whether NumPy is faster", args, kwargs)
             finally:
@@ -105,7 +106,7 @@ class Segmented:
             return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
         finally:  # also of calls that raise
             is_comparable = self.programs.interprets or self.programs.compiled == compiled
-            if is_comparable and not self._is_new:
+            if is_comparable and not (self._is_new or is_numpys_turn):
                 start += self.programs.compile_time - compile_time  # as if interpreted in no time
                 self._trial.note(time.perf_counter() - start)
             self._is_new = False

@@ -364,6 +364,8 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
     if along is not None and -len(shape) <= along < len(shape) and 0 in shape[: along % len(shape)]:
         along %= len(shape)  # NumPy does not look at the indices
         return call_builder("reshape", a, [*shape[:along], *np.shape(indices), *shape[along + 1 :]])
+    if isinstance(indices, (list, tuple)) and len(indices) == 0:  # no floats to NumPy
+        indices = np.empty(0, np.intp)
     return call_builder("take", a, require_trace().array(indices), along)
 
 

@@ -120,6 +120,7 @@ class Programs:
         self.compile_time = 0.0
         # Whether a program is interpreted until that has taken as long as compiling it.
         self.interprets = device == "cpu"
+        self.has_met_device = False  # whether an Array from outside lies in a device's memory
         # Estimates in seconds: of that time, and of NumPy's for all segments that have run.
         self.compile_cost = self.numpy_time = 0.0
         self._patterns: dict[str, _Pattern] = {}

@@ -92,8 +92,10 @@ class SegmentedTrace(Trace):
         known = self.stand_ins.get(id(array))
         if known is None:
             known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
-            # Of a device's memory NumPy has a copy that is not.
-            known._writeable |= isinstance(getattr(array, "_memory", None), _core.DeviceMemory)
+            # Of a device's memory NumPy has a copy that is not, and NumPy cannot run the function.
+            is_of_device = isinstance(getattr(array, "_memory", None), _core.DeviceMemory)
+            known._writeable |= is_of_device
+            self.programs.has_met_device |= is_of_device
         return known
 
     def capture(self, array: Any) -> Any:
