@@ -73,3 +73,8 @@ def test_loop_programs(device: str, full: bool) -> None:
     loops, rolled = (sum(c[i] for c in counts if c) for i in (0, 1))
     assert counts.count(None) < len(counts) / 4
     assert rolled > loops / 3, (rolled, loops)
+
+
+def test_unused_loops_go_while_others_become_axes() -> None:
+    """When a loop on a grid has become an axis, there may be fewer loops than were looked at."""
+    check(9700871, "interpreter")

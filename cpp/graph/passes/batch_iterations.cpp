@@ -193,7 +193,7 @@ Graph batch_iterations(Graph graph, const Capabilities& caps) {
       batcher = std::make_unique<Batcher>(graph, loop, *iterations, builder, map);
       if (batcher->may_run(caps)) break;
     }
-    if (number == tree.loops().size()) return graph;
+    if (number >= tree.loops().size()) return graph;  // loops that are not used have gone, too
     const LoopTree::Loop& loop = tree.loops()[number];
     std::optional<std::vector<Value>> results;
     for (uint32_t id = 0; id < graph.size(); ++id) {
