@@ -41,7 +41,6 @@ struct LoopRead {
 };
 
 struct LoopStep;
-
 struct LoopTurn;
 
 // The memory of `goes_on` is one of LoopSteps::memory.
@@ -58,8 +57,8 @@ struct LoopStep {
 // The body on memory that iterations exchange.
 struct LoopTurn {
   std::vector<LoopStep> body;
-  // What is left to do if the loop has ended when it would be this body's turn: copies to the
-  // memory from which the loop's results are read.
+  // The steps that follow the loop if it ends where this body would be next: copies to the memory
+  // from which the loop's results are read.
   std::vector<LoopStep> end;
 };
 

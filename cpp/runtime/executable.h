@@ -78,7 +78,8 @@ struct Launch_Sequence {
 // Runs steps for each number of a range, which is the value of a variable meanwhile. Ends before an
 // iteration at whose begin the bool in `goes_on` is false.
 struct Repeat {
-  // A body of as many steps, and what to do if the loop has ended when it is this body's turn.
+  // Another body with as many steps, and the steps that follow the loop if it ends where this body
+  // would be next.
   struct Turn {
     std::shared_ptr<Body> body, end;
   };

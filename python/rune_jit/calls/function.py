@@ -239,7 +239,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._known.untried.skips:
+        if self._known.untried.skips_next():
             return self._eager_call(args, kwargs, FEW)
         if self._again and (result := self._call_again(args, kwargs)) is not None:
             self._known.hits += 1

@@ -81,7 +81,7 @@ class Segmented:
         # The trace that tells whether calls are like the one that could not be a program.
         self.conditions: Any = None
         self._function, self._name, self._trial = function, name, Trial()
-        self._is_new = True  # the first call reads sources
+        self._is_new = True  # the first call reads sources and loads modules
 
     @property
     def last_used(self) -> int:

@@ -45,9 +45,8 @@ class Untried:
         """Notes a call of a signature that was traced before."""
         self._in_a_row = 0
 
-    @property
-    def skips(self) -> bool:
-        """Whether NumPy is to run the next call without a look at its signature."""
+    def skips_next(self) -> bool:
+        """Counts a call; whether NumPy is to run it without a look at its signature."""
         if self._in_a_row <= _MANY:
             return False
         self._skipped = (self._skipped + 1) % _ONE_OF

@@ -70,7 +70,7 @@ class _Function(StandIn):
 def _is_unknown(trace: Trace, x: Any) -> bool:
     """Whether a number is known only when the program runs."""
     if type(x) is Size:
-        return trace.loops is not None and bool(trace.loops.open)
+        return trace.is_in_loop
     return type(x) is Tracer and x._storage.array is None and x.ndim == 0
 
 

@@ -22,8 +22,7 @@ _SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def _require_loop(name: str) -> None:
-    trace = require_trace()
-    refuse_unless(trace.loops is not None and bool(trace.loops.open), name)
+    refuse_unless(require_trace().is_in_loop, name)
 
 
 def _in_loop(name: str, function: Callable[..., Any], a: Any, *others: Any) -> Any:

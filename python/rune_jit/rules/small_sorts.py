@@ -18,8 +18,7 @@ _MOST = 32
 
 def _elements(name: str, a: Any, axis: Any) -> Tracer:
     """The elements to be sorted, if kernels sort them. Raises UnsupportedOpError."""
-    loops = require_trace().loops
-    refuse_unless(loops is not None and bool(loops.open), name)
+    refuse_unless(require_trace().is_in_loop, name)
     x = traced(a)
     is_whole = axis is None or (x.ndim == 1 and type(axis) is int and axis in (0, -1))
     is_known = all(type(n) is int and n > 0 for n in x.shape)

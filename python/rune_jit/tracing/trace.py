@@ -240,6 +240,11 @@ class Trace:
         raise AssertionError("a trace of a whole program")
 
     @property
+    def is_in_loop(self) -> bool:
+        """Whether the body of a loop of the program is being traced."""
+        return self.loops is not None and bool(self.loops.open)
+
+    @property
     def may_guess(self) -> bool:
         """Whether the trace may assume something of the data."""
         return self._guesses and not self.is_segmented
