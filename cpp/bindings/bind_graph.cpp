@@ -233,6 +233,8 @@ void bind_functions(Class& c) {
   def(c, "bind_slice", &bind_slice, py::arg("start"), py::arg("stop"), py::arg("size"),
       "The first position and the number of the elements x[start:stop] along an axis as Sizes in "
       "the body of the innermost loop.");
+  def(c, "bind_number", &bind_number, py::arg("value"), py::arg("low"), py::arg("high"),
+      "A number that is known to lie within bounds as a Size in the body of the innermost loop.");
   def(c, "bind_bound", &bind_bound, py::arg("value"),
       "The bound of a range as a Size in the body of the innermost loop.");
   def(c, "python_number", &python_number, py::arg("value"), py::arg("to_int"),

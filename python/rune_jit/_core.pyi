@@ -152,6 +152,15 @@ class GraphBuilder:
         """
         The bound of a range as a Size in the body of the innermost loop.
         """
+    def bind_number(
+        self,
+        value: typing.Any,
+        low: typing.SupportsInt | typing.SupportsIndex,
+        high: typing.SupportsInt | typing.SupportsIndex,
+    ) -> typing.Any:
+        """
+        A number that is known to lie within bounds as a Size in the body of the innermost loop.
+        """
     def bind_position(
         self,
         at: typing.Any,

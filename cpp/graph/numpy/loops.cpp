@@ -142,6 +142,11 @@ Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high) {
   return Dim(var);
 }
 
+Dim bind_number(TracedGraph& t, const Operand& value, int64_t low, int64_t high) {
+  const Operand least = Literal::of(low), most = Literal::of(high);
+  return bind_size(t, clip(t, value_of(t, value), least, most), low, high);
+}
+
 Dim bind_bound(TracedGraph& t, const Operand& value) {
   constexpr int64_t kMost = int64_t{1} << 40;
   const Value given = value_of(t, value);

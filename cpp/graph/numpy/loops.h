@@ -20,6 +20,8 @@ double largest_operation(const TracedGraph& t, const Dim& counter);
 // A size in the body of the innermost loop: a number that is computed there, from `low` to `high`.
 // Equal numbers of one loop are one size.
 Dim bind_size(TracedGraph& t, const Operand& value, int64_t low, int64_t high);
+// The same for a number that is known to lie within these bounds.
+Dim bind_number(TracedGraph& t, const Operand& value, int64_t low, int64_t high);
 // The same for a bound of a range, which may be any integer. Beyond 2^40 the program must not be
 // used.
 Dim bind_bound(TracedGraph& t, const Operand& value);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,11 @@ from rune_jit.tracing.sizes import Size, same_size, with_bounds
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
     from rune_jit.tracing.tracer import Tracer
+
+
+# Elements of an array that is copied whole where a slice is written whose end is not known to lie
+# within it. Copying more takes longer than NumPy's write.
+_MOST_COPIED = 4096
 
 
 class Step(NamedTuple):
@@ -117,9 +123,12 @@ class Step(NamedTuple):
                 here, builder.expand_dims(builder.transpose(part, axes), [second]), old
             )
         if self.kind == "pad":
-            raise UnsupportedOpError(
-                "setitem: cannot trace a write to a slice whose bounds data decide"
-            )
+            if math.prod(with_bounds(tuple(old.shape))) > _MOST_COPIED:
+                raise UnsupportedOpError(
+                    "setitem: cannot trace a write to a slice whose bounds data decide in an array"
+                    f" of more than {_MOST_COPIED} elements"
+                )
+            return builder.index(part, [slice(0, n) for n in old.shape])
         assert self.kind == "element", self.kind
         axis, at = self.argument
         size = old.shape[axis]

@@ -9,12 +9,12 @@ import numpy as np
 
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.rules.coercions import as_index, view_in
+from rune_jit.rules.indexing.in_loops import bound_items
 from rune_jit.rules.known import plain
-from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer, is_data_integer
+from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
 
 def items_of(index: Any) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ def basic_view(
     untraced: list[Any] = []  # the items, with the integers of `elements` that are known
     axis = of_x = 0
     if trace.loops is not None and trace.loops.open:
-        x, items = _bound(trace, trace.loops, x, items)
+        x, items = bound_items(trace, trace.loops, x, items)
     has_positions = trace.is_segmented and x._storage.array is None
     for item in items:
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
@@ -163,62 +163,6 @@ def basic_view(
         now = step.of(trace.builder, view._value_in(trace))
         view = view._view(step, tuple(now.shape), now)
     return view
-
-
-def _bound(
-    trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
-) -> tuple[Tracer, tuple[Any, ...]]:
-    """The array and the items for an index in the body of a loop. What data decide becomes Sizes:
-    traced integers, bounds of slices, and what is in terms of counters and may be out of bounds, or
-    negative in some iterations only; these are checked when the program runs. The array has more
-    elements where slices have such bounds: it is not known that they end before it does.
-
-    Raises UnsupportedOpError where iterations may run apart instead."""
-    consumed = sum(item is not None and item is not Ellipsis for item in items)
-    if consumed > x.ndim:
-        return x, items
-    axis = 0
-    result = []
-    more = [0] * x.ndim
-    for item in items:
-        size = x.shape[axis] if axis < x.ndim else None
-        if item is None or item is Ellipsis or type(size) is not int:
-            pass
-        elif type(item) is Size:
-            item = _checked(trace, loops, item, axis, size)
-        elif is_data_integer(item) and size:
-            item = trace.builder.bind_position(trace.operand(item), axis, size)
-        elif type(item) is slice and _is_decided_by_data(item):
-            first, last = (None if b is None else trace.operand(b) for b in (item.start, item.stop))
-            start, count = trace.builder.bind_slice(first, last, size)
-            item = slice(start, start + count)
-            more[axis] = size
-        result.append(item)
-        axis += x.ndim - consumed if item is Ellipsis else item is not None
-    if any(more):
-        if x._storage.array is not None:
-            x._storage.embed(trace)
-        x = view_in(trace, Step("pad", more), x)
-    return x, tuple(result)
-
-
-def _is_decided_by_data(item: slice) -> bool:
-    bounds = (item.start, item.stop)
-    is_known = all(b is None or type(b) in (int, Size) or is_data_integer(b) for b in bounds)
-    return is_known and item.step in (None, 1) and any(map(is_data_integer, bounds))
-
-
-def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
-    """A position in terms of counters, or one that is checked when the program runs."""
-    low, high = loops.bounds(item)
-    if -size <= low and high < size and not low < 0 <= high:
-        return item
-    if low >= -2 and high <= size + 1 and loops.can_peel(item):
-        raise UnsupportedOpError(
-            f"index: cannot tell whether {item} is a position along axis {axis} of size {size} in"
-            f" all iterations (it is from {low} to {high})"
-        )
-    return trace.builder.bind_position(trace.operand(item), axis, size)
 
 
 def is_mask(item: Any) -> bool:

@@ -1,0 +1,112 @@
+"""Indices in the bodies of loops: positions and slices that counters and data decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.coercions import view_in
+from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Step
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, is_data_integer
+
+
+def bound_items(
+    trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
+) -> tuple[Tracer, tuple[Any, ...]]:
+    """The array and the items for an index in the body of a loop. What data decide becomes Sizes:
+    traced integers, bounds of slices, and what is in terms of counters and may be out of bounds, or
+    negative in some iterations only; these are checked when the program runs. The array has more
+    elements where slices have such bounds: it is not known that they end before it does.
+
+    Raises UnsupportedOpError where iterations may run apart instead."""
+    consumed = sum(item is not None and item is not Ellipsis for item in items)
+    if consumed > x.ndim:
+        return x, items
+    axis = 0
+    result = []
+    more = [0] * x.ndim
+    for item in items:
+        size = x.shape[axis] if axis < x.ndim else None
+        if item is None or item is Ellipsis or type(size) is not int:
+            pass
+        elif type(item) is Size:
+            item = _position(trace, loops, item, axis, size)
+        elif is_data_integer(item) and size:
+            item = trace.builder.bind_position(trace.operand(item), axis, size)
+        elif type(item) is slice and item.step in (None, 1):
+            item = _slice(trace, loops, item, size)
+            if type(item.stop) is Size and item.stop.high > size:
+                more[axis] = size
+        result.append(item)
+        axis += x.ndim - consumed if item is Ellipsis else item is not None
+    if any(more):
+        if x._storage.array is not None:
+            x._storage.embed(trace)
+        x = view_in(trace, Step("pad", more), x)
+    return x, tuple(result)
+
+
+def _position(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
+    """A position in terms of counters, or one that is checked when the program runs."""
+    low, high = loops.bounds(item)
+    if -size <= low and high < size and not low < 0 <= high:
+        return _within(trace, item, low, high, size - 1)
+    if low >= -2 and high <= size + 1 and loops.can_peel(item):
+        raise UnsupportedOpError(
+            f"index: cannot tell whether {item} is a position along axis {axis} of size {size} in"
+            f" all iterations (it is from {low} to {high})"
+        )
+    return trace.builder.bind_position(trace.operand(item), axis, size)
+
+
+def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice:
+    """A slice in terms of counters, or one that data decide."""
+    bounds = (item.start, item.stop)
+    sizes = [b for b in bounds if type(b) is Size]
+    by_data = any(map(is_data_integer, bounds))
+    if not all(b is None or type(b) in (int, Size) or is_data_integer(b) for b in bounds):
+        return item
+    if not sizes and not by_data:
+        return item
+    known = None if by_data else _ordered(loops, item, size)
+    if known is None:
+        if not by_data and any(map(loops.can_peel, sizes)):
+            return item  # iterations may run apart
+        first, last = (None if b is None else trace.operand(b) for b in bounds)
+        start, count = trace.builder.bind_slice(first, last, size)
+        return slice(start, start + count)
+    start, count = known
+    first = _within(trace, start, *_bounds(loops, start), size)
+    number = _within(trace, count, *_bounds(loops, count), size)
+    return item if first is start and number is count else slice(first, first + number)
+
+
+def _ordered(loops: Loops, item: slice, size: int) -> tuple[Any, Any] | None:
+    """The first position and the number of elements, if the counters' ranges tell that the bounds
+    lie within the axis and in order, in all iterations."""
+    ends = []
+    for bound, otherwise in ((item.start, 0), (item.stop, size)):
+        bound = otherwise if bound is None else bound
+        low, high = _bounds(loops, bound)
+        if high < 0:
+            bound, low, high = bound + size, low + size, high + size
+        if low < 0 or high > size:
+            return None
+        ends.append(bound)
+    count = ends[1] - ends[0]
+    return (ends[0], count) if _bounds(loops, count)[0] >= 0 else None
+
+
+def _bounds(loops: Loops, number: Any) -> tuple[int, int]:
+    return (number, number) if type(number) is int else loops.bounds(number)
+
+
+def _within(trace: Trace, number: Any, low: int, high: int, most: int) -> Any:
+    """A number from `low` to `high` as one whose own bounds tell that it is from 0 to `most`, or
+    negative. Its own bounds are wider where those of its counters depend on each other."""
+    if type(number) is int or (number.low >= 0 and number.high <= most) or number.high < 0:
+        return number
+    return trace.builder.bind_number(trace.operand(number), low, high)
