@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.appends import Appends
+from rune_jit.capture.loops.changing_shapes import ChangingShape, changes_so, changing_shape
 from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.host_calls import call_for_all, stack_operands
 from rune_jit.capture.loops.jumps import is_flag, is_result
@@ -75,6 +76,7 @@ class Attempt:
             for name in self._carried
             if name not in loop.updated and is_array(self._before[name])
         }
+        self._changing: dict[str, ChangingShape] = {}  # of these, what have another shape each time
         # Python's numbers before the loop that are NumPy's after an iteration, if there is one:
         # the kind of Python's, and NumPy's dtype.
         self._unsure: dict[str, tuple[str, Any]] = {}
@@ -110,7 +112,7 @@ class Attempt:
         for name in self._carried:
             value = self._before[name]
             if name in self._loop.steps and type(value) in (int, Size):
-                now = self._counts(value, self._loop.steps[name])
+                now = self._range.counted(self.counter, value, self._loop.steps[name])
                 if now is not None:
                     self._given[name], self._counted[name] = now
                     continue
@@ -133,7 +135,7 @@ class Attempt:
                         given = Tracer(trace, small, scalar=True)
                 self._given[name] = given
             elif name in self._by_value:
-                self._given[name] = self._carry(name, value._value_in(trace), value, False)
+                self._given[name] = self._carry_array(name, value)
             else:
                 self._given[name] = value
         self._first_storage = len(self._initial)
@@ -151,18 +153,6 @@ class Attempt:
         self._loops.within.append(self._loop.number)
         return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
 
-    def _counts(self, value: Any, step: int) -> tuple[Any, Any] | None:
-        """What a number is at the start of an iteration and after the loop, if each iteration adds
-        `step` to it; None if these are no Sizes."""
-        numbers = self._range
-        if numbers.is_unlimited or numbers.count is None:
-            return None
-        after = value + numbers.count * step
-        if numbers.step == step and same_size(numbers.start, value):
-            return self.counter, after
-        before = numbers.iterations_before(self.counter)
-        return None if before is None else (value + before * step, after)
-
     def _carry(self, name: str, value: Any, like: Any, scalar: bool) -> Tracer:
         index = self._numbers[name] = len(self._initial)
         self._initial.append(value)
@@ -172,6 +162,18 @@ class Attempt:
         if type(like) is Tracer:
             lay_out_as(tracer, like)
         return tracer
+
+    def _carry_array(self, name: str, array: Tracer) -> Tracer:
+        value = array._value_in(self._trace)
+        shape = self._changing.get(name)
+        if shape is None:
+            return self._carry(name, value, array, False)
+        builder = self._trace.builder
+        memory = self._carry(name, shape.embed(builder, value), None, False)
+        part = shape.part(builder, memory._value_in(self._trace), self._body.row)
+        given = Tracer(self._trace, part)
+        self._body.given.append(given._storage)
+        return given
 
     def check_effects(self) -> None:
         """Refuses bodies that do what a loop of the program does not."""
@@ -259,8 +261,12 @@ class Attempt:
                 return True
             self._by_value.add(name)
             return False
-        if not is_array(new) or kind_of(self._trace, new) != kind_of(self._trace, before):
-            raise Unstable(f"{name} has another type or shape after an iteration")
+        if not self._is_alike(name, given, new):
+            changing = changing_shape(self._range, self.counter, before, new)
+            if name in self._changing or self._body.row is None or changing is None:
+                raise Unstable(f"{name} has another type or shape after an iteration")
+            self._changing[name] = changing
+            return False
         if self._body.has_written(given._storage):
             if new is given or is_view(new, given):
                 self._by_value.discard(name)  # it stands for one array always
@@ -273,6 +279,12 @@ class Attempt:
             raise Unstable(f"{name} is a view of an array that is written to")
         self._check_new(name, new, finals)
         return True
+
+    def _is_alike(self, name: str, given: Tracer, new: Any) -> bool:
+        """Whether an array can stand for the name in the next iteration."""
+        if name in self._changing:
+            return changes_so(self._changing[name], self._body.row, given, new)
+        return is_array(new) and kind_of(self._trace, new) == kind_of(self._trace, given)
 
     def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
         """That an array is the body's own, and no other name's."""
@@ -355,6 +367,8 @@ class Attempt:
         finals: list[Any] = [None] * self._first_storage
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
+            if name in self._changing:
+                finals[index] = self._changing[name].embed(builder, finals[index])
             if name in self._unsure:
                 dtype = self._unsure[name][1]
                 finals[self._pythons[name]] = builder.is_python(finals[index])
@@ -401,6 +415,9 @@ class Attempt:
             storage.version += 1
         self._loops.hints[self._loop.number] = list(self._storages)
         values = dict(constants)
+        for name, shape in self._changing.items():
+            memory = results[self._numbers[name]]
+            results[self._numbers[name]] = shape.part(builder, memory, self._range.count)
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
             if name in self._pythons:

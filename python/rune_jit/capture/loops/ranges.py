@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.sizes import Size, same_size
 
 _NEVER = 2**50  # iterations: they take weeks
 
@@ -94,6 +94,17 @@ class Range(NamedTuple):
         if self.is_known:
             return len(self.known)
         return self._span if self.has_some and abs(self.step) == 1 else None
+
+    def counted(self, counter: Any, value: Any, step: int) -> tuple[Any, Any] | None:
+        """What a number is at the start of an iteration and after the loop, if each iteration adds
+        `step` to it; None if these are no Sizes."""
+        if self.is_unlimited or self.count is None:
+            return None
+        after = value + self.count * step
+        if self.step == step and same_size(self.start, value):
+            return counter, after
+        before = self.iterations_before(counter)
+        return None if before is None else (value + before * step, after)
 
     def without_first(self) -> Range:
         return self if self.is_unlimited else self._replace(start=self.start + self.step)

@@ -1,0 +1,63 @@
+"""Arrays that a loop carries and whose shape changes by the same in every iteration, as that of
+`v = v[1:] - v[:-1]`: the loop carries memory for the largest, of which an iteration sees a part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit.capture.loops.kinds import is_array
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.tracing.sizes import Size, same_shape, same_size
+from rune_jit.tracing.tracer import Tracer
+
+
+class ChangingShape:
+    """The shape `first` before the first iteration and `by` more along each axis after each one."""
+
+    def __init__(self, first: tuple[int, ...], by: tuple[int, ...], count: int) -> None:
+        self._first, self._by, self._count = first, by, count
+        self._room = tuple(n + max(0, more * count) for n, more in zip(first, by, strict=True))
+
+    def at(self, iteration: Any) -> tuple[Any, ...]:
+        """The shape after so many iterations."""
+        return tuple(n + iteration * more for n, more in zip(self._first, self._by, strict=True))
+
+    def embed(self, builder: Any, value: Any) -> Any:
+        """The memory that a value is a part of."""
+        missing = [(0, room - n) for n, room in zip(value.shape, self._room, strict=True)]
+        return builder.pad(value, missing)
+
+    def part(self, builder: Any, memory: Any, iteration: Any) -> Any:
+        """The value after so many iterations, of its memory."""
+        return builder.index(memory, [slice(0, n) for n in self.at(iteration)])
+
+
+def changing_shape(numbers: Range, counter: Any, before: Tracer, new: Any) -> ChangingShape | None:
+    """How the shape of an array changes from iteration to iteration: `before` is it before the
+    loop, and `new` after an iteration that began with an array of that shape. None if it does not
+    change by the same."""
+    if not is_array(new) or new.dtype != before.dtype or new.ndim != before.ndim:
+        return None
+    if not numbers.is_known or any(type(n) is not int for n in before.shape):
+        return None
+    by = []
+    for n, after in zip(before.shape, new.shape, strict=True):
+        if type(after) is Size:  # in terms of the counter: that of the array before the loop, too?
+            per_number = after.coefficients.get(counter.names[0], 0)
+            first = after + (numbers.start - counter) * per_number
+            if not same_size(first, n + per_number * numbers.step):
+                return None
+            by.append(per_number * numbers.step)
+        else:
+            by.append(after - n)
+    return ChangingShape(before.shape, tuple(by), len(numbers.known)) if any(by) else None
+
+
+def changes_so(shape: ChangingShape, iteration: Any, given: Tracer, new: Any) -> bool:
+    """Whether an iteration makes of an array of the shape one of the next iteration's shape."""
+    return (
+        is_array(new)
+        and new.dtype == given.dtype
+        and new.ndim == given.ndim
+        and same_shape(new.shape, shape.at(iteration + 1))
+    )
