@@ -75,3 +75,39 @@ def test_a_signature_among_many_new_ones_is_compiled() -> None:
         x = X[: 5 + i % 250].copy() if i % 2 else X
         assert_matches(jitted(x), x * 2 + x.max())
     assert jitted.cache_info().hits > 200
+
+
+class Marked(np.ndarray):
+    """Arrays that have no trace."""
+
+
+def test_calls_on_numpy_in_a_row_run_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    jitted = rune_jit.jit(lambda x: x * 2 + 1)
+    looks = 0
+    slow_call = type(jitted)._slow_call
+
+    def look(self: Any, *args: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return slow_call(self, *args)
+
+    monkeypatch.setattr(type(jitted), "_slow_call", look)
+    marked = X.view(Marked)
+    with pytest.warns(rune_jit.JitFallbackWarning):
+        jitted(marked)
+    for _ in range(400):
+        found = jitted(marked)
+        assert type(found) is Marked
+        assert_matches(np.asarray(found), X * 2 + 1)
+    assert looks < 30
+    # NumPy is given no Arrays, which it would return as they are.
+    assert type(jitted(rune_jit.asarray(X))) is rune_jit.Array
+    # Other calls get their program before long, and then none runs on NumPy.
+    for _ in range(300):
+        assert_matches(jitted(X), X * 2 + 1)
+    looks = 0
+    for _ in range(100):
+        jitted(X)
+        jitted(marked)
+    assert looks >= 100
+    assert "as one program" in jitted.explain()
