@@ -113,6 +113,7 @@ py::object function_with(PyObject* self, const py::object& code) {
   return now.is(code) ? function : py::object();
 }
 
+// The result of a call; null if the user's function has set an error.
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
@@ -125,10 +126,8 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   Ways ways;            // shared while they run
   py::object function;  // for NumPy
   const auto run_function = [&] {
-    PyObject* const result =
-        PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names);
-    if (!result) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
+    return py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
   };
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
     const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
@@ -176,12 +175,25 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   RUNE_UNREACHABLE();
 }
 
+// Whether there may be a frame of rune_jit's in the tracebacks of an exception.
+bool may_show_own_frames(py::object error) {
+  for (; !error.is_none(); error = error.attr("__context__"))
+    for (py::object at = error.attr("__traceback__"); !at.is_none(); at = at.attr("tb_next")) {
+      const py::object file = at.attr("tb_frame").attr("f_code").attr("co_filename");
+      if (py::cast<std::string_view>(file).find("rune_jit") != std::string_view::npos) return true;
+    }
+  return false;
+}
+
 // Takes rune_jit's own frames out of the traceback of the Python error that is set.
 void shorten_traceback() {
   if (options().tracebacks || is_tracing()) return;
   py::error_already_set error;
   const py::object value = error.value();
+  // Before Python 3.12 an exception that nothing has handled yet does not know it all.
+  if (error.trace()) PyException_SetTraceback(value.ptr(), error.trace().ptr());
   try {
+    if (!may_show_own_frames(value)) return error.restore();
     py::module_::import("rune_jit.tracing.tracebacks").attr("shorten")(value);
   } catch (py::error_already_set&) {  // the process ends, or memory does
     return error.restore();
@@ -218,12 +230,13 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObje
   const CallTimer timer(self);
   try {
     const std::vector<py::handle> positional(args, args + count);
-    return dispatch(self, positional, args + count, names).release().ptr();
+    if (py::object result = dispatch(self, positional, args + count, names))
+      return result.release().ptr();
   } catch (...) {
     raise_current_exception();
-    shorten_traceback();
-    return nullptr;
   }
+  shorten_traceback();
+  return nullptr;
 }
 
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {

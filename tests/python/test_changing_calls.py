@@ -11,6 +11,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
+from rune_jit.calls.function import JitFunction
 from rune_jit.calls.segmented import Segmented
 
 X = np.linspace(-1.0, 2.0, 300)
@@ -81,17 +82,22 @@ class Marked(np.ndarray):
     """Arrays that have no trace."""
 
 
-def test_calls_on_numpy_in_a_row_run_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    jitted = rune_jit.jit(lambda x: x * 2 + 1)
-    looks = 0
-    slow_call = type(jitted)._slow_call
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One item for each call whose arguments Python looks at."""
+    found: list[None] = []
+    slow_call = JitFunction._slow_call
 
     def look(self: Any, *args: Any) -> Any:
-        nonlocal looks
-        looks += 1
+        found.append(None)
         return slow_call(self, *args)
 
-    monkeypatch.setattr(type(jitted), "_slow_call", look)
+    monkeypatch.setattr(JitFunction, "_slow_call", look)
+    return found
+
+
+def test_calls_on_numpy_in_a_row_run_without_a_look(looks: list[None]) -> None:
+    jitted = rune_jit.jit(lambda x: x * 2 + 1)
     marked = X.view(Marked)
     with pytest.warns(rune_jit.JitFallbackWarning):
         jitted(marked)
@@ -99,15 +105,33 @@ def test_calls_on_numpy_in_a_row_run_without_a_look(monkeypatch: pytest.MonkeyPa
         found = jitted(marked)
         assert type(found) is Marked
         assert_matches(np.asarray(found), X * 2 + 1)
-    assert looks < 30
+    assert len(looks) < 30
     # NumPy is given no Arrays, which it would return as they are.
     assert type(jitted(rune_jit.asarray(X))) is rune_jit.Array
     # Other calls get their program before long, and then none runs on NumPy.
     for _ in range(300):
         assert_matches(jitted(X), X * 2 + 1)
-    looks = 0
+    looks.clear()
     for _ in range(100):
         jitted(X)
         jitted(marked)
-    assert looks >= 100
+    assert len(looks) >= 100
     assert "as one program" in jitted.explain()
+
+
+def test_calls_that_raise_in_a_row_run_without_a_look(looks: list[None]) -> None:
+    @rune_jit.jit
+    def root(x: np.ndarray) -> np.ndarray:
+        if np.any(x < 0):
+            raise ValueError(f"{x.min()} is negative")
+        return np.sqrt(x)
+
+    for i in range(400):
+        with pytest.raises(ValueError, match=f"-{i + 1}.0 is negative"):
+            root(X - i - X.min() - 1.0)
+    assert len(looks) < 30
+    for _ in range(300):
+        assert_matches(root(X + 1), np.sqrt(X + 1))
+    looks.clear()
+    root(X + 1)
+    assert not looks

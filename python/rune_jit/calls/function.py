@@ -269,13 +269,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._note_look(not known.untried.is_repeated(call.key))
                 reason = known.untried.why(call.key) or "it changed what only its first call may"
                 return self._eager_call(args, kwargs, reason)
-            is_numpy = isinstance(entry, Fallback) or getattr(entry, "runs_on_numpy", None)
-            if not fresh and not is_numpy:
-                self._note_look(False)
             if isinstance(entry, Segmented):
                 known.hits += not fresh
+                self._note_look(entry.runs_on_numpy is not None)
                 if entry.runs_on_numpy:
-                    self._note_look(True)
                     self._remember_numpy(call, entry, args, kwargs)
                 return self._in_segments(entry, args, kwargs)
             if isinstance(entry, Postponed) and entry.is_due:
@@ -299,12 +296,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ResultsChangedError:
                 break
             except Exception:
+                self._note_look(True)
                 if not isinstance(entry, (WithState, Paths)):
                     raise
                 break  # nothing has been written yet: NumPy writes what it does before it raises
             ran = entry.last if isinstance(entry, Paths) else entry
             if status == "done":
                 known.hits += not fresh
+                self._note_look(False)
                 if isinstance(ran, WithState):
                     result = ran.write_back(call, args, kwargs, result)
                 if not trial:
@@ -317,6 +316,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if status in ("unsuitable", "apart"):
                 break
             call = known.replace_stale(call, entry)
+        self._note_look(True)
         return self._eager_call(args, kwargs)
 
     # Ways that a call can run beside its program.
@@ -342,8 +342,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 seconds = time.thread_time() - start
                 if calls := entry.note(seconds):
                     entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
+        self._note_look(True)
         if not entry.until_it_returns:
-            self._note_look(True)
             self._remember_numpy(call, entry, args, kwargs)
         result = self._eager_call(args, kwargs, entry.reason)
         if entry.until_it_returns:
@@ -381,6 +381,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         not, calls of this signature run on NumPy."""
         if not self._reports.may_fall_back:
             raise error
+        self._note_look(True)
         try:
             result = self._eager_call(args, kwargs, f"its trace raised {type(error).__name__}")
         except Exception as own:
