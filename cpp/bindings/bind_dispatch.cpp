@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <unordered_map>
 #include <utility>
@@ -135,7 +136,12 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
     if (std::none_of(first, first + count, [](PyObject* x) { return needs_look(x); }))
       function = function_with(self, dispatcher.code);
     --dispatcher.unseen;
-    if (function) return run_function();
+    if (function) {
+      const auto begin = std::chrono::steady_clock::now();
+      py::object result = run_function();
+      if (std::chrono::steady_clock::now() - begin > kLongCall) dispatcher.unseen = 0;
+      return result;
+    }
   }
   try {
     Remembered* found = nullptr;
@@ -145,6 +151,7 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
       as_dispatcher(self).hits += on_numpy.is_hit;
+      if (!call.owned.empty()) dispatcher.note_look(true);  // records, which take time to look at
       function = function_with(self, on_numpy.code);
     }
   } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong

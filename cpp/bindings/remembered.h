@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,6 +83,8 @@ struct Remembered {
 // After so many calls in a row that NumPy ran after a look at their arguments, the next ones run
 // there without one: after each further look twice as many, at most so many.
 constexpr int kManyLooks = 16, kMostUnseen = 256;
+// A call that takes so long is worth a look.
+constexpr std::chrono::milliseconds kLongCall{1};
 
 struct Dispatcher {
   Parameters parameters;

@@ -3,6 +3,7 @@ few compilations."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from compare import assert_matches
 
 import rune_jit
 from rune_jit.calls.function import JitFunction
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, Trial
 
 X = np.linspace(-1.0, 2.0, 300)
 
@@ -135,3 +136,40 @@ def test_calls_that_raise_in_a_row_run_without_a_look(looks: list[None]) -> None
     looks.clear()
     root(X + 1)
     assert not looks
+
+
+@dataclasses.dataclass(frozen=True)
+class Wave:
+    phase: float
+    samples: np.ndarray
+    order: int = 2
+    name: str = "w"
+    is_even: bool = True
+
+
+def test_numbers_in_dataclasses_with_arrays_are_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+    def shift(wave: Wave, by: float) -> tuple[Wave, float]:
+        moved = wave.samples * wave.order if wave.is_even else wave.samples
+        new = dataclasses.replace(wave, phase=wave.phase + by, samples=moved + wave.phase)
+        return new, wave.phase
+
+    def power(wave: Wave) -> np.ndarray:
+        total = np.zeros_like(wave.samples)
+        for i in range(wave.order):
+            total += wave.samples**i
+        return total
+
+    jitted = rune_jit.jit(shift)
+    for i in range(20):
+        wave = Wave(0.5 * i, X, 1 + i)
+        (found, before), (wanted, _) = jitted(wave, 1.0), shift(wave, 1.0)
+        assert_matches(found.samples, wanted.samples)
+        plain = [dataclasses.replace(x, samples=None) for x in (found, wanted)]
+        assert repr(plain[0]) == repr(plain[1])
+        assert before == wave.phase and type(before) is float
+    assert jitted.cache_info().misses == 1
+    jitted = rune_jit.jit(power)
+    for i in range(5):
+        assert_matches(jitted(Wave(0.0, X, i)), power(Wave(0.0, X, i)))

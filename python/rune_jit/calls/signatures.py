@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from rune_jit import trees
 from rune_jit.backends.compilation import Stopwatch
 from rune_jit.calls.arguments import Call
 from rune_jit.calls.cache import Cache
@@ -62,8 +63,8 @@ class Signatures:
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
-        # By key: of programs that are so large, call so much on the host or have so much to write
-        # back that NumPy may be faster.
+        # By key: of programs that are so large, call so much on the host, or have so much to take
+        # apart or to write back that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
@@ -243,6 +244,7 @@ class Signatures:
                     self._notes[call.key] = [report, *traced.loops]
                     self._reports.once(report, SlowCompilationWarning, user_site())
                 is_slow = traced.functions or traced.assigned is not None or call.slots
+                is_slow = is_slow or trees.has_records(call.treedef)
                 if may_fall_back and (is_slow or len(traced.graph) > _LARGE):
                     self._trials[call.key] = Trial()
         except (ValuesNeeded, StateFound):
