@@ -243,9 +243,9 @@ class Signatures:
                 if report := watch.report(traced.graph, traced.loops):
                     self._notes[call.key] = [report, *traced.loops]
                     self._reports.once(report, SlowCompilationWarning, user_site())
-                is_slow = traced.functions or traced.assigned is not None or call.slots
-                is_slow = is_slow or trees.has_records(call.treedef)
-                if may_fall_back and (is_slow or len(traced.graph) > _LARGE):
+                is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
+                is_slow |= len(traced.graph) > _LARGE or trees.has_records(call.treedef)
+                if may_fall_back and is_slow:
                     self._trials[call.key] = Trial()
         except (ValuesNeeded, StateFound):
             self.misses -= 1
